@@ -31,12 +31,17 @@ step() {
   return "$code"
 }
 
+# Without Apple's command line tools, git, xcrun, and python3 only open a window that offers them.
+has_tools() {
+  [ "$(uname -s)" != Darwin ] || xcode-select -p > /dev/null 2>&1
+}
+
 system() {
   uname -srm
   sw_vers
   sysctl -n machdep.cpu.brand_string hw.memsize hw.optional.arm64 sysctl.proc_translated
   xcode-select -p
-  git describe --always --dirty
+  if has_tools; then git describe --always --dirty; fi
   return 0 # each is a fact if it is there
 }
 
@@ -46,13 +51,23 @@ install() {
   [ "$(uname -s)" = Linux ] && package=".[cpu]"
   [ -x "$venv/bin/nerfmac" ] && return
   if command -v uv > /dev/null; then
-    uv venv "$venv" && uv pip install --python "$venv/bin/python" --editable "$package"
+    local managed=()
+    has_tools || managed=(--python-preference only-managed)
+    uv venv ${managed[@]+"${managed[@]}"} "$venv" &&
+      uv pip install --python "$venv/bin/python" --editable "$package"
+  elif ! has_tools; then
+    echo "neither uv nor Python is here: install uv, or Apple's tools by xcode-select --install"
+    return 1
   else
     python3 -m venv "$venv" && "$venv/bin/python" -m pip install --editable "$package"
   fi
 }
 
 compile() {
+  if ! has_tools; then
+    echo "Apple's command line tools are not installed"
+    return 0
+  fi
   xcrun -sdk macosx metal --version || return 0 # only Xcode has it
   "$venv/bin/nerfmac" selftest --dump-metal "$scratch/metal-text" &&
     "$venv/bin/python" scripts/compile_metal.py "$scratch/metal-text" --json "$out/metal.json"
@@ -60,7 +75,7 @@ compile() {
 
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
-export -f system install compile
+export -f has_tools system install compile
 export venv out scratch
 
 step system 60 bash -c system

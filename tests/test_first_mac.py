@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import tarfile
+from pathlib import Path
 
 import pytest
 
@@ -19,8 +20,13 @@ MAC = {
     "uname": '#!/bin/sh\n[ "$1" = -s ] && echo Darwin || echo Darwin 24.5.0 arm64\n',
     "sw_vers": "#!/bin/sh\necho ProductVersion: 15.5\n",
     "sysctl": "#!/bin/sh\necho Apple M1\n",
-    "xcode-select": "#!/bin/sh\nexit 2\n",
+    "xcode-select": "#!/bin/sh\necho /Applications/Xcode.app/Contents/Developer\n",
     "xcrun": XCRUN,
+}
+# A Mac without Apple's command line tools: these programs open a window.
+BARE = {
+    "xcode-select": "#!/bin/sh\nexit 2\n",
+    **{name: f"#!/bin/sh\necho {name} >> window\nexit 1\n" for name in ("git", "xcrun", "python3")},
 }
 # A run says where it is, which must not be in the file; the texts to compile are one.
 HELPERS = """
@@ -44,9 +50,12 @@ def write_run(words):
 
 @pytest.fixture
 def tried(tmp_path):
-    """Run the script on a Mac of stand-ins; `broken` is a command that fails."""
+    """Run the script on a Mac of stand-ins.
 
-    def run(broken=""):
+    `broken` is a command that fails. `others` are programs in place of, or beside, those of `MAC`.
+    """
+
+    def run(broken="", others=None, has_environment=True):
         for name in ("nerfmac", "kernels", "data", "pyproject.toml"):
             (tmp_path / name).symlink_to(ROOT / name)
         shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
@@ -56,12 +65,15 @@ def tried(tmp_path):
         text = text.replace("command, *words = ", f"{HELPERS}command, *words = ")
         text += f"if command == {broken!r}: raise SystemExit('nerfmac: no such thing')\n"
         text += "if command == 'train': write_run(words)\n"
-        write_programs(tmp_path, MAC)
-        (tmp_path / "venv").mkdir()
-        write_programs(tmp_path / "venv", {"python": PYTHON, "nerfmac": text})
+        write_programs(tmp_path, {**MAC, **(others or {})})
+        if has_environment:
+            (tmp_path / "venv").mkdir()
+            write_programs(tmp_path / "venv", {"python": PYTHON, "nerfmac": text})
+        folders = os.environ["PATH"].split(":")
+        without_uv = [folder for folder in folders if not Path(folder, "uv").exists()]
         environment = {
             **os.environ,
-            "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+            "PATH": ":".join([str(tmp_path / "bin"), *without_uv]),
             "VENV": str(tmp_path / "venv"),
             "PYTHONPATH": str(ROOT),
         }
@@ -108,3 +120,32 @@ def test_neither_the_home_folder_nor_the_machine_is_named(tried, monkeypatch, tm
     assert "in ~ on" in files["train.txt"]
     for name, text in files.items():
         assert "a name" not in text, name
+
+
+def test_without_apples_tools_nothing_opens_a_window(tried, tmp_path):
+    done, _, files = tried(others=BARE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (tmp_path / "window").exists()
+    assert "bench: exit code 0" in files["steps.txt"]
+
+
+UV = """#!/bin/sh
+echo "$*" >> asked
+mkdir -p "$VENV"
+exit 1
+"""
+
+
+@pytest.mark.parametrize("others", [BARE, {**BARE, "uv": UV}])
+def test_without_apples_tools_uv_installs_its_own_python_or_the_reader_is_told(
+    tried, tmp_path, others
+):
+    done, _, files = tried(others=others, has_environment=False)
+    assert done.returncode == 1
+    assert not (tmp_path / "window").exists()
+    assert "steps that failed: install" in done.stdout
+    if "uv" in others:
+        asked = (tmp_path / "asked").read_text()
+        assert asked.startswith("venv --python-preference only-managed")
+    else:
+        assert "xcode-select --install" in files["install.txt"]

@@ -46,9 +46,29 @@ def room(path: Path, package: Path) -> str:
 
 @cache
 def nodes(source: str) -> list[ast.AST]:
-    """Return the imports and functions in a file's text, wherever they stand in it."""
+    """Return the imports and functions in a file's source code, wherever they are in the file.
+
+    A call of `import_module` or `__import__` with a literal name counts as an import.
+    """
     wanted = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef
-    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, wanted)]
+    found = map(_as_import, ast.walk(ast.parse(source)))
+    return [node for node in found if isinstance(node, wanted)]
+
+
+def _as_import(node: ast.AST) -> ast.AST:
+    """The import statement equivalent to a call that imports a module by name; else `node`.
+
+    Of an f-string the literal beginning counts: "nerfmac.cli." belongs to the room cli.
+    """
+    if not isinstance(node, ast.Call) or not node.args:
+        return node
+    function, name = node.func, node.args[0]
+    called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    if isinstance(name, ast.JoinedStr) and name.values:
+        name = name.values[0]
+    if called not in ("import_module", "__import__") or not isinstance(name, ast.Constant):
+        return node
+    return ast.Import([ast.alias(str(name.value))], lineno=node.lineno)
 
 
 def imports(source: str, package: Path) -> Iterator[tuple[int, str, bool]]:
@@ -222,6 +242,10 @@ PLANTED = [
     ("viewer/film.py", "from nerfmac.film.frames import F", "only what stands in its __init__"),
     ("measure/film.py", "from nerfmac.cli import main", "measure may not import cli, which is"),
     ("run/start.py", "from nerfmac.measure import tune", "run may not import measure, which is"),
+    ("run/start.py", 'import_module("nerfmac.cli.tune").main()', "start.py:1: run may not import"),
+    ("run/start.py", 'm = importlib.import_module("nerfmac.cli")', "run may not import cli, which"),
+    ("run/start.py", 'def f():\n    __import__("nerfmac.cli")', "start.py:2: run may not import"),
+    ("run/start.py", 'import_module(f"nerfmac.cli.{name}")', "run may not import cli, which"),
     ("sky.py", "", "sky.py: sky stands on no floor"),
     ("ops/march.py", "from nerfmac.sky import blue", "march.py:1: sky stands on no floor"),
 ]
@@ -242,6 +266,8 @@ def test_a_planted_fault_is_found(tmp_path, name, source, fault):
         ("training/step.py", "from nerfmac.geometry.rays import Rays\nimport nerfmac.ops.march"),
         ("training/step.py", "from nerfmac import config, training"),
         ("cli/view.py", "from nerfmac.viewer import Viewer\nfrom nerfmac.film import write_video"),
+        ("cli/dispatch.py", 'import_module(f"nerfmac.cli.{command}").main()'),
+        ("run/start.py", "import_module(named)"),
         ("cli/train.py", "import numpy\nfrom nerfmac.cli.common import scene"),
         ("__init__.py", "from nerfmac.training.trainer import fit"),
         ("__main__.py", "from nerfmac.cli import main"),
@@ -262,6 +288,7 @@ def test_an_import_that_is_allowed_is_let_through(tmp_path, name, source):
         "import nerfmac.ops.march",
         "def late():\n    from nerfmac.ops.march import march",
         "if TYPE_CHECKING:\n    from nerfmac.ops.march import March",
+        'def late():\n    import_module("nerfmac.ops.march").march()',
     ],
 )
 def test_a_circle_of_imports_is_found(tmp_path, closing):

@@ -254,6 +254,16 @@ class Waves(nerfmac.Encoding):
         return waves.astype(working_dtype())
 
 
+@pytest.mark.parametrize("outputs", [144, 256])
+def test_an_encoding_with_more_outputs_than_a_mac_has_memory_for_is_refused(scene, outputs):
+    encoding = Waves(Bounds(scene.extent))
+    encoding.outputs = outputs
+    with pytest.raises(nerfmac.InputError, match=f"{outputs} outputs; expected at most 128"):
+        nerfmac.EncodedField(encoding, CONFIG.networks)
+    encoding.outputs = 128
+    nerfmac.EncodedField(encoding, CONFIG.networks)
+
+
 def test_an_own_encodings_parameters_are_trained_beside_the_networks(scene):
     field = nerfmac.EncodedField(Waves(Bounds(scene.extent)), CONFIG.networks)
     run = Run.begin(scene, CONFIG, method=Method(field=field))

@@ -12,10 +12,14 @@ import numpy as np
 import pytest
 
 import nerfmac
+from nerfmac.backend import variant, variants
+from nerfmac.backend.variants import keep
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
+from nerfmac.config.presets import PRESETS
+from nerfmac.ops import march
 from nerfmac.run import Run, outputs, train
-from nerfmac.training import checkpoint, trainer
+from nerfmac.training import checkpoint
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, write_scene
@@ -126,17 +130,19 @@ def test_train_leaves_in_a_folder_what_the_command_does(tmp_path):
     assert seconds >= outputs.LEAST_SECONDS
 
 
-def test_whatever_trains_chooses_variants_first_and_once(scene, monkeypatch):
-    chosen = []
-    monkeypatch.setattr(trainer, "choose_first", lambda *sizes: chosen.append(sizes))
-    made = train(scene, steps=1, **SETTINGS)
-    assert chosen == [(made.config, scene.extent)]
-    begun = Run.begin(scene, made.config)  # as `bench` and a notebook do
-    begun.train(steps=1, progress=False)
-    prepared = Run.begin(scene, made.config)  # as `profile` and the viewer do
-    for _ in prepared.prepare():
-        pass
-    assert chosen == 3 * [(made.config, scene.extent)]
+def test_training_uses_the_variants_that_are_tuned_for_its_sizes(scene, tmp_path, monkeypatch):
+    monkeypatch.setattr(variants, "cache_folder", lambda: tmp_path)
+    variants._stored.cache_clear()
+    used = []
+    monkeypatch.setattr(march, "variant", lambda name: used.append(variant(name)) or used[-1])
+    config = PRESETS["tiny"]
+    keep(config, {"march_count": "two"}, {})
+    Run.begin(scene, config).train(steps=1, progress=False)
+    assert set(used) == {"two"}
+    used.clear()
+    Run.begin(scene, override(config, networks={"width": 16})).train(steps=1, progress=False)
+    assert set(used) == {"four"}
+    variants._stored.cache_clear()
 
 
 def test_a_limit_of_memory_is_held_before_anything_is_written(scene, tmp_path):

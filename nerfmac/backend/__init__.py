@@ -22,6 +22,7 @@ from nerfmac.backend.memory import memory_bytes as memory_bytes
 from nerfmac.backend.variants import repeatable as repeatable
 from nerfmac.backend.variants import using as using
 from nerfmac.backend.variants import variant as variant
+from nerfmac.backend.watchdog import to_numpy as to_numpy
 
 Arrays = dict[str, mx.array]
 """Named arrays: parameters, gradients, a sampler's state."""

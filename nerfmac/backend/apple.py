@@ -9,6 +9,7 @@ atomic floats. A chip's rate is assumed to be proportional to its arithmetic.
 from __future__ import annotations
 
 from nerfmac.backend.device import apple_generation, current_device
+from nerfmac.backend.watchdog import SHORTER, is_relaxed
 
 NATIVE_FLOATS = 15
 """First generation that adds floats to memory in one instruction, as the measurement suggests: the
@@ -47,9 +48,11 @@ def additions_per_second(of: int, rate: float, *, floats: bool) -> float:
 def additions_per_launch(*, floats: bool) -> float:
     """Atomic additions that a launch makes within `LONGEST_LAUNCH` on a chip as slow as an M1.
 
-    Unlimited on other devices than an Apple GPU.
+    Fewer by the factor `SHORTER` in the relaxed mode (`nerfmac.backend.watchdog`). Unlimited on
+    other devices than an Apple GPU.
     """
     if current_device() != "metal":
         return float("inf")
     of = apple_generation() or 13
-    return LONGEST_LAUNCH * additions_per_second(of, SLOWEST, floats=floats)
+    seconds = LONGEST_LAUNCH / (SHORTER if is_relaxed() else 1)
+    return seconds * additions_per_second(of, SLOWEST, floats=floats)

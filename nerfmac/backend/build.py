@@ -153,7 +153,7 @@ def compile_together(libraries: Iterable[Cached]) -> None:
         log.debug("found in the cache %s: %s", cache_folder(), _stems(cached))
     if not missing:
         return
-    _announce_compiling()
+    announce_compiling()
     log.debug("compiling %s", _stems(missing.values()))
     start = time.perf_counter()
     with ThreadPoolExecutor(processors()) as pool:
@@ -164,9 +164,9 @@ def compile_together(libraries: Iterable[Cached]) -> None:
 
 
 @cache
-def _announce_compiling() -> None:
+def announce_compiling() -> None:
     """Log one line for all that this process compiles, which is more than one batch."""
-    log.info("compiling kernels, once for this machine ...")
+    log.info("compiling kernels, once for this machine; this takes about 20 s ...")
 
 
 def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:

@@ -1,4 +1,6 @@
-"""MLX's errors when a GPU fails: each is a `RuntimeError`, and only its text tells the reason.
+"""MLX's errors when a GPU fails: only the text of the `RuntimeError` tells the reason.
+
+A threadgroup that is too large is a `ValueError`.
 
 The texts are those of MLX 0.32.4 (its allocators and mlx/backend/metal/device.cpp), followed on
 Metal by texts of macOS's IOGPU and on CUDA by the runtime's. A later call than the failed one may
@@ -25,6 +27,9 @@ ENDED = (
 )
 """Phrases by which errors for work that the operating system ended are recognised."""
 
+TOO_MANY_THREADS = "maximum allowed threads per threadgroup"
+"""Part of the text of the `ValueError` for a threadgroup that is too large for a kernel."""
+
 DISCARDED = "Discarded (victim of GPU error/recovery)"
 """Part of the text of the error for work that macOS drops because other work on the GPU failed."""
 
@@ -34,14 +39,32 @@ def is_out_of_memory(error: RuntimeError) -> bool:
     return any(sign in str(error) for sign in NO_MEMORY)
 
 
-def in_words(error: RuntimeError) -> str | None:
+def is_ended_by_macos(error: RuntimeError) -> bool:
+    """Whether macOS ended the GPU's work, after which a process can continue.
+
+    After the same error on CUDA no further call succeeds.
+    """
+    text = str(error)
+    return "[METAL]" in text and any(sign in text for sign in (*ENDED, DISCARDED))
+
+
+def in_words(error: RuntimeError | ValueError) -> str | None:
     """An explanation of MLX's `error` with advice; None for other errors."""
+    if isinstance(error, ValueError):
+        if TOO_MANY_THREADS not in str(error):
+            return None
+        return (
+            "a kernel needs more registers than this GPU has for a threadgroup of that size: "
+            f"{error}; launch your own kernel with a smaller `group`, or report the error if you "
+            "have none"
+        )
     if is_out_of_memory(error):
         return f"no memory is left: {error}"
     if any(sign in str(error) for sign in ENDED):
         return (
             f"the system ended the GPU's work, since the display waited too long: {error}; "
-            "try again over ssh, or with the display asleep: then it allows more time"
+            "try again with `--preset small`, over ssh, with the display asleep, or with the "
+            "environment variable AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1"
         )
     if DISCARDED in str(error):
         return (

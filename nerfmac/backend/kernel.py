@@ -20,7 +20,7 @@ from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.backend.build import BuildError, Cached, compile_together
+from nerfmac.backend.build import BuildError, Cached, announce_compiling, compile_together
 from nerfmac.backend.compiling import uncompiled
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.cuda_kernel import CudaKernel
@@ -241,9 +241,11 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
     """Compile all kernels that `build_graph` launches, one per processor at a time.
 
     Launches compile their kernels too, but one after the other. Here launches give zeros, so
-    `build_graph` must not depend on values. Does nothing on an Apple GPU, whose kernels the
-    system compiles. Raises `BuildError`.
+    `build_graph` must not depend on values. On an Apple GPU, whose kernels the system compiles at
+    their first launch, only announces this. Raises `BuildError`.
     """
+    if backend() == "metal":
+        announce_compiling()
     if backend() not in ("cpu", "cuda"):
         return
     libraries: list[Cached] = []

@@ -2,9 +2,10 @@
 
 The fastest one depends on the chip. In order of precedence, a variant is chosen by `using`, by the
 environment variable NERFMAC_VARIANTS (`hash_encode_gradient=fixed,march_count=two`), or by
-`nerfmac tune`, which measures all and caches the fastest for the chip, the version of MLX and the
-kernels' text. The default is the first variant of the device. A choice takes effect when a graph
-is built: functions that `mx.compile` has compiled keep theirs.
+`nerfmac tune`, which measures all and caches the fastest for the chip, the version of MLX, the
+kernels' source code, and the sizes of the model (`tuned_for`). The default is the first variant of
+the device. A choice takes effect when a graph is built: functions that `mx.compile` has compiled
+keep theirs.
 """
 
 from __future__ import annotations
@@ -16,14 +17,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import cache
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from nerfmac.backend.apple import has_native_floats
 from nerfmac.backend.device import apple_generation, current_device, device_name
-from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.host import cache_folder
 from nerfmac.backend.sources import kernel_source, operations
 from nerfmac.common import checks
@@ -95,15 +94,19 @@ _using: ContextVar[Mapping[str, str]] = ContextVar("variants", default={})  # no
 def variant(name: str) -> str:
     """The chosen variant of the operation `name` on the current device.
 
-    Raises `InputError` if NERFMAC_VARIANTS names an unknown operation or variant.
+    Outside `tuned_for`, the choices of `nerfmac tune` are not used. Raises `InputError` if
+    NERFMAC_VARIANTS contains an unknown operation or variant.
     """
-    chosen = {**_stored(current_device()), **from_environment(), **_using.get()}
+    sizes = _sizes.get()
+    tuned = _stored(current_device(), sizes) if sizes else {}
+    chosen = {**tuned, **from_environment(), **_using.get()}
     return chosen.get(name, VARIANTS[name].here[0])
 
 
-def variants_here() -> dict[str, str]:
-    """The chosen variant of each operation in `VARIANTS`, on the current device."""
-    return {name: variant(name) for name in VARIANTS}
+def variants_here(config: Config) -> dict[str, str]:
+    """The chosen variant of each operation in `VARIANTS`, on the current device, for `config`."""
+    with tuned_for(config):
+        return {name: variant(name) for name in VARIANTS}
 
 
 @contextmanager
@@ -149,17 +152,49 @@ def _check(chosen: Mapping[str, str], where: str) -> None:
         checks.choice(f"{where}: {name}", value, VARIANTS[name].all)
 
 
-def path() -> Path:
-    """Path of the file that keeps the current device's choice of variants."""
-    return cache_folder() / f"variants-{_digest(current_device())}.json"
+_sizes: ContextVar[str] = ContextVar("sizes", default="")
 
 
-def keep(chosen: Mapping[str, str], measured: Mapping[str, Any]) -> Path:
-    """Write the fastest variants on the current device, and what was `measured`, to `path()`.
+@contextmanager
+def tuned_for(config: Config) -> Iterator[None]:
+    """Context manager: this thread uses what `nerfmac tune` has chosen for the sizes of `config`.
+
+    The sizes are those of the model. The scene's extent and resolution are not among them: a choice
+    that `nerfmac tune` made without a scene is used with every scene.
+    """
+    before = _sizes.set(_sizes_of(config))
+    try:
+        yield
+    finally:
+        _sizes.reset(before)
+
+
+def _sizes_of(config: Config) -> str:
+    grid, networks = config.grid, config.networks
+    sizes = {
+        "grid": (grid.levels, grid.features, grid.log2_entries),
+        "networks": (networks.width, networks.density_layers, networks.colour_layers),
+        "max_samples": config.march.max_samples,
+        "occupancy": config.occupancy.resolution,
+    }
+    return repr(sizes)
+
+
+def path(config: Config) -> Path:
+    """Path of the file that stores the choice for the current device and the sizes of `config`."""
+    return _path(current_device(), _sizes_of(config))
+
+
+def _path(device: str, sizes: str) -> Path:
+    return cache_folder() / f"variants-{_digest(device, sizes)}.json"
+
+
+def keep(config: Config, chosen: Mapping[str, str], measured: Mapping[str, Any]) -> Path:
+    """Write the fastest variants on the current device, and the measurements, to `path(config)`.
 
     Returns the path. Raises `InputError` if it cannot be written.
     """
-    file = path()
+    file = path(config)
     measured_on = {"device_name": device_name(), "mlx_version": version("mlx")}
     make_folder(file.parent)
     write_json(file, {**measured_on, "variants": dict(chosen), "measured": dict(measured)})
@@ -167,31 +202,15 @@ def keep(chosen: Mapping[str, str], measured: Mapping[str, Any]) -> Path:
     return file
 
 
-def is_tuned() -> bool:
-    """Whether the cache has a choice of variants for the current device."""
-    return bool(_stored(current_device()))
-
-
-def is_untuned_gpu() -> bool:
-    """Whether kernels run on a GPU here and the cache has no choice of variants for it."""
-    return current_device() != "cpu" and not why_reference() and not is_tuned()
-
-
-def choose_first(config: Config, extent: float) -> None:
-    """Tune before the first training on a GPU: measure the variants and keep the fastest.
-
-    `config` and `extent`, the side of the scene's cube, determine the sizes of the operations.
-    Nothing is tuned where every variant is named already. The measuring module is imported here,
-    by name, so that training itself imports nothing that measures.
-    """
-    if is_untuned_gpu() and not VARIANTS.keys() <= {**from_environment(), **_using.get()}.keys():
-        import_module("nerfmac.measure.tuning").tune_first(config, extent)
+def is_tuned(config: Config) -> bool:
+    """Whether the cache has a choice of variants for the current device and sizes of `config`."""
+    return bool(_stored(current_device(), _sizes_of(config)))
 
 
 @cache
-def _stored(_device: str) -> Mapping[str, str]:
-    """The variants in `path()`; empty without that file, or if it is broken."""
-    file = path()
+def _stored(device: str, sizes: str) -> Mapping[str, str]:
+    """The stored variants; empty without a file, or if it is broken."""
+    file = _path(device, sizes)
     if not file.is_file():
         return {}
     try:
@@ -204,8 +223,8 @@ def _stored(_device: str) -> Mapping[str, str]:
 
 
 @cache
-def _digest(device: str) -> str:
+def _digest(device: str, sizes: str) -> str:
     """Hash of everything that a choice of variants depends on."""
     texts = [kernel_source(operation, device) for operation in operations()]
-    parts = (device_name(), version("mlx"), repr(dict(VARIANTS)), *texts)
+    parts = (device_name(), version("mlx"), repr(dict(VARIANTS)), sizes, *texts)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]

@@ -51,7 +51,7 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
         if error.errno not in _UNWRITABLE:
             raise
         _refuse(f"{error.filename or 'a file'} cannot be written: {error.strerror}")
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         is_plain = isinstance(error, DivergedError | LostRankError)
         if (message := str(error) if is_plain else in_words(error)) is None:
             raise

@@ -1,4 +1,4 @@
-"""`nerfmac info`: the device, the back end of every operation, and folders. Starts no compiler."""
+"""`nerfmac info`: the device, the back end of every operation, folders, and one check."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from nerfmac.backend.host import cache_folder, processors
 from nerfmac.backend.sources import kernels_folder, operations
 from nerfmac.backend.variants import VARIANTS, from_environment, is_tuned, variants_here
 from nerfmac.cli.choices import Device
+from nerfmac.config import Config
 from nerfmac.config.presets import preset
 from nerfmac.ranks import Ranks, join
 from nerfmac.scenes import picture_cache
+from nerfmac.training.loss_scale import guard_fault
 from nerfmac.version import version as nerfmac_version
 
 
@@ -35,6 +37,7 @@ def main(argv: list[str]) -> int:
     choose_device(arguments.device)
     ranks = join()
     lines = _ranks(ranks)
+    config = preset("auto", current_device(), memory_bytes())
     if not ranks.is_first:
         return 0
     rows = {
@@ -47,7 +50,8 @@ def main(argv: list[str]) -> int:
         "kernels": str(kernels_folder()),
         "kernel cache": str(cache_folder()),
         "picture cache": str(picture_cache.folder()),
-        "preset auto": preset("auto", current_device(), memory_bytes()).preset,
+        "preset auto": config.preset,
+        "loss scaling": _guard(),
     }
     for name, value in rows.items():
         print(f"{name:14}{value}")
@@ -57,8 +61,8 @@ def main(argv: list[str]) -> int:
     print("operations")
     for name in operations():
         print(f"  {name:24}{_operation(name)}")
-    print(f"variants ({_chosen_by()})")
-    for name, chosen in variants_here().items():
+    print(f"variants for preset {config.preset} ({_chosen_by(config)})")
+    for name, chosen in variants_here(config).items():
         others = ", ".join(way for way in VARIANTS[name].here if way != chosen)
         print(f"  {name:24}{chosen}{others and f' (others: {others})'}")
     return 0
@@ -70,10 +74,15 @@ def _ranks(ranks: Ranks) -> list[str]:
     return [f"  {rank:<22}{text}" for rank, text in enumerate(ranks.texts(own))]
 
 
-def _chosen_by() -> str:
+def _chosen_by(config: Config) -> str:
     """Text about where the choice of variants comes from."""
-    source = "chosen by `nerfmac tune`" if is_tuned() else "defaults; `nerfmac tune` chooses"
+    source = "chosen by `nerfmac tune`" if is_tuned(config) else "defaults; `nerfmac tune` chooses"
     return f"{source}; NERFMAC_VARIANTS overrides it" if from_environment() else source
+
+
+def _guard() -> str:
+    fault = guard_fault()
+    return f"FAILS: {fault}" if fault else "detects NaN and infinity in gradients"
 
 
 def _compiler() -> str:

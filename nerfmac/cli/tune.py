@@ -63,7 +63,7 @@ def main(argv: list[str]) -> int:
             write_json(json, {**about, "preset": config.preset, "variants": values})
     for name in sorted({*VARIANTS} - {tuned.operation for tuned in done}):
         print(f"{name}: {VARIANTS[name].here[0]}, the only variant here")
-    print(f"the choice (*) is kept in {path()}")
+    print(f"the choice (*) is kept in {path(config)}")
     for name, chosen in forced.items():
         print(f"NERFMAC_VARIANTS overrides it: {name}={chosen}")
     return 0
@@ -81,5 +81,5 @@ def _outcome(tried: Tried) -> str:
         return f"FAILS: {tried.fault}"
     median, low, high, _ = tried.timing
     spread = f"({low:.3f} to {high:.3f})"
-    ratio = f"{tried.ratio:7.2f} of the first variant's time (at most {tried.at_most:.2f})"
+    ratio = f"{tried.ratio:7.2f} of the reference's time (at most {tried.at_most:.2f})"
     return f"{median:9.3f} ms {spread:>20}{ratio}"

@@ -84,8 +84,8 @@ def evaluate_to_page(
         def add(view: ViewQuality, pictures: Compared) -> None:
             body.write(view_section(view, pictures, views.names.index(view.name)))
 
-        blend, renderer = run.config.train.blend, run.renderer()
-        outcomes = evaluate(renderer, views, background, blend, on_view=add, lpips=lpips)
+        blend = run.config.train.blend
+        outcomes = evaluate(run.renderer, views, background, blend, on_view=add, lpips=lpips)
         bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
         measured = Evaluation(bar, split=split, of=len(views.names))
         with partial.open("w", encoding="utf-8") as file:

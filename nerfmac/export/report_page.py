@@ -151,7 +151,7 @@ def _worst(run: Run, seconds: float, progress: bool) -> str:
         (heapq.heappush if len(least) < WORST else heapq.heappushpop)(least, item)
 
     blend = run.config.train.blend
-    outcomes = evaluate(run.renderer(), views, "white", blend, seconds=seconds, on_view=keep)
+    outcomes = evaluate(run.renderer, views, "white", blend, seconds=seconds, on_view=keep)
     bar = tqdm(outcomes, "test views", len(views.names), disable=not progress, unit="view")
     evaluated = list(bar)
     part = measured(evaluated, len(views.names), "test")

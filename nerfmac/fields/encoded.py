@@ -12,7 +12,9 @@ from functools import cached_property, partial
 import mlx.core as mx
 
 from nerfmac.backend import Shapes, runs_kernel, working_dtype
+from nerfmac.common.checks import InputError
 from nerfmac.config import NetworkConfig
+from nerfmac.config.fields import WIDEST_FEATURES
 from nerfmac.fields.encodings import Encoding, HashGrid
 from nerfmac.fields.field import Field, Parameters, Tracer
 from nerfmac.fields.networks import StackedMlps
@@ -26,9 +28,18 @@ from nerfmac.ops.trace import TraceGeometry, trace
 
 
 class EncodedField(Field):
-    """An `encoding`, which may be your own, and two networks with the sizes in `networks`."""
+    """An `encoding`, which may be your own, and two networks with the sizes in `networks`.
+
+    Raises `InputError` if the encoding has more than 128 outputs, or a number of them that is not
+    a multiple of 16.
+    """
 
     def __init__(self, encoding: Encoding, networks: NetworkConfig) -> None:
+        if encoding.outputs > WIDEST_FEATURES:
+            raise InputError(
+                f"the encoding has {encoding.outputs} outputs; expected at most {WIDEST_FEATURES}, "
+                "since the networks' gradient kernel has no threadgroup memory for more on a Mac"
+            )
         self.encoding = encoding
         layers = networks.density_layers, networks.colour_layers
         shape = NetworksShape(encoding.outputs, networks.width, *layers, networks.density_bias)

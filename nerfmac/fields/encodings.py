@@ -57,7 +57,7 @@ class Encoding(ABC):
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """Number of features: a multiple of 16, as the networks need."""
+        """Number of features: a multiple of 16, at most 128, as the networks need."""
 
     @property
     def shapes(self) -> Shapes:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.backend import to_numpy
+from nerfmac.backend.watchdog import resumed
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
@@ -51,15 +54,15 @@ class FrameRenderer:
         checks.choice("output", options.output, OUTPUTS)
         self.options, self._eye = options, eye
         self._scene_cameras = run.scene.cameras
-        self._view = ViewRenderer(run.trainer, run.state, options, placement_of(run))
+        placement = placement_of(run)
+        self._new_view = partial(ViewRenderer, run.trainer, run.state, options, placement)
+        self._view = self._new_view()
         _ = self._view.occupied  # raises now, before anything is written
 
     def values(self, frames: Iterable[CameraSamples]) -> Iterator[FrameValues]:
         """Yield each frame's values, in order, while the device computes the next frame."""
-        for arrays, camera in _one_ahead((self._mean(frame), frame[0]) for frame in frames):
+        for (values, opacity), camera in self._on_host(frames, self._mean):
             size = camera.lens.height, camera.lens.width
-            with interval("wait for a frame"):
-                values, opacity = (np.array(array) for array in arrays)
             yield FrameValues(values.reshape(*size, *values.shape[1:]), opacity.reshape(size))
 
     def pictures(
@@ -74,10 +77,24 @@ class FrameRenderer:
         def draw(frame: CameraSamples) -> tuple[mx.array]:
             return (to_bytes(colours(*self._mean(frame), self.options, depth_range)),)
 
-        for (pixels,), camera in _one_ahead((draw(frame), frame[0]) for frame in frames):
-            with interval("wait for a frame"):
-                picture = np.array(pixels)
-            yield picture.reshape(camera.lens.height, camera.lens.width, -1)
+        for (pixels,), camera in self._on_host(frames, draw):
+            yield pixels.reshape(camera.lens.height, camera.lens.width, -1)
+
+    def _on_host(
+        self, frames: Iterable[CameraSamples], draw: Callable[[CameraSamples], tuple[mx.array, ...]]
+    ) -> Iterator[tuple[list[npt.NDArray[Any]], Camera]]:
+        """Yield the arrays of `draw(frame)`, on the host, and the camera of each frame."""
+        given = list(frames)
+
+        def from_frame(first: int) -> Iterator[tuple[list[npt.NDArray[Any]], Camera]]:
+            self._view = self._new_view()
+            items = ((draw(frame), frame[0]) for frame in given[first:])
+            for arrays, camera in _one_ahead(items):
+                with interval("wait for a frame"):
+                    on_host = [to_numpy(array) for array in arrays]
+                yield on_host, camera
+
+        return resumed(from_frame)
 
     def depth_range(self, frames: Sequence[CameraSamples]) -> tuple[float, float]:
         """Distances, in scene units, at the two ends of the colour map for all frames of the film.
@@ -95,7 +112,7 @@ class FrameRenderer:
             scale = min(1.0, TRIAL_SIDE / max(camera.lens.width, camera.lens.height))
             size = (max(round(side * scale), 1) for side in (camera.lens.width, camera.lens.height))
             seen = self._view.render(Camera(camera.lens.scaled(*size), camera.pose), self._eye)
-            parts.append(np.array(seen.depth)[np.array(seen.opacity) > MIN_OPACITY])
+            parts.append(to_numpy(seen.depth)[to_numpy(seen.opacity) > MIN_OPACITY])
         depths = np.concatenate(parts)
         if not len(depths):
             return 0.0, 1.0

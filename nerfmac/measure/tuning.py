@@ -1,21 +1,22 @@
-"""Tuning: every variant is compiled, compared with the first and timed; the fastest is kept.
+"""Tuning: compile, compare, and time every variant, and store the fastest.
 
-A variant replaces the first only if it is at least 2 % faster, and not by chance: the upper bound
-of the median ratio of its time to the first's, round by round, is below `RATIO_LIMIT`.
+The reference is the first variant that runs. Another variant replaces the reference only if it is
+at least 2 % faster, and not by chance: the upper bound of the median ratio of its time to the
+reference's, round by round, is below `RATIO_LIMIT`.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from math import sqrt
+from functools import partial
+from math import nan, sqrt
 from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.backend import Arrays, device_name, runs_kernel, working_dtype
-from nerfmac.backend.build import BuildError
+from nerfmac.backend import Arrays, runs_kernel, working_dtype
 from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.variants import VARIANTS, keep
 from nerfmac.common.checks import InputError
@@ -30,7 +31,7 @@ from nerfmac.ops.networks import networks
 log = logging.getLogger("nerfmac")
 
 RATIO_LIMIT = 0.98
-"""A variant replaces the first if the upper error bound of the ratio of their times is below
+"""A variant replaces the reference if the upper error bound of the ratio of their times is below
 this."""
 NOTCH = 2 * 1.57
 """Factor of the error bound of a median: NOTCH x interquartile range / sqrt(number of values). It
@@ -48,8 +49,8 @@ class Tried(NamedTuple):
 
     name: str
     timing: Timing | None = None  # of a call; None if there is a fault
-    ratio: float | None = None  # its time / the first variant's, median over rounds
-    error: float | None = None  # largest relative error of an array against the first variant's
+    ratio: float | None = None  # its time / the reference's, median over rounds
+    error: float | None = None  # largest relative error of an array against the reference's
     fault: str | None = None  # exception or disagreement
     at_most: float | None = None  # upper bound of the ratio, see `NOTCH`
 
@@ -99,7 +100,7 @@ def tune(
         done.append(tuned)
         on_tuned(tuned)
     chosen = {tuned.operation: tuned.chosen for tuned in done}
-    keep(chosen, {tuned.operation: tuned.to_json() for tuned in done})
+    keep(config, chosen, {tuned.operation: tuned.to_json() for tuned in done})
     return done
 
 
@@ -114,20 +115,6 @@ def try_variants(
             yield _tuned(trial, cases, seconds, shows_bar)
 
 
-def tune_first(config: Config, extent: float) -> None:
-    """Run `tune` before the first training on a GPU; after an error, log it and use defaults."""
-    log.info(
-        "first training on %s: compiling its kernels and choosing the fastest variants ...",
-        device_name(),
-    )
-    try:
-        done = tune(config, extent, shows_bar=False)
-    except (InputError, BuildError) as error:
-        log.warning("the default variants are used: %s", error)
-        return
-    log.info("chosen: %s", ", ".join(f"{tuned.operation}={tuned.chosen}" for tuned in done))
-
-
 def _by_variant(trial: Trial) -> dict[str, Case]:
     """The trial's case in each variant of this device; empty if there is nothing to choose."""
     name, case = trial
@@ -136,36 +123,62 @@ def _by_variant(trial: Trial) -> dict[str, Case]:
 
 
 def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float, shows_bar: bool) -> Tuned:
-    """Compare and time the `cases`, which are the trial's case by variant."""
+    """Compare and time the `cases`, which are the trial's case by variant, and log each failure."""
     name, case = trial
-    first, tried, want = next(iter(cases)), dict[str, Tried](), None
+    tried, want = dict[str, Tried](), None
     for way, own in cases.items():
         try:
             got = own.run()
             mx.eval(got)
-            want = got if way == first else want
+            want = got if want is None else want
             tried[way] = _compared(way, case, got, want)
-        except Exception as error:  # for example a compiler refuses the kernel
+        except Exception as error:  # for example, the compiler rejects the kernel
             tried[way] = Tried(way, fault=as_text(error))
-    right = [way for way, result in tried.items() if result.fault is None]
-    timers = [timer(cases[way].run, queued=True) for way in right]
-    options: Any = {"seconds": seconds, "least": ROUNDS, "what": name if shows_bar else None}
-    spent = measure_interleaved(timers, **options) if right else []
-    for way, own_seconds in zip(right, spent, strict=True):
-        ratios = np.divide(own_seconds, spent[0])
+    right = {way: cases[way] for way, result in tried.items() if result.fault is None}
+    spent, faults = _timed(right, seconds, name if shows_bar else None)
+    tried |= {way: Tried(way, fault=fault) for way, fault in faults.items()}
+    reference = next(iter(spent), next(iter(cases)))
+    for way, own_seconds in spent.items():
+        ratios = np.divide(own_seconds, spent[reference])
         low, median, high = map(float, np.quantile(ratios, [0.25, 0.5, 0.75]))
         at_most = median + NOTCH * (high - low) / sqrt(len(ratios))
         timing = quartiles(own_seconds)
         tried[way] = tried[way]._replace(timing=timing, ratio=median, at_most=at_most)
-    faster = [way for way in right if (tried[way].at_most or 1.0) < RATIO_LIMIT]
-    best = min(faster, key=lambda way: tried[way].ratio or 1.0, default=first)
+    for way, result in tried.items():
+        if result.fault:
+            log.warning("variant %s of %s fails: %s", way, name, result.fault)
+    faster = [way for way in spent if (tried[way].at_most or 1.0) < RATIO_LIMIT]
+    best = min(faster, key=lambda way: tried[way].ratio or 1.0, default=reference)
     return Tuned(name, best, list(tried.values()))
 
 
-def _compared(way: str, case: Case, got: Arrays, want: Arrays | None) -> Tried:
-    """Compare `got` with `want` of the first variant; `want` is None if that has failed."""
-    if want is None:
-        return Tried(way, fault="the first variant failed, so there is nothing to compare with")
+def _timed(
+    cases: Mapping[str, Case], seconds: float, what: str | None
+) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Seconds of each case in every round; and the errors of cases that fail while being timed."""
+    faults: dict[str, str] = {}
+    timers: dict[str, Callable[[], float]] = {}
+
+    def time_call(way: str) -> float:
+        if way in faults:
+            return nan
+        try:
+            if way not in timers:
+                timers[way] = timer(cases[way].run, queued=True)
+            return timers[way]()
+        except Exception as error:  # for example, the system ends the GPU's work
+            faults[way] = as_text(error)
+            return nan
+
+    calls = [partial(time_call, way) for way in cases]
+    options: Any = {"seconds": seconds, "least": ROUNDS, "what": what}
+    rounds = measure_interleaved(calls, **options) if calls else []
+    spent = dict(zip(cases, rounds, strict=True))
+    return {way: own for way, own in spent.items() if way not in faults}, faults
+
+
+def _compared(way: str, case: Case, got: Arrays, want: Arrays) -> Tried:
+    """Compare `got` with `want` of the reference."""
     outcomes = agreement(case, got, want)
     differing = ", ".join(outcome.array for outcome in outcomes if not outcome.passed)
     fault = f"differs: {differing}" if differing else None

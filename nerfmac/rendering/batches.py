@@ -14,7 +14,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.backend import Arrays
+from nerfmac.backend import Arrays, to_numpy
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE as EARLY_STOP
@@ -94,7 +94,7 @@ class SampleBatches:
 
         Waits for the device after each batch.
         """
-        left = np.array(self._count(rays.origin, rays.direction))  # samples not yet evaluated
+        left = to_numpy(self._count(rays.origin, rays.direction))  # samples not yet evaluated
         done = np.zeros_like(left)
         colour = np.zeros((len(left), 3), np.float32)
         transmittance = np.ones(len(left), np.float32)

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import mlx.core as mx
 import numpy as np
 
+from nerfmac.backend import to_numpy
+from nerfmac.backend.watchdog import is_relaxed, resumed
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.rendering.metrics import (
@@ -127,12 +129,12 @@ class _Comparison(NamedTuple):
             raise InputError(f"{self.name} cannot be measured: its picture is not finite")
         view = ViewQuality(self.name, psnr, ssim, self.row_fraction, lpips, corrected)
         if on_view:
-            on_view(view, Compared(*map(np.array, self.pictures)))
+            on_view(view, Compared(*map(to_numpy, self.pictures)))
         return view
 
 
 def evaluate(
-    renderer: Renderer,
+    new_renderer: Callable[[], Renderer],
     views: Views,
     background: str = "white",
     blend: str = "srgb",
@@ -143,6 +145,7 @@ def evaluate(
 ) -> Iterator[ViewQuality]:
     """Render and compare view after view; the metric of a split is the mean over its views.
 
+    `new_renderer` is called once, and again after the system has ended the GPU's work (`resumed`).
     `background` is `white` or `black`. Pictures with alpha are blended over it in the light that
     `blend` names. Masked pixels are copied from the photograph. PSNR and SSIM ignore them; LPIPS
     sees them as identical. No picture is kept, but `on_view` gets each.
@@ -154,6 +157,7 @@ def evaluate(
     Raises `InputError` for a view whose picture is not finite.
     """
     order: Sequence[int] = range(len(views.names))
+    renderer = new_renderer()
     lens = views.cameras[0].lens
     fraction, start, view_seconds = 1.0, time.perf_counter(), 0.0
     if seconds is not None:
@@ -164,18 +168,25 @@ def evaluate(
         if view_seconds > seconds:
             fraction = seconds / view_seconds
         start = time.perf_counter()
-    previous: _Comparison | None = None
-    for begun, index in enumerate(order):
-        if seconds is not None and begun and (begun + 1) * view_seconds > seconds:
-            break
-        with interval("begin a view", view=views.names[index]):
-            comparison = _compare(renderer, views, index, (background, blend), fraction, lpips)
-        if previous:  # the device works on the next view while the host waits for this one
+
+    def outcomes_from(done: int) -> Iterator[ViewQuality]:
+        nonlocal view_seconds
+        renderer_now = new_renderer() if done or is_relaxed() else renderer
+        previous: _Comparison | None = None
+        for begun, index in enumerate(order[done:], done):
+            if seconds is not None and begun and (begun + 1) * view_seconds > seconds:
+                break
+            with interval("begin a view", view=views.names[index]):
+                light = background, blend
+                comparison = _compare(renderer_now, views, index, light, fraction, lpips)
+            if previous:  # the device works on the next view while the host waits for this one
+                yield previous.outcome(on_view)
+                view_seconds = (time.perf_counter() - start) / begun
+            previous = comparison
+        if previous:
             yield previous.outcome(on_view)
-            view_seconds = (time.perf_counter() - start) / begun
-        previous = comparison
-    if previous:
-        yield previous.outcome(on_view)
+
+    yield from resumed(outcomes_from)
 
 
 def _compare(

@@ -53,6 +53,7 @@ class Sums(NamedTuple):
 
     def mean(self) -> float:
         """The mean, summed in float64; waits for the device."""
+        mx.eval(self.parts)
         return sum(float(np.sum(np.asarray(part, np.float64))) for part in self.parts) / self.terms
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.backend import Arrays, compile_seldom, unfused
+from nerfmac.backend import Arrays, compile_seldom, to_numpy, unfused
 from nerfmac.common import checks
 from nerfmac.fields.field import Field, Parameters, Tracer
 from nerfmac.geometry.cameras import Camera
@@ -98,7 +98,7 @@ class Renderer:
         """
         expected = "a nerfmac.Camera, such as one of run.orbit(frames=24)"
         checks.kind("camera", camera, Camera, expected)
-        colour, opacity, depth = map(np.array, self.pixels(camera, background))
+        colour, opacity, depth = map(to_numpy, self.pixels(camera, background))
         width, height = camera.lens.width, camera.lens.height
         return Rendered(
             colour.reshape(height, width, 3),

@@ -14,6 +14,7 @@ from typing import TypeVar
 import mlx.core as mx
 
 from nerfmac.backend import current_device
+from nerfmac.backend.watchdog import SHORTER, is_relaxed
 
 Result = TypeVar("Result")
 
@@ -26,11 +27,14 @@ MOMENT = 0.05
 class Tiles:
     """Adapts the number of rays per tile, within [`LEAST`, `MOST`].
 
-    A tile slower than `MOMENT` halves it; one faster than `MOMENT` / 8 multiplies it by 4.
+    A tile slower than `MOMENT` halves it; one faster than `MOMENT` / 8 multiplies it by 4. In the
+    relaxed mode (`nerfmac.backend.watchdog`) `MOMENT` and the first tile are smaller.
     """
 
     def __init__(self) -> None:
-        self.rays = MOST if current_device() == "cpu" else FIRST
+        self._moment = MOMENT / (SHORTER if is_relaxed() else 1)
+        first = LEAST if is_relaxed() else FIRST
+        self.rays = MOST if current_device() == "cpu" else first
         """Largest number of rays in the next tile."""
 
     def run(self, trace: Callable[[], Result], is_last: bool) -> Result:
@@ -51,7 +55,7 @@ class Tiles:
         return result
 
     def _learn(self, seconds: float) -> None:
-        if seconds > MOMENT:
+        if seconds > self._moment:
             self.rays = max(self.rays // 2, LEAST)
-        elif seconds < MOMENT / 8:
+        elif seconds < self._moment / 8:
             self.rays = min(self.rays * 4, MOST)

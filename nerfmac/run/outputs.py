@@ -176,7 +176,7 @@ def metrics(
         "skipped_steps": run.skipped_steps,
         "train_seconds": run.state.train_seconds,
         "kernel_build_seconds": run.build_seconds,
-        "variants": variants_here(),
+        "variants": variants_here(run.config),
         "wall_seconds": wall_seconds,
         "train_views": len(run.scene.cameras),
         "split": run.scene.options.split,

@@ -27,7 +27,6 @@ from nerfmac.common.timeline import interval
 from nerfmac.config import REFINED, Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import orbit
-from nerfmac.ranks import noticed, watched
 from nerfmac.refine.report import refinement_report
 from nerfmac.rendering.evaluation import Evaluation, evaluate
 from nerfmac.rendering.gaze import look_at_from_depth
@@ -36,6 +35,7 @@ from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run import configuration, messages
 from nerfmac.run import folder as run_folder
 from nerfmac.run.configuration import CONFIGURED
+from nerfmac.run.together import check_alike, survived
 from nerfmac.scenes import Scene, Views, read_again
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
@@ -203,14 +203,13 @@ class Run:
 
     def _fit(self, goal: Goal) -> Generator[Report]:
         ranks = self.trainer.ranks
-        with noticed(ranks):  # not watched: another rank may still read pictures for minutes
-            ranks.check_alike("their configurations", repr(self.config.to_json()))
-            ranks.check_alike("their scenes", repr(replace(self.scene, path=None)))
-        for _ in watched(ranks, self.prepare(), self._save_lost):
+        check_alike(ranks, self.config, self.scene)
+        for _ in survived(ranks, self.prepare, self._save_lost):
             pass
+        reports = survived(ranks, lambda: self.trainer.train(self.state, goal), self._save_lost)
         saved = time.perf_counter()
         try:
-            for report in watched(ranks, self.trainer.train(self.state, goal), self._save_lost):
+            for report in reports:
                 self._take(report)
                 yield report
                 if self.folder is not None and time.perf_counter() - saved > SAVE_SECONDS:
@@ -363,7 +362,7 @@ class Run:
         start, blend = time.perf_counter(), self.config.train.blend
         views = self.views(split, progress=progress)
         seconds = seconds and seconds - (time.perf_counter() - start)
-        outcomes = evaluate(self.renderer(), views, background, blend, seconds=seconds, lpips=lpips)
+        outcomes = evaluate(self.renderer, views, background, blend, seconds=seconds, lpips=lpips)
         bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
         ordered = sorted(bar, key=lambda view: views.names.index(view.name))
         return Evaluation(ordered, split=split, of=len(views.names))

@@ -7,6 +7,7 @@ section 3.2). All of it is part of the step's graph, so the host never waits for
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -52,3 +53,20 @@ def all_finite(gradients: Iterable[mx.array]) -> mx.array:
     for gradient in gradients:
         total = total + gradient.sum()
     return mx.isfinite(total)
+
+
+def guard_fault() -> str | None:
+    """Describe the error of the compiled `all_finite` on the current device; None without one.
+
+    With fast math, a compiler may assume that all numbers are finite and fold the check to True:
+    then a step with an infinite gradient would not be skipped. MLX compiles in safe mode.
+    """
+    compiled = mx.compile(lambda *gradients: all_finite(gradients))
+    try:
+        for value in (math.nan, math.inf, -math.inf, 1.0):
+            if bool(compiled(mx.ones(3), mx.array([0.5, value]))) != math.isfinite(value):
+                verdict = "not finite" if math.isfinite(value) else "finite"
+                return f"a gradient of {value} counts as {verdict}"
+    except RuntimeError as error:
+        return str(error)
+    return None

@@ -6,8 +6,8 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 import mlx.core as mx
-import numpy as np
 
+from nerfmac.backend import to_numpy
 from nerfmac.training.state import TrainState
 
 MOST_SKIPPED = 24
@@ -43,7 +43,7 @@ def read(measured: mx.array, state: TrainState, last: Measured | None = None) ->
     A skipped step gets loss and error of `last`, or 1 without one: its own may not be finite.
     Raises `DivergedError`.
     """
-    loss, error, samples, samples_per_ray = map(float, np.array(measured))
+    loss, error, samples, samples_per_ray = map(float, to_numpy(measured))
     in_a_row, skipped = (int(state.scaling[f"skipped{name}"]) for name in ("_in_a_row", ""))
     if in_a_row >= MOST_SKIPPED:
         raise DivergedError(

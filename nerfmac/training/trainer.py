@@ -21,7 +21,8 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Arrays, Shapes, Traces, compile_ahead, compile_seldom
-from nerfmac.backend.variants import choose_first
+from nerfmac.backend.variants import tuned_for
+from nerfmac.backend.watchdog import is_relaxed
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.config import FILL, Config
@@ -88,7 +89,7 @@ class Trainer:
         self._step_for = cache(self._compiled_step)
         self._averaged = self.traces.compiled(_averaged_if_good, "average")
         self._update_sampling = [
-            compile_seldom(partial(self._sampling_step, phase))
+            compile_seldom(tuned_for(config)(partial(self._sampling_step, phase)))
             for phase in range(self.sampler.phases)
         ]
 
@@ -132,12 +133,10 @@ class Trainer:
     def compile(self, state: TrainState) -> Iterator[float]:
         """Build and compile all that `train` runs: run each part once and drop the results.
 
-        Before the first training on a GPU, chooses the fastest variants of the kernels. Yields the
-        seconds that each part took, so that the caller can do other things in between. Without
-        this, `train` compiles on first use, in training time.
+        Yields the seconds that each part took, so that the caller can do other things in between.
+        Without this, `train` compiles on first use, in training time.
         """
-        if self.config.model == "hash":
-            choose_first(self.config, self.bounds.extent)
+        mx.eval(state.arrays())  # if the system ends the work below, the state is not lost
         start = time.perf_counter()
         compile_ahead(lambda: deque(self.trial(state), maxlen=0))
         for results in self.trial(state):
@@ -253,7 +252,7 @@ class Trainer:
         """The results of a `Step` with these flags."""
         optimiser = self.config.optimiser
         groups = self.refinement.rates(state.step, rate / optimiser.rate, progress)
-        updated, scaling, measured = self._step_for(state.rays, flags)(
+        updated, scaling, measured = self._step_for(state.rays, flags, is_relaxed())(
             OptimiserState(state.parameters, state.moments),
             state.sampling,
             state.scaling,
@@ -274,7 +273,7 @@ class Trainer:
         return Schedule(mx.array(self.config.refine.level_progress_at(step)), mx.array(progress))
 
     def _compiled_step(
-        self, rays: int, flags: StepFlags
+        self, rays: int, flags: StepFlags, relaxed: bool
     ) -> Callable[..., tuple[OptimiserState, Arrays, mx.array]]:
         scaling = self.config.train.gradient_scaling
         step = Step(
@@ -289,7 +288,9 @@ class Trainer:
             full_gradient_distance=scaling if self.bounds.extent > 1 else 0.0,
             track_rays=self._track_rays,
         )
-        return self.traces.compiled(step, f"step of {rays} rays{flags}")
+        tuned = tuned_for(self.config)(step)
+        shorter = ", with shorter launches" if relaxed else ""
+        return self.traces.compiled(tuned, f"step of {rays} rays{flags}{shorter}")
 
     def _average(self, state: TrainState) -> Parameters:
         weight = newest_weight(max(state.step, 1), self.config.optimiser)  # step 0 is a trial
@@ -306,17 +307,20 @@ class Trainer:
 
 
 class StepQueue:
-    """Steps that the host has launched and the device has not finished: at most two."""
+    """Steps that the host has launched and the device has not finished: at most two.
+
+    In the relaxed mode (`nerfmac.backend.watchdog`), at most one.
+    """
 
     def __init__(self) -> None:
         self._steps: deque[mx.array] = deque()
 
     def add(self, state: TrainState) -> None:
-        """Start computing `state`, the result of a step; wait until at most two are unfinished."""
+        """Start computing `state`, the result of a step; wait while too many are unfinished."""
         with interval("launch"):
             mx.async_eval(state.arrays())
         self._steps.append(next(iter(state.parameters.values())))
-        if len(self._steps) > 2:
+        while len(self._steps) > (1 if is_relaxed() else 2):
             with interval("wait for the device"):
                 mx.eval(self._steps.popleft())
 

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from nerfmac.backend.watchdog import retried
 from nerfmac.common.checks import InputError
 from nerfmac.training.measured import DivergedError
 from nerfmac.viewer.messages import handle
@@ -126,7 +127,8 @@ class Loop:
 
     def _draw(self, is_moving: bool) -> None:
         start, target = time.perf_counter(), self._session.target()
-        if self._attempt(lambda: self._draw_rows(target, is_moving)):
+        draw = partial(self._draw_rows, target, is_moving)
+        if self._attempt(lambda: retried(draw, on_failure=self._session.screen.invalidate)):
             self._undrawable = target
         seconds = time.perf_counter() - start
         self._device_time.spend(seconds, training=False)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Generator
 from typing import Any
 
-from nerfmac.backend.variants import is_untuned_gpu
 from nerfmac.common.checks import InputError
 from nerfmac.config import REFINED
 from nerfmac.run import Run
@@ -100,9 +99,6 @@ class Training:
         self.message = "reading the pictures"
         yield None
         self.run.pictures().views("train", progress=False)
-        if is_untuned_gpu() and self.run.config.model == "hash":
-            self.message = "trying variants of kernels, once for this GPU"
-            yield None
         for _ in self.run.prepare():
             self.message = "building the kernels"
             yield None

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from nerfmac.backend import build, extension, host
+from nerfmac.backend import build, extension, host, kernel
 from nerfmac.backend.build import BuildError, Library
 from nerfmac.backend.host import cache_folder
 from nerfmac.common.checks import InputError
 
+ANNOUNCED = "compiling kernels, once for this machine; this takes about 20 s ..."
 SOURCE = 'extern "C" int answer() { return 42; }\n'
 TOY = Library("toy", {"toy.cpp": SOURCE})
 
@@ -101,11 +102,20 @@ def test_of_libraries_compiled_together_one_that_fails_spoils_no_other(cache):
 
 
 def test_one_line_says_that_kernels_are_compiled_however_many_batches_there_are(cache, caplog):
-    build._announce_compiling.cache_clear()
+    build.announce_compiling.cache_clear()
     caplog.set_level(logging.INFO, "nerfmac")
     for name in ("one", "two"):
         build.compile_together([Library(name, {"toy.cpp": SOURCE})])
-    assert caplog.messages == ["compiling kernels, once for this machine ..."]
+    assert caplog.messages == [ANNOUNCED]
+
+
+def test_a_mac_whose_system_compiles_the_kernels_gets_the_same_line(monkeypatch, caplog):
+    build.announce_compiling.cache_clear()
+    caplog.set_level(logging.INFO, "nerfmac")
+    monkeypatch.setattr(kernel, "backend", lambda: "metal")
+    for _ in range(2):
+        kernel.compile_ahead(lambda: pytest.fail("nothing is compiled ahead"))
+    assert caplog.messages == [ANNOUNCED]
 
 
 @pytest.mark.parametrize("package", ["mlx", "nanobind"])

@@ -64,6 +64,20 @@ def test_another_error_is_neither(text):
     assert in_words(RuntimeError(text)) is None
 
 
+THREADS = (
+    "[metal_kernel] Thread group size (256) is greater than  the maximum allowed threads per "
+    "threadgroup (192)."
+)
+
+
+def test_a_threadgroup_that_is_too_large_is_explained():
+    words = in_words(ValueError(THREADS)) or ""
+    assert THREADS in words
+    assert "`group`" in words
+    assert in_words(ValueError("could not convert string to float")) is None
+    assert in_words(ValueError(NO_MEMORY[0])) is None
+
+
 METALS = (b"[metal::malloc] Attempting to allocate ", b"[metal::malloc] Resource limit (")
 LAUNCHES = (b"[METAL] Command buffer execution failed: {}.",)
 

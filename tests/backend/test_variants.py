@@ -6,9 +6,11 @@ import pytest
 
 from nerfmac import InputError
 from nerfmac.backend import choose_device, device, using, variant, variants
-from nerfmac.backend.variants import VARIANTS, is_tuned, keep, path, variants_here
+from nerfmac.backend.variants import VARIANTS, is_tuned, keep, path, tuned_for, variants_here
+from nerfmac.config.presets import PRESETS
 
 GRADIENT = "hash_encode_gradient"
+TINY, BASE = PRESETS["tiny"], PRESETS["base"]
 
 
 @pytest.fixture(autouse=True)
@@ -22,8 +24,8 @@ def nothing_kept(monkeypatch, tmp_path):
 
 
 def test_without_a_choice_each_operation_has_its_first_variant():
-    assert not is_tuned()
-    assert variants_here() == {name: each.on_cpu[0] for name, each in VARIANTS.items()}
+    assert not is_tuned(TINY)
+    assert variants_here(TINY) == {name: each.on_cpu[0] for name, each in VARIANTS.items()}
     with device.pretended("cuda"):
         assert VARIANTS["march_count"].here[0] == variant("march_count") == "one"
 
@@ -40,8 +42,17 @@ def test_a_gpu_that_adds_floats_by_a_loop_begins_with_integers(generation, first
 
 
 def test_the_code_goes_before_the_variable_and_that_before_the_cache(monkeypatch):
-    keep({"march_count": "two", GRADIENT: "summed"}, {})
-    assert is_tuned()
+    keep(TINY, {"march_count": "two", GRADIENT: "summed"}, {})
+    assert is_tuned(TINY)
+    with tuned_for(TINY):
+        the_order_of_precedence(monkeypatch)
+    monkeypatch.delenv("NERFMAC_VARIANTS")
+    assert variant("march_count") == "four"  # no sizes are known
+    with tuned_for(BASE):
+        assert variant("march_count") == "four"
+
+
+def the_order_of_precedence(monkeypatch):
     assert (variant("march_count"), variant(GRADIENT)) == ("two", "summed")
     monkeypatch.setenv("NERFMAC_VARIANTS", " march_count = eight ,")
     assert (variant("march_count"), variant(GRADIENT)) == ("eight", "summed")
@@ -75,26 +86,26 @@ def test_what_the_code_names_wrongly_is_refused(chosen):
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"variants": {"march_count": "nine"}}', "{}"])
 def test_a_broken_file_is_as_none(content, caplog):
-    keep({"march_count": "two"}, {})
-    path().write_text(content)
+    keep(TINY, {"march_count": "two"}, {})
+    path(TINY).write_text(content)
     variants._stored.cache_clear()
-    assert variant("march_count") == "four"
-    assert str(variants.path()) in caplog.text
+    assert variants_here(TINY)["march_count"] == "four"
+    assert str(path(TINY)) in caplog.text
 
 
 @pytest.mark.parametrize("what", ["device_name", "version", "kernel_source"])
 def test_another_chip_another_mlx_and_other_kernels_have_choices_of_their_own(what, monkeypatch):
-    keep({"march_count": "two"}, {"march_count": {"chosen": "two"}})
-    kept = json.loads(path().read_text())
+    keep(TINY, {"march_count": "two"}, {"march_count": {"chosen": "two"}})
+    kept = json.loads(path(TINY).read_text())
     assert kept["variants"] == {"march_count": "two"}
     assert kept["measured"] == {"march_count": {"chosen": "two"}}
     monkeypatch.setattr(variants, what, lambda *_: "another")
     variants._digest.cache_clear()
     variants._stored.cache_clear()
     try:
-        assert not path().exists()
-        assert not is_tuned()
-        assert variant("march_count") == "four"
+        assert not path(TINY).exists()
+        assert not is_tuned(TINY)
+        assert variants_here(TINY)["march_count"] == "four"
     finally:
         monkeypatch.undo()
         variants._digest.cache_clear()

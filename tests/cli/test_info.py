@@ -2,11 +2,13 @@
 
 import subprocess
 
+import mlx.core as mx
 import pytest
 
 from nerfmac.backend import build, extension, fallback
 from nerfmac.backend.build import BuildError
 from nerfmac.cli import info
+from nerfmac.training import loss_scale
 from nerfmac.version import version
 from tests.scene_factory import nerfmac
 
@@ -40,3 +42,22 @@ def test_what_kernels_lack_is_told(capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert "C++ compiler  none (no C++ compiler: try something)" in shown
     assert "march                   reference (no C++ compiler: try something)" in shown
+
+
+def test_the_check_of_gradients_is_proved_on_this_machine(capsys):
+    assert nerfmac("info", "--device", "cpu") == 0
+    assert "loss scaling  detects NaN and infinity in gradients" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("check", "fault"),
+    [
+        (lambda total: mx.array(True), "a gradient of nan counts as finite"),
+        (lambda total: total == total, "a gradient of inf counts as finite"),
+        (lambda total: mx.array(False), "a gradient of 1.0 counts as not finite"),
+    ],
+)
+def test_a_check_that_a_compiler_has_removed_is_reported(capsys, monkeypatch, check, fault):
+    monkeypatch.setattr(loss_scale.mx, "isfinite", check)
+    assert nerfmac("info", "--device", "cpu") == 0
+    assert f"loss scaling  FAILS: {fault}" in capsys.readouterr().out

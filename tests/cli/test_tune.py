@@ -6,7 +6,8 @@ import re
 import pytest
 
 from nerfmac.backend import choose_device, variants
-from nerfmac.cli import tune as tune_command
+from nerfmac.cli import info
+from nerfmac.config.presets import PRESETS
 from nerfmac.measure import tuning as choosing
 from nerfmac.measure.tuning import Tried, Tuned
 from tests.scene_factory import nerfmac
@@ -16,9 +17,7 @@ from tests.scene_factory import nerfmac
 def nothing_kept(monkeypatch, tmp_path):
     choose_device("cpu")
     monkeypatch.delenv("NERFMAC_VARIANTS", raising=False)
-    file = tmp_path / "kept.json"
-    for module in (variants, tune_command):
-        monkeypatch.setattr(module, "path", lambda: file)
+    monkeypatch.setattr(variants, "cache_folder", lambda: tmp_path / "kept")
     variants._stored.cache_clear()
     yield
     variants._stored.cache_clear()
@@ -39,7 +38,9 @@ def sizes(monkeypatch):
     return asked
 
 
-def test_the_table_names_the_quickest_and_it_is_kept_and_shown(sizes, tmp_path, capsys):
+def test_the_table_names_the_quickest_and_it_is_kept_and_shown(
+    sizes, tmp_path, monkeypatch, capsys
+):
     file = tmp_path / "tune.json"
     assert nerfmac("tune", "--device", "cpu", "--preset", "tiny", "--json", file) == 0
     said = capsys.readouterr().out.splitlines()
@@ -49,15 +50,22 @@ def test_the_table_names_the_quickest_and_it_is_kept_and_shown(sizes, tmp_path, 
         assert figure in two
     assert any(line.startswith("    four ") for line in said)
     assert any("eight" in line and "differs: counts" in line for line in said)
-    assert any(line.endswith(str(tmp_path / "kept.json")) for line in said)
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert said[-1].endswith(str(kept))
     values = json.loads(file.read_text())
     assert values["preset"] == "tiny"
     assert values["variants"]["march_count"]["chosen"] == "two"
     assert values["variants"]["march_count"]["tried"]["four"]["ms"]["median"] == 3.0
+    monkeypatch.setattr(info, "preset", lambda *_: PRESETS["tiny"])
     assert nerfmac("info", "--device", "cpu") == 0
     shown = capsys.readouterr().out
-    assert "variants (chosen by `nerfmac tune`)" in shown
+    assert "variants for preset tiny (chosen by `nerfmac tune`)" in shown
     assert re.search(r"march_count +two \(others: four, eight\)", shown)
+    monkeypatch.setattr(info, "preset", lambda *_: PRESETS["small"])
+    assert nerfmac("info", "--device", "cpu") == 0
+    shown = capsys.readouterr().out
+    assert "variants for preset small (defaults; `nerfmac tune` chooses)" in shown
+    assert re.search(r"march_count +four \(others: two, eight\)", shown)
 
 
 def test_a_scene_decides_the_sizes(sizes, balls, capsys):

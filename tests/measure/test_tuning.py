@@ -7,18 +7,10 @@ import mlx.core as mx
 import pytest
 from mlx.utils import tree_flatten
 
-from nerfmac.backend import (
-    choose_device,
-    cpu_kernel,
-    device,
-    kernel,
-    runs_kernel,
-    using,
-    variant,
-    variants,
-)
-from nerfmac.backend.variants import VARIANTS, choose_first, is_tuned
+from nerfmac.backend import choose_device, cpu_kernel, kernel, runs_kernel, variant, variants
+from nerfmac.backend.variants import VARIANTS, is_tuned, tuned_for
 from nerfmac.common.checks import InputError
+from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.measure import tuning as choosing
 from nerfmac.measure.selftest import Case
@@ -32,8 +24,7 @@ FOUR, TWO, EIGHT = VARIANTS["march_count"].on_cpu
 def nothing_kept(monkeypatch, tmp_path):
     choose_device("cpu")
     monkeypatch.delenv("NERFMAC_VARIANTS", raising=False)
-    file = tmp_path / "variants.json"
-    monkeypatch.setattr(variants, "path", lambda: file)
+    monkeypatch.setattr(variants, "cache_folder", lambda: tmp_path)
     variants._stored.cache_clear()
     yield
     variants._stored.cache_clear()
@@ -72,6 +63,11 @@ def trial(monkeypatch):
     return set_trial
 
 
+def chosen_variant():
+    with tuned_for(TINY):
+        return variant("march_count")
+
+
 def right(_way):
     return {"counts": mx.array([3.0, 4.0])}
 
@@ -80,16 +76,16 @@ def test_the_quickest_is_kept_for_what_follows(trial, took):
     trial(right)
     took(four=0.5, two=0.4, eight=0.2)
     (tuned,) = tune(TINY)
-    assert tuned.chosen == variant("march_count") == EIGHT
+    assert tuned.chosen == chosen_variant() == EIGHT
     assert [each.ratio for each in tuned.tried] == [1.0, pytest.approx(0.8), pytest.approx(0.4)]
     assert tuned.tried[1].timing.median == pytest.approx(440.0)
-    assert is_tuned()
+    assert is_tuned(TINY)
 
 
 def test_what_is_hardly_quicker_is_not_worth_a_change(trial, took):
     trial(right)
     took(four=0.5, two=0.495, eight=0.499)
-    assert tune(TINY)[0].chosen == variant("march_count") == FOUR
+    assert tune(TINY)[0].chosen == chosen_variant() == FOUR
 
 
 # Nine rounds of a machine that others use: quicker by a tenth in the median, and by chance.
@@ -104,7 +100,7 @@ def test_what_is_quicker_by_chance_is_not_kept(trial, took):
     assert two.ratio == 0.9
     # A quarter of the rounds are below 0.85, and one above 1.2; 3.14 * 0.35 / 3 is 0.366.
     assert two.at_most == pytest.approx(1.266, abs=1e-3)
-    assert tuned.chosen == variant("march_count") == FOUR
+    assert tuned.chosen == chosen_variant() == FOUR
     assert tuned.to_json()["tried"]["two"]["ratio_at_most"] == two.at_most
 
 
@@ -132,30 +128,100 @@ def test_what_differs_from_the_first_is_not_kept_however_quick(trial, took):
     assert tuned.tried[2].timing is None
 
 
-def test_what_does_not_run_is_not_kept(trial, took):
+def raising(*ways):
+    """Results that are right, and errors in the variants `ways`."""
+
     def compute(way):
-        if way == TWO:
-            raise RuntimeError("the compiler refuses it")
+        if way in ways:
+            raise RuntimeError(f"the compiler rejects {way}")
         return right(way)
 
-    trial(compute)
+    return compute
+
+
+def test_a_variant_that_does_not_run_is_logged_and_not_kept(trial, took, caplog):
+    trial(raising(TWO))
     took(four=0.5, eight=0.4)
     (tuned,) = tune(TINY)
     assert tuned.chosen == EIGHT
-    assert tuned.tried[1].fault == "RuntimeError: the compiler refuses it"
+    assert tuned.tried[1].fault == "RuntimeError: the compiler rejects two"
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage() == (
+        "variant two of march_count fails: RuntimeError: the compiler rejects two"
+    )
 
 
-def test_where_the_first_does_not_run_there_is_nothing_to_compare_with(trial, took):
-    def compute(way):
-        if way == FOUR:
-            raise RuntimeError("no")
-        return right(way)
+def test_the_first_variant_that_runs_is_the_reference_and_the_default(trial, took):
+    trial(raising(FOUR))
+    took(two=0.5, eight=0.499)
+    (tuned,) = tune(TINY)
+    assert tuned.chosen == chosen_variant() == TWO
+    four, two, eight = tuned.tried
+    assert (four.fault, four.timing, four.ratio) == (
+        "RuntimeError: the compiler rejects four",
+        None,
+        None,
+    )
+    assert (two.error, two.ratio) == (0.0, 1.0)
+    assert eight.ratio == pytest.approx(0.998)
 
-    trial(compute)
+
+def test_where_no_variant_runs_the_device_default_is_kept(trial, took, caplog):
+    trial(raising(FOUR, TWO, EIGHT))
     took()
     (tuned,) = tune(TINY)
     assert tuned.chosen == FOUR
     assert all(each.fault and each.error is each.timing is None for each in tuned.tried)
+    assert len(caplog.records) == 3
+
+
+@pytest.mark.parametrize("runs", [1, 2, 4, 9])  # the comparison, the warm-up, and while it is timed
+@pytest.mark.parametrize(("failing", "chosen"), [(FOUR, TWO), (TWO, FOUR)])
+def test_an_error_while_a_variant_is_timed_ends_its_timing_alone(
+    trial, monkeypatch, caplog, failing, chosen, runs
+):
+    monkeypatch.setattr(choosing, "RATIO_LIMIT", 0.0)  # no variant is faster than the reference
+    monkeypatch.setattr("nerfmac.measure.timing.QUEUE", 1)
+    calls = []
+
+    def compute(way):
+        calls.append(way)
+        if way == failing and calls.count(way) > runs:
+            raise RuntimeError("[METAL] Command buffer execution failed: Caused GPU Timeout Error")
+        return right(way)
+
+    trial(compute)
+    (tuned,) = tune(TINY, seconds=0.0)
+    results = {tried.name: tried for tried in tuned.tried}
+    assert "GPU Timeout" in results[failing].fault
+    assert results[failing].timing is results[failing].ratio is None
+    assert tuned.chosen == chosen
+    assert results[chosen].ratio == 1.0
+    assert results[EIGHT].timing is not None
+    assert [record.getMessage() for record in caplog.records] == [
+        f"variant {failing} of march_count fails: {results[failing].fault}"
+    ]
+
+
+def test_a_choice_holds_for_the_sizes_that_were_timed(trial, took):
+    trial(right)
+    took(four=0.5, two=0.4, eight=0.2)
+    tune(TINY)
+    assert is_tuned(TINY)
+    assert is_tuned(override(TINY, grid={"finest": 4096}))  # determined by the scene
+    for sizes in (
+        {"grid": {"levels": 16, "features": 1}},
+        {"grid": {"log2_entries": 15}},
+        {"networks": {"width": 64}},
+        {"networks": {"colour_layers": 2}},
+        {"march": {"max_samples": 2**14}},
+        {"occupancy": {"resolution": 64}},
+    ):
+        other = override(TINY, **sizes)
+        assert not is_tuned(other), sizes
+        with tuned_for(other):
+            assert variant("march_count") == FOUR
 
 
 def test_the_trials_are_like_training_and_their_variants_agree_on_this_cpu():
@@ -210,27 +276,6 @@ def test_all_kernels_are_compiled_ahead_together_those_of_the_inputs_too(took, m
     stems = {path.name.rpartition("-")[0] for path in alone}
     assert {"nerfmac_occupancy_splat", "nerfmac_march_write", "nerfmac_march_count"} <= stems
     assert set(alone) <= ahead_of_all
-
-
-def test_before_a_first_training_only_a_gpu_is_tuned_and_only_once(trial, took, monkeypatch):
-    trial(right)
-    took(one=0.5, two=0.3, four=0.4)
-    choose_first(TINY, 1.0)
-    assert not is_tuned()
-    for module in (choosing, variants):
-        monkeypatch.setattr(module, "why_reference", lambda: None)
-    monkeypatch.setattr(choosing, "runs_kernel", lambda _: True)
-    with device.pretended("cuda"), monkeypatch.context() as pretended:
-        for module in (choosing, variants):
-            pretended.setattr(module, "device_name", lambda: "a GPU")
-        pretended.setattr(choosing, "compile_for", lambda _: None)
-        with using(**{name: variants.here[0] for name, variants in VARIANTS.items()}):
-            choose_first(TINY, 1.0)  # nothing is left to choose
-        assert not is_tuned()
-        choose_first(TINY, 1.0)
-        assert variant("march_count") == "two"
-        pretended.setattr(choosing, "tune", None)
-        choose_first(TINY, 1.0)
 
 
 def test_nothing_is_tuned_where_no_kernels_run(monkeypatch):

@@ -3,6 +3,7 @@
 import math
 import time
 import tracemalloc
+from functools import partial
 
 import mlx.core as mx
 import numpy as np
@@ -38,12 +39,12 @@ def views():
 
 def test_evaluation_holds_the_pictures_of_one_view_at_a_time(views):
     picture = WIDTH * HEIGHT * 3 * 4  # bytes in float32
-    list(evaluate(Renderer(grey), views))  # what is imported and compiled once
+    list(evaluate(partial(Renderer, grey), views))  # what is imported and compiled once
     mx.synchronize()
     before = mx.get_active_memory()
     mx.reset_peak_memory()
     tracemalloc.start()
-    outcomes = list(evaluate(Renderer(grey), views))
+    outcomes = list(evaluate(partial(Renderer, grey), views))
     held, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(outcomes) == VIEWS
@@ -68,7 +69,7 @@ def test_an_image_of_any_height_is_compared_in_the_memory_of_some_bands(monkeypa
 
 @pytest.mark.parametrize(("background", "level"), [("white", 1.0), ("black", 0.0)])
 def test_a_photographs_alpha_is_blended_over_the_background(views, background, level):
-    (first, *_) = evaluate(Renderer(grey), views, background)
+    (first, *_) = evaluate(partial(Renderer, grey), views, background)
     rgba = np.array(views.image(0)) / 255.0
     target = rgba[..., :3] * rgba[..., 3:] + level * (1.0 - rgba[..., 3:])
     assert first.name == "view 0"
@@ -81,7 +82,7 @@ def test_a_picture_that_is_not_finite_has_no_quality(views):
         return seen._replace(colour=seen.colour.at[7, 1].add(math.nan))
 
     with pytest.raises(InputError, match="view 0"):
-        list(evaluate(Renderer(broken), views))
+        list(evaluate(partial(Renderer, broken), views))
 
 
 class SlowGrey:
@@ -99,7 +100,7 @@ class SlowGrey:
 
 def test_the_next_view_is_begun_before_the_host_waits_for_one(views, monkeypatch):
     slow = SlowGrey(0.0, monkeypatch)
-    assert next(evaluate(Renderer(slow), views)).name == "view 0"
+    assert next(evaluate(partial(Renderer, slow), views)).name == "view 0"
     assert slow.pixels == [WIDTH * HEIGHT] * 2
 
 
@@ -109,7 +110,7 @@ def test_in_a_time_as_many_views_are_evaluated_as_fit_spread_evenly(views, monke
     each = WIDTH * HEIGHT * slow.pace
     # The pace is measured on two pictures of TRIAL pixels.
     seconds = 2.02 * TRIAL * slow.pace + (fitting + 0.9) * each
-    outcomes = list(evaluate(Renderer(slow), views, seconds=seconds))
+    outcomes = list(evaluate(partial(Renderer, slow), views, seconds=seconds))
     assert slow.now <= seconds
     # The first interval between two outcomes has two views in it, which tells of a slower pace.
     assert max(1, fitting - 2) <= len(outcomes) <= fitting
@@ -121,8 +122,8 @@ def test_in_a_time_as_many_views_are_evaluated_as_fit_spread_evenly(views, monke
 
 def test_time_enough_is_time_for_all_views(views, monkeypatch):
     slow = SlowGrey(1e-6, monkeypatch)
-    outcomes = list(evaluate(Renderer(slow), views, seconds=60.0))
-    assert sorted(outcomes) == sorted(evaluate(Renderer(grey), views))
+    outcomes = list(evaluate(partial(Renderer, slow), views, seconds=60.0))
+    assert sorted(outcomes) == sorted(evaluate(partial(Renderer, grey), views))
 
 
 @pytest.mark.parametrize("fraction", [0.5, 0.0])
@@ -130,7 +131,7 @@ def test_where_no_view_fits_the_middle_rows_of_one_are_evaluated(views, monkeypa
     slow = SlowGrey(1e-3, monkeypatch)
     trials = 2.02 * TRIAL * slow.pace
     seconds = trials + fraction * WIDTH * HEIGHT * slow.pace
-    (outcome,) = evaluate(Renderer(slow), views, seconds=seconds)
+    (outcome,) = evaluate(partial(Renderer, slow), views, seconds=seconds)
     rows = max(WINDOW, math.floor(fraction * HEIGHT))
     assert outcome.row_fraction == pytest.approx(rows / HEIGHT, abs=2.01 / HEIGHT)
     first, count = (HEIGHT - rows) // 2, slow.pixels[-1] // WIDTH
@@ -180,6 +181,6 @@ def test_a_view_of_another_exposure_is_right_once_its_colours_are_corrected(mask
         kept = mx.arange(WIDTH * HEIGHT) % WIDTH < WIDTH // 3
         pixels = mx.where(kept[:, None], pixels, 255 - pixels)
     views = Views(pixels, Cameras.stack([camera]), ("one",), kept)
-    (quality,) = evaluate(Renderer(shaded), views)
+    (quality,) = evaluate(partial(Renderer, shaded), views)
     assert quality.psnr < 25.0
     assert quality.psnr_corrected > 45.0

@@ -1,6 +1,7 @@
 """What a mask covers is neither learned from nor judged."""
 
 from dataclasses import replace
+from functools import partial
 
 import mlx.core as mx
 import numpy as np
@@ -64,14 +65,16 @@ def grey(rays, _width):
 
 def test_what_is_covered_counts_for_no_figure(scene, kept):
     views = replace(scene.views("train"), kept=mx.array(kept))
-    clean = list(evaluate(Renderer(grey), views))
-    noisy = list(evaluate(Renderer(grey), replace(painted(views, kept), kept=mx.array(kept))))
+    clean = list(evaluate(partial(Renderer, grey), views))
+    noisy = list(
+        evaluate(partial(Renderer, grey), replace(painted(views, kept), kept=mx.array(kept)))
+    )
     truth = views.photograph(0)
     first = kept[: truth.shape[0] * truth.shape[1]]
     error = np.square(truth.reshape(-1, 3)[first] - 0.5).mean()
     assert clean[0].psnr == pytest.approx(-10 * np.log10(error), abs=1e-3)
     assert [view.psnr for view in noisy] == pytest.approx([view.psnr for view in clean], abs=1e-3)
-    without = list(evaluate(Renderer(grey), painted(replace(views, kept=None), kept)))
+    without = list(evaluate(partial(Renderer, grey), painted(replace(views, kept=None), kept)))
     assert without[0].psnr != pytest.approx(clean[0].psnr, abs=0.1)
 
 
@@ -79,7 +82,9 @@ def test_a_mask_that_covers_nothing_changes_no_figure(scene):
     views = scene.views("train")
     whole = replace(views, kept=mx.ones(views.pixels.shape[0], dtype=mx.bool_))
     for one, other in zip(
-        evaluate(Renderer(grey), views), evaluate(Renderer(grey), whole), strict=True
+        evaluate(partial(Renderer, grey), views),
+        evaluate(partial(Renderer, grey), whole),
+        strict=True,
     ):
         assert one.psnr == pytest.approx(other.psnr, abs=1e-4)
         assert one.ssim == pytest.approx(other.ssim, abs=1e-5)

@@ -2,6 +2,7 @@
 
 from collections import deque
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import mlx.core as mx
@@ -96,7 +97,9 @@ def test_training_makes_pictures_of_unseen_views_better(scene):
     for seed in range(2):  # seeds differ by 1.5 dB: the pictures are few and tiny
         trainer = trainer_for(scene, seed=seed)
         states = trainer.init(), trained(trainer, 400)[-1].state
-        views = [evaluate(trainer.renderer(state), scene.views("test")) for state in states]
+        views = [
+            evaluate(partial(trainer.renderer, state), scene.views("test")) for state in states
+        ]
         quality.append([np.mean([view.psnr for view in each]) for each in views])
     before, after = np.mean(quality, axis=0)
     assert after > before + 2, f"{before:.1f} dB before, {after:.1f} dB after"

@@ -68,7 +68,7 @@ def test_who_stands_in_a_training_camera_sees_its_photograph_and_how_close_it_co
     last, rgb = page.pictures()[-1]
     assert last["compared"] == 3
     assert rgb.shape == (HEIGHT, WIDTH, 3)  # no finer than the photograph
-    want = list(evaluate(small_run.renderer(), scene.views("train")))[3]
+    want = list(evaluate(small_run.renderer, scene.views("train")))[3]
     assert last["psnr"] == pytest.approx(want.psnr, abs=0.05)  # eight bits
     page.take("frame")
     page.turn(t=2)

@@ -15,6 +15,7 @@
 #define threadgroup
 
 using uint = std::uint32_t;
+using std::abs;  // libc++ has abs(float) here already, so a second definition is an error
 using std::ceil;
 using std::cos;
 using std::exp;
@@ -45,7 +46,6 @@ METAL_FUNC int min(int a, int b) { return a < b ? a : b; }
 METAL_FUNC int max(int a, int b) { return a > b ? a : b; }
 METAL_FUNC float min(float a, float b) { return a < b ? a : b; }
 METAL_FUNC float max(float a, float b) { return a > b ? a : b; }
-METAL_FUNC float abs(float a) { return std::fabs(a); }
 METAL_FUNC float clamp(float value, float low, float high) { return min(max(value, low), high); }
 
 // Metal's functions that are not its fast ones.

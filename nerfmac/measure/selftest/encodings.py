@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from math import inf, isfinite, nan
 
 import mlx.core as mx
 
+from nerfmac.backend import runs_kernel
 from nerfmac.backend.variants import VARIANTS
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
@@ -15,6 +17,7 @@ from nerfmac.ops.adam import Step, adam_step, most_first, pack_moments, unpack_m
 from nerfmac.ops.contract import to_unit
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
+from nerfmac.training.loss_scale import all_finite
 
 _USED = 700  # number of used points; 1,031 are the most
 
@@ -123,9 +126,28 @@ def spherical_harmonics_cases() -> Iterator[Case]:
 
 
 def adam_cases() -> Iterator[Case]:
-    """Cases with arrays of one and two axes; a third of the entries have never had a gradient."""
+    """Cases with arrays of one and two axes; a third of the entries have never had a gradient.
+
+    The last case skips the steps whose gradient is not finite, as training does.
+    """
     for shape in ((1,), (5,), (300,), (257, 4)):
         yield Case("adam", "x".join(map(str, shape)), partial(_updated, shape), 8)
+    yield Case("adam", "not-finite", _guarded, 8)
+
+
+def _guarded() -> Arrays:
+    """Parameters after a step along gradients that contain NaN, infinity, and 1."""
+    is_good = mx.compile(lambda gradient: all_finite([gradient]))
+    parameters, moments = mx.array([1.0, 2.0, 3.0]), mx.zeros((3,), mx.uint32)
+    step = mx.array(Step(0.9, 0.99, 0.01, epsilon=1e-8, l2=0.0, most=most_first(0.9, 0.99)))
+    after = {}
+    for value in (nan, inf, -inf, 1.0):
+        gradient = mx.array([0.5, value, -0.25])
+        # The reference decides on the host, where no compiler can remove the check.
+        is_used = is_good(gradient) if runs_kernel("adam") else mx.array(isfinite(value))
+        unscale = mx.where(is_used, 1.0, 0.0).reshape(1)
+        after[f"after {value}"] = adam_step(parameters, moments, gradient, unscale, step)[0]
+    return after
 
 
 def _updated(shape: tuple[int, ...]) -> Arrays:

@@ -165,7 +165,7 @@ class Findings:
         return {
             "scene": "still_life",
             "preset": config.preset,
-            "variants": variants_here(),
+            "variants": variants_here(config),
             "seconds": state.train_seconds,
             "steps": state.step,
             "step_ms": self._step_ms(),

@@ -1,0 +1,171 @@
+"""Training, evaluation, videos, and the viewer continue after macOS has ended the GPU's work."""
+
+import time
+from collections import Counter
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.backend import watchdog
+from nerfmac.film import frames as film_frames
+from nerfmac.film.frames import FrameRenderer
+from nerfmac.film.options import RenderOptions
+from nerfmac.rendering.metrics import Sums
+from nerfmac.run import Run
+from nerfmac.training import checkpoint
+from nerfmac.training.goal import Goal
+from nerfmac.training.trainer import StepQueue, Trainer
+from nerfmac.viewer.pictures import Pictures
+from tests.backend.test_faults import DISCARDED, ENDED
+from tests.scene_factory import CONFIG
+from tests.viewer.conftest import Page
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+ON_METAL = [text for text in (*ENDED, DISCARDED) if "[METAL]" in text]
+STEPS = 24
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch):
+    monkeypatch.setattr(watchdog, "_is_relaxed", False)
+    monkeypatch.setattr(watchdog, "PAUSE", 0.0)
+
+
+def fail_at(monkeypatch, owner, name, calls, text=ON_METAL[0]):
+    """Let the method `name` raise at its calls of these numbers, from 1 on; returns the count."""
+    count, method = Counter(), getattr(owner, name)
+
+    def wrapped(self, *arguments, **options):
+        count[name] += 1
+        if count[name] in calls:
+            raise RuntimeError(text)
+        return method(self, *arguments, **options)
+
+    monkeypatch.setattr(owner, name, wrapped)
+    return count
+
+
+@pytest.fixture(scope="module")
+def trained(scene):
+    run = Run.begin(scene, CONFIG)
+    run.train(steps=STEPS, progress=False)
+    return run
+
+
+@pytest.mark.parametrize("text", ON_METAL)
+@pytest.mark.parametrize("calls", [{1}, {20}, {20, 21, 22}])
+def test_training_continues_from_the_last_good_state(
+    scene, trained, tmp_path, monkeypatch, caplog, calls, text
+):
+    run = Run.begin(scene, CONFIG, out=tmp_path / "run")
+    fail_at(monkeypatch, StepQueue, "add", calls, text)
+    saved = []
+    save = checkpoint.save_checkpoint
+    monkeypatch.setattr(
+        "nerfmac.run.run.save_checkpoint", lambda *all: saved.append(all[1].step) or save(*all)
+    )
+    run.train(steps=STEPS, progress=False)
+    assert run.state.step == STEPS
+    want = trained.state.arrays()
+    for name, values in run.state.arrays().items():
+        assert np.array_equal(np.array(values), np.array(want[name])), name
+    assert saved[-1] == STEPS
+    assert len(saved) == len(calls) + 1
+    assert len([record for record in caplog.records if text in record.getMessage()]) == len(calls)
+    assert "a fault of nerfmac" not in caplog.text
+    assert any("shorter launches" in step for step in run.trainer.traces.counts)
+    assert Run.load(tmp_path / "run").state.step == STEPS
+
+
+def test_a_failure_while_kernels_are_compiled_is_survived(scene, monkeypatch):
+    run = Run.begin(scene, CONFIG)
+    count = fail_at(monkeypatch, Trainer, "trial", {1, 2})
+    run.train(steps=3, progress=False)
+    assert run.state.step == 3
+    assert count["trial"] >= 3
+
+
+def test_afterwards_at_most_one_step_is_in_flight(trained, monkeypatch):
+    monkeypatch.setattr(watchdog, "_is_relaxed", True)
+    awaited = []
+    monkeypatch.setattr(mx, "eval", awaited.append)
+    queue = StepQueue()
+    for number in range(4):
+        queue.add(trained.state)
+        assert len(awaited) == number
+
+
+def test_training_that_fails_again_and_again_stops_with_a_saved_run(scene, tmp_path, monkeypatch):
+    run = Run.begin(scene, CONFIG, out=tmp_path / "run")
+    fail_at(monkeypatch, StepQueue, "add", set(range(20, 99)))
+    with pytest.raises(RuntimeError, match="Impacting"):
+        run.train(steps=STEPS, progress=False)
+    assert 0 < run.state.step < 20
+    assert Run.load(tmp_path / "run").state.step == run.state.step
+
+
+@pytest.mark.parametrize("calls", [{1}, {5}, {4, 5, 6}])
+def test_evaluation_continues_with_the_remaining_views(trained, monkeypatch, calls):
+    want = trained.evaluate("train", progress=False)
+    renderers = fail_at(monkeypatch, Trainer, "renderer", ())
+    fail_at(monkeypatch, Sums, "mean", calls)
+    assert list(trained.evaluate("train", progress=False)) == list(want)
+    # Arrays that the old renderer was computing are lost.
+    assert renderers["renderer"] == 1 + len(calls)
+
+
+@pytest.mark.parametrize("calls", [{1}, {3}, {3, 4, 5}])
+@pytest.mark.parametrize("part", ["pictures", "values"])
+def test_a_video_continues_with_the_remaining_frames(trained, monkeypatch, calls, part):
+    frames = [(camera,) for camera in trained.orbit(frames=5)]
+
+    def drawn():
+        found = getattr(FrameRenderer(trained, RenderOptions()), part)(frames)
+        return [np.array(each if part == "pictures" else each.values) for each in found]
+
+    want = drawn()
+    views = fail_at(monkeypatch, film_frames.ViewRenderer, "__init__", ())
+    count, to_numpy = Counter(), film_frames.to_numpy
+
+    def failing(array):
+        count["calls"] += 1
+        if count["calls"] in calls:
+            raise RuntimeError(ON_METAL[0])
+        return to_numpy(array)
+
+    monkeypatch.setattr(film_frames, "to_numpy", failing)
+    got = drawn()
+    assert len(got) == len(want) == 5
+    assert all(map(np.array_equal, got, want))
+    assert views["__init__"] == 2 + len(calls)
+
+
+def test_the_viewer_draws_again(trained, monkeypatch):
+    page, draw, failed = Page(trained), Pictures.draw, []
+
+    def failing(self, *arguments):
+        assert self not in failed  # arrays that it was computing are lost
+        if len(failed) < 2:
+            failed.append(self)
+            raise RuntimeError(ON_METAL[0])
+        return draw(self, *arguments)
+
+    monkeypatch.setattr(Pictures, "draw", failing)
+    page.open(48, 32).settle()
+    assert len(failed) == 2
+    assert page.pictures()[-1][0]["still"]
+    assert page.session.notice is None
+
+
+def test_the_viewer_trains_on(scene, monkeypatch):
+    page = Page(Run.begin(scene, CONFIG))
+    page.session.training.goal = Goal(steps=STEPS)
+    fail_at(monkeypatch, StepQueue, "add", {20})
+    page.session.training.start()
+    end = time.monotonic() + 300
+    while page.session.training.is_running:
+        page.loop.work()
+        assert time.monotonic() < end
+    assert page.session.run.state.step == STEPS
+    assert page.session.failure is None
