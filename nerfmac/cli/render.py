@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -82,8 +82,10 @@ class Arguments:
     depth_range: Annotated[str | None, optional("NEAR,FAR")] = None
     """Distances at the two ends of the depth's colour map, in scene units; by default estimated
     once for all frames."""
-    background: Annotated[str, tyro.conf.arg(metavar="white|black|transparent|R,G,B")] = "white"
-    """Background colour, R,G,B from 0 to 255. transparent: PNG and EXR get an alpha channel."""
+    background: Annotated[str, tyro.conf.arg(metavar="auto|white|black|transparent|R,G,B")] = "auto"
+    """Color where the run has seen nothing; R, G and B from 0 to 255. auto: the mean color of the
+    training images, or white if these have alpha or if --output is not rgb. transparent: PNG and
+    EXR files get an alpha channel."""
     exposure: float = 0.0
     """Brightness in stops: 1 doubles the light, -1 halves it."""
     near: Annotated[float | None, optional("FLOAT")] = None
@@ -143,6 +145,8 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
+    if arguments.background == "auto" and options.output == "rgb":
+        options = replace(options, background=run.scene.backdrop)
     path = path.within(run)
     if size is None:
         lens = path.lens(run)
@@ -304,4 +308,6 @@ def _size(text: str) -> tuple[int, int]:
 def _background(text: str) -> tuple[float, float, float] | None:
     if text == "transparent":
         return None
-    return background(text, (*BACKGROUNDS, "transparent"))
+    if text == "auto":  # the run, which is not read yet, may have another one
+        return BACKGROUNDS["white"]
+    return background(text, ("auto", *BACKGROUNDS, "transparent"))

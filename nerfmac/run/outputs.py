@@ -127,7 +127,8 @@ def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> Non
     if size != (lens.width, lens.height):
         sizes = path.name, *size, lens.width, lens.height
         log.info("as time is short, %s shows %dx%d pixels and not %dx%d", *sizes)
-    picture = to_bytes(run.render(Camera(lens.scaled(*size), camera.pose)).colour)
+    view = Camera(lens.scaled(*size), camera.pose)
+    picture = to_bytes(run.render(view, run.scene.backdrop).colour)
     if views:
         truth = to_bytes(views.photograph(0, blend=run.config.train.blend))
         resized = Image.fromarray(truth).resize(size, Image.Resampling.BOX)

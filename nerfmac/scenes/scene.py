@@ -31,6 +31,8 @@ Colour = tuple[float, float, float]
 
 MOST_PIXELS = 2**31
 """Limit of a split's pixels: they are numbered by int32."""
+SAMPLED_PIXELS = 2**16
+"""Number of random pixels from which a split's mean color is estimated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +78,20 @@ class Views:
     def kept_of(self, index: int) -> mx.array | None:
         """Return the mask of view `index`, bool (h, w), False where it is black; None without."""
         return None if self.kept is None else self._of_view(self.kept, index)[..., 0]
+
+    def mean_color(self) -> Colour | None:
+        """Return the mean color of the images, sRGB in [0, 1]; None if they have alpha.
+
+        The mean is estimated from random pixels. Masked pixels are excluded.
+        """
+        if self.pixels.shape[1] == 4:
+            return None
+        index = mx.random.randint(0, len(self.pixels), (SAMPLED_PIXELS,), key=mx.random.key(0))
+        kept = mx.ones(index.shape) if self.kept is None else self.kept[index].astype(mx.float32)
+        colors = self.pixels[index].astype(mx.float32) / 255.0
+        mean = (kept[:, None] * colors).sum(axis=0) / mx.maximum(kept.sum(), 1.0)
+        red, green, blue = (round(float(channel), 4) for channel in mean)
+        return red, green, blue
 
     def _of_view(self, values: mx.array, index: int) -> mx.array:
         index = range(len(self.names))[index]
