@@ -1,7 +1,7 @@
 """Picture files: their headers, and their pixels as uint8 RGB or RGBA.
 
-Sizes and pixels are those of the picture turned upright by its EXIF orientation, as viewers show it
-and the tools that estimate cameras open it. Alpha is straight.
+Sizes and pixels are those of the image turned upright by its EXIF orientation, as viewers show it,
+unless the pixels as stored are asked for. Alpha is straight.
 """
 
 from __future__ import annotations
@@ -56,12 +56,18 @@ about ten; a file of a few bytes may claim 10,000x10,000, which takes a gigabyte
 
 
 class Header(NamedTuple):
-    """Width and height of the upright picture; `is_turned` if it is stored lying on its side."""
+    """Width and height of the upright image, and its EXIF orientation, 1 to 8."""
 
     width: int
     height: int
     has_alpha: bool
-    is_turned: bool = False
+    orientation: int = 1
+
+    @property
+    def stored_size(self) -> tuple[int, int]:
+        """Width and height of the image as stored."""
+        is_turned = self.orientation >= 5
+        return (self.height, self.width) if is_turned else (self.width, self.height)
 
 
 def is_picture(name: str) -> bool:
@@ -78,10 +84,10 @@ def inspect(path: Path) -> Header:
     """Read a picture file's header; raises InputError that names the file if it is no picture."""
     with _opened(path) as image:
         width, height = image.size
-        is_turned = _orientation(image) >= 5
-        if is_turned:
+        orientation = _orientation(image)
+        if orientation >= 5:
             width, height = height, width
-        return Header(width, height, _has_alpha(image), is_turned)
+        return Header(width, height, _has_alpha(image), orientation)
 
 
 def is_cut_out(path: Path) -> bool:
@@ -167,7 +173,8 @@ def _orientation(image: Image.Image) -> int:
     # Pillow decodes a whole PNG to look for EXIF behind the pixels, where it hardly ever is.
     if image.format == "PNG" and not {"exif", "Raw profile type exif"} & image.info.keys():
         return 1
-    return int(image.getexif().get(ORIENTATION_TAG, 1))
+    orientation = image.getexif().get(ORIENTATION_TAG, 1)
+    return orientation if orientation in UPRIGHT else 1
 
 
 def _has_alpha(image: Image.Image) -> bool:

@@ -15,9 +15,10 @@ import numpy as np
 
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture, has_aspect, headers_of
+from nerfmac.scenes.parsed_scene import ParsedScene
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import is_picture
+from nerfmac.scenes.posed_picture import PosedPicture, has_aspect, headers_of
 from nerfmac.scenes.readers.colmap_model import (
     ColmapCamera,
     ColmapImage,

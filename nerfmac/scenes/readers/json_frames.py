@@ -18,9 +18,9 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields
 from nerfmac.scenes.masks import mask_of
 from nerfmac.scenes.options import LARGEST_EXTENT, Direction
-from nerfmac.scenes.parsed_scene import PosedPicture, headers_of
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import Placement
+from nerfmac.scenes.posed_picture import PosedPicture, headers_of
 from nerfmac.scenes.poses import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.scenes.readers.frame_lens import lens_of
 
