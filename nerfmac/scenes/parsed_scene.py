@@ -81,7 +81,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         for name, part in splits.items()
     }
     if options.masks:
-        splits = masked(splits)
+        splits = masked(splits, parsed.folder)
     name = parsed.folder.resolve().name
     if options.extent not in (None, placement.extent):
         log.info(

@@ -31,6 +31,8 @@ Colour = tuple[float, float, float]
 
 MOST_PIXELS = 2**31
 """Limit of a split's pixels: they are numbered by int32."""
+INVERTED = "dynamic_mask_"
+"""Beginning of the names of instant-ngp's masks, in which black pixels are kept."""
 SAMPLED_PIXELS = 2**16
 """Number of random pixels from which a split's mean color is estimated."""
 
@@ -41,7 +43,7 @@ class Frame:
 
     Blocks of `reduce` x `reduce` pixels are averaged to the size of the camera's lens. The
     camera fits the picture as EXIF turns it if `is_upright`, else the picture as stored. A `mask`
-    is a picture of the same size, black where the photograph is ignored.
+    is an image of the same size, see `scenes.masks`.
     """
 
     camera: Camera
@@ -251,6 +253,7 @@ def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
             f"{frame.mask} is {mask.shape[1]}x{mask.shape[0]} pixels, unlike {frame.name}; "
             "expected a mask of its picture's size"
         )
-    bright = mask[:down, :across, :3].max(axis=2) > 127
-    blocks = bright.reshape(height, frame.reduce, width, frame.reduce)
+    level = mask[:down, :across, :3].max(axis=2)
+    is_kept = level == 0 if frame.mask.name.startswith(INVERTED) else level > 127
+    blocks = is_kept.reshape(height, frame.reduce, width, frame.reduce)
     return np.asarray(blocks.all(axis=(1, 3)))

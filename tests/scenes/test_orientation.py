@@ -30,7 +30,7 @@ def views():
 
 
 def write_corner(folder, views, tagged, *, applied, points=True):
-    """A scene of the corner whose `tagged` images have an orientation that the cameras `applied`."""
+    """A scene of the corner; the orientation of `tagged` images is `applied` by its cameras."""
     frames = []
     (folder / "images").mkdir(parents=True)
     for index, (camera, image) in enumerate(views):
