@@ -24,8 +24,8 @@ from pathlib import Path
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out
 from nerfmac.common.json_reader import Fields
-from nerfmac.scenes.pictures import TRIED, is_picture
-from nerfmac.scenes.scene import INVERTED, Frame
+from nerfmac.scenes.pictures import INVERTED, TRIED, is_picture
+from nerfmac.scenes.scene import Frame
 
 FOLDERS, KEY = ("masks", "mask"), "mask_path"
 LIKE_A_MASK = re.compile(r"(^|[^a-z])masks?([^a-z]|$)|\.alpha\.", re.IGNORECASE)
@@ -97,8 +97,9 @@ def report_masks(found: Mapping[Path, Path], photos: Sequence[Path], root: Path)
     Unused masks are files under `root` that look like masks, and are neither used nor photos.
     """
     if found:
+        first = next(iter(found.values()))
         log.info(
-            f"{len(found)} of {len(set(photos))} pictures have a mask, such as {next(iter(found.values()))}: "
+            f"{len(found)} of {len(set(photos))} pictures have a mask, such as {first}: "
             f"{_ignored(found.values())} pixels are ignored"
         )
     used = {os.path.realpath(path) for path in (*found.values(), *photos)}

@@ -27,6 +27,8 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
 TRIED = (*ENDINGS, *(ending.upper() for ending in ENDINGS))
 """Endings tried, in this order, for a picture's name without one."""
 
+INVERTED = "dynamic_mask_"
+"""Beginning of the names of instant-ngp's masks, in which black pixels are kept."""
 ORIENTATION_TAG = 0x0112
 UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -111,6 +113,12 @@ def decode(
     3.
     """
     return with_channels(decode_reduced(picture, name, reduce, upright=upright), channels, name)
+
+
+def decode_mask(path: Path, *, upright: bool = True) -> npt.NDArray[np.bool_]:
+    """Return the pixels (h, w) that a mask does not exclude; raises InputError as `decode`."""
+    level = decode(path, 4, str(path), upright=upright)[..., :3].max(axis=2)
+    return level == 0 if path.name.startswith(INVERTED) else level > 127
 
 
 def decode_reduced(

@@ -22,7 +22,7 @@ from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
 from nerfmac.geometry.colour import over
 from nerfmac.scenes.options import DEFAULTS, Direction, SceneOptions, check_extent
 from nerfmac.scenes.picture_cache import decode_once, trim
-from nerfmac.scenes.pictures import decode
+from nerfmac.scenes.pictures import decode_mask
 from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.prefetch import delayed_progress, prefetch
 from nerfmac.scenes.tracks import Tracks
@@ -31,8 +31,6 @@ Colour = tuple[float, float, float]
 
 MOST_PIXELS = 2**31
 """Limit of a split's pixels: they are numbered by int32."""
-INVERTED = "dynamic_mask_"
-"""Beginning of the names of instant-ngp's masks, in which black pixels are kept."""
 SAMPLED_PIXELS = 2**16
 """Number of random pixels from which a split's mean color is estimated."""
 
@@ -244,7 +242,7 @@ def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
 def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
     """The frame's mask, bool (h, w): True where no pixel of the averaged block is black."""
     assert frame.mask is not None
-    mask = decode(frame.mask, 4, str(frame.mask), upright=frame.is_upright)
+    mask = decode_mask(frame.mask, upright=frame.is_upright)
     across, down = width * frame.reduce, height * frame.reduce
     if not (
         0 <= mask.shape[1] - across < frame.reduce and 0 <= mask.shape[0] - down < frame.reduce
@@ -253,7 +251,5 @@ def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
             f"{frame.mask} is {mask.shape[1]}x{mask.shape[0]} pixels, unlike {frame.name}; "
             "expected a mask of its picture's size"
         )
-    level = mask[:down, :across, :3].max(axis=2)
-    is_kept = level == 0 if frame.mask.name.startswith(INVERTED) else level > 127
-    blocks = is_kept.reshape(height, frame.reduce, width, frame.reduce)
+    blocks = mask[:down, :across].reshape(height, frame.reduce, width, frame.reduce)
     return np.asarray(blocks.all(axis=(1, 3)))

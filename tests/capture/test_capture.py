@@ -132,7 +132,7 @@ def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
     asked = "capture", photographs, "--out", scene
     assert nerfmac(*asked) == 2
     assert "--focal-35mm" in capsys.readouterr().err
-    (photographs / "00.png").unlink()  # the pictures of the first time serve
+    monkeypatch.setattr(capture, "take_pictures", None)  # those of the first time serve
     assert nerfmac(*asked, "--focal-35mm", 26) == 0
     report = json.loads((scene / "capture.json").read_text())
     assert (report["given"], report["focal_35mm"]) == (12, 26)
@@ -184,7 +184,7 @@ def test_a_videos_frames_are_taken_in_their_order(tmp_path, solved):
 
 
 def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
-    photographs, tmp_path, solved
+    photographs, tmp_path, solved, monkeypatch
 ):
     solved["cameras"] = 3
     with pytest.raises(InputError, match="only 3 of 12 pictures overlap: film more slowly"):
@@ -192,7 +192,7 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
     assert (tmp_path / "scene" / "capture" / "pictures.json").is_file()
     assert not (tmp_path / "scene" / "transforms.json").exists()
     solved["cameras"] = 9
-    (photographs / "00.png").unlink()  # the pictures of the first time serve
+    monkeypatch.setattr(capture, "take_pictures", None)  # those of the first time serve
     capture_scene(photographs, tmp_path / "scene", progress=False)
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())
     assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
