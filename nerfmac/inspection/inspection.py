@@ -27,6 +27,7 @@ from nerfmac.scenes import Frame, Scene, load_scene
 from nerfmac.scenes.contraction import described_contraction
 from nerfmac.scenes.diagram import draw_scene, scene_picture
 from nerfmac.scenes.options import described
+from nerfmac.scenes.placement import shown_coordinates
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,8 +134,10 @@ def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
     text = f"side {scene.extent:g}, in units of the scene: what is trained"
     if scene.placement is not None:
         side, centre = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
-        around = ", ".join(f"{coordinate:.3g}" for coordinate in centre)
-        text += f"; in its files' coordinates {side:.3g} around ({around})"
+        half = np.full(3, scene.extent / 2)
+        box = scene.placement.box_to_file(0.5 - half, 0.5 + half)
+        text += f"; in its files' coordinates {side:.3g} around ({shown_coordinates(centre, side)})"
+        text += f", which is --crop {shown_coordinates(box, side, ',')}"
     eyes = np.stack([frame.camera.pose[:, 3] for frame in frames])
     text += f"; it holds {_inside(eyes, scene.extent):.0%} of the cameras"
     if scene.points is not None and len(scene.points):

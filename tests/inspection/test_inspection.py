@@ -1,6 +1,7 @@
 """What `nerfmac inspect` says and draws."""
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from nerfmac.cli.arguments import box
 from nerfmac.inspection import inspect_scene
+from nerfmac.scenes import load_scene
 from nerfmac.scenes.diagram import (
     CUBE,
     MARGIN,
@@ -34,7 +37,7 @@ def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monke
     told = capsys.readouterr().out
     assert "views      7 train, 2 test (held out: one view in 8)" in told
     assert "cube       side 2, in units of the scene" in told
-    assert "in its files' coordinates 6.06 around (0, 0, 0)" in told
+    assert "in its files' coordinates 6.06 around (0.00, 0.00, 0.00), which is --crop" in told
     assert "% of the cameras" in told
     assert "24x16 pixels, focal length 30.0, 44 degrees wide, no distortion" in told
     assert "images/004.png is too dark: 5 of 255 in the mean" in told
@@ -169,3 +172,28 @@ def test_photographs_alone_are_captured_first(tmp_path, monkeypatch):
     inspection = inspect_scene(tmp_path / "pile", progress=False)
     assert asked == [tmp_path / "pile"]
     assert inspection.scene.name == "found"
+
+
+UTM = 500123.0, 4649876.0, 214.0
+
+
+def test_the_cube_of_a_scene_with_large_coordinates_is_printed_as_crop_takes_it(tmp_path):
+    path = write_transforms(tmp_path, 6)
+    values = json.loads(path.read_text())
+    for key in ("aabb_scale", "w", "h"):
+        values.pop(key)
+    for frame in values["frames"]:
+        for row, shift in zip(
+            frame["transform_matrix"], (500123.0, 4649876.0, 214.0, 0.0), strict=True
+        ):
+            row[3] += shift
+    path.write_text(json.dumps(values))
+    scene = load_scene(path, split=0)
+    (cube,) = [
+        fact for fact in inspect_scene(scene, progress=False).facts if fact.startswith("cube")
+    ]
+    (text,) = re.findall(r"--crop (\S+);", cube)
+    low, high = np.array(box("--crop", text))
+    middle, side = scene.placement.to_file([0.5] * 3), scene.extent / scene.placement.scale
+    np.testing.assert_allclose((low + high) / 2, middle, rtol=0, atol=0.01 * side)
+    np.testing.assert_allclose(high - low, side, rtol=0.02)
