@@ -73,11 +73,11 @@ class Outputs:
     def finish(
         self, *, all_views: bool, progress: bool, on_end: Callable[[Run, float], None] | None
     ) -> None:
-        """Evaluate test views and write `preview.png` and `metrics.json`, as far as time allows.
+        """Call `on_end`, evaluate test views, and write `preview.png` and `metrics.json`.
 
-        Everything since `start` is to take twice the training time plus `SPARE_SECONDS`. With
-        `all_views` the evaluation does not count. `on_end` is called last, with the run and the
-        seconds left.
+        Everything since `start` is to take twice the training time plus `SPARE_SECONDS`, so that
+        outputs are smaller if time is short. With `all_views` the evaluation does not count.
+        `on_end` gets the run and the seconds left.
         """
         log_memory("after training")
         run, folder = self._run, self._run.folder
@@ -90,7 +90,10 @@ class Outputs:
             return max(deadline - time.perf_counter(), LEAST_SECONDS)
 
         of = len(run.pictures().splits.get("test", ()))
-        begin, limit = time.perf_counter(), None if all_views else EVALUATION * left()
+        limit = None if all_views else EVALUATION * left()
+        if on_end:  # first: what it makes is what users look at
+            on_end(run, left())
+        begin = time.perf_counter()
         views = run.evaluate("test", seconds=limit, progress=progress) if of else []
         if all_views:
             deadline += time.perf_counter() - begin
@@ -105,8 +108,6 @@ class Outputs:
         figures = metrics(run, views, of, wall_seconds=wall_seconds)
         write_json(folder / "metrics.json", figures)
         self._scalars.result(run.state.step, preview, views)
-        if on_end:
-            on_end(run, left())
 
 
 def scaled_size(lens: Lens, scale: float) -> tuple[int, int]:
