@@ -54,7 +54,7 @@ def film(
         form: format of the files in a folder: `png`, `exr` or `npz` (`film.series`).
         resume: continue an interrupted film. Frames of a video are then kept in the folder
             OUT.frames until the video is complete.
-        overwrite: replace an existing `out`.
+        overwrite: replace an existing `out`, and kept frames of another film.
         progress: show a progress bar.
 
     Raises `InputError` before rendering if existing files would be replaced without `overwrite`,
@@ -95,7 +95,10 @@ def film(
         return
     rendered: AbstractContextManager[Iterator[np.ndarray]] = nullcontext(joined.pictures(frames))
     if resume:
-        rendered = _kept_frames(out.with_name(f"{out.name}.frames"), made_by, joined, frames)
+        kept = out.with_name(f"{out.name}.frames")
+        if overwrite and series.is_other(kept, made_by):
+            _remove_series(kept)
+        rendered = _kept_frames(kept, made_by, joined, frames)
     with rendered as pictures, closing(_bar(pictures, len(frames), progress)) as bar:
         write_video(out, bar, fps, options.projection, options.stereo)
 
