@@ -22,8 +22,10 @@ from nerfmac.capture.inputs import (
     is_input,
     is_video,
     pictures_in,
+    refuse_unsupported,
     take_frames,
     take_pictures,
+    unsupported_in,
 )
 from nerfmac.capture.missing import missing_pictures
 from nerfmac.capture.scene_files import write_scene
@@ -45,7 +47,7 @@ from nerfmac.common.lock import locked
 from nerfmac.scenes import holds_scene, load_scene
 from nerfmac.scenes.diagram import draw_scene
 from nerfmac.scenes.masks import masks_of, report_masks
-from nerfmac.scenes.pictures import is_cut_out
+from nerfmac.scenes.pictures import is_cut_out, unsupported
 from nerfmac.scenes.readers.transforms import FILE_NAME
 from nerfmac.scenes.record import refuse_run
 
@@ -70,7 +72,10 @@ def captured(path: Path) -> Path:
     """The path of the scene at `path`; a video or photographs there are captured first."""
     path = path.expanduser()
     refuse_run(path)
-    if holds_scene(path) or not is_input(path):
+    if holds_scene(path):
+        return path
+    refuse_unsupported(path)
+    if not is_input(path):
         return path
     out = HOME / path.resolve().stem
     kind = "a video" if is_video(path) else "a folder of photographs alone"
@@ -175,6 +180,7 @@ def _check(
         )
     if focal_35mm is not None:
         checks.number("focal_35mm", focal_35mm, low=LEAST_35MM, high=MOST_35MM)
+    refuse_unsupported(source)
     if not is_input(source):
         state = f"does not exist in {Path.cwd()}"
         if source.exists():
@@ -297,6 +303,10 @@ def _make_pictures(
         if is_video(source):
             pictures = take_frames(source, chosen, images, longest, counting)
         else:
+            stems = {path.stem for path in chosen}
+            left = [path for path in unsupported_in(source) if path.stem not in stems]
+            if left:
+                log.warning("%s; they are skipped", unsupported(left[0], len(left)))
             masks = masks_of(chosen, source)
             report_masks(masks, chosen, source)
             pictures = take_pictures(list(chosen), images, longest, counting, masks)

@@ -35,6 +35,8 @@ from nerfmac.scenes.pictures import (
     formats_of,
     inspect,
     is_picture,
+    is_unsupported,
+    unsupported,
 )
 
 PLAIN = (".png", ".jpg", ".jpeg", ".webp")
@@ -75,6 +77,22 @@ def pictures_in(folder: Path) -> list[Path]:
         files = os.listdir(parent) if parent.is_dir() else []
         if names := sorted(filter(is_picture, files), key=counted):
             return [parent / name for name in without_masks(names)]
+    return []
+
+
+def refuse_unsupported(folder: Path) -> None:
+    """Raise InputError if a folder without photos has images in a format that is not read."""
+    found = unsupported_in(folder)
+    if found and not pictures_in(folder):
+        raise unsupported(found[0], len(found))
+
+
+def unsupported_in(folder: Path) -> list[Path]:
+    """Images in `folder`, or in its `images` if it has none, in formats that are not read."""
+    for parent in (folder, folder / "images"):
+        files = os.listdir(parent) if parent.is_dir() else []
+        if names := sorted(filter(is_unsupported, files), key=counted):
+            return [parent / name for name in names]
     return []
 
 

@@ -27,6 +27,14 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
 TRIED = (*ENDINGS, *(ending.upper() for ending in ENDINGS))
 """Endings tried, in this order, for a picture's name without one."""
 
+_RAW = ("dng", "cr2", "cr3", "nef", "arw", "orf", "rw2", "raf", "pef", "srw")
+UNSUPPORTED = {
+    **{f".{ending}": "camera raw" for ending in _RAW},
+    **{".exr": "OpenEXR", ".hdr": "Radiance HDR", ".pfm": "PFM", ".dpx": "DPX"},
+    **{".avif": "AVIF", ".jxl": "JPEG XL", ".jp2": "JPEG 2000", ".psd": "Photoshop"},
+    **{".svg": "SVG", ".tga": "Targa", ".gif": "GIF"},
+}
+"""Formats of images that are not read, by file extension in lower case."""
 INVERTED = "dynamic_mask_"
 """Beginning of the names of instant-ngp's masks, in which black pixels are kept."""
 ORIENTATION_TAG = 0x0112
@@ -75,6 +83,21 @@ class Header(NamedTuple):
 def is_picture(name: str) -> bool:
     """Return whether a file's name is that of a picture; hidden files are not pictures."""
     return name.lower().endswith(ENDINGS) and not name.startswith(".")
+
+
+def is_unsupported(name: str) -> bool:
+    """Return whether a file's name is that of an image in a format that is not read."""
+    return Path(name).suffix.lower() in UNSUPPORTED and not name.startswith(".")
+
+
+def unsupported(path: Path, count: int = 1) -> InputError:
+    """The InputError for `count` images in the format of `path`, which is not read."""
+    ending = path.suffix.lower()
+    images = f"{path} is" if count == 1 else f"{count} images such as {path} are"
+    return InputError(
+        f"{images} in the format {UNSUPPORTED[ending]} ({ending}), which is not supported: convert "
+        "to PNG or JPEG in sRGB, with the same file name"
+    )
 
 
 def formats_of(path: Path) -> tuple[str, ...]:
@@ -152,6 +175,8 @@ def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
+    if is_unsupported(path.name):
+        raise unsupported(path)
     if path.suffix.lower() in HEIF:
         needed("pillow_heif", "capture", f"{path.name} needs").register_heif_opener()
     try:
