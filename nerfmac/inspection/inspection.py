@@ -18,7 +18,12 @@ from nerfmac.capture import captured
 from nerfmac.common.files import user_path
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.lenses import Lens
-from nerfmac.inspection.cameras import bent_findings, camera_findings, lens_findings
+from nerfmac.inspection.cameras import (
+    bent_findings,
+    camera_findings,
+    impossible_findings,
+    lens_findings,
+)
 from nerfmac.inspection.findings import shown_names
 from nerfmac.inspection.folds import fold_findings, folds_of_training
 from nerfmac.inspection.pictures import measure_pictures, picture_findings
@@ -89,8 +94,9 @@ def training_findings(scene: Scene) -> list[str]:
     """
     frames = scene.splits["train"]
     lenses = [frame.camera.lens for frame in frames]
-    findings = bent_findings(shown_names(scene, frames), lenses) + _split_findings(scene)
-    return findings + folds_of_training(scene)
+    names = shown_names(scene, frames)
+    findings = impossible_findings(names, lenses) + bent_findings(names, lenses)
+    return findings + _split_findings(scene) + folds_of_training(scene)
 
 
 def _split_findings(scene: Scene) -> list[str]:
