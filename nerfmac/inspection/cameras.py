@@ -110,8 +110,8 @@ def impossible_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[st
             )
         if shift > OFF_CENTER:
             lines.append(
-                f"the lens of {name} has its principal point at ({lens.cx:.5g}, {lens.cy:.5g}), far "
-                f"from the center of {size}: check cx, cy, w, and h"
+                f"the lens of {name} has its principal point at ({lens.cx:.5g}, {lens.cy:.5g}), "
+                f"far from the center of {size}: check cx, cy, w, and h"
             )
     return summed_up(lines, "have lenses that no camera has")
 
