@@ -338,3 +338,13 @@ def test_the_command_refuses_them_likewise(made, tmp_path, capsys, flags):
     again = ("train", "--resume", "--out", tmp_path / "run", "--steps", 60, "--device", "cpu")
     assert command(*again, *flags) == 2
     assert "a resumed run continues with its own configuration" in capsys.readouterr().err
+
+
+def test_the_command_that_continues_has_seconds_as_users_write_them(scene, tmp_path):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    request = {"seconds": 120.0, "out": tmp_path / "run", "interruptible": False}
+    with pytest.raises(KeyboardInterrupt) as caught:
+        train(scene, on_report=interrupt, **request, **SETTINGS)
+    assert any("--resume --seconds 120`" in note for note in caught.value.__notes__)

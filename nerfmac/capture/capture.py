@@ -215,7 +215,10 @@ def _is_done(folder: Path, options: dict[str, Any]) -> bool:
 
 def _changed_files(record: Path, options: dict[str, Any]) -> str:
     """The files of the source that have changed since the `record`; empty without a record."""
-    return changes(read_json(record)["files"], options["files"]) if record.is_file() else ""
+    if not record.is_file():
+        return ""
+    known = read_fields(record).values.get("files")
+    return changes(known if isinstance(known, dict) else {}, options["files"])
 
 
 def _remove_work(folder: Path) -> None:

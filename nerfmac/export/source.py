@@ -124,7 +124,7 @@ class Source(NamedTuple):
             if innermost is None:
                 raise InputError("the run's occupancy grid is empty: there is nothing to export")
             asked = self._around(innermost)
-            log.info("the box is %s; a crop names another", asked)
+            log.info("the box is %s; --crop sets another", asked)
         else:
             asked = Region(*finite("crop", crop, (2, 3)))
             if (asked.low >= asked.high).any():

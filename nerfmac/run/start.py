@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.backend.faults import in_words, is_out_of_memory
 from nerfmac.backend.memory import check_memory_limit, limit_memory
@@ -244,7 +246,8 @@ def _explained(
     They say what is saved in `folder` and how to go on. `needed` is the run's `needed_memory`.
     """
     limits = {"--steps": goal.steps, "--seconds": goal.seconds}
-    flags = "".join(f" {flag} {value}" for flag, value in limits.items() if value)
+    shown = {flag: np.format_float_positional(v, trim="-") for flag, v in limits.items() if v}
+    flags = "".join(f" {flag} {value}" for flag, value in shown.items())
     again = f"`nerfmac train --out {folder} --resume{flags}` goes on"
     try:
         yield

@@ -156,7 +156,7 @@ def test_a_focal_length_that_is_given_goes_before_exifs_and_reaches_the_solver(
     capsys.readouterr()
     refused(
         *(capsys, tmp_path, "capture", photographs, "--out", tmp_path / "t", "--focal-35mm", 1),
-        names=["focal_35mm", "1"],
+        names=["--focal-35mm is 1"],
     )
 
 
