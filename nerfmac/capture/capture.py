@@ -57,6 +57,14 @@ RECORD, WORK, PICTURES = "capture.json", "capture", "pictures.json"
 MATCHING = ("auto", "sequential", "exhaustive", "window")
 CHANGEABLE = {"matching", "focal_35mm"}
 """Options that may change when an unfinished capture goes on: they do not affect its pictures."""
+STEPS = {
+    "frames": "choosing frames",
+    "pictures": "writing images",
+    "features": "finding features",
+    "matches": "matching",
+    "mapping": "finding cameras",
+}
+"""Text of each stage's progress bar, in their order; photos need no choosing."""
 FEWEST = 3
 """Smallest number of pictures in a capture."""
 TOO_FEW = 1 / 3
@@ -132,7 +140,7 @@ def capture_scene(
     }
 
     def bar(name: str, total: int | None) -> Any:
-        return tqdm(total=total, desc=name, disable=not progress)
+        return tqdm(total=total, desc=_step(name, is_video(source)), disable=not progress)
 
     try:
         options["files"] = _digests(source)
@@ -162,6 +170,14 @@ def need_pycolmap() -> None:
             "pycolmap is not installed; finding cameras needs the extra capture: "
             f"{install('capture')}"
         )
+
+
+def _step(stage: str, of_video: bool) -> str:
+    """The name of a stage's bar, such as "3 of 4: matching"; other stages are part of the last."""
+    names = list(STEPS)[0 if of_video else 1 :]
+    number = names.index(stage) if stage in names else len(names) - 1
+    text = STEPS.get(stage, f"{STEPS[names[-1]]}, {stage}")
+    return f"{number + 1} of {len(names)}: {text}"
 
 
 def _check(

@@ -338,3 +338,22 @@ def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         solver.run("mapping", 12)
     assert processes[0].poll() is not None
+
+
+@pytest.mark.parametrize(
+    ("stage", "of_video", "text"),
+    [
+        ("frames", True, "1 of 5: choosing frames"),
+        ("matches", True, "4 of 5: matching"),
+        ("pictures", False, "1 of 4: writing images"),
+        ("matches", False, "3 of 4: matching"),
+        ("focal length 0.9", False, "4 of 4: finding cameras, focal length 0.9"),
+    ],
+)
+def test_steps_are_counted(stage, of_video, text):
+    assert capture._step(stage, of_video) == text
+
+
+def test_the_bars_name_the_steps(photographs, solved, capfd):
+    capture_scene(photographs, "scene")
+    assert "1 of 4: writing images" in capfd.readouterr().err

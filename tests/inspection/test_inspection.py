@@ -14,6 +14,9 @@ from nerfmac.inspection import inspect_scene
 from nerfmac.scenes import load_scene
 from nerfmac.scenes.diagram import (
     CUBE,
+    FIRST,
+    HELD_OUT,
+    LAST,
     MARGIN,
     PANEL,
     UPWARDS,
@@ -118,10 +121,11 @@ def framed(scene, extent):
     drawn = np.asarray(scene_picture(scene)).astype(int)
     ink = np.abs(drawn - CUBE).max(axis=2) < 40
     ink[-40:] = False  # the words
+    ink[:110, -340:] = False  # the legend
     return [np.flatnonzero(panel.any(axis=0)) for panel in np.split(ink, 2, axis=1)]
 
 
-@pytest.mark.parametrize("extent", [1.0, 2.0, 9.0])
+@pytest.mark.parametrize("extent", [1.0, 2.0, 3.5])
 def test_the_cube_is_drawn_whole_and_to_scale(scene, extent):
     middle, half = shown(replace(scene, extent=extent))
     scale = (1 - MARGIN) * PANEL / 2 / half
@@ -134,6 +138,21 @@ def test_the_cube_is_drawn_whole_and_to_scale(scene, extent):
 def test_a_cube_in_which_cameras_would_be_tiny_is_not_shown_whole(scene):
     assert shown(replace(scene, extent=100.0))[1] == shown(replace(scene, extent=0.1))[1]
     assert all(len(across) == 0 for across in framed(scene, 100.0))
+
+
+def test_the_picture_is_zoomed_to_cameras_and_points(scene):
+    _, alone = shown(replace(scene, extent=0.1))
+    for extent in (4.0 * alone, 16.0 * alone):
+        assert shown(replace(scene, extent=extent))[1] == alone
+
+
+def test_a_legend_explains_the_colors(scene):
+    legend = np.asarray(scene_picture(scene)).astype(int)[:110, -340:]
+    for color in (FIRST, LAST, HELD_OUT, CUBE):
+        assert (np.abs(legend - color).max(axis=2) < 3).sum() > 30
+    without = replace(scene, splits={"train": scene.splits["train"]})
+    legend = np.asarray(scene_picture(without)).astype(int)[:110, -340:]
+    assert (np.abs(legend - HELD_OUT).max(axis=2) < 3).sum() < 30
 
 
 def test_the_cubes_line_runs_along_each_of_its_edges_once(scene):
