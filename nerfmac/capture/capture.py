@@ -175,9 +175,8 @@ def need_pycolmap() -> None:
 def _step(stage: str, of_video: bool) -> str:
     """The name of a stage's bar, such as "3 of 4: matching"; other stages are part of the last."""
     names = list(STEPS)[0 if of_video else 1 :]
-    number = names.index(stage) if stage in names else len(names) - 1
-    text = STEPS.get(stage, f"{STEPS[names[-1]]}, {stage}")
-    return f"{number + 1} of {len(names)}: {text}"
+    number = names.index(stage) + 1 if stage in names else len(names)
+    return f"{number} of {len(names)}: {STEPS.get(stage, f'{STEPS[names[-1]]}, {stage}')}"
 
 
 def _check(
