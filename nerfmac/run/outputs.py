@@ -91,8 +91,12 @@ class Outputs:
 
         of = len(run.pictures().splits.get("test", ()))
         limit = None if all_views else EVALUATION * left()
+        error: Exception | None = None
         if on_end:  # first: what it makes is what users look at
-            on_end(run, left())
+            try:
+                on_end(run, left())
+            except Exception as raised:
+                error = raised
         begin = time.perf_counter()
         views = run.evaluate("test", seconds=limit, progress=progress) if of else []
         if all_views:
@@ -108,6 +112,8 @@ class Outputs:
         figures = metrics(run, views, of, wall_seconds=wall_seconds)
         write_json(folder / "metrics.json", figures)
         self._scalars.result(run.state.step, preview, views)
+        if error is not None:
+            raise error
 
 
 def scaled_size(lens: Lens, scale: float) -> tuple[int, int]:

@@ -119,9 +119,7 @@ def train(
     check_memory_limit(memory_limit, memory_fraction)
     check_types(config, method)
     _check_effect(preset, seed, config, resume=resume)
-    if out is None and (tensorboard or all_views):
-        name = "tensorboard" if tensorboard else "all_views"
-        raise InputError(f"{name} needs a folder to write to: out=FOLDER, or out='auto'")
+    _check_folder(out, tensorboard=tensorboard, all_views=all_views)
     check_tensorboard(needed=tensorboard)
     is_first = join().is_first
     progress = progress and is_first
@@ -173,6 +171,13 @@ def _check_effect(preset: str, seed: int | None, config: Config | None, *, resum
             f"config contains all settings, so {names[0]} has no effect; remove it, or change "
             "config with nerfmac.config.override"
         )
+
+
+def _check_folder(out: str | Path | None, **outputs: bool) -> None:
+    """Raise `InputError` for outputs that are asked for and have no folder to go to."""
+    asked = [name for name, is_asked in outputs.items() if is_asked]
+    if out is None and asked:
+        raise InputError(f"{asked[0]} needs a folder to write to: out=FOLDER, or out='auto'")
 
 
 def _scene_and_folder(
