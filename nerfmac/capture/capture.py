@@ -30,7 +30,9 @@ from nerfmac.capture.inputs import (
 from nerfmac.capture.missing import missing_pictures
 from nerfmac.capture.scene_files import write_scene
 from nerfmac.capture.source_files import changes, digests_of, without_copies
+from nerfmac.capture.steps import step_name
 from nerfmac.capture.structure import Solver, Structure
+from nerfmac.capture.video import report_colors
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import (
@@ -57,14 +59,6 @@ RECORD, WORK, PICTURES = "capture.json", "capture", "pictures.json"
 MATCHING = ("auto", "sequential", "exhaustive", "window")
 CHANGEABLE = {"matching", "focal_35mm"}
 """Options that may change when an unfinished capture goes on: they do not affect its pictures."""
-STEPS = {
-    "frames": "choosing frames",
-    "pictures": "writing images",
-    "features": "finding features",
-    "matches": "matching",
-    "mapping": "finding cameras",
-}
-"""Text of each stage's progress bar, in their order; photos need no choosing."""
 FEWEST = 3
 """Smallest number of pictures in a capture."""
 TOO_FEW = 1 / 3
@@ -140,7 +134,9 @@ def capture_scene(
     }
 
     def bar(name: str, total: int | None) -> Any:
-        return tqdm(total=total, desc=_step(name, is_video(source)), disable=not progress)
+        return tqdm(
+            total=total, desc=step_name(name, of_video=is_video(source)), disable=not progress
+        )
 
     try:
         options["files"] = _digests(source)
@@ -170,13 +166,6 @@ def need_pycolmap() -> None:
             "pycolmap is not installed; finding cameras needs the extra capture: "
             f"{install('capture')}"
         )
-
-
-def _step(stage: str, of_video: bool) -> str:
-    """The name of a stage's bar, such as "3 of 4: matching"; other stages are part of the last."""
-    names = list(STEPS)[0 if of_video else 1 :]
-    number = names.index(stage) + 1 if stage in names else len(names)
-    return f"{number} of {len(names)}: {STEPS.get(stage, f'{STEPS[names[-1]]}, {stage}')}"
 
 
 def _check(
@@ -317,6 +306,8 @@ def _make_pictures(
     images = folder / "images"
     make_folder(folder / WORK)
     make_folder(images)
+    if is_video(source):
+        report_colors(source)
     with bar("pictures", None) as counting:
         if is_video(source):
             pictures = take_frames(source, chosen, images, longest, counting)

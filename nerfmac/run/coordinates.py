@@ -20,7 +20,6 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import CameraPath
 from nerfmac.paths.formats import read_path
 from nerfmac.run.run import Run
-from nerfmac.scenes import read_again
 from nerfmac.scenes.pictures import Header
 from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.readers.json_frames import cameras_of
@@ -56,7 +55,7 @@ def split_cameras(run: Run, split: str) -> Sequence[Camera]:
         return run.cameras
     if run.source is None and run.scene.path is None:
         raise InputError(f"the run's scene was never in files: its {split} views are not known")
-    scene = run.source or read_again(run.scene)
+    scene = run.pictures()
     if scene.splits.get(split):
         return [frame.camera for frame in scene.splits[split]]
     if cameras := _without_images(run, split):

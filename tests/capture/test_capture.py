@@ -10,6 +10,7 @@ import pytest
 from nerfmac.capture import capture, capture_scene, captured, structure
 from nerfmac.capture.focal import ADVICE, UnknownFocalError
 from nerfmac.capture.fold_check import FoldCheck
+from nerfmac.capture.steps import step_name
 from nerfmac.capture.structure import Solver
 from nerfmac.common.checks import InputError
 from nerfmac.film.video import write_video
@@ -351,7 +352,7 @@ def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
     ],
 )
 def test_steps_are_counted(stage, of_video, text):
-    assert capture._step(stage, of_video) == text
+    assert step_name(stage, of_video=of_video) == text
 
 
 def test_the_bars_name_the_steps(photographs, solved, capfd):

@@ -57,7 +57,8 @@ def read_blender(folder: Path) -> ParsedScene:
         except InputError as error:
             if split == "train" or "frames" not in file:
                 raise
-            log.warning(f"{error}; there is no {split!r} split")  # pictures are often left out
+            # Images are often left out; `render --path` needs the cameras alone.
+            log.warning(f"{error}; without them, there are no {split!r} views to evaluate")
         else:
             splits[split] = range(len(entries), len(entries) + len(found))
             entries += found
