@@ -21,11 +21,11 @@ ifeq ($(SYSTEM),Linux)
   else
     FLAVOUR := cpu
   endif
-  PACKAGE := .[$(FLAVOUR)]
+  PACKAGE := .[$(FLAVOUR),capture,notebook]
   PACKAGE_DEV := .[$(FLAVOUR),notebook,export,ingp,plot,tensorboard]
 else
   FLAVOUR := metal
-  PACKAGE := .
+  PACKAGE := .[capture,notebook]
   PACKAGE_DEV := .[notebook,export,ingp,plot,tensorboard]
 endif
 

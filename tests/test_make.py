@@ -97,3 +97,20 @@ def test_the_pythons_that_make_takes_are_those_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["requires-python"] == ">=3.11,<3.15"
     assert not (ROOT / ".python-version").exists()  # pyenv's users would have no Python
+
+
+EXTRAS = {"capture": "capture", "view": "notebook", "export": "export"}
+"""Extra that a command of README needs, by the command."""
+
+
+def test_make_demo_installs_what_the_commands_of_readme_need():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make demo" in readme
+    shown = re.findall(r"^nerfmac ([a-z]+)", readme, re.MULTILINE)
+    needed = {EXTRAS[command] for command in shown if EXTRAS.get(command)}
+    assert needed == {"capture", "notebook"}
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    packages = re.findall(r"^ *PACKAGE := \.(.*)$", makefile, re.MULTILINE)
+    assert len(packages) == 2
+    for package in packages:
+        assert needed <= {*package.strip("[]").split(",")}

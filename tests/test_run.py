@@ -265,12 +265,12 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(scene, tmp
         "both steps and seconds": {"steps": 1, "seconds": 1},
         "device is 'warp'": {"steps": 1, "device": "warp"},
         "preset is 'huge'": {"steps": 1, "preset": "huge", "config": None},
-        "is not a run": {"steps": 1, "resume": True},
+        "is not a run": {"steps": 1, "resume": True, "config": None},
     }.items():
         with pytest.raises(InputError, match=words):
             train(scene, **{**SETTINGS, **request}, out=out)
     with pytest.raises(InputError, match="resume needs the folder"):
-        train(scene, resume=True, **SETTINGS)
+        train(scene, resume=True, **SETTINGS | {"config": None})
     assert not out.exists()
 
 
@@ -302,3 +302,55 @@ def test_a_scene_that_was_never_in_files_cannot_be_read_again(made, tmp_path):
     replace(made, scene=record).save(tmp_path)
     with pytest.raises(InputError, match="never in files"):
         Run.load(tmp_path).evaluate(progress=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"config": CONFIG}, "config"),
+        ({"preset": "tiny"}, "preset"),
+        ({"seed": 0}, "seed"),
+        ({"preset": "small", "seed": 3}, "preset .* and seed"),
+    ],
+)
+def test_settings_that_a_resumed_run_cannot_take_are_refused(made, tmp_path, given, named):
+    made.save(tmp_path / "run")
+    saved = (tmp_path / "run/config.json").read_bytes()
+    request = {"device": "cpu", "progress": False, "resume": True, "out": tmp_path / "run"}
+    with pytest.raises(InputError, match=f"continues with its own configuration: remove {named}"):
+        train(**request, **given, steps=60)
+    assert (tmp_path / "run/config.json").read_bytes() == saved
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"preset": "tiny"}, r"so preset \(--preset\) has no effect"),
+        ({"seed": 2}, r"so seed \(--seed\) has no effect"),
+        ({"all_views": True}, "all_views needs a folder"),
+        ({"tensorboard": True}, "tensorboard needs a folder"),
+    ],
+)
+def test_other_values_without_effect_are_refused(scene, given, words):
+    with pytest.raises(InputError, match=words):
+        train(scene, steps=1, **SETTINGS, **given)
+
+
+@pytest.mark.parametrize(
+    "flags", [("--preset", "tiny"), ("--seed", 4), ("--grid.levels", 4), ("--model", "vanilla")]
+)
+def test_the_command_refuses_them_likewise(made, tmp_path, capsys, flags):
+    made.save(tmp_path / "run")
+    again = ("train", "--resume", "--out", tmp_path / "run", "--steps", 60, "--device", "cpu")
+    assert command(*again, *flags) == 2
+    assert "a resumed run continues with its own configuration" in capsys.readouterr().err
+
+
+def test_the_command_that_continues_has_seconds_as_users_write_them(scene, tmp_path):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    request = {"seconds": 120.0, "out": tmp_path / "run", "interruptible": False}
+    with pytest.raises(KeyboardInterrupt) as caught:
+        train(scene, on_report=interrupt, **request, **SETTINGS)
+    assert any("--resume --seconds 120`" in note for note in caught.value.__notes__)

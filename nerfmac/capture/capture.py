@@ -5,17 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from PIL import Image
 from tqdm.auto import tqdm
 
 from nerfmac.capture.fold_check import FoldCheck
-from nerfmac.capture.frame_selection import BLURRED, laplacian_variance
 from nerfmac.capture.inputs import (
     LEAST_35MM,
     MOST_35MM,
@@ -25,12 +22,17 @@ from nerfmac.capture.inputs import (
     is_input,
     is_video,
     pictures_in,
+    refuse_unsupported,
     take_frames,
     take_pictures,
+    unsupported_in,
 )
+from nerfmac.capture.missing import missing_pictures
 from nerfmac.capture.scene_files import write_scene
-from nerfmac.capture.structure import MISSING, Solver, Structure
-from nerfmac.capture.video import GREY_SIZE
+from nerfmac.capture.source_files import changes, digests_of, without_copies
+from nerfmac.capture.steps import step_name
+from nerfmac.capture.structure import Solver, Structure
+from nerfmac.capture.video import report_colors
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import (
@@ -46,7 +48,8 @@ from nerfmac.common.json_reader import read_fields
 from nerfmac.common.lock import locked
 from nerfmac.scenes import holds_scene, load_scene
 from nerfmac.scenes.diagram import draw_scene
-from nerfmac.scenes.pictures import is_cut_out
+from nerfmac.scenes.masks import masks_of, report_masks
+from nerfmac.scenes.pictures import is_cut_out, unsupported
 from nerfmac.scenes.readers.transforms import FILE_NAME
 from nerfmac.scenes.record import refuse_run
 
@@ -71,7 +74,10 @@ def captured(path: Path) -> Path:
     """The path of the scene at `path`; a video or photographs there are captured first."""
     path = path.expanduser()
     refuse_run(path)
-    if holds_scene(path) or not is_input(path):
+    if holds_scene(path):
+        return path
+    refuse_unsupported(path)
+    if not is_input(path):
         return path
     out = HOME / path.resolve().stem
     kind = "a video" if is_video(path) else "a folder of photographs alone"
@@ -119,22 +125,25 @@ def capture_scene(
     _check(source, longest_side, frames, matching, focal_35mm)
     need_pycolmap()
     folder = user_path(out) if out is not None else HOME / source.resolve().stem
-    options = {
+    options: dict[str, Any] = {
         "source": str(source.resolve()),
         "longest_side": int(longest_side),
         "frames": frames,
         "matching": matching,
         "focal_35mm": focal_35mm,
     }
-    if _is_done(folder, options):
-        _remove_work(folder)  # a process that was killed as it did so has left some
-        log.info("%s holds this capture already", folder)
-        return folder
 
     def bar(name: str, total: int | None) -> Any:
-        return tqdm(total=total, desc=name, disable=not progress)
+        return tqdm(
+            total=total, desc=step_name(name, of_video=is_video(source)), disable=not progress
+        )
 
     try:
+        options["files"] = _digests(source)
+        if _is_done(folder, options):
+            _remove_work(folder)  # a process that was killed as it did so has left some
+            log.info("%s holds this capture already", folder)
+            return folder
         chosen = _choose(source, folder, options, bar)
         make_folder(folder)
         with locked(folder):
@@ -159,31 +168,6 @@ def need_pycolmap() -> None:
         )
 
 
-def missing_pictures(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
-    """Sorted `names` of pictures without a camera; if they are many, a warning gives the reasons.
-
-    `images` is the pictures' folder; `registered` are the names of those with a camera. A picture
-    is blurred if its sharpness is below `BLURRED` times the median.
-    """
-    missing = sorted(name for name in names if name not in registered)
-    if len(names) - len(missing) >= MISSING * len(names):
-        return missing
-    sharpness = {name: _sharpness(images / name) for name in names}
-    least = BLURRED * float(np.median(list(sharpness.values())))
-    blurred = [name for name in missing if sharpness[name] < least]
-    others = [name for name in missing if sharpness[name] >= least]
-    reasons = []
-    if blurred:
-        reasons.append(f"{len(blurred)} blurred, such as {blurred[0]}")
-    if others:
-        overlap = "whose content overlaps too little with the others'"
-        reasons.append(f"{len(others)} {overlap}, such as {others[0]}")
-    log.warning(
-        "%d of %d pictures have no camera: %s", len(missing), len(names), "; ".join(reasons)
-    )
-    return missing
-
-
 def _check(
     source: Path, longest_side: int, frames: int | None, matching: str, focal_35mm: float | None
 ) -> None:
@@ -200,6 +184,7 @@ def _check(
         )
     if focal_35mm is not None:
         checks.number("focal_35mm", focal_35mm, low=LEAST_35MM, high=MOST_35MM)
+    refuse_unsupported(source)
     if not is_input(source):
         state = f"does not exist in {Path.cwd()}"
         if source.exists():
@@ -217,12 +202,27 @@ def _is_done(folder: Path, options: dict[str, Any]) -> bool:
     known = read_fields(record).values
     changed = {key for key, value in options.items() if known.get(key) != value}
     is_done = (folder / FILE_NAME).is_file() and "registered" in known
-    if changed - CHANGEABLE or (changed and is_done):
+    if changed - CHANGEABLE - {"files"} or (changed - {"files"} and is_done):
         raise InputError(
             f"{folder} holds a capture of {known.get('source')} with other options; name another "
             "folder with --out, or remove this one"
         )
+    if "files" in changed and is_done:
+        raise InputError(
+            f"{folder} holds a capture of {options['source']}, which has changed since: "
+            f"{_changed_files(record, options)}; to "
+            f"capture it anew, remove {folder} or name another folder with --out; to train on the "
+            f"earlier capture: `nerfmac train {folder}`"
+        )
     return is_done
+
+
+def _changed_files(record: Path, options: dict[str, Any]) -> str:
+    """The files of the source that have changed since the `record`; empty without a record."""
+    if not record.is_file():
+        return ""
+    known = read_fields(record).values.get("files")
+    return changes(known if isinstance(known, dict) else {}, options["files"])
 
 
 def _remove_work(folder: Path) -> None:
@@ -232,9 +232,14 @@ def _remove_work(folder: Path) -> None:
 def _begin(folder: Path, options: dict[str, Any]) -> None:
     """Write the record of a capture before anything else, so that a killed one continues.
 
-    If `CHANGEABLE` options of an unfinished capture differ, all but its pictures is removed.
+    If `CHANGEABLE` options of an unfinished capture differ, all but its pictures is removed. If
+    files of the source have changed, the capture starts anew.
     """
     record, work = folder / RECORD, folder / WORK
+    if what := _changed_files(record, options):
+        log.warning("%s has changed: %s; its capture starts anew", options["source"], what)
+        for path in (work, folder / "images", folder / "masks"):
+            shutil.rmtree(path, ignore_errors=True)
     if record.is_file() and read_json(record) != options and work.is_dir():
         for path in work.iterdir():
             if path.is_dir():
@@ -244,6 +249,14 @@ def _begin(folder: Path, options: dict[str, Any]) -> None:
     write_json(record, options)
 
 
+def _digests(source: Path) -> dict[str, str]:
+    """The digests of a video, or of photos and their masks."""
+    if is_video(source):
+        return digests_of([source], source.parent)
+    photos = pictures_in(source)
+    return digests_of([*photos, *masks_of(photos, source).values()], source)
+
+
 def _choose(
     source: Path, folder: Path, options: dict[str, Any], bar: Any
 ) -> list[Path] | list[int]:
@@ -251,12 +264,13 @@ def _choose(
 
     Raises InputError if they are too few.
     """
-    if (folder / WORK / PICTURES).is_file():
+    record = folder / RECORD
+    if (folder / WORK / PICTURES).is_file() and not _changed_files(record, options):
         return []
     if is_video(source):
         with bar("frames", None) as counting:
             return choose_frames(source, options["frames"], counting)
-    paths = pictures_in(source)
+    paths = without_copies(pictures_in(source), source, options["files"])
     if len(paths) < FEWEST:
         raise InputError(
             f"{source} has {len(paths)} picture{'s'[: len(paths) > 1]}; expected at "
@@ -292,11 +306,19 @@ def _make_pictures(
     images = folder / "images"
     make_folder(folder / WORK)
     make_folder(images)
+    if is_video(source):
+        report_colors(source)
     with bar("pictures", None) as counting:
         if is_video(source):
             pictures = take_frames(source, chosen, images, longest, counting)
         else:
-            pictures = take_pictures(list(chosen), images, longest, counting)
+            stems = {path.stem for path in chosen}
+            left = [path for path in unsupported_in(source) if path.stem not in stems]
+            if left:
+                log.warning("%s; they are skipped", unsupported(left[0], len(left)))
+            masks = masks_of(chosen, source)
+            report_masks(masks, chosen, source)
+            pictures = take_pictures(list(chosen), images, longest, counting, masks)
     if len(pictures) < FEWEST:
         raise InputError(f"{source} gives {len(pictures)} pictures; expected {FEWEST} or more")
     return pictures
@@ -367,10 +389,3 @@ def _report_folds(check: FoldCheck, matching: str, asked: str) -> None:
         kept = f"--matching {matching} keeps these cameras with a warning"
         raise InputError(f"{message}; {again}, in smaller steps; {kept}")
     log.warning("%s; %s", message, again if matching == "sequential" else ordered)
-
-
-def _sharpness(path: Path) -> float:
-    with Image.open(path) as image:
-        grey = image.convert("L")
-    grey.thumbnail((GREY_SIZE, GREY_SIZE), Image.Resampling.BOX)
-    return laplacian_variance(np.asarray(grey, np.float32))

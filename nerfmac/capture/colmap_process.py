@@ -45,7 +45,10 @@ def main(stage: str, folder: Path) -> None:
 
 
 def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Extract SIFT features of pictures that have none yet; pictures of one lens share a camera."""
+    """Extract SIFT features of pictures that have none yet; pictures of one lens share a camera.
+
+    There are none where the image IMAGE.png in the plan's `masks` is black.
+    """
     database = folder / "database.db"
     options = pycolmap.FeatureExtractionOptions()
     options.max_image_size = LONGEST_SIDE
@@ -59,6 +62,8 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
         reader = pycolmap.ImageReaderOptions()
         reader.camera_model = LENS_MODEL
         reader.default_focal_length_factor = plan["focal_guess"]
+        if plan["masks"]:
+            reader.mask_path = plan["masks"]
         if lens["parameters"]:  # otherwise COLMAP treats the focal length as a guess
             reader.camera_params = ",".join(map(str, lens["parameters"]))
         camera = next((known[name].camera_id for name in lens["pictures"] if name in known), -1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -22,14 +22,21 @@ from nerfmac.capture.frame_selection import measure_frames, select_frames
 from nerfmac.capture.video import full_frames, grey_frames, is_video, open_video
 from nerfmac.common.checks import InputError
 from nerfmac.common.extras import needed
-from nerfmac.common.files import appearing, counted
+from nerfmac.common.files import appearing, counted, make_folder
+from nerfmac.scenes.masks import FOLDERS, without_masks
 from nerfmac.scenes.pictures import (
     ALPHA_MODES,
     HEIF,
     ORIENTATION_TAG,
     UNREADABLE,
+    UPRIGHT,
+    Header,
+    decode_mask,
     formats_of,
+    inspect,
     is_picture,
+    is_unsupported,
+    unsupported,
 )
 
 PLAIN = (".png", ".jpg", ".jpeg", ".webp")
@@ -62,10 +69,29 @@ def is_input(path: Path) -> bool:
 
 
 def pictures_in(folder: Path) -> list[Path]:
-    """Picture files in `folder`, or in its `images` if it has none, by name and number."""
+    """Picture files in `folder`, or in its `images` if it has none, by name and number.
+
+    Masks that are next to their photos are excluded.
+    """
     for parent in (folder, folder / "images"):
         files = os.listdir(parent) if parent.is_dir() else []
         if names := sorted(filter(is_picture, files), key=counted):
+            return [parent / name for name in without_masks(names)]
+    return []
+
+
+def refuse_unsupported(folder: Path) -> None:
+    """Raise InputError if a folder without photos has images in a format that is not read."""
+    found = unsupported_in(folder)
+    if found and not pictures_in(folder):
+        raise unsupported(found[0], len(found))
+
+
+def unsupported_in(folder: Path) -> list[Path]:
+    """Images in `folder`, or in its `images` if it has none, in formats that are not read."""
+    for parent in (folder, folder / "images"):
+        files = os.listdir(parent) if parent.is_dir() else []
+        if names := sorted(filter(is_unsupported, files), key=counted):
             return [parent / name for name in names]
     return []
 
@@ -106,11 +132,18 @@ def take_frames(
     return taken
 
 
-def take_pictures(paths: list[Path], images: Path, longest: int, bar: Any) -> list[Picture]:
+def take_pictures(
+    paths: list[Path], images: Path, longest: int, bar: Any, masks: Mapping[Path, Path]
+) -> list[Picture]:
     """Write the photographs `paths` to `images`; unreadable ones are left out with a warning.
 
-    Raises InputError for HEIC without pillow-heif, and if no picture can be read.
+    Their `masks` go to the folder `masks` next to `images`, black where pixels are ignored. As
+    COLMAP expects a mask for each image, the other images then have white ones.
+    Raises InputError for HEIC without pillow-heif, for a mask of another size than its photo, and
+    if no picture can be read.
     """
+    if masks:
+        make_folder(images.with_name(FOLDERS[0]))
     if any(path.suffix.lower() in HEIF for path in paths):
         needed("pillow_heif", "capture", "HEIC pictures need").register_heif_opener()
     paths = _without_copies(paths)
@@ -118,7 +151,11 @@ def take_pictures(paths: list[Path], images: Path, longest: int, bar: Any) -> li
 
     def take(path: Path) -> Picture | None:
         try:
-            return _take_picture(path, images, longest)
+            picture = _take_picture(path, images, longest)
+            if masks:
+                to = images.with_name(FOLDERS[0]) / f"{picture.name}.png"
+                _take_mask(masks.get(path), inspect(path), picture, to)
+            return picture
         except UNREADABLE as error:
             if isinstance(error, InputError):
                 raise
@@ -170,6 +207,21 @@ def _take_picture(path: Path, images: Path, longest: int) -> Picture:
             _save(upright.convert("RGBA" if has_alpha else "RGB"), images / name)
             size = upright.size
     return Picture(name, *size, focal_in_pixels(focal, *size))
+
+
+def _take_mask(path: Path | None, photo: Header, picture: Picture, to: Path) -> None:
+    """Write the mask `path` of a `photo` for its upright `picture`; a white one without a path."""
+    stored = np.ones(photo.stored_size[::-1], bool) if path is None else decode_mask(path)
+    kept = Image.fromarray(stored)
+    if kept.size not in (photo[:2], photo.stored_size):
+        raise InputError(
+            f"{path} is {kept.width}x{kept.height} pixels; expected a mask of its photo's size, "
+            f"{photo.width}x{photo.height}"
+        )
+    if kept.size == photo.stored_size and photo.orientation in UPRIGHT:
+        kept = kept.transpose(UPRIGHT[photo.orientation])
+    with appearing(to) as partial:
+        kept.resize((picture.width, picture.height), Image.Resampling.NEAREST).save(partial)
 
 
 def _focal_35mm(image: Image.Image) -> float:

@@ -30,6 +30,7 @@ from nerfmac.capture.inputs import Picture
 from nerfmac.capture.pairs import LONG_WINDOW, Pairs, in_sequence, in_space
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
+from nerfmac.scenes.masks import FOLDERS
 from nerfmac.scenes.readers.colmap import camera_to_file
 from nerfmac.scenes.readers.colmap_model import ColmapModel, read_model
 
@@ -74,12 +75,17 @@ class Solver:
     """Structure from motion of one capture, whose files are in `folder`."""
 
     def __init__(self, folder: Path, images: Path, pictures: Sequence[Picture], bar: Any) -> None:
-        """`bar(name, total)` returns a progress bar; `images` is the pictures' folder."""
+        """`bar(name, total)` returns a progress bar; `images` is the pictures' folder.
+
+        Masks, if there are any, are in the folder `masks` next to it.
+        """
         self.folder, self.pictures = folder, pictures
         self._images, self._bar = images, bar
         self._names = [picture.name for picture in pictures]
+        masks = images.with_name(FOLDERS[0])
         self._plan: dict[str, Any] = {
             "images": str(images.resolve()),
+            "masks": str(masks.resolve()) if masks.is_dir() else "",
             "lenses": _lenses(pictures),
             "focal_guess": FOCAL_GUESS,
             "fewest": FEWEST,

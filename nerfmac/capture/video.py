@@ -6,6 +6,7 @@ fragmented or not.
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 import subprocess
@@ -22,6 +23,8 @@ from nerfmac.common.installing import pip_install
 
 Pixels = npt.NDArray[np.uint8]
 
+log = logging.getLogger("nerfmac")
+
 ENDINGS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
 """File endings of videos, in lower case."""
 GREY_SIZE = 640
@@ -31,6 +34,10 @@ MOST_COMPARED = 4000
 CUT = ("partial file", "corrupt input packet", "ended prematurely")
 """Messages of ffmpeg about a file whose end is missing."""
 NO_INDEX = "moov atom not found"
+HDR = {"arib-std-b67": "HLG", "smpte2084": "PQ"}
+"""Transfer functions of HDR videos by ffmpeg's names."""
+WHITE = 203
+"""Luminance in cd/m2 that becomes white: HDR reference white of ITU-R BT.2408."""
 
 
 class Video(NamedTuple):
@@ -77,9 +84,49 @@ def grey_frames(video: Video) -> Iterator[Pixels]:
 
 
 def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pixels]:
-    """Yield the frames of ascending `numbers`, uint8 (h, w, 3), with sides of at most `longest`."""
-    selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area"
+    """Yield the frames of ascending `numbers`, uint8 (h, w, 3), with sides of at most `longest`.
+
+    Frames of an HDR video are tone-mapped to sRGB; `report_colors` says so.
+    """
+    selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area{_tone_map(path)}"
     return _frames(path, selection, "rgb24", "ppm")
+
+
+def report_colors(path: Path) -> None:
+    """Log one line if a video is HDR: how its colors become sRGB, or that they cannot."""
+    transfer = _hdr(path)
+    if transfer and _has_filters():
+        log.info(f"{path} is HDR ({HDR[transfer]}): its frames are tone-mapped to sRGB")
+    elif transfer:
+        log.warning(
+            f"{path} is HDR ({HDR[transfer]}), and this ffmpeg has no filters zscale and tonemap: "
+            "the images come out pale; unset IMAGEIO_FFMPEG_EXE to use the bundled ffmpeg"
+        )
+
+
+def _tone_map(path: Path) -> str:
+    """The filters that map an HDR video's colors to sRGB, after a comma; empty for other videos."""
+    transfer = _hdr(path)
+    if not transfer or not _has_filters():
+        return ""
+    to_linear = f"zscale=tin={transfer}:pin=bt2020:min=2020_ncl:t=linear:npl={WHITE}"
+    to_srgb = "zscale=t=iec61966-2-1:m=gbr:r=full,format=gbrp"
+    tone_map = "tonemap=tonemap=mobius:param=0.6:desat=0"
+    return f",{to_linear},format=gbrpf32le,zscale=p=bt709,{tone_map},{to_srgb}"
+
+
+def _hdr(path: Path) -> str:
+    """ffmpeg's name of an HDR video's transfer function; empty for other videos."""
+    command = [_ffmpeg(), "-hide_banner", "-i", f"file:{path}"]
+    described = subprocess.run(command, capture_output=True, check=False).stderr
+    lines = described.decode(errors="replace").splitlines()
+    stream = next((line for line in lines if "Video:" in line), "")
+    return next((name for name in HDR if name in stream), "")
+
+
+def _has_filters() -> bool:
+    filters = subprocess.run([_ffmpeg(), "-filters"], capture_output=True, check=False).stdout
+    return all(f" {name} " in filters.decode() for name in ("zscale", "tonemap"))
 
 
 def _any_of(numbers: Sequence[int]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from nerfmac.cli.printing import refuse
+from nerfmac.cli.printing import print_and_exit, refuse
 from nerfmac.cli.synonyms import known_command
 
 if TYPE_CHECKING:
@@ -61,14 +61,12 @@ def main(arguments: list[str] | None = None, *, method: Method | None = None) ->
     if words and words[0] in ("-V", "--version"):
         from nerfmac.version import version
 
-        print(f"nerfmac {version()}")
-        sys.exit(0)
+        print_and_exit(f"nerfmac {version()}", 0)
     is_asking = bool(words) and words[0] in _HELP
     if is_asking:  # `nerfmac help train` is `nerfmac train --help`
         words = [*words[1:2], *(["--help"] if words[1:] else [])]
     if not words:
-        print(_usage())
-        sys.exit(0 if is_asking else 2)
+        print_and_exit(_usage(), 0 if is_asking else 2)
     command, *rest = words
     if command not in COMMANDS:
         refuse(f"{command!r} is no command; {known_command(command, COMMANDS)}")

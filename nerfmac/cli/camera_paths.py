@@ -8,13 +8,15 @@ from pathlib import Path
 
 from nerfmac.cli.synonyms import similar
 from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+from nerfmac.common.json_reader import read_fields
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.paths import MOVES, SPLITS, CameraPath, tour
 from nerfmac.paths.camera_path import DEFAULT_SECONDS
 from nerfmac.paths.tour import TOUR_SECONDS
 from nerfmac.rendering.gaze import look_at_from_depth
-from nerfmac.run import Run, load_path, split_cameras
+from nerfmac.run import Run, file_cameras, load_path, split_cameras
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class NamedPath:
     """The path in the file `name`; None for a move or a split."""
     transforms: Path | None = None
     """nerfstudio's dataparser_transforms.json, for a path of nerfstudio."""
+    is_scene: bool = False
+    """Whether the file `name` is a scene's, such as a transforms.json: its frames are the path."""
 
     @classmethod
     def read(cls, name: str, transforms: Path | None = None) -> NamedPath:
@@ -38,6 +42,10 @@ class NamedPath:
         if Path(name).suffix.lower() != ".json":
             expected = f"expected one of: {', '.join(known)}; or a camera path's FILE.json"
             raise InputError(f"--path is {name!r}; {similar(name, known, expected)}")
+        if isinstance(read_fields(user_path(name)).values.get("frames"), list):
+            if transforms is not None:
+                raise InputError(f"--transforms is for a path of nerfstudio, and {name} is a scene")
+            return cls(name, is_scene=True)
         return cls(name, CameraPath.load(name), transforms)
 
     def within(self, run: Run) -> NamedPath:
@@ -48,8 +56,8 @@ class NamedPath:
 
     @property
     def is_split(self) -> bool:
-        """Whether the path goes along a split's views; their cameras can be used unchanged."""
-        return self.name in SPLITS
+        """Whether the path goes along given views; their cameras can be used unchanged."""
+        return self.name in SPLITS or self.is_scene
 
     @property
     def is_closed(self) -> bool:
@@ -74,12 +82,15 @@ class NamedPath:
         return self.file.size if self.file else None
 
     def lens(self, run: Run) -> Lens:
-        """The lens of the first photograph: of the split if the path is one, else of training."""
-        return (split_cameras(run, self.name) if self.is_split else run.scene.cameras)[0].lens
+        """The lens of the first view: of the path's views if it has any, else of training."""
+        return (self._views(run) if self.is_split else run.scene.cameras)[0].lens
 
     def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
-        """The cameras of the split's views, for pictures of `size`. Raises `InputError`."""
-        return _scaled(split_cameras(run, self.name), size)
+        """The cameras of the path's views, for pictures of `size`. Raises `InputError`."""
+        return _scaled(self._views(run), size)
+
+    def _views(self, run: Run) -> Sequence[Camera]:
+        return file_cameras(run, self.name) if self.is_scene else split_cameras(run, self.name)
 
     def cameras(self, run: Run, frames: int, size: tuple[int, int]) -> Sequence[Camera]:
         """The cameras of `frames` frames of `size` along the path. Raises `InputError`."""
@@ -87,7 +98,7 @@ class NamedPath:
         if self.file is not None:
             return _scaled(self.file.cameras(frames, double), size)
         if self.is_split:
-            move, views = tour, split_cameras(run, self.name)
+            move, views = tour, self._views(run)
         else:
             move, views = MOVES[self.name], run.scene.cameras
         scene = run.scene

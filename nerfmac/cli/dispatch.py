@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import signal
 import sys
 from importlib import import_module
@@ -14,9 +13,10 @@ from nerfmac.backend.device import refuse_windows
 from nerfmac.backend.faults import in_words
 from nerfmac.backend.variants import from_environment
 from nerfmac.cli.arguments import checked
+from nerfmac.cli.declared import flags_of
 from nerfmac.cli.help import help_page
 from nerfmac.cli.logs import logged, without_log_file
-from nerfmac.cli.printing import printable, printing_quoted, refuse
+from nerfmac.cli.printing import printable, printing_quoted, refuse, until_closed, with_flag
 from nerfmac.common.checks import InputError
 from nerfmac.ranks import LostRankError, rank_given
 from nerfmac.training.measured import DivergedError
@@ -40,13 +40,15 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
     try:
         refuse_windows()
         from_environment()  # a wrong name is refused before anything is written
-        sys.exit(_run(command, rest, method))
-    except (InputError, BuildError) as error:
+        code = 0
+        with until_closed():
+            code = _run(command, rest, method)
+        sys.exit(code)
+    except InputError as error:
+        flags = flags_of(import_module(f"nerfmac.cli.{command}").Arguments)
+        _refuse(with_flag(str(error), flags))
+    except BuildError as error:
         _refuse(str(error))
-    except BrokenPipeError:
-        # The reader has closed our output: Python must not flush the rest at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except OSError as error:
         if error.errno not in _UNWRITABLE:
             raise

@@ -136,7 +136,9 @@ def _points(run: Run, path: Path, options: dict[str, Any]) -> str:
 def _cameras(run: Run, path: Path, _: dict[str, Any]) -> str:
     cameras = extract_cameras(run)
     write_json(path, cameras)
-    return f"{len(cameras['frames'])} cameras"
+    splits = [f"{len(names)} {key[:-10]}" for key, names in cameras.items() if "_filenames" in key]
+    listed = f" ({', '.join(splits)})" if splits else ""
+    return f"{len(cameras['frames'])} cameras{listed}"
 
 
 def _density(run: Run, path: Path, options: dict[str, Any]) -> str:

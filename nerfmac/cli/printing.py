@@ -5,9 +5,10 @@ A terminal obeys an escape sequence in a name: control characters are quoted in 
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, NoReturn, TextIO, cast
 
@@ -25,6 +26,31 @@ def refuse(message: str) -> NoReturn:
     """Print a message on standard error and exit with code 2."""
     print(printable(f"nerfmac: {message}"), file=sys.stderr)
     sys.exit(2)
+
+
+def print_and_exit(text: str, code: int) -> NoReturn:
+    """Print a text and exit with the code, also if the reader has closed our output."""
+    with until_closed():
+        print(text)
+    sys.exit(code)
+
+
+@contextmanager
+def until_closed() -> Iterator[None]:
+    """Context manager that ends quietly if the reader of standard output has closed it."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python must not flush the rest at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def with_flag(message: str, flags: Collection[str]) -> str:
+    """A message that begins with a parameter's name, with the flag of that name instead."""
+    name, space, rest = message.partition(" ")
+    flag = f"--{name.replace('_', '-')}"
+    return f"{flag}{space}{rest}" if flag in flags else message
 
 
 @contextmanager

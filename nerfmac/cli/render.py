@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -31,6 +31,7 @@ from nerfmac.film import (
 )
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.evaluation import BACKGROUNDS
+from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.run import CONFIGURED, Run
 from nerfmac.snapshots import is_snapshot, open_run
 from nerfmac.training.method import Method
@@ -61,7 +62,8 @@ class Arguments:
     path: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.json")] = "orbit"
     """orbit, spiral, figure-of-eight or dolly-zoom: a move around the scene. train or test: the
     cameras of these views; with --frames or --seconds a smooth tour along them. FILE.json: a camera
-    path saved by the viewer, nerfstudio or instant-ngp."""
+    path saved by the viewer, nerfstudio or instant-ngp; or a scene's file, such as a
+    transforms_test.json, whose cameras are used like those of a split and need no images."""
     transforms: Annotated[Path | None, optional("FILE.json")] = None
     """nerfstudio's dataparser_transforms.json, which maps a nerfstudio camera path to the scene's
     coordinates. By default the one beside the --path file."""
@@ -82,8 +84,10 @@ class Arguments:
     depth_range: Annotated[str | None, optional("NEAR,FAR")] = None
     """Distances at the two ends of the depth's colour map, in scene units; by default estimated
     once for all frames."""
-    background: Annotated[str, tyro.conf.arg(metavar="white|black|transparent|R,G,B")] = "white"
-    """Background colour, R,G,B from 0 to 255. transparent: PNG and EXR get an alpha channel."""
+    background: Annotated[str, tyro.conf.arg(metavar="auto|white|black|transparent|R,G,B")] = "auto"
+    """Color where the run has seen nothing; R, G and B from 0 to 255. auto: the mean color of the
+    training images, or white if these have alpha or if --output is not rgb. transparent: PNG and
+    EXR files get an alpha channel."""
     exposure: float = 0.0
     """Brightness in stops: 1 doubles the light, -1 halves it."""
     near: Annotated[float | None, optional("FLOAT")] = None
@@ -123,8 +127,8 @@ class Arguments:
     """Video to write, or folder for numbered files; by default RUN/PATH.mp4, or NAME-PATH.mp4 next
     to a snapshot."""
     resume: bool = False
-    """Continue an interrupted rendering. For a video, give it on the first run too: without it no
-    frames are kept. They stay in OUT.frames until the video is complete."""
+    """Continue an interrupted rendering to a folder. A video needs no flag: its frames stay in
+    OUT.frames until it is complete, and the same command continues it."""
     overwrite: bool = False
     """Replace the video or the frames that --out already holds."""
     device: Device = "auto"
@@ -143,26 +147,31 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
+    if arguments.background == "auto" and options.output == "rgb":
+        options = replace(options, background=run.scene.backdrop)
     path = path.within(run)
     if size is None:
         lens = path.lens(run)
         is_flat = options.projection == "perspective"
         size = (lens.width, lens.height) if is_flat else PANORAMA_SIZE
-    cameras = _cameras(run, path, arguments, fps, _even_size(out, size))
+    size = _even_size(out, size)
+    cameras = _cameras(run, path, arguments, fps, size)
     beside = arguments.beside.split(",") if arguments.beside else []
+    runs = [run, *(open_run(other, method=method) for other in beside)]
+    _announce(runs, cameras, out, options)
     try:
         film(
-            [run, *(open_run(other, method=method) for other in beside)],
+            runs,
             cameras,
             out,
             options,
             fps=fps,
             form=arguments.format,
-            resume=arguments.resume,
+            resume=arguments.resume or out.suffix.lower() in VIDEOS,
             overwrite=arguments.overwrite,
         )
     except KeyboardInterrupt as interruption:
-        interruption.add_note(_what_is_kept(out, resume=arguments.resume))
+        interruption.add_note(_what_is_kept(out))
         raise
     print(out)
     return 0
@@ -174,13 +183,39 @@ def _default_out(run: Path, path: str) -> Path:
     return run / f"{path}.mp4"
 
 
-def _what_is_kept(out: Path, *, resume: bool) -> str:
-    """Text about the frames that an interrupted film leaves, and how to continue it."""
+def _announce(
+    runs: Sequence[Run],
+    cameras: Sequence[Camera | CameraSamples],
+    out: Path,
+    options: RenderOptions,
+) -> None:
+    """Log the number and size of the frames, and about how long they take."""
+    first = cameras[0]
+    camera = first if isinstance(first, Camera) else first[0]
+    rays = camera.lens.width * camera.lens.height * len(cameras) * len(runs)
+    rays *= (1 if isinstance(first, Camera) else len(first)) * (2 if options.stereo else 1)
+    if isinstance(first, Camera):
+        rays *= options.samples
+    seconds = rays * seconds_per_pixel(runs[0].renderer(), [camera])
+    size = f"{camera.lens.width}x{camera.lens.height}"
+    frames = f"{len(cameras)} frame{'s' * (len(cameras) > 1)} of {size} pixels"
+    log.info("rendering %s to %s takes about %s", frames, out, _duration(seconds))
+
+
+def _duration(seconds: float) -> str:
+    """Text such as "40 seconds", "3 minutes" or "2.5 hours"."""
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} second{'s' * (round(seconds) > 1)}"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} minutes"
+    return f"{seconds / 3600:.1f} hours"
+
+
+def _what_is_kept(out: Path) -> str:
+    """Text about the frames that an interrupted rendering leaves, and how to continue it."""
     if out.suffix.lower() not in VIDEOS:
-        return f"its frames so far are in {out}; with --resume the same command goes on"
-    if resume:
-        return f"its frames so far are in {out}.frames, and the same command goes on"
-    return f"no part of {out} is kept; with --resume its frames would be"
+        return f"its frames so far are in {out}; with --resume the same command continues"
+    return f"its frames so far are in {out}.frames, and the same command continues"
 
 
 def _fps_and_size(
@@ -304,4 +339,6 @@ def _size(text: str) -> tuple[int, int]:
 def _background(text: str) -> tuple[float, float, float] | None:
     if text == "transparent":
         return None
-    return background(text, (*BACKGROUNDS, "transparent"))
+    if text == "auto":  # the run, which is not read yet, may have another one
+        return BACKGROUNDS["white"]
+    return background(text, ("auto", *BACKGROUNDS, "transparent"))

@@ -20,7 +20,7 @@ from nerfmac.training.method import Method
 @dataclass(frozen=True)
 class Arguments:
     """Write one self-contained HTML page about a run: configuration, curves, pictures, worst views,
-    versions, times and, if RUN/profile.json exists, a profile. Curves need matplotlib."""
+    versions, times and, if RUN/profile.json exists, a profile."""
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run."""

@@ -8,6 +8,7 @@ import signal
 from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import tyro
@@ -16,7 +17,6 @@ from nerfmac.backend import choose_device, current_device, memory_bytes, uncompi
 from nerfmac.cli.arguments import SWITCHES, optional, unboxed
 from nerfmac.cli.choices import Device, Model, Preset
 from nerfmac.cli.scene_flags import SceneFlags
-from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import preset as preset_config
@@ -35,14 +35,13 @@ TURNTABLE_SECONDS = 4.0
 TURNTABLE_FRAMES = 48
 FEWEST_FRAMES = 24
 """Smallest number of frames in a turntable: 6 per second."""
-TURNTABLE_SIZE = 256
-"""Longer side of a turntable's frames on a CPU, in pixels; on a GPU the photographs' size."""
-SMALLEST_TURNTABLE = 192
-"""Smallest longer side of a turntable's frames, in pixels."""
+TURNTABLE_SIDE = 480
+"""Shorter side of a turntable's frames in pixels: the least on a GPU, and the one on a CPU. Photos
+that are smaller give smaller frames."""
 TRIALS = 4
 """Number of frames rendered first to estimate the time per pixel."""
-VIDEO = 2 / 3
-"""Fraction of the time left that the turntable may take."""
+VIDEO = 2 / 5
+"""Fraction of the time left that the turntable may take. The evaluation gets a half."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +104,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         )
     signal.signal(signal.SIGCONT, note_continued)
     config = arguments.config(default.preset)
-    if arguments.resume and (config != default or _only(argv, "--preset", "--model")):
-        raise InputError("--resume goes on with the run's own configuration; leave out its flags")
+    is_own = arguments.resume and config == default and not _only(argv, "--model")
     if not join().is_first:
         log.setLevel(logging.WARNING)  # the first rank logs for all
     with nullcontext() if arguments.compile else uncompiled():
@@ -115,7 +113,8 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
             steps=arguments.steps,
             seconds=arguments.seconds,
             device=arguments.device,
-            config=config,
+            preset=early.preset if arguments.resume else "auto",
+            config=None if is_own else config,
             method=method,
             out=arguments.out or "auto",
             resume=arguments.resume,
@@ -129,6 +128,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         )
     if run.folder is not None:
         print(_summary(run, run.folder))
+        print(_next(run.folder))
     return 0
 
 
@@ -163,26 +163,34 @@ def _summary(run: Run, out: Path) -> str:
     return f"{out}: {steps} on {metrics['device_name']}; {quality}"
 
 
-def save_turntable(run: Run, seconds: float) -> None:
-    """Write a 4 s video around the scene to the run's `video.mp4`, in about 2/3 of `seconds`.
+def _next(out: Path) -> str:
+    """A line with the run's video and the next command."""
+    view = f"`nerfmac view {quote(str(out))}` opens the run in the viewer"
+    if (out / "video.mp4").is_file():
+        return f"{out / 'video.mp4'} shows the scene from all sides; {view}"
+    return f"`nerfmac render {quote(str(out))}` renders a video; {view}"
 
-    If time is short, frames are smaller, then fewer. If it is too short for 6 frames a second,
-    there is no video, and an older one is removed. The log says so.
+
+def save_turntable(run: Run, seconds: float) -> None:
+    """Write a 4 s video around the scene to the run's `video.mp4`, in about 2/5 of `seconds`.
+
+    If time is short, frames are smaller, down to `TURNTABLE_SIDE`, then fewer. If it is too short
+    for 6 frames a second, there is no video, and an older one is removed. The log says so.
     """
     if run.folder is None:
         return
     path, lens = run.folder / "video.mp4", run.scene.cameras[0].lens
-    longer = max(lens.width, lens.height)
-    full = min(1.0, TURNTABLE_SIZE / longer) if current_device() == "cpu" else 1.0
+    least = min(1.0, TURNTABLE_SIDE / min(lens.width, lens.height))
+    full = least if current_device() == "cpu" else 1.0
     trial = run.orbit(TRIALS, scaled_size(lens, full))
     pixels = VIDEO * seconds / seconds_per_pixel(run.renderer(), trial)
     fitting = math.sqrt(pixels / (TURNTABLE_FRAMES * lens.width * lens.height))
-    scale = min(full, max(fitting, SMALLEST_TURNTABLE / longer))
+    scale = min(full, max(fitting, least))
     count = min(int(pixels / (scale**2 * lens.width * lens.height)), TURNTABLE_FRAMES)
     if count < FEWEST_FRAMES:
         path.unlink(missing_ok=True)
         log.info(
-            "as time is short, there is no %s; `nerfmac render %s` renders a film",
+            "as time is short, there is no %s; `nerfmac render %s` renders a video",
             *(path.name, path.parent),
         )
         return

@@ -143,12 +143,16 @@ def read_json(path: Path) -> Any:
     Raises `InputError` for a file that cannot be read, and with the line of a syntax error.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
+        return json.loads(path.read_bytes())  # detects UTF-8, with or without a mark, and UTF-16
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except json.JSONDecodeError as error:
         raise InputError(f"{path}, line {error.lineno}: not valid JSON: {error.msg}") from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, or nested too deeply
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{path} is not a text in UTF-8 or UTF-16; save it in one of these encodings"
+        ) from error
+    except (ValueError, RecursionError) as error:  # nested too deeply
         raise InputError(f"{path} cannot be read as JSON: {error}") from error
 
 

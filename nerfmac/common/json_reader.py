@@ -12,6 +12,9 @@ from typing import Any
 from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.common.files import read_json
 
+ROW = 400
+"""Most characters of a row of numbers in a message."""
+
 
 @dataclass(frozen=True)
 class Fields:
@@ -181,7 +184,10 @@ def _shown(value: Any) -> str:
         shown = json.dumps(value, default=lambda other: type(other).__name__, skipkeys=True)
     except RecursionError:
         shown = f"a deeply nested {type(value).__name__}"
-    return shown if len(shown) <= 60 else shown[:60] + "..."
+    # A row of numbers is shown whole: any of them may be the wrong one.
+    is_row = isinstance(value, list) and all(isinstance(each, int | float) for each in value[:17])
+    longest = ROW if is_row else 60
+    return shown if len(shown) <= longest else shown[:longest] + "..."
 
 
 def _is_number(value: object) -> bool:

@@ -1,8 +1,9 @@
-"""`extract_cameras`: a run's training cameras as a transforms.json.
+"""`extract_cameras`: the cameras of a run as a transforms.json.
 
 It is the format of instant-ngp and nerfstudio, in the coordinates of the scene's own files. It
 holds the scene's placement, so `load_scene` reads the cameras where the run had them, unless that
-placement turned the scene, which the format cannot express.
+placement turned the scene, which the format cannot express. nerfstudio's lists `train_filenames`
+and `test_filenames` name the split of each camera.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from nerfmac.common.checks import InputError
+from nerfmac.geometry.cameras import Camera
 from nerfmac.run import Run, placement_of
+from nerfmac.scenes.placement import Placement
 
 log = logging.getLogger("nerfmac")
 
@@ -22,19 +25,20 @@ log = logging.getLogger("nerfmac")
 def extract_cameras(run: Run) -> dict[str, Any]:
     """The JSON values: lenses in pixels with OpenCV's distortion, camera-to-file matrices (4, 4).
 
-    Poses and lenses are the refined ones. `file_path` is a picture's name in the scene; if the
-    scene cannot be read, views are numbered, with a warning. Raises `InputError` if the run lacks
-    the scene's placement.
+    Training cameras are the refined ones; those of other splits are as the scene's files have them.
+    `file_path` is an image's name in the scene. If the scene cannot be read, only the training
+    cameras are written, and views are numbered, with a warning. Raises `InputError` if the run
+    lacks the scene's placement.
     """
     placement = placement_of(run)
-    frames = []
-    for camera, name in zip(run.cameras, _names(run), strict=True):
-        lens = asdict(camera.lens)
-        lens = {"w": lens.pop("width"), "h": lens.pop("height"), **lens}
-        matrix = np.eye(4)
-        matrix[:3, :3] = placement.turned_to_file(camera.pose[:, :3].T).T
-        matrix[:3, 3] = placement.to_file(camera.pose[:, 3])
-        frames.append({"file_path": name, **lens, "transform_matrix": matrix.tolist()})
+    splits = _splits(run)
+    frames = {
+        name: _frame(name, camera, placement)
+        for views in reversed(splits.values())  # a training camera replaces another one
+        for name, camera in views.items()
+    }
+    names = {f"{split}_filenames": [*views] for split, views in splits.items()}
+    ordered = dict.fromkeys(name for listed in names.values() for name in listed)
     return {
         "camera_model": "OPENCV",
         "aabb_scale": run.scene.extent,
@@ -42,16 +46,33 @@ def extract_cameras(run: Run) -> dict[str, Any]:
         # Reading mirrors back poses that mirror space, and the offset with them.
         "offset": (placement.mirrored() if placement.is_mirrored else placement).offset.tolist(),
         "up": placement.turned_to_file(run.scene.up).tolist(),
-        "frames": frames,
+        **(names if len(names) > 1 else {}),
+        "frames": [frames[name] for name in ordered],
     }
 
 
-def _names(run: Run) -> list[str]:
-    names = []
+def _frame(name: str, camera: Camera, placement: Placement) -> dict[str, Any]:
+    lens = asdict(camera.lens)
+    lens = {"w": lens.pop("width"), "h": lens.pop("height"), **lens}
+    matrix = np.eye(4)
+    matrix[:3, :3] = placement.turned_to_file(camera.pose[:, :3].T).T
+    matrix[:3, 3] = placement.to_file(camera.pose[:, 3])
+    return {"file_path": name, **lens, "transform_matrix": matrix.tolist()}
+
+
+def _splits(run: Run) -> dict[str, dict[str, Camera]]:
+    """The cameras of each split by name, the training ones first."""
     try:
-        names = [frame.name for frame in run.pictures().splits["train"]]
+        splits = dict(run.pictures().splits)
     except InputError as error:
-        log.warning("the views are numbered, as the scene cannot be read: %s", error)
-    if len(names) == len(run.scene.cameras):
-        return names
-    return [f"view_{number:04}.png" for number in range(len(run.scene.cameras))]
+        splits = {}
+        log.warning("only training cameras are written, numbered: %s", error)
+    train = splits.pop("train", ())
+    names = [frame.name for frame in train]
+    if len(names) != len(run.scene.cameras):
+        names = [f"view_{number:04}.png" for number in range(len(run.scene.cameras))]
+    found = {"train": dict(zip(names, run.cameras, strict=True))}
+    others = {
+        split: {frame.name: frame.camera for frame in frames} for split, frames in splits.items()
+    }
+    return found | {split: views for split, views in others.items() if views}

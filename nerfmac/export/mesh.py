@@ -97,7 +97,7 @@ def extract_mesh(
         threshold = surface_threshold(source, region, run.cameras, run.config.seed)
         logger.info(
             f"the surface is where the density is {threshold:.3g}: there the training cameras' "
-            "light ends; a threshold sets another"
+            "light ends; --threshold sets another"
         )
     values = lattice.sample(source, progress=progress)
     for axis in range(3):  # close the surface on the box's faces
@@ -118,8 +118,8 @@ def extract_mesh(
     position, faces, pieces = _seen_pieces(lattice.position(index), faces, cameras, smallest)
     if pieces > 1:
         logger.warning(
-            f"the mesh is in {pieces} pieces: a threshold below {threshold:.3g} may join them; a "
-            f"larger `smallest`, now {smallest:g}, leaves more of the small ones out"
+            f"the mesh is in {pieces} pieces: a --threshold below {threshold:.3g} may join them; a "
+            f"larger --smallest, now {smallest:g}, removes more of the small ones"
         )
     reach = source.placement.scale * lattice.spacing
     return Mesh(position, *source.surface(source.placement.to_scene(position), reach), faces)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import heapq
-import io
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -15,15 +13,14 @@ from tqdm.auto import tqdm
 
 from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
-from nerfmac.common.extras import needed
 from nerfmac.common.files import appearing, read_json
 from nerfmac.config import Config
 from nerfmac.config.record import flattened
+from nerfmac.export.curves import curve
 from nerfmac.export.pages import (
     check_page,
     figure,
     head,
-    means,
     scene_name,
     table,
     view_section,
@@ -36,13 +33,34 @@ WORST = 3
 """Largest number of test views, those of least PSNR, whose pictures are shown."""
 AROUND, LONGEST = 4, 480
 """Number of pictures along an orbit of the scene, and their largest longer side in pixels."""
-WHITE = (1.0, 1.0, 1.0)
+HALVES = "grid-template-columns: repeat(2, 1fr); max-width: 60em"
 CURVES = (
-    ("psnr", "PSNR of training pixels, dB", "linear"),
-    ("loss", "loss", "log"),
-    ("rays_per_second", "rays a second", "linear"),
+    ("psnr", "PSNR of training pixels, dB", False),
+    ("loss", "loss", True),
+    ("rays_per_second", "rays per second", False),
 )
-"""Curves of the page: key of the scalars, title, scale of the axis."""
+"""Curves of the page: key of the scalars, title, and whether the axis is logarithmic."""
+LABELS = {
+    "psnr_test": "PSNR of test views, dB",
+    "psnr_corrected_test": "PSNR with each view's colors fitted, dB",
+    "ssim_test": "SSIM of test views",
+    "test_views": "evaluated test views",
+    "test_views_in_scene": "test views of the scene",
+    "test_row_fraction": "fraction of rows evaluated",
+    "test_measured": "evaluated",
+    "train_seconds": "training, seconds",
+    "wall_seconds": "training with loading and evaluation, seconds",
+    "kernel_build_seconds": "compiling kernels, seconds",
+    "peak_memory_bytes": "peak memory, bytes",
+    "active_memory_bytes": "memory at the end, bytes",
+    "needless_traces": "unnecessary traces",
+    "held_out": "held-out views",
+    "device_name": "device",
+    "mlx_version": "MLX",
+    "nerfmac_version": "nerfmac",
+    "python_version": "Python",
+}
+"""Labels of measurements by their keys; other keys are shown with spaces."""
 
 
 def write_report(
@@ -61,14 +79,15 @@ def write_report(
         profile_part = _profile(profile)  # a broken file is found before minutes of rendering
         parts = [
             head(f"{folder.resolve().name}: {scene_name(run)}"),
+            _headline(metrics),
             f"<p>{run.state.step} steps, {run.state.train_seconds:.1f} s of training, preset "
             f"{run.config.preset}.</p>\n",
             "<h2>Curves</h2>\n" + _curves(run, folder),
-            "<h2>Pictures</h2>\n" + _pictures(run, folder),
+            "<h2>Images</h2>\n" + _pictures(run, folder, has_test=bool(metrics.get("test_views"))),
             "<h2>Worst test views</h2>\n" + _worst(run, seconds, progress),
-            "<h2>Figures</h2>\n" + _figures(metrics),
+            "<h2>Measurements</h2>\n" + _figures(metrics),
             profile_part,
-            "<h2>Made by</h2>\n" + table(machine().items()),
+            "<h2>Made by</h2>\n" + table(_named(machine())),
             "<h2>Configuration</h2>\n" + _configuration(run.config),
         ]
         partial.write_text("".join(parts), encoding="utf-8")
@@ -82,56 +101,57 @@ def _read(path: Path) -> dict[str, Any]:
     return values
 
 
+def _headline(metrics: Mapping[str, Any]) -> str:
+    """One figure about the run's quality: that of the evaluation after training."""
+    psnr = metrics.get("psnr_test")
+    if not isinstance(psnr, int | float):
+        return "<p>Training evaluated no test views.</p>\n"
+    on = metrics.get("test_measured") or "the test views"
+    return (
+        f"<p><strong>PSNR {psnr:.2f} dB</strong> on {escape(str(on))}, which training did not use."
+        "</p>\n"
+    )
+
+
 def _curves(run: Run, folder: Path) -> str:
-    """HTML of the `CURVES` in the folder's scalars, PSNR else from the run; without matplotlib, a
-    line that says so."""
+    """HTML of the `CURVES` in the folder's scalars, PSNR else from the run."""
     lines = read_scalars(folder)
     drawn = []
-    for key, title, scale in CURVES:
+    for key, title, is_log in CURVES:
         points = [(line["seconds"], line[key]) for line in lines if line.get(key) is not None]
-        if scale == "log":
+        if is_log:
             points = [(seconds, value) for seconds, value in points if value > 0]
         if key == "psnr" and not points:
             points = [(seconds, psnr) for _, seconds, psnr in run.curve]
         if points:
-            try:
-                drawn.append(_curve(title, points, scale))
-            except InputError as error:
-                return f"<p>Not drawn: {escape(str(error))}</p>\n"
+            drawn.append(curve(title, points, is_log=is_log))
     return '<section class="curves">\n' + "".join(drawn) + "</section>\n"
 
 
-def _curve(title: str, points: Sequence[tuple[float, float]], scale: str) -> str:
-    """A line through `points` (seconds, value), as an SVG inside the page.
+def _pictures(run: Run, folder: Path, *, has_test: bool) -> str:
+    """The run's preview, and renderings from positions around the scene.
 
-    Raises InputError without matplotlib.
+    With `has_test` the preview is a test view's rendering, and next to it its photo.
     """
-    matplotlib = needed("matplotlib", "plot", "curves need")
-    drawing = needed("matplotlib.figure", "plot", "curves need").Figure((4.8, 2.8), layout="tight")
-    axes = drawing.add_subplot(title=title, xlabel="seconds of training", yscale=scale)
-    axes.plot(*zip(*points, strict=True), marker=".", color="#145ac8")
-    axes.set_xlim(left=0)
-    axes.grid(visible=True, alpha=0.3)
-    file = io.BytesIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "nerfmac"}):
-        drawing.savefig(file, format="svg", metadata={"Date": None})
-    source = f"data:image/svg+xml;base64,{base64.b64encode(file.getvalue()).decode()}"
-    return f'<img alt="{escape(title)}" src="{source}">\n'
-
-
-def _pictures(run: Run, folder: Path) -> str:
-    """The run's preview, and renderings from positions around the scene."""
     lens = run.scene.cameras[0].lens
     scale = min(1.0, LONGEST / max(lens.width, lens.height))
     size = max(round(lens.width * scale), 2), max(round(lens.height * scale), 2)
     around = "".join(
-        figure(run.render(camera, WHITE).colour, f"place {number} of {AROUND} around the scene")
+        figure(
+            run.render(camera, run.scene.backdrop).colour,
+            f"position {number} of {AROUND} around the scene",
+        )
         for number, camera in enumerate(run.orbit(AROUND, size), start=1)
     )
     preview = ""
     if (folder / "preview.png").is_file():
         pixels = decode(folder / "preview.png", 3, "preview.png").astype(np.float32) / 255.0
-        preview = figure(pixels, "preview.png: a rendering, beside its photograph if there is one")
+        halves = {"preview.png: a rendering": pixels}
+        if has_test:
+            rendering, photo = np.split(pixels[:, : pixels.shape[1] // 2 * 2], 2, axis=1)
+            halves = {"rendering of a test view": rendering, "photo of the same view": photo}
+        shown = "".join(figure(half, caption) for caption, half in halves.items())
+        preview = f'<section style="{HALVES}">\n{shown}</section>\n'
     return f"{preview}<section>\n{around}</section>\n"
 
 
@@ -153,12 +173,8 @@ def _worst(run: Run, seconds: float, progress: bool) -> str:
     blend = run.config.train.blend
     outcomes = evaluate(run.renderer, views, "white", blend, seconds=seconds, on_view=keep)
     bar = tqdm(outcomes, "test views", len(views.names), disable=not progress, unit="view")
-    evaluated = list(bar)
-    part = measured(evaluated, len(views.names), "test")
-    summary = (
-        f"<p>{means(evaluated)}, means over {part}, blended over white; evaluated for this page."
-        "</p>\n"
-    )
+    part = measured(list(bar), len(views.names), "test")
+    summary = f"<p>The views with the lowest PSNR of {part}, over white.</p>\n"
     worst = sorted(least, key=lambda item: item[2].psnr)
     return summary + "".join(view_section(item[2], item[3], -item[1]) for item in worst)
 
@@ -167,7 +183,17 @@ def _figures(metrics: Mapping[str, Any]) -> str:
     """Figures that training wrote: quality, times, rates, memory, versions."""
     if not metrics:
         return "<p>The folder holds no metrics.json.</p>\n"
-    return table((name, value) for name, value in metrics.items() if not isinstance(value, list))
+    own = {key: value for key, value in metrics.items() if key not in machine()}
+    return table(_named(own))
+
+
+def _named(values: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Rows of labels and values, without lists, empty values, and nested values."""
+    return [
+        (LABELS.get(key, key.replace("_", " ")), "yes" if value is True else value)
+        for key, value in values.items()
+        if not isinstance(value, list | dict) and value is not None
+    ]
 
 
 def _profile(profile: Mapping[str, Any]) -> str:
@@ -203,6 +229,10 @@ def _configuration(config: Config) -> str:
     """HTML table of all settings of the run, with the preset's value where they differ."""
     preset = dict(flattened(config.unchanged.to_json()))
     return table(
-        (name, value, "" if preset[name] == value else f"preset: {preset[name]}")
+        (
+            f"--{name.replace('_', '-')}",
+            value,
+            "" if preset[name] == value else f"preset: {preset[name]}",
+        )
         for name, value in flattened(config.to_json())
     )

@@ -1,12 +1,17 @@
-"""Meshes and points as PLY, OBJ and GLB files, written by trimesh.
+"""Meshes and points as PLY, OBJ and GLB files; OBJ and GLB are written by trimesh.
 
-PLY and OBJ store positions unchanged and colours in sRGB. GLB is the binary form of glTF 2.0, in
-which y is up and colours are linear: its root turns z to y, and programs in which z is up, such as
-Blender, turn that back. Its material is unlit, because a field's colours contain the light.
+PLY and OBJ store positions unchanged and colours in sRGB. If coordinates are large compared with
+the shape, as in UTM, the positions of a PLY file have double precision. GLB has single precision
+only: there an offset is subtracted, which is stored as `offset` in the extras of file and node.
+
+GLB is the binary form of glTF 2.0, in which y is up and colours are linear: its root turns z to y,
+and programs in which z is up, such as Blender, turn that back. Its material is unlit, because a
+field's colours contain the light.
 """
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +23,17 @@ from nerfmac.common import extras
 from nerfmac.geometry.colour import srgb_to_linear
 
 ENDINGS = (".ply", ".obj", ".glb")
+CHANNELS = ("red", "green", "blue")
+FAR = 100.0
+"""Ratio of coordinates to the longest side of a shape from which single precision is too coarse:
+its steps are then about 1e-5 of that side."""
 Z_TO_Y = ((1, 0, 0, 0), (0, 0, 1, 0), (0, -1, 0, 0), (0, 0, 0, 1))
 UNLIT = {
     "pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 1.0},
     "extensions": {"KHR_materials_unlit": {}},
 }
+
+log = logging.getLogger("nerfmac")
 
 
 def need_libraries() -> None:
@@ -48,21 +59,63 @@ def write_shape(
 
     The path's ending, one of `ENDINGS`, names the format. Raises `InputError` without trimesh.
     """
-    trimesh = needed("trimesh")
+    if path.suffix.lower() == ".ply":
+        path.write_bytes(_ply(vertices, normals, colours, faces))
+        return
+    trimesh, is_glb = needed("trimesh"), path.suffix.lower() == ".glb"
+    offset = np.zeros(3)
+    if is_glb and _is_far(vertices):
+        offset = np.round(vertices.mean(axis=0))
+        shown = ", ".join(f"{value:.0f}" for value in offset)
+        log.warning(
+            f"GLB stores single precision, which is too coarse for these coordinates: ({shown}) is "
+            "subtracted, and stored as `offset` in the file's extras; PLY and OBJ need no offset"
+        )
     shape = trimesh.Trimesh(
-        vertices, faces, vertex_normals=normals, vertex_colors=colours, process=False
+        vertices - offset, faces, vertex_normals=normals, vertex_colors=colours, process=False
     )
-    if path.suffix.lower() == ".glb":
-        content = _glb(trimesh, shape, colours)
-    elif path.suffix.lower() == ".obj":
+    if is_glb:
+        content = _glb(trimesh, shape, colours, offset)
+    else:
         exporter = needed("trimesh.exchange.obj")
         content = exporter.export_obj(shape, include_normals=True, header=None).encode()
-    else:
-        content = needed("trimesh.exchange.ply").export_ply(shape, vertex_normal=True)
     path.write_bytes(content)
 
 
-def _glb(trimesh: Any, shape: Any, colours: npt.NDArray[np.uint8]) -> bytes:
+def _is_far(vertices: npt.NDArray[np.float64]) -> bool:
+    """Whether the vertices are so far from the origin that float32 cannot tell neighbors apart."""
+    side = float(np.ptp(vertices, axis=0).max(initial=0.0)) if len(vertices) else 0.0
+    return bool(np.abs(vertices).max(initial=0.0) > FAR * max(side, 1e-12))
+
+
+def _ply(
+    vertices: npt.NDArray[np.float64],
+    normals: npt.NDArray[np.float32],
+    colours: npt.NDArray[np.uint8],
+    faces: npt.NDArray[np.int32],
+) -> bytes:
+    """The content of a binary PLY file; without `faces` it has no element for them."""
+    number = ("double", "<f8") if _is_far(vertices) else ("float", "<f4")
+    columns = [
+        *((name, *number, vertices[:, axis]) for axis, name in enumerate("xyz")),
+        *((f"n{name}", "float", "<f4", normals[:, axis]) for axis, name in enumerate("xyz")),
+        *((name, "uchar", "u1", colours[:, axis]) for axis, name in enumerate(CHANNELS)),
+    ]
+    rows = np.empty(len(vertices), [(name, kind) for name, _, kind, _ in columns])
+    for name, _, _, values in columns:
+        rows[name] = values
+    header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(rows)}"]
+    header += [f"property {kind} {name}" for name, kind, _, _ in columns]
+    corners = np.empty(len(faces), [("count", "u1"), ("vertex", "<i4", 3)])
+    corners["count"], corners["vertex"] = 3, faces
+    if len(faces):
+        header += [f"element face {len(faces)}", "property list uchar int vertex_indices"]
+    return "\n".join([*header, "end_header", ""]).encode() + rows.tobytes() + corners.tobytes()
+
+
+def _glb(
+    trimesh: Any, shape: Any, colours: npt.NDArray[np.uint8], offset: npt.NDArray[np.float64]
+) -> bytes:
     # trimesh stores colours in bytes, too coarse for linear light, but a user's attributes in
     # float32: colours are written as such an attribute, which is then renamed to glTF's colours.
     shape.visual = trimesh.visual.ColorVisuals()
@@ -76,6 +129,9 @@ def _glb(trimesh: Any, shape: Any, colours: npt.NDArray[np.uint8]) -> bytes:
         (primitive,) = tree["meshes"][0]["primitives"]
         primitive["material"] = 0
         primitive["attributes"]["COLOR_0"] = primitive["attributes"].pop("_LINEAR")
+        if offset.any():
+            for part in (tree["asset"], *(node for node in tree["nodes"] if "mesh" in node)):
+                part["extras"] = {"offset": offset.tolist()}
 
     exporter = needed("trimesh.exchange.gltf")
     content: bytes = exporter.export_glb(scene, include_normals=True, tree_postprocessor=finish)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from itertools import product
 from typing import NamedTuple
 
 import mlx.core as mx
@@ -22,7 +21,7 @@ from nerfmac.ops.march import Occupied
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.normals import normals
 from nerfmac.run import Run, placement_of
-from nerfmac.scenes.placement import Placement
+from nerfmac.scenes.placement import Placement, shown_coordinates
 
 BATCH = 2**16
 """Number of surface points whose normals and colours are evaluated at a time."""
@@ -91,8 +90,8 @@ class Region(NamedTuple):
         return np.all((position >= self.low) & (position <= self.high), axis=1)
 
     def __str__(self) -> str:
-        corners = (", ".join(f"{value:g}" for value in corner) for corner in self)
-        return " to ".join(f"({corner})" for corner in corners)
+        side = float(np.max(self.high - self.low, initial=0.0))
+        return " to ".join(f"({shown_coordinates(corner, side)})" for corner in self)
 
 
 class Source(NamedTuple):
@@ -125,7 +124,7 @@ class Source(NamedTuple):
             if innermost is None:
                 raise InputError("the run's occupancy grid is empty: there is nothing to export")
             asked = self._around(innermost)
-            log.info("the box is %s; a crop names another", asked)
+            log.info("the box is %s; --crop sets another", asked)
         else:
             asked = Region(*finite("crop", crop, (2, 3)))
             if (asked.low >= asked.high).any():
@@ -137,8 +136,7 @@ class Source(NamedTuple):
 
     def _around(self, box: tuple[Coordinates, Coordinates]) -> Region:
         """The box in the files' coordinates around a box of scene space, given by two corners."""
-        corners = self.placement.to_file(list(product(*zip(*box, strict=True))))
-        return Region(corners.min(axis=0), corners.max(axis=0))
+        return Region(*self.placement.box_to_file(*box))
 
     def density(self, position: mx.array) -> mx.array:
         """Density (points,) per scene unit at scene positions (points, 3)."""

@@ -35,7 +35,7 @@ def film(
     run: Run | Sequence[Run],
     cameras: Sequence[Camera | CameraSamples],
     out: Path | str,
-    options: RenderOptions = RenderOptions(),  # noqa: B008 - a frozen value
+    options: RenderOptions | None = None,
     *,
     fps: float = 24.0,
     form: str = "png",
@@ -49,12 +49,12 @@ def film(
         run: the run to render, as it is now; several runs of one scene appear side by side.
         cameras: a camera per frame, all of one size; or, for motion blur, several per frame.
         out: a video's name, ending in .mp4, .webm or .gif, or a folder for numbered files.
-        options: what the pictures show, and how.
+        options: content and appearance of the images. By default RGB over the scene's `backdrop`.
         fps: the video's frames per second.
         form: format of the files in a folder: `png`, `exr` or `npz` (`film.series`).
         resume: continue an interrupted film. Frames of a video are then kept in the folder
             OUT.frames until the video is complete.
-        overwrite: replace an existing `out`.
+        overwrite: replace an existing `out`, and kept frames of another film.
         progress: show a progress bar.
 
     Raises `InputError` before rendering if existing files would be replaced without `overwrite`,
@@ -66,7 +66,8 @@ def film(
     >>> film(run, cameras, "orbit.mp4", fps=2.0, progress=False)
     >>> film(run, cameras, "depths", RenderOptions(output="depth"), form="npz", progress=False)
     """
-    out = user_path(out)
+    out, runs = user_path(out), [run] if isinstance(run, Run) else run
+    options = options or RenderOptions(background=runs[0].scene.backdrop)
     series.check_format(form)
     frames = [[camera] if isinstance(camera, Camera) else camera for camera in cameras]
     if not frames:
@@ -82,7 +83,6 @@ def film(
         if options.projection == "equirectangular" and out.suffix.lower() != ".mp4":
             log.warning("%s does not tell players that it shows 360 degrees; an .mp4 does", out)
     refuse_existing(out, resume=resume, overwrite=overwrite)
-    runs = [run] if isinstance(run, Run) else run
     joined = SideBySide(runs, options)
     if form != "png" and len(joined.renderers) > 1:
         raise InputError(f"{form} files are of one run and one eye; several make pictures only")
@@ -95,7 +95,10 @@ def film(
         return
     rendered: AbstractContextManager[Iterator[np.ndarray]] = nullcontext(joined.pictures(frames))
     if resume:
-        rendered = _kept_frames(out.with_name(f"{out.name}.frames"), made_by, joined, frames)
+        kept = out.with_name(f"{out.name}.frames")
+        if overwrite and series.is_other(kept, made_by):
+            _remove_series(kept)
+        rendered = _kept_frames(kept, made_by, joined, frames)
     with rendered as pictures, closing(_bar(pictures, len(frames), progress)) as bar:
         write_video(out, bar, fps, options.projection, options.stereo)
 

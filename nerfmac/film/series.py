@@ -33,6 +33,8 @@ from nerfmac.scenes.pictures import UNREADABLE
 FORMATS = ("png", "exr", "npz")
 
 RECORD = "series.json"
+FAST = 1
+"""zlib's effort for frames that are kept until their video is complete."""
 
 EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0, 3], "gbrapf32le")}
 """Number of channels -> their order in ffmpeg's planes, and ffmpeg's name of that pixel format."""
@@ -63,13 +65,19 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
         make_series(folder)
         write_json(record, made_by)
         return
-    old = read_json(record)
-    for name in made_by:
-        if not isinstance(old, dict) or old.get(name) != made_by[name]:
-            raise InputError(
-                f"{folder} holds frames that were made with another {name}; resume them with the "
-                "same arguments or name another folder"
-            )
+    if name := is_other(folder, made_by):
+        raise InputError(
+            f"{folder} holds frames that were made with another {name}; resume them with the same "
+            "arguments, name another output, or start anew with --overwrite"
+        )
+
+
+def is_other(folder: Path, made_by: dict[str, Any]) -> str:
+    """The first part of `made_by` in which the record in `folder` differs; empty if none does."""
+    record = folder / RECORD
+    old = read_json(record) if record.is_file() else made_by
+    known = old if isinstance(old, dict) else {}
+    return next((name for name in made_by if known.get(name) != made_by[name]), "")
 
 
 def check_format(form: str) -> None:
@@ -84,14 +92,15 @@ def missing(folder: Path, count: int, ending: str) -> list[int]:
     return [index for index in range(count) if not name_of(folder, index, ending).is_file()]
 
 
-def save_png(path: Path, frame: np.ndarray) -> None:
+def save_png(path: Path, frame: np.ndarray, effort: int = 6) -> None:
     """Write a picture, uint8 (h, w, 3), or (h, w, 4) with alpha, as PNG.
 
+    `effort` is zlib's, from 0 to 9; the pixels do not depend on it.
     Raises `InputError` if the file cannot be written.
     """
     with appearing(path) as partial:
         try:
-            Image.fromarray(frame).save(partial)
+            Image.fromarray(frame).save(partial, compress_level=effort)
         except OSError as error:
             raise InputError(f"{path} cannot be written: {error.strerror}") from error
 
@@ -161,7 +170,7 @@ def resumed(
         path = name_of(folder, index, "png")
         if index in lacking:
             picture = next(rendered)
-            save_png(path, picture)
+            save_png(path, picture, FAST)
         else:
             picture = read_png(path)
         yield picture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import atan, degrees
 
 import mlx.core as mx
 import numpy as np
@@ -28,6 +29,11 @@ STEEP = 0.2
 SQUARE = 1.1
 """Ratio of fl_y to fl_x, or its inverse, from which a lens is implausible; cameras have square
 pixels."""
+NARROWEST, WIDEST, WIDEST_FISHEYE = 0.5, 175.0, 220.0
+"""Horizontal fields of view in degrees, outside of which no camera is."""
+OFF_CENTER = 0.2
+"""Distance of the principal point from the center, as a fraction of a side, from which it is
+reported. Cameras and their calibrations stay below 0.1."""
 BENT = 0.5
 """A lens is implausible if distortion shifts a picture's corner by more than this times the
 corner's distance from the principal point; wide-angle lenses of action cameras reach 0.2."""
@@ -88,8 +94,31 @@ def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
     return summed_up(lines, "have lenses whose distortion is hardly a camera's")
 
 
+def impossible_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
+    """Lines about lenses that no camera has, each with its first image's name."""
+    lines = []
+    for name, lens in _unique(names, lenses):
+        angle = degrees(lens.width / lens.fl_x)
+        if not lens.is_fisheye:
+            angle = degrees(2 * atan(0.5 * lens.width / lens.fl_x))
+        shift = max(abs(lens.cx / lens.width - 0.5), abs(lens.cy / lens.height - 0.5))
+        size = f"{lens.width}x{lens.height} pixels"
+        if not NARROWEST < angle < (WIDEST_FISHEYE if lens.is_fisheye else WIDEST):
+            lines.append(
+                f"the lens of {name} is {angle:.2g} degrees wide, which no camera is (focal length "
+                f"{lens.fl_x:.5g}, {size}): check the focal length or the field of view"
+            )
+        if shift > OFF_CENTER:
+            lines.append(
+                f"the lens of {name} has its principal point at ({lens.cx:.5g}, {lens.cy:.5g}), "
+                f"far from the center of {size}: check cx, cy, w, and h"
+            )
+    return summed_up(lines, "have lenses that no camera has")
+
+
 def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Lines about lenses with implausible distortion or pixels that are far from square."""
+    """Lines about lenses that are impossible, have implausible distortion, or pixels that are not
+    square."""
     lines = [
         f"the lens of {name} has pixels that are not square: fl_y / fl_x is "
         f"{lens.fl_y / lens.fl_x:.3g} ({lens.fl_y:.5g} and {lens.fl_x:.5g}); if pictures come out "
@@ -98,7 +127,7 @@ def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
         if not 1 / SQUARE < lens.fl_y / lens.fl_x < SQUARE
     ]
     stretched = summed_up(lines, "have lenses whose pixels are not square")
-    return bent_findings(names, lenses) + stretched
+    return impossible_findings(names, lenses) + bent_findings(names, lenses) + stretched
 
 
 def _angles_to_target(eyes: np.ndarray, axes: np.ndarray) -> np.ndarray:

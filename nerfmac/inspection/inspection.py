@@ -18,7 +18,12 @@ from nerfmac.capture import captured
 from nerfmac.common.files import user_path
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.lenses import Lens
-from nerfmac.inspection.cameras import bent_findings, camera_findings, lens_findings
+from nerfmac.inspection.cameras import (
+    bent_findings,
+    camera_findings,
+    impossible_findings,
+    lens_findings,
+)
 from nerfmac.inspection.findings import shown_names
 from nerfmac.inspection.folds import fold_findings, folds_of_training
 from nerfmac.inspection.pictures import measure_pictures, picture_findings
@@ -27,6 +32,7 @@ from nerfmac.scenes import Frame, Scene, load_scene
 from nerfmac.scenes.contraction import described_contraction
 from nerfmac.scenes.diagram import draw_scene, scene_picture
 from nerfmac.scenes.options import described
+from nerfmac.scenes.placement import shown_coordinates
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +94,9 @@ def training_findings(scene: Scene) -> list[str]:
     """
     frames = scene.splits["train"]
     lenses = [frame.camera.lens for frame in frames]
-    findings = bent_findings(shown_names(scene, frames), lenses) + _split_findings(scene)
-    return findings + folds_of_training(scene)
+    names = shown_names(scene, frames)
+    findings = impossible_findings(names, lenses) + bent_findings(names, lenses)
+    return findings + _split_findings(scene) + folds_of_training(scene)
 
 
 def _split_findings(scene: Scene) -> list[str]:
@@ -133,8 +140,10 @@ def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
     text = f"side {scene.extent:g}, in units of the scene: what is trained"
     if scene.placement is not None:
         side, centre = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
-        around = ", ".join(f"{coordinate:.3g}" for coordinate in centre)
-        text += f"; in its files' coordinates {side:.3g} around ({around})"
+        half = np.full(3, scene.extent / 2)
+        box = scene.placement.box_to_file(0.5 - half, 0.5 + half)
+        text += f"; in its files' coordinates {side:.3g} around ({shown_coordinates(centre, side)})"
+        text += f", which is --crop {shown_coordinates(box, side, ',')}"
     eyes = np.stack([frame.camera.pose[:, 3] for frame in frames])
     text += f"; it holds {_inside(eyes, scene.extent):.0%} of the cameras"
     if scene.points is not None and len(scene.points):

@@ -4,7 +4,8 @@ nerfmac's has `schema`, `closed`, and `keyframes` as `Keyframe` has them.
 
 nerfstudio's camera_path.json, as its viewer writes it and `ns-render camera-path` reads it:
 
-    camera_path    every frame: camera_to_world, 16 numbers row by row, OpenGL's axes as here;
+    camera_path    every frame: camera_to_world, 4 rows of 4 numbers, which may also be one list of
+                   16 numbers; OpenGL's axes as here;
                    fov, vertical, in degrees; aspect
     keyframes      the keyframes that its viewer edits: the same with `matrix`
     fps, seconds, is_cycle, render_width, render_height
@@ -141,11 +142,19 @@ def _read_nerfstudio(file: Fields) -> PathFile:
     size = (file.count("render_width"), file.count("render_height")) if has_size else None
     keyframes = []
     for frame in frames:
-        pose = np.array(frame.numbers("camera_to_world", 16)).reshape(4, 4)[:3]
+        pose = _matrix(frame, "camera_to_world")[:3]
         fov = radians(frame.number("fov"))
         with prefix_errors(frame.where):
             keyframes.append(Keyframe(pose, fov, seconds))
     return PathFile(keyframes, closed, fps, size)
+
+
+def _matrix(frame: Fields, key: str) -> npt.NDArray[np.float64]:
+    """A matrix of 4 columns, written as rows or as one list of 16 numbers."""
+    value = frame.values.get(key)
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        return np.array(frame.table(key, (3, 4), 4))
+    return np.array(frame.numbers(key, 16)).reshape(4, 4)
 
 
 def _ngp_keyframe(fields: Fields) -> Keyframe:

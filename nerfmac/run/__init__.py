@@ -6,6 +6,7 @@ from nerfmac.run.configuration import check_memory as check_memory
 from nerfmac.run.configuration import config_for_device as config_for_device
 from nerfmac.run.configuration import config_for_scene as config_for_scene
 from nerfmac.run.configuration import needed_memory as needed_memory
+from nerfmac.run.coordinates import file_cameras as file_cameras
 from nerfmac.run.coordinates import load_path as load_path
 from nerfmac.run.coordinates import placement_of as placement_of
 from nerfmac.run.coordinates import split_cameras as split_cameras

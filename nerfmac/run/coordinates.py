@@ -7,7 +7,7 @@ by its dataparser_transforms.json.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,8 +20,9 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.paths import CameraPath
 from nerfmac.paths.formats import read_path
 from nerfmac.run.run import Run
-from nerfmac.scenes import read_again
+from nerfmac.scenes.pictures import Header
 from nerfmac.scenes.placement import Placement
+from nerfmac.scenes.readers.json_frames import cameras_of
 from nerfmac.scenes.readers.studio_space import TRANSFORMS, read_studio_space
 from nerfmac.scenes.record import SceneRecord
 
@@ -46,7 +47,7 @@ def placement_of(run: Run) -> Placement:
 
 
 def split_cameras(run: Run, split: str) -> Sequence[Camera]:
-    """The cameras of `split`, "train" (refined) or "test"; no picture is decoded.
+    """The cameras of `split`, "train" (refined) or "test"; no image is decoded or need exist.
 
     Raises `InputError` if the scene's files do not tell them.
     """
@@ -54,10 +55,38 @@ def split_cameras(run: Run, split: str) -> Sequence[Camera]:
         return run.cameras
     if run.source is None and run.scene.path is None:
         raise InputError(f"the run's scene was never in files: its {split} views are not known")
-    scene = run.source or read_again(run.scene)
-    if not scene.splits.get(split):
-        raise InputError(f"scene {scene.name!r} has no {split!r} views; take --path orbit")
-    return [frame.camera for frame in scene.splits[split]]
+    scene = run.pictures()
+    if scene.splits.get(split):
+        return [frame.camera for frame in scene.splits[split]]
+    if cameras := _without_images(run, split):
+        return cameras
+    raise InputError(f"scene {scene.name!r} has no {split!r} views; take --path orbit")
+
+
+def file_cameras(
+    run: Run, file: str | Path, names: Collection[str] | None = None
+) -> Sequence[Camera]:
+    """The cameras of the frames in a scene's `file`, such as a transforms_test.json.
+
+    The file is in the coordinates of the scene's files. Its images need not exist. `names`
+    restricts the frames to those with such a `file_path`. Raises `InputError`.
+    """
+    placement, lens = placement_of(run), run.scene.cameras[0].lens
+    photo = Header(lens.width, lens.height, has_alpha=False)
+    cameras = cameras_of(read_fields(user_path(file)), photo, names)
+    return [Camera(lens, placement.apply(pose)) for lens, pose in cameras]
+
+
+def _without_images(run: Run, split: str) -> Sequence[Camera]:
+    """The cameras of a split whose images do not exist, as the scene's JSON files list them."""
+    at = Path(run.scene.path or "")
+    folder = at if at.is_dir() else at.parent
+    if (own := folder / f"transforms_{split}.json").is_file():
+        return file_cameras(run, own)
+    file = at if at.suffix.lower() == ".json" else folder / "transforms.json"
+    if file.is_file() and (names := read_fields(file).texts(f"{split}_filenames", ())):
+        return file_cameras(run, file, names)
+    return []
 
 
 def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) -> CameraPath:

@@ -73,11 +73,11 @@ class Outputs:
     def finish(
         self, *, all_views: bool, progress: bool, on_end: Callable[[Run, float], None] | None
     ) -> None:
-        """Evaluate test views and write `preview.png` and `metrics.json`, as far as time allows.
+        """Call `on_end`, evaluate test views, and write `preview.png` and `metrics.json`.
 
-        Everything since `start` is to take twice the training time plus `SPARE_SECONDS`. With
-        `all_views` the evaluation does not count. `on_end` is called last, with the run and the
-        seconds left.
+        Everything since `start` is to take twice the training time plus `SPARE_SECONDS`, so that
+        outputs are smaller if time is short. With `all_views` the evaluation does not count.
+        `on_end` gets the run and the seconds left.
         """
         log_memory("after training")
         run, folder = self._run, self._run.folder
@@ -90,7 +90,14 @@ class Outputs:
             return max(deadline - time.perf_counter(), LEAST_SECONDS)
 
         of = len(run.pictures().splits.get("test", ()))
-        begin, limit = time.perf_counter(), None if all_views else EVALUATION * left()
+        limit = None if all_views else EVALUATION * left()
+        error: Exception | None = None
+        if on_end:  # first: what it makes is what users look at
+            try:
+                on_end(run, left())
+            except Exception as raised:
+                error = raised
+        begin = time.perf_counter()
         views = run.evaluate("test", seconds=limit, progress=progress) if of else []
         if all_views:
             deadline += time.perf_counter() - begin
@@ -105,8 +112,8 @@ class Outputs:
         figures = metrics(run, views, of, wall_seconds=wall_seconds)
         write_json(folder / "metrics.json", figures)
         self._scalars.result(run.state.step, preview, views)
-        if on_end:
-            on_end(run, left())
+        if error is not None:
+            raise error
 
 
 def scaled_size(lens: Lens, scale: float) -> tuple[int, int]:
@@ -127,7 +134,8 @@ def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> Non
     if size != (lens.width, lens.height):
         sizes = path.name, *size, lens.width, lens.height
         log.info("as time is short, %s shows %dx%d pixels and not %dx%d", *sizes)
-    picture = to_bytes(run.render(Camera(lens.scaled(*size), camera.pose)).colour)
+    view = Camera(lens.scaled(*size), camera.pose)
+    picture = to_bytes(run.render(view, run.scene.backdrop).colour)
     if views:
         truth = to_bytes(views.photograph(0, blend=run.config.train.blend))
         resized = Image.fromarray(truth).resize(size, Image.Resampling.BOX)

@@ -93,9 +93,8 @@ class Run:
         """A run on the training views of `scene`, before the first step.
 
         By default `config` is the current device's preset. `method` holds a field, a sampler or a
-        loss of your own. `out` is an absent or empty folder to save in; without it the run stays in
-        memory. `progress` shows a bar while pictures are decoded. Raises `InputError`, before
-        pictures are decoded unless one of them is broken.
+        loss of your own. `out` is an absent or empty folder to save in; by default the run stays in
+        memory. `progress` shows a bar. Raises `InputError`; only a broken image is found late.
         """
         if out is not None:
             run_folder.check_unused(user_path(out))
@@ -103,8 +102,9 @@ class Run:
         config = configuration.config_for_scene(config, scene, method)
         views = scene.views("train", progress=progress)
         config = configuration.exposures_for_pictures(config, views)
+        record = SceneRecord.of(scene, views.mean_color())
         trainer = Trainer(config, scene.bounds, views, method)
-        run = cls(config, SceneRecord.of(scene), trainer, trainer.init(), source=scene)
+        run = cls(config, record, trainer, trainer.init(), source=scene)
         if out is not None:
             run.folder = user_path(out)
             with run.locked(), run_folder.beginning(run.folder):

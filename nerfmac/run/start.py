@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nerfmac.backend import backend, choose_device, device_name
 from nerfmac.backend.faults import in_words, is_out_of_memory
 from nerfmac.backend.memory import check_memory_limit, limit_memory
@@ -51,7 +53,7 @@ def train(
     seconds: float | None = None,
     preset: str = "auto",
     device: str = "auto",
-    seed: int = 0,
+    seed: int | None = None,
     config: Config | None = None,
     method: Method = CONFIGURED,
     out: str | Path | None = None,
@@ -79,12 +81,13 @@ def train(
         preset: `tiny`, `small`, `base`, `big`, or `auto`, which chooses by device and memory.
         device: `metal`, `cuda` or `cpu`; `auto` takes the GPU if there is one, unless you have
             made the CPU MLX's default device.
-        seed: seed of all random numbers.
+        seed: seed of all random numbers; by default 0.
         config: all settings, in place of `preset` and `seed`.
         method: a field, a sampler or a loss of your own.
         out: an absent or empty folder to save the run in: at the start, every half minute and at
             the end. "auto": `runs/SCENE-TIME`. None: the run stays in memory.
-        resume: train the run in `out` further, with its own configuration and scene options.
+        resume: train the run in `out` further, with its own configuration and scene options;
+            `preset`, `seed` and `config` cannot be given then.
         memory_limit, memory_fraction: device memory that MLX may take, in GiB or as a fraction; by
             default all that is free.
         tensorboard: with `out`, write events to `out/tensorboard` too.
@@ -93,7 +96,8 @@ def train(
             `run.train(...)` continues it. False: it raises `KeyboardInterrupt`.
         progress: show a bar.
         on_report: called with each `Report`.
-        on_end: called at the end of a run with a folder, with the run and the seconds left.
+        on_end: called after the training of a run with a folder and before its evaluation, with
+            the run and the seconds left.
         options: how to read `scene`, if it is a path; see `load_scene`.
 
     Under `mlx.launch` every rank calls it, and the first rank alone writes.
@@ -114,6 +118,8 @@ def train(
     check_limits(steps, seconds)
     check_memory_limit(memory_limit, memory_fraction)
     check_types(config, method)
+    _check_effect(preset, seed, config, resume=resume)
+    _check_folder(out, tensorboard=tensorboard, all_views=all_views)
     check_tensorboard(needed=tensorboard)
     is_first = join().is_first
     progress = progress and is_first
@@ -121,7 +127,7 @@ def train(
     own = folder if is_first else None  # the first rank alone locks and writes
     load = Run.resume if is_first else Run.load
     resumed = load(folder, source, method=method) if resume and folder else None
-    config = config or config_for_device(preset, seed)
+    config = config or config_for_device(preset, seed or 0)
     config = resumed.config if resumed else _config(config, steps, source, method)
     needed = check_memory(config, source, method, limit_memory(memory_limit, memory_fraction))
     if folder is not None and source.splits.get("test"):
@@ -145,6 +151,33 @@ def train(
             raise
         log.warning("interrupted after step %d; run.train(...) goes on", run.state.step)
     return run
+
+
+def _check_effect(preset: str, seed: int | None, config: Config | None, *, resume: bool) -> None:
+    """Raise `InputError` for settings that cannot take effect."""
+    given = {
+        "preset (--preset)": preset != "auto",
+        "seed (--seed)": seed is not None,
+        "config (flags such as --grid.levels)": config is not None,
+    }
+    names = [name for name, is_given in given.items() if is_given]
+    if resume and names:
+        raise InputError(
+            f"a resumed run continues with its own configuration: remove {' and '.join(names)}, or "
+            "begin another run without resume (--resume)"
+        )
+    if config is not None and len(names) > 1:
+        raise InputError(
+            f"config contains all settings, so {names[0]} has no effect; remove it, or change "
+            "config with nerfmac.config.override"
+        )
+
+
+def _check_folder(out: str | Path | None, **outputs: bool) -> None:
+    """Raise `InputError` for outputs that are asked for and have no folder to go to."""
+    asked = [name for name, is_asked in outputs.items() if is_asked]
+    if out is None and asked:
+        raise InputError(f"{asked[0]} needs a folder to write to: out=FOLDER, or out='auto'")
 
 
 def _scene_and_folder(
@@ -218,7 +251,8 @@ def _explained(
     They say what is saved in `folder` and how to go on. `needed` is the run's `needed_memory`.
     """
     limits = {"--steps": goal.steps, "--seconds": goal.seconds}
-    flags = "".join(f" {flag} {value}" for flag, value in limits.items() if value)
+    shown = {flag: np.format_float_positional(v, trim="-") for flag, v in limits.items() if v}
+    flags = "".join(f" {flag} {value}" for flag, value in shown.items())
     again = f"`nerfmac train --out {folder} --resume{flags}` goes on"
     try:
         yield

@@ -2,7 +2,8 @@
 
 It is drawn along the scene's `up`, the red arrow: all positions here are turned about the cube's
 centre so that `up` is z. Cameras are drawn as frustums: training cameras from blue to orange, in
-the order of their names, others grey. Green lines are the edges of the trained cube.
+the order of their names, others grey. Green lines are the edges of the trained cube. A legend says
+so in the picture, which is zoomed to cameras and points: a much larger cube is cut off.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ FONT_SIZE = 13 * OVERSAMPLING
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
 POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
 UPWARDS = (200, 30, 60)
+LEGEND = 330 * OVERSAMPLING
+"""Width of the legend in pixels of the larger picture."""
 MARGIN = 0.12
 WITHIN = 0.9
 """Fraction of the points, those nearest to the cameras' mean, that the picture must show; with far
 points too, the cameras would be tiny."""
-FRUSTUM = 0.05
+FRUSTUM = 0.07
 """Length of a camera's frustum, as a fraction of the side of the box around cameras and points."""
-WIDEST_CUBE = 6.0
+WIDEST_CUBE = 1.5
 """Side of the largest cube shown whole, as a multiple of the side of the box around cameras and
 points."""
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
@@ -58,6 +61,7 @@ def scene_picture(scene: Scene) -> Image.Image:
         text = f"{scene.name}, {name}"
         ImageDraw.Draw(image).text((30, 24), text, INK, font_size=FONT_SIZE)
         sheet.paste(image, (panel * side, 0))
+    _draw_legend(ImageDraw.Draw(sheet), scene)
     return sheet.resize((2 * PANEL, PANEL), Image.Resampling.BOX)
 
 
@@ -141,7 +145,7 @@ def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
     for x, y in pixels(points_shown(scene)):
         draw.rectangle([x - 1, y - 1, x + 1, y + 1], fill=POINT)
     draw.line(pixels(cube_line(scene)), CUBE, 2 * OVERSAMPLING)
-    beyond = "" if _fits(scene, half) else ", larger than this picture"
+    beyond = "" if _fits(scene, half) else ", larger than this image"
     text = f"the cube that is trained: side {scene.extent:g}{beyond}"
     draw.text((30, side - 56), text, CUBE, font_size=FONT_SIZE)
     for colour, line in camera_lines(scene):
@@ -151,6 +155,24 @@ def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
         draw.line(arrow, UPWARDS, 2 * OVERSAMPLING)
         draw.text((arrow[1][0] + 24, arrow[1][1]), "up", UPWARDS, font_size=FONT_SIZE)
     return image
+
+
+def _draw_legend(draw: ImageDraw.ImageDraw, scene: Scene) -> None:
+    """Explain the colors in the top right corner; absent things are left out."""
+    held_out = sum(len(part) for name, part in scene.splits.items() if name != "train")
+    lines = [
+        (FIRST, f"{len(scene.splits['train'])} training cameras: the first by name"),
+        (LAST, "the last by name"),
+        (HELD_OUT, f"{held_out} held-out cameras" if held_out else ""),
+        (POINT, f"{len(points_shown(scene))} sparse points" if len(points_shown(scene)) else ""),
+        (CUBE, "edges of the trained cube" if _fits(scene, shown(scene)[1]) else ""),
+    ]
+    shown_lines = [(color, text) for color, text in lines if text]
+    left, step = 2 * OVERSAMPLING * PANEL - LEGEND, FONT_SIZE + 8
+    for number, (color, text) in enumerate(shown_lines):
+        y = 24 + number * step
+        draw.rectangle([left, y + 4, left + FONT_SIZE, y + FONT_SIZE], fill=color)
+        draw.text((left + 2 * FONT_SIZE, y), text, INK, font_size=FONT_SIZE)
 
 
 def _around(eyes: Array, points: Array) -> tuple[Array, float]:

@@ -5,22 +5,21 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
-from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.contraction import inner_side
 from nerfmac.scenes.masks import masked
 from nerfmac.scenes.options import Direction, SceneOptions, Split
-from nerfmac.scenes.pictures import Header, inspect, is_cut_out
+from nerfmac.scenes.orientation import oriented
+from nerfmac.scenes.pictures import is_cut_out
 from nerfmac.scenes.placement import Placement, fit
+from nerfmac.scenes.posed_picture import PosedPicture
 from nerfmac.scenes.poses import UP, levelling
 from nerfmac.scenes.scene import Frame, Scene
 from nerfmac.scenes.tracks import Tracks
@@ -33,48 +32,6 @@ Frames = tuple[Frame, ...]
 Splits = dict[str, Frames]
 
 log = logging.getLogger("nerfmac")
-
-
-class PosedPicture(NamedTuple):
-    """A picture's file, header, name, lens and mask, with its camera's pose.
-
-    The camera-to-file pose (3, 4) has OpenGL axes. The lens fits the picture as EXIF turns it if
-    `is_upright`, else the picture as stored.
-    """
-
-    picture: Path
-    header: Header
-    name: str
-    lens: Lens
-    pose: Array
-    is_upright: bool = True
-    mask: Path | None = None
-
-    @classmethod
-    def of(
-        cls, picture: Path, header: Header, *, lens: Lens, pose: Array, where: str, name: str = ""
-    ) -> Self:
-        """Return the picture with its lens scaled to its size; `name` is by default the file's.
-
-        Some programs ignore EXIF's orientation: if only the picture as it is stored has the lens's
-        aspect ratio, its pixels stay unturned. Raises InputError naming `where` if neither has.
-        """
-        name = name or picture.name
-        if has_aspect(lens, header.width, header.height):
-            return cls(picture, header, name, lens.scaled(header.width, header.height), pose)
-        if header.is_turned and has_aspect(lens, header.height, header.width):
-            lens = lens.scaled(header.height, header.width)
-            return cls(picture, header, name, lens, pose, is_upright=False)
-        raise InputError(
-            f"{picture} is {header.width}x{header.height} pixels but {where} "
-            f"has a lens for {lens.width}x{lens.height}; expected the same aspect ratio: take "
-            "the pictures that the cameras were estimated from"
-        )
-
-    def placed(self, placement: Placement) -> Frame:
-        """Return the frame with its pose in scene space."""
-        camera = Camera(self.lens, placement.apply(self.pose))
-        return Frame(camera, self.picture, self.name, is_upright=self.is_upright, mask=self.mask)
 
 
 class ParsedScene(NamedTuple):
@@ -100,21 +57,16 @@ class ParsedScene(NamedTuple):
     tracks: Tracks | None = None
 
 
-def headers_of(pictures: Sequence[Path]) -> list[Header]:
-    """Read the headers of picture files, in order; raises InputError for one that is no picture."""
-    with ThreadPoolExecutor() as pool:
-        return list(pool.map(inspect, pictures))
-
-
 def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
     """Place a `parsed` scene, split it, and apply the `options`; `path` is what the user named.
 
     Warns of views that are trained and tested on, and of links that lead out of the folder. Raises
     InputError if no view is left to train on, and for a downscale above a picture's size.
     """
+    read = oriented(parsed.pictures, parsed.points, parsed.tracks, parsed.source)
+    parsed = parsed._replace(pictures=read)
     placement = parsed.placement or _fitted(parsed, options)
     pictures = _in_order(parsed)
-    _warn_of_stored(pictures, parsed.source)
     if np.linalg.det(pictures[0].pose[:, :3]) < 0:
         placement = placement.mirrored()
     frames = tuple(picture.placed(placement) for picture in pictures)
@@ -129,7 +81,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         for name, part in splits.items()
     }
     if options.masks:
-        splits = masked(splits)
+        splits = masked(splits, parsed.folder)
     name = parsed.folder.resolve().name
     if options.extent not in (None, placement.extent):
         log.info(
@@ -291,15 +243,6 @@ def _reduced(frame: Frame, factor: int, masks: bool) -> Frame:
     return replace(frame, camera=camera, reduce=factor, mask=mask)
 
 
-def _warn_of_stored(pictures: Sequence[PosedPicture], where: str) -> None:
-    stored = [picture.picture for picture in pictures if not picture.is_upright]
-    if stored:
-        log.warning(
-            f"the lenses of {where} are for {len(stored)} of {len(pictures)} pictures as they are "
-            f"stored, before EXIF turns them: they are left so, such as {stored[0]}"
-        )
-
-
 def _warn_of_shared(scene: Scene) -> None:
     train = {frame.picture for frame in scene.splits["train"]}
     test = [frame.picture for frame in scene.splits.get("test", ())]
@@ -324,9 +267,3 @@ def _warn_of_links(scene: Scene, path: Path) -> None:
             f"{len(outside)} of {len(files)} pictures and masks of {scene.name} are read from "
             f"outside its folder, through links such as {outside[0]} to {real[outside[0]]}"
         )
-
-
-def has_aspect(lens: Lens, width: int, height: int) -> bool:
-    """Return whether the lens's picture has the aspect ratio of one of `width` x `height`."""
-    # Halving an odd size loses up to a pixel on either side, so the aspects may differ a little.
-    return abs(width * lens.height - height * lens.width) <= lens.width + lens.height

@@ -16,7 +16,15 @@ from pathlib import Path, PurePosixPath
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out
-from nerfmac.scenes.pictures import ENDINGS, TRIED, inspect, is_picture
+from nerfmac.scenes.pictures import (
+    ENDINGS,
+    TRIED,
+    UNSUPPORTED,
+    inspect,
+    is_picture,
+    is_unsupported,
+    unsupported,
+)
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
 """Names of folders that hold masks, depths or other sizes under the pictures' own names."""
@@ -27,12 +35,14 @@ log = logging.getLogger("nerfmac")
 class PictureSearch:
     """Finds pictures by the names that a file gives them, in the scene's `folder`.
 
-    A name may have another ending, none, backslashes, or a path of another machine. A picture that
-    is not where its name says is searched by the end of its path: at least the last `tail` parts
-    must agree, exactly one picture must agree best, and no other name may have found it. It must
-    have the size and channels of one of the other pictures: photographs do not stand in for
-    cut-outs. Names are relative to `roots`, folders within the scene's, tried in this order, then
-    to `folder`.
+    A name may have another file extension, also an unsupported one, or none, backslashes, or a path
+    of another machine. A picture that is not where its name says is searched by the end of its
+    path: at least the last `tail` parts must agree, exactly one picture must agree best, and no
+    other name may have found it. It must have the size and channels of one of the other pictures:
+    photographs do not stand in for cut-outs.
+
+    Names are relative to `roots`, folders within the scene's, tried in this order, then to
+    `folder`.
     """
 
     def __init__(self, folder: Path, *, roots: Sequence[Path] = (), tail: int = 1) -> None:
@@ -61,6 +71,8 @@ class PictureSearch:
     def find_all(self, names: Sequence[str], where: str) -> list[Path | None]:
         """Return the paths of `names`, None where none exists; warns of those found elsewhere."""
         found = [self._named(name) for name in names]
+        other = [path for path in found if path is not None and is_unsupported(path.name)]
+        found = [None if path in other else path for path in found]
         taken = {path for path in found if path is not None}
         self._as_named += [path for path in found if path is not None]
         elsewhere = {}
@@ -72,6 +84,8 @@ class PictureSearch:
             del elsewhere[index]
         for index, path in elsewhere.items():
             found[index] = path
+        if other and not any(found):
+            raise unsupported(other[0], len(other))
         if elsewhere:
             first = next(iter(elsewhere))
             log.warning(
@@ -169,4 +183,5 @@ def _parts(name: str) -> tuple[str, ...]:
 
 
 def _stem(name: str) -> str:
-    return name[: name.rindex(".")] if name.lower().endswith(ENDINGS) else name
+    endings = (*ENDINGS, *UNSUPPORTED)
+    return name[: name.rindex(".")] if name.lower().endswith(endings) else name

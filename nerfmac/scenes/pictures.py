@@ -1,7 +1,7 @@
 """Picture files: their headers, and their pixels as uint8 RGB or RGBA.
 
-Sizes and pixels are those of the picture turned upright by its EXIF orientation, as viewers show it
-and the tools that estimate cameras open it. Alpha is straight.
+Sizes and pixels are those of the image turned upright by its EXIF orientation, as viewers show it,
+unless the pixels as stored are asked for. Alpha is straight.
 """
 
 from __future__ import annotations
@@ -27,6 +27,16 @@ ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
 TRIED = (*ENDINGS, *(ending.upper() for ending in ENDINGS))
 """Endings tried, in this order, for a picture's name without one."""
 
+_RAW = ("dng", "cr2", "cr3", "nef", "arw", "orf", "rw2", "raf", "pef", "srw")
+UNSUPPORTED = {
+    **{f".{ending}": "camera raw" for ending in _RAW},
+    **{".exr": "OpenEXR", ".hdr": "Radiance HDR", ".pfm": "PFM", ".dpx": "DPX"},
+    **{".avif": "AVIF", ".jxl": "JPEG XL", ".jp2": "JPEG 2000", ".psd": "Photoshop"},
+    **{".svg": "SVG", ".tga": "Targa", ".gif": "GIF"},
+}
+"""Formats of images that are not read, by file extension in lower case."""
+INVERTED = "dynamic_mask_"
+"""Beginning of the names of instant-ngp's masks, in which black pixels are kept."""
 ORIENTATION_TAG = 0x0112
 UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -56,17 +66,38 @@ about ten; a file of a few bytes may claim 10,000x10,000, which takes a gigabyte
 
 
 class Header(NamedTuple):
-    """Width and height of the upright picture; `is_turned` if it is stored lying on its side."""
+    """Width and height of the upright image, and its EXIF orientation, 1 to 8."""
 
     width: int
     height: int
     has_alpha: bool
-    is_turned: bool = False
+    orientation: int = 1
+
+    @property
+    def stored_size(self) -> tuple[int, int]:
+        """Width and height of the image as stored."""
+        is_turned = self.orientation >= 5
+        return (self.height, self.width) if is_turned else (self.width, self.height)
 
 
 def is_picture(name: str) -> bool:
     """Return whether a file's name is that of a picture; hidden files are not pictures."""
     return name.lower().endswith(ENDINGS) and not name.startswith(".")
+
+
+def is_unsupported(name: str) -> bool:
+    """Return whether a file's name is that of an image in a format that is not read."""
+    return Path(name).suffix.lower() in UNSUPPORTED and not name.startswith(".")
+
+
+def unsupported(path: Path, count: int = 1) -> InputError:
+    """The InputError for `count` images in the format of `path`, which is not read."""
+    ending = path.suffix.lower()
+    images = f"{path} is" if count == 1 else f"{count} images such as {path} are"
+    return InputError(
+        f"{images} in the format {UNSUPPORTED[ending]} ({ending}), which is not supported: convert "
+        "to PNG or JPEG in sRGB, with the same file name"
+    )
 
 
 def formats_of(path: Path) -> tuple[str, ...]:
@@ -78,10 +109,10 @@ def inspect(path: Path) -> Header:
     """Read a picture file's header; raises InputError that names the file if it is no picture."""
     with _opened(path) as image:
         width, height = image.size
-        is_turned = _orientation(image) >= 5
-        if is_turned:
+        orientation = _orientation(image)
+        if orientation >= 5:
             width, height = height, width
-        return Header(width, height, _has_alpha(image), is_turned)
+        return Header(width, height, _has_alpha(image), orientation)
 
 
 def is_cut_out(path: Path) -> bool:
@@ -105,6 +136,12 @@ def decode(
     3.
     """
     return with_channels(decode_reduced(picture, name, reduce, upright=upright), channels, name)
+
+
+def decode_mask(path: Path, *, upright: bool = True) -> npt.NDArray[np.bool_]:
+    """Return the pixels (h, w) that a mask does not exclude; raises InputError as `decode`."""
+    level = decode(path, 4, str(path), upright=upright)[..., :3].max(axis=2)
+    return level == 0 if path.name.startswith(INVERTED) else level > 127
 
 
 def decode_reduced(
@@ -138,6 +175,8 @@ def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image.Image]:
+    if is_unsupported(path.name):
+        raise unsupported(path)
     if path.suffix.lower() in HEIF:
         needed("pillow_heif", "capture", f"{path.name} needs").register_heif_opener()
     try:
@@ -167,7 +206,8 @@ def _orientation(image: Image.Image) -> int:
     # Pillow decodes a whole PNG to look for EXIF behind the pixels, where it hardly ever is.
     if image.format == "PNG" and not {"exif", "Raw profile type exif"} & image.info.keys():
         return 1
-    return int(image.getexif().get(ORIENTATION_TAG, 1))
+    orientation = image.getexif().get(ORIENTATION_TAG, 1)
+    return orientation if orientation in UPRIGHT else 1
 
 
 def _has_alpha(image: Image.Image) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from itertools import compress
+from itertools import compress, product
+from math import floor, log10
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +78,11 @@ class Placement(NamedTuple):
         """Rotate directions (..., 3) from scene space to the file's axes."""
         return np.asarray(direction, np.float64) @ self.rotation
 
+    def box_to_file(self, low: npt.ArrayLike, high: npt.ArrayLike) -> tuple[Array, Array]:
+        """Corners (3,) of the box in the file's coordinates around a box of scene space."""
+        corners = self.to_file(list(product(*zip(np.array(low), np.array(high), strict=True))))
+        return corners.min(axis=0), corners.max(axis=0)
+
     @property
     def is_mirrored(self) -> bool:
         """Whether the file's axes are left-handed, so that its poses mirror space."""
@@ -90,6 +96,12 @@ class Placement(NamedTuple):
         """
         offset = 0.5 + MIRROR * (self.offset - 0.5)
         return self._replace(offset=offset, rotation=MIRROR[:, None] * self.rotation)
+
+
+def shown_coordinates(values: npt.ArrayLike, side: float, between: str = ", ") -> str:
+    """Text for coordinates of something with the length `side`: three digits of that length."""
+    decimals = max(2 - floor(log10(max(side, 1e-12))), 0)
+    return between.join(f"{value + 0.0:.{decimals}f}" for value in np.ravel(values))
 
 
 def fit(

@@ -15,7 +15,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.options import DEFAULTS, Direction, SceneOptions, Split
 from nerfmac.scenes.placement import Placement
-from nerfmac.scenes.scene import Scene
+from nerfmac.scenes.scene import Colour, Scene
 
 
 def is_run(folder: Path) -> bool:
@@ -43,6 +43,15 @@ class SceneRecord:
     options: SceneOptions = DEFAULTS
     placement: Placement | None = None  # placement of the files; None if it is unknown
     inner: float | None = None  # side of the inner cube of `Bounds`; None: no contraction
+    mean_color: Colour | None = None  # of the training images; None: they have alpha, or unknown
+
+    @property
+    def backdrop(self) -> Colour:
+        """Color, sRGB in [0, 1], that videos and stills show where the run has seen nothing.
+
+        It is the mean color of the training images, or white if these images have alpha.
+        """
+        return self.mean_color or (1.0, 1.0, 1.0)
 
     @property
     def bounds(self) -> Bounds:
@@ -50,15 +59,15 @@ class SceneRecord:
         return Bounds(self.extent, self.inner)
 
     @classmethod
-    def of(cls, scene: Scene) -> SceneRecord:
-        """Return the record of `scene`."""
+    def of(cls, scene: Scene, mean_color: Colour | None = None) -> SceneRecord:
+        """Return the record of `scene`, with the `mean_color` of its training images."""
         path = str(scene.path.resolve()) if scene.path else None
         placement = scene.placement
         if placement is None and scene.path is None:
             placement = Placement(1.0, np.zeros(3), scene.extent)
         cameras = scene.cameras("train")
         options, inner = scene.options, scene.inner
-        return cls(path, scene.extent, scene.up, cameras, options, placement, inner)
+        return cls(path, scene.extent, scene.up, cameras, options, placement, inner, mean_color)
 
     def __repr__(self) -> str:
         return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
@@ -88,6 +97,7 @@ class SceneRecord:
             _options(record.object("options")),
             _placement(record),
             _optional(record, "inner"),
+            _color(record),
         )
 
 
@@ -96,6 +106,13 @@ def _optional(record: Fields, key: str) -> float | None:
     if key not in record or record.is_null(key):
         return None
     return record.number(key, above=0)
+
+
+def _color(record: Fields) -> Colour | None:
+    if "mean_color" not in record or record.is_null("mean_color"):
+        return None
+    red, green, blue = record.numbers("mean_color", 3)
+    return red, green, blue
 
 
 def _options(options: Fields) -> SceneOptions:

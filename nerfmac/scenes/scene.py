@@ -22,7 +22,7 @@ from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
 from nerfmac.geometry.colour import over
 from nerfmac.scenes.options import DEFAULTS, Direction, SceneOptions, check_extent
 from nerfmac.scenes.picture_cache import decode_once, trim
-from nerfmac.scenes.pictures import decode
+from nerfmac.scenes.pictures import decode_mask
 from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.prefetch import delayed_progress, prefetch
 from nerfmac.scenes.tracks import Tracks
@@ -31,6 +31,8 @@ Colour = tuple[float, float, float]
 
 MOST_PIXELS = 2**31
 """Limit of a split's pixels: they are numbered by int32."""
+SAMPLED_PIXELS = 2**16
+"""Number of random pixels from which a split's mean color is estimated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,7 @@ class Frame:
 
     Blocks of `reduce` x `reduce` pixels are averaged to the size of the camera's lens. The
     camera fits the picture as EXIF turns it if `is_upright`, else the picture as stored. A `mask`
-    is a picture of the same size, black where the photograph is ignored.
+    is an image of the same size, see `scenes.masks`.
     """
 
     camera: Camera
@@ -76,6 +78,20 @@ class Views:
     def kept_of(self, index: int) -> mx.array | None:
         """Return the mask of view `index`, bool (h, w), False where it is black; None without."""
         return None if self.kept is None else self._of_view(self.kept, index)[..., 0]
+
+    def mean_color(self) -> Colour | None:
+        """Return the mean color of the images, sRGB in [0, 1]; None if they have alpha.
+
+        The mean is estimated from random pixels. Masked pixels are excluded.
+        """
+        if self.pixels.shape[1] == 4:
+            return None
+        index = mx.random.randint(0, len(self.pixels), (SAMPLED_PIXELS,), key=mx.random.key(0))
+        kept = mx.ones(index.shape) if self.kept is None else self.kept[index].astype(mx.float32)
+        colors = self.pixels[index].astype(mx.float32) / 255.0
+        mean = (kept[:, None] * colors).sum(axis=0) / mx.maximum(kept.sum(), 1.0)
+        red, green, blue = (round(float(channel), 4) for channel in mean)
+        return red, green, blue
 
     def _of_view(self, values: mx.array, index: int) -> mx.array:
         index = range(len(self.names))[index]
@@ -226,7 +242,7 @@ def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
 def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
     """The frame's mask, bool (h, w): True where no pixel of the averaged block is black."""
     assert frame.mask is not None
-    mask = decode(frame.mask, 4, str(frame.mask), upright=frame.is_upright)
+    mask = decode_mask(frame.mask, upright=frame.is_upright)
     across, down = width * frame.reduce, height * frame.reduce
     if not (
         0 <= mask.shape[1] - across < frame.reduce and 0 <= mask.shape[0] - down < frame.reduce
@@ -235,6 +251,5 @@ def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
             f"{frame.mask} is {mask.shape[1]}x{mask.shape[0]} pixels, unlike {frame.name}; "
             "expected a mask of its picture's size"
         )
-    bright = mask[:down, :across, :3].max(axis=2) > 127
-    blocks = bright.reshape(height, frame.reduce, width, frame.reduce)
+    blocks = mask[:down, :across].reshape(height, frame.reduce, width, frame.reduce)
     return np.asarray(blocks.all(axis=(1, 3)))

@@ -10,6 +10,7 @@ import pytest
 from nerfmac.capture import capture, capture_scene, captured, structure
 from nerfmac.capture.focal import ADVICE, UnknownFocalError
 from nerfmac.capture.fold_check import FoldCheck
+from nerfmac.capture.steps import step_name
 from nerfmac.capture.structure import Solver
 from nerfmac.common.checks import InputError
 from nerfmac.film.video import write_video
@@ -132,7 +133,7 @@ def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
     asked = "capture", photographs, "--out", scene
     assert nerfmac(*asked) == 2
     assert "--focal-35mm" in capsys.readouterr().err
-    (photographs / "00.png").unlink()  # the pictures of the first time serve
+    monkeypatch.setattr(capture, "take_pictures", None)  # those of the first time serve
     assert nerfmac(*asked, "--focal-35mm", 26) == 0
     report = json.loads((scene / "capture.json").read_text())
     assert (report["given"], report["focal_35mm"]) == (12, 26)
@@ -156,7 +157,7 @@ def test_a_focal_length_that_is_given_goes_before_exifs_and_reaches_the_solver(
     capsys.readouterr()
     refused(
         *(capsys, tmp_path, "capture", photographs, "--out", tmp_path / "t", "--focal-35mm", 1),
-        names=["focal_35mm", "1"],
+        names=["--focal-35mm is 1"],
     )
 
 
@@ -184,7 +185,7 @@ def test_a_videos_frames_are_taken_in_their_order(tmp_path, solved):
 
 
 def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
-    photographs, tmp_path, solved
+    photographs, tmp_path, solved, monkeypatch
 ):
     solved["cameras"] = 3
     with pytest.raises(InputError, match="only 3 of 12 pictures overlap: film more slowly"):
@@ -192,7 +193,7 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
     assert (tmp_path / "scene" / "capture" / "pictures.json").is_file()
     assert not (tmp_path / "scene" / "transforms.json").exists()
     solved["cameras"] = 9
-    (photographs / "00.png").unlink()  # the pictures of the first time serve
+    monkeypatch.setattr(capture, "take_pictures", None)  # those of the first time serve
     capture_scene(photographs, tmp_path / "scene", progress=False)
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())
     assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
@@ -338,3 +339,22 @@ def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         solver.run("mapping", 12)
     assert processes[0].poll() is not None
+
+
+@pytest.mark.parametrize(
+    ("stage", "of_video", "text"),
+    [
+        ("frames", True, "1 of 5: choosing frames"),
+        ("matches", True, "4 of 5: matching"),
+        ("pictures", False, "1 of 4: writing images"),
+        ("matches", False, "3 of 4: matching"),
+        ("focal length 0.9", False, "4 of 4: finding cameras, focal length 0.9"),
+    ],
+)
+def test_steps_are_counted(stage, of_video, text):
+    assert step_name(stage, of_video=of_video) == text
+
+
+def test_the_bars_name_the_steps(photographs, solved, capfd):
+    capture_scene(photographs, "scene")
+    assert "1 of 4: writing images" in capfd.readouterr().err

@@ -55,7 +55,7 @@ def moving(count, size=(64, 48), step=4):
 
 def test_a_photograph_lying_on_a_side_is_stored_upright_and_its_focal_length_known(tmp_path, bar):
     path = photograph(tmp_path / "a.jpg", (64, 48), orientation=6, focal=26)
-    (taken,) = take_pictures([path], tmp_path / "images", 1000, bar) if _made(tmp_path) else ()
+    (taken,) = take_pictures([path], tmp_path / "images", 1000, bar, {}) if _made(tmp_path) else ()
     assert (taken.width, taken.height) == (48, 64)
     assert taken.focal == pytest.approx(26 * np.hypot(64, 48) / 43.27)
     with Image.open(tmp_path / "images" / taken.name) as stored:
@@ -82,7 +82,7 @@ def _made(folder):
 def test_a_plain_photograph_is_copied_as_it_is(tmp_path, bar):
     path = photograph(tmp_path / "a.jpg")
     _made(tmp_path)
-    (taken,) = take_pictures([path], tmp_path / "images", 64, bar)
+    (taken,) = take_pictures([path], tmp_path / "images", 64, bar, {})
     assert taken == ("a.jpg", 64, 48, 0.0)
     assert (tmp_path / "images" / "a.jpg").read_bytes() == path.read_bytes()
 
@@ -91,7 +91,7 @@ def test_a_large_photograph_is_reduced_and_its_focal_length_too(tmp_path, bar):
     paths = [photograph(tmp_path / "a.jpg", (128, 96), focal=50)]
     paths += [photograph(tmp_path / "b.png", (128, 96), mode="RGBA")]
     _made(tmp_path)
-    one, other = take_pictures(paths, tmp_path / "images", 32, bar)
+    one, other = take_pictures(paths, tmp_path / "images", 32, bar, {})
     assert one[:3] == ("a.jpg", 32, 24)
     assert one.focal == pytest.approx(50 * 40 / 43.27)
     assert other[:3] == ("b.png", 32, 24)
@@ -104,14 +104,14 @@ def test_pictures_of_an_iphone_are_read(tmp_path, bar):
     heif.register_heif_opener()
     path = photograph(tmp_path / "IMG_1.HEIC", (64, 48))
     _made(tmp_path)
-    (taken,) = take_pictures([path], tmp_path / "images", 64, bar)
+    (taken,) = take_pictures([path], tmp_path / "images", 64, bar, {})
     assert taken[:3] == ("IMG_1.jpg", 64, 48)
 
 
 def test_a_photograph_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog):
     paths = [photograph(tmp_path / name) for name in ("IMG_1.JPG", "IMG_1.tif", "IMG_2.JPG")]
     _made(tmp_path)
-    taken = take_pictures(paths, tmp_path / "images", 64, bar)
+    taken = take_pictures(paths, tmp_path / "images", 64, bar, {})
     assert [picture.name for picture in taken] == ["IMG_1.JPG", "IMG_2.JPG"]
     (line,) = caplog.messages
     assert line.startswith("1 of 3 pictures are left out")
@@ -129,7 +129,7 @@ def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
     paths = [photograph(tmp_path / f"{name}.jpg") for name in "abc"]
     paths[1].write_bytes(paths[1].read_bytes()[:500])
     _made(tmp_path)
-    assert [taken.name for taken in take_pictures(paths, tmp_path / "images", 64, bar)] == [
+    assert [taken.name for taken in take_pictures(paths, tmp_path / "images", 64, bar, {})] == [
         "a.jpg",
         "c.jpg",
     ]
@@ -138,7 +138,7 @@ def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
     for path in paths:
         path.write_bytes(b"nothing")
     with pytest.raises(InputError, match="none of the 3 pictures"):
-        take_pictures(paths, tmp_path / "images", 64, bar)
+        take_pictures(paths, tmp_path / "images", 64, bar, {})
 
 
 def test_what_can_be_captured_is_known_by_its_kind(tmp_path):

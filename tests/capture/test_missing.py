@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from nerfmac.capture.capture import missing_pictures
+from nerfmac.capture.missing import missing_pictures
 
 NAMES = [f"{index:02}.png" for index in range(20)]
 

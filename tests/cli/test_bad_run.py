@@ -34,7 +34,7 @@ def test_resuming_without_a_run(capsys, tmp_path, scene):
 
 def test_resuming_with_another_configuration(capsys, tmp_path, run):
     for flags in (("--preset", "tiny"), ("--seed", 9), ("--grid.levels", 4)):
-        names = ["--resume goes on with the run's own configuration"]
+        names = ["a resumed run continues with its own configuration"]
         refused(capsys, tmp_path, "train", "--out", run, "--resume", *flags, names=names)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import subprocess
 import sys
 
@@ -68,3 +69,29 @@ def test_a_reader_who_leaves_early_sees_no_traceback():
         complaint = process.stderr.read()
     assert "Traceback" not in complaint
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("words", [[], ["--version"], ["help"], ["train", "--help-all"], ["info"]])
+def test_no_command_minds_a_reader_who_is_gone(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "nerfmac", *words]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert done.stderr == ""
+    assert done.returncode == (0 if words else 2)
+
+
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        (("capture", "{scene}/train", "--longest-side", 3), "--longest-side is 3; expected"),
+        (("export", "{run}", "m.ply", "--threshold", 0), "--threshold is 0; expected"),
+        (("train", "{scene}", "--max-images", 0), "--max-images is 0; expected"),
+    ],
+)
+def test_a_message_names_the_flag(run, scene, tmp_path, capsys, monkeypatch, command, flag):
+    monkeypatch.chdir(tmp_path)
+    words = [str(word).format(run=run, scene=scene) for word in command]
+    assert nerfmac(*words) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"nerfmac: {flag}")

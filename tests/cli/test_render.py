@@ -3,17 +3,26 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from nerfmac.cli.render import _duration as duration
+from nerfmac.film import series
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
 from nerfmac.paths import CameraPath, Keyframe
+from nerfmac.rendering.renderer import to_bytes
 from nerfmac.run import Run, train
 from nerfmac.scenes import load_scene
 from tests.conftest import ROOT
 from tests.decoding import decoded
-from tests.scene_factory import CONFIG, HEIGHT, WIDTH, nerfmac, write_scene
+from tests.scene_factory import CONFIG, HEIGHT, WIDTH, _pose, nerfmac, write_scene
+from tests.scenes.scene_files import write_transforms
+
+LENS = Lens.from_fov(0.6, WIDTH, HEIGHT)
 
 
 @pytest.fixture(scope="module")
@@ -169,9 +178,9 @@ def test_eval_measures_the_split_it_is_told(folder, tmp_path):
 @pytest.mark.parametrize(
     ("out", "flags", "kept"),
     [
-        ("a.mp4", (), "no part of {out} is kept; with --resume its frames would be"),
+        ("a.mp4", (), "its frames so far are in {out}.frames, and the same command continues"),
         ("a.mp4", ("--resume",), "its frames so far are in {out}.frames, and the same command"),
-        ("frames", (), "its frames so far are in {out}; with --resume the same command goes on"),
+        ("frames", (), "its frames so far are in {out}; with --resume the same command continues"),
     ],
 )
 def test_an_interrupted_film_says_in_one_line_what_is_kept(
@@ -184,5 +193,119 @@ def test_an_interrupted_film_says_in_one_line_what_is_kept(
     out = tmp_path / out
     capsys.readouterr()
     assert nerfmac("render", folder, "--frames", 2, "--out", out, *flags) == 130
-    (line,) = capsys.readouterr().err.splitlines()
+    *_, line = capsys.readouterr().err.splitlines()
     assert line.startswith(f"nerfmac: interrupted; {kept.format(out=out)}")
+
+
+def test_an_interrupted_video_is_continued_by_the_same_command(
+    folder, tmp_path, capsys, monkeypatch
+):
+    out, saved = tmp_path / "a.mp4", []
+    save = series.save_png
+
+    def interrupted(path, *rest):
+        if len(saved) == 2:
+            raise KeyboardInterrupt
+        saved.append(path.name)
+        save(path, *rest)
+
+    again = ("render", folder, "--frames", 5, "--size", "20x16", "--out", out)
+    monkeypatch.setattr(series, "save_png", interrupted)
+    assert nerfmac(*again) == 130
+    assert not out.exists()
+    assert {path.name for path in Path(f"{out}.frames").glob("*.png")} == {*saved}
+
+    def counted(path, *rest):
+        saved.append(path.name)
+        save(path, *rest)
+
+    monkeypatch.setattr(series, "save_png", counted)
+    other = ("render", folder, "--frames", 4, "--size", "20x16", "--out", out)
+    assert nerfmac(*other) == 2
+    assert "made with another path" in capsys.readouterr().err
+    assert nerfmac(*again) == 0
+    assert saved == [f"frame_{number:05}.png" for number in range(5)], "none is rendered twice"
+    assert len(decoded(out)[1]) == 5
+    assert not Path(f"{out}.frames").exists()
+
+
+def test_frames_of_another_video_are_replaced_on_request(folder, tmp_path):
+    out = tmp_path / "a.mp4"
+    series.begin(tmp_path / "a.mp4.frames", {"format": "png", "path": "x"}, resume=True)
+    (tmp_path / "a.mp4.frames/frame_00000.png").write_bytes(b"old")
+    flags = ("--frames", 2, "--size", "20x16", "--out", out)
+    assert nerfmac("render", folder, *flags) == 2
+    assert nerfmac("render", folder, *flags, "--overwrite") == 0
+    assert len(decoded(out)[1]) == 2
+
+
+def test_what_will_be_rendered_is_said_before_it_begins(folder, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr("nerfmac.cli.render.seconds_per_pixel", lambda *_: 0.01)
+    out = tmp_path / "a.mp4"
+    flags = ("--frames", 3, "--size", "20x16", "--samples-per-pixel", 4, "--out", out)
+    assert nerfmac("render", folder, *flags) == 0
+    (line,) = [line for line in caplog.messages if "takes about" in line]
+    assert line == f"rendering 3 frames of 20x16 pixels to {out} takes about 38 seconds"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "1 second"), (45.4, "45 seconds"), (200, "3 minutes"), (9000, "2.5 hours")],
+)
+def test_durations_are_written_in_words(seconds, text):
+    assert duration(seconds) == text
+
+
+def scene_file(folder, **values):
+    """A file of three cameras beside those of the run, and their poses."""
+    poses = [_pose(index, LENS) for index in (20, 21, 22)]
+    frames = [
+        {"file_path": f"./test/{i:04}.png", "transform_matrix": [*p.tolist(), [0, 0, 0, 1]]}
+        for i, p in enumerate(poses)
+    ]
+    path = folder / "transforms_test.json"
+    path.write_text(json.dumps({"camera_angle_x": 0.6, "frames": frames, **values}))
+    return path
+
+
+@pytest.mark.parametrize("size", [{}, {"w": 30, "h": 24}])
+def test_a_scene_s_file_is_a_path_with_one_frame_for_each_camera(folder, tmp_path, size):
+    path = scene_file(tmp_path, **size)
+    assert nerfmac("render", folder, "--path", path, "--out", tmp_path / "out") == 0
+    shown = pictures(tmp_path / "out")
+    width, height = size.get("w", WIDTH), size.get("h", HEIGHT)
+    assert [picture.shape for picture in shown] == [(height, width, 3)] * 3
+    run, lens = Run.load(folder), Lens.from_fov(0.6, width, height)
+    for picture, index in zip(shown, (20, 21, 22), strict=True):
+        pose = run.scene.placement.apply(_pose(index, LENS))
+        expected = to_bytes(run.render(Camera(lens, pose)).colour)
+        assert np.abs(picture.astype(int) - expected).max() <= 1
+    tour = ("--path", path, "--frames", 7, "--out", tmp_path / "tour")
+    assert nerfmac("render", folder, *tour) == 0
+    assert len(pictures(tmp_path / "tour")) == 7
+
+
+def test_the_test_split_needs_no_images(tmp_path):
+    scene = write_scene(tmp_path / "balls", test=0)
+    train(scene, steps=2, device="cpu", config=CONFIG, out=tmp_path / "run", progress=False)
+    scene_file(scene)
+    flags = ("--path", "test", "--out", tmp_path / "out")
+    assert nerfmac("render", tmp_path / "run", *flags) == 0
+    assert len(pictures(tmp_path / "out")) == 3
+
+
+def test_a_list_of_test_frames_needs_no_images_either(tmp_path):
+    names = [f"images/{index:03}.png" for index in range(6)]
+    path = write_transforms(
+        tmp_path / "scene", 6, absent=(4, 5), train_filenames=names[:4], test_filenames=names[4:]
+    )
+    Run.begin(load_scene(path), CONFIG, out=tmp_path / "run", progress=False)
+    flags = ("--path", "test", "--device", "cpu", "--out", tmp_path / "out")
+    assert nerfmac("render", tmp_path / "run", *flags) == 0
+    assert len(pictures(tmp_path / "out")) == 2
+
+
+def test_transforms_of_nerfstudio_say_nothing_about_a_scene_s_file(folder, tmp_path, capsys):
+    path = scene_file(tmp_path)
+    assert nerfmac("render", folder, "--path", path, "--transforms", path) == 2
+    assert "--transforms is for a path of nerfstudio" in capsys.readouterr().err

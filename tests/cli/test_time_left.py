@@ -3,13 +3,18 @@
 import itertools
 import json
 import time
+from dataclasses import replace
 
 import imageio_ffmpeg
 import pytest
 from PIL import Image
 
+from nerfmac.backend import choose_device
+from nerfmac.cli import train as command
 from nerfmac.rendering.renderer import Renderer
-from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
+from nerfmac.run import Run
+from nerfmac.scenes import load_scene
+from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
 
 VIEWS = 70
 
@@ -65,7 +70,7 @@ def frames_of(video):
 
 def test_the_command_ends_in_twice_the_training_time_and_half_a_minute(train, clock):
     clock.picture = 0.25
-    out, told, (views, video) = train()
+    out, told, (video, views) = train()
     assert clock.now < 2 * told["train_seconds"] + 30
     assert 40 < told["test_views"] < VIEWS == told["test_views_in_scene"]
     assert told["test_row_fraction"] == 1.0
@@ -94,10 +99,62 @@ def test_with_time_enough_nothing_is_left_out(train, clock):
 
 def test_rather_than_a_film_of_few_frames_there_is_none(train, clock):
     clock.picture = 2.0
-    out, _, (_, said) = train()
+    out, _, (said, _) = train()
     assert not (out / "video.mp4").exists()
     assert f"`nerfmac render {out}`" in said
     assert (out / "metrics.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("photo", "cost", "size", "frames"),
+    [
+        ((1280, 720), 1e-9, (853, 480), 48),
+        ((720, 1280), 1e-9, (480, 853), 48),
+        ((300, 200), 1e-9, (300, 200), 48),
+        ((1280, 720), 1e-6, (853, 480), 29),
+        ((1280, 720), 1e-5, None, 0),
+    ],
+)
+def test_a_video_s_shorter_side_has_480_pixels_or_those_of_the_photos(
+    balls, tmp_path, monkeypatch, photo, cost, size, frames
+):
+    choose_device("cpu")
+    run = Run.begin(load_scene(balls), CONFIG, out=tmp_path / "run", progress=False)
+    cameras = tuple(replace(c, lens=c.lens.scaled(*photo)) for c in run.scene.cameras)
+    run.scene = replace(run.scene, cameras=cameras)
+    made = []
+    monkeypatch.setattr(command, "film", lambda run, cameras, *_, **__: made.extend(cameras))
+    monkeypatch.setattr(command, "seconds_per_pixel", lambda *_: cost)
+    command.save_turntable(run, 30.0)
+    assert len(made) == frames
+    for camera in made:
+        width, height = camera.lens.width, camera.lens.height
+        assert abs(width - size[0]) <= 1
+        assert abs(height - size[1]) <= 1
+
+
+def test_the_last_line_names_the_video_and_the_next_command(train, clock, capsys):
+    clock.picture = 0.01
+    out, _, _ = train()
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.startswith(f"{out / 'video.mp4'} shows the scene")
+    assert f"`nerfmac view '{out}'`" in last
+    out, _, _ = train("--no-video")
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last.startswith(f"`nerfmac render '{out}'` renders a video")
+
+
+def test_the_video_is_there_before_the_evaluation(train, clock, monkeypatch):
+    seen = []
+    evaluated = Run.evaluate
+
+    def evaluate(run, *given, **named):
+        seen.append((run.folder / "video.mp4").is_file())
+        return evaluated(run, *given, **named)
+
+    monkeypatch.setattr(Run, "evaluate", evaluate)
+    train()
+    assert seen == [True]
 
 
 def test_a_film_of_an_earlier_training_is_not_left_for_the_new_one(train, clock):

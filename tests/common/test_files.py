@@ -112,7 +112,7 @@ def test_values_that_are_no_json_leave_the_old_file_alone(path):
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [(b"[1,\n{", ", line 2: not valid JSON"), (b"\xff\xfe{}", " cannot be read as JSON")],
+    [(b"[1,\n{", ", line 2: not valid JSON"), (b"\xff\xfe{}", ", line 1: not valid JSON")],
 )
 def test_broken_json_is_refused_with_its_name(path, content, complaint):
     path.write_bytes(content)

@@ -10,8 +10,9 @@ from nerfmac.common.checks import InputError
 from nerfmac.export import extract_cameras
 from nerfmac.run import Run
 from nerfmac.scenes import load_scene
+from scripts import blender_cameras
 from tests.export.egg import Egg, egg_run
-from tests.scene_factory import CONFIG
+from tests.scene_factory import CONFIG, nerfmac
 from tests.scenes.scene_files import write_transforms
 
 
@@ -59,7 +60,7 @@ def test_without_the_pictures_the_views_are_numbered(capture, caplog):
     _, run = capture
     run.source, run.scene = None, replace(run.scene, path="/nowhere")
     assert extract_cameras(run)["frames"][3]["file_path"] == "view_0003.png"
-    assert "the views are numbered" in caplog.text
+    assert "only training cameras are written, numbered" in caplog.text
 
 
 def test_a_placement_that_was_not_recorded_is_read_from_the_scene_again(capture):
@@ -85,3 +86,34 @@ def test_the_cameras_of_a_mirrored_world_are_read_again(tmp_path, on_the_cpu):
     assert written["frames"][2]["transform_matrix"] == pytest.approx(
         np.array(values["frames"][2]["transform_matrix"]), abs=1e-5
     )
+
+
+def test_all_cameras_are_written_with_their_split(tmp_path, on_the_cpu, capsys):
+    write_transforms(tmp_path / "scene", 9)
+    scene = load_scene(tmp_path / "scene", split=3)
+    Run.begin(scene, CONFIG, out=tmp_path / "run")
+    assert nerfmac("export", tmp_path / "run", tmp_path / "cameras.json", "--device", "cpu") == 0
+    assert "9 cameras (6 train, 3 test)" in capsys.readouterr().out
+    (tmp_path / "cameras.json").rename(tmp_path / "scene/transforms.json")
+    again = load_scene(tmp_path / "scene")
+    for split in ("train", "test"):
+        assert len(again.splits[split]) == len(scene.splits[split])
+        for got, want in zip(again.splits[split], scene.splits[split], strict=True):
+            assert got.name == want.name
+            assert got.camera.pose == pytest.approx(want.camera.pose, abs=1e-6)
+
+
+def test_blender_s_cameras_see_points_where_the_run_s_do(capture):
+    _, run = capture
+    values = extract_cameras(run)
+    for frame in values["frames"]:
+        settings = blender_cameras.settings(frame)
+        point = np.array(frame["transform_matrix"]) @ [0.2, -0.1, -2.0, 1.0]
+        local = np.linalg.inv(np.array(frame["transform_matrix"])) @ point
+        # Blender's projection: the sensor's width spans the image's longer side.
+        side = max(frame["w"], frame["h"])
+        scale = side * settings["lens"] / settings["sensor_width"]
+        x = frame["w"] / 2 + scale * local[0] / -local[2] - settings["shift_x"] * side
+        y = frame["h"] / 2 - scale * local[1] / -local[2] + settings["shift_y"] * side
+        assert x == pytest.approx(frame["cx"] + frame["fl_x"] * local[0] / -local[2])
+        assert y == pytest.approx(frame["cy"] - frame["fl_x"] * local[1] / -local[2])

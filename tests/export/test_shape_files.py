@@ -39,7 +39,7 @@ def normals_in(path):
         lines = [line.split() for line in content.decode().splitlines()]
         return np.array([line[1:] for line in lines if line and line[0] == "vn"], float)
     _, _, rest = content.partition(b"end_header\n")
-    row = struct.Struct("<6f4B")
+    row = struct.Struct("<6f3B")
     return np.array([row.unpack_from(rest, row.size * each)[3:6] for each in range(4)])
 
 
@@ -98,3 +98,45 @@ def test_other_endings_are_refused(tmp_path, name):
     with pytest.raises(InputError, match=r"no name for points; expected an ending of \.ply"):
         Points(VERTICES, NORMALS, COLOURS).save(tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+UTM = np.array([500123.0, 4649876.0, 214.0])
+
+
+def test_a_ply_file_has_double_precision_if_the_coordinates_are_large(tmp_path):
+    import trimesh
+
+    far = Mesh(VERTICES + UTM, NORMALS, COLOURS, FACES)
+    far.save(tmp_path / "far.ply")
+    header = (tmp_path / "far.ply").read_bytes().partition(b"end_header")[0]
+    assert b"property double x" in header
+    read = trimesh.load_mesh(tmp_path / "far.ply", process=False, maintain_order=True)
+    assert np.abs(read.vertices - (VERTICES + UTM)).max() < 1e-8
+    assert np.array_equal(read.faces, FACES)
+    Points(VERTICES + UTM, NORMALS, COLOURS).save(tmp_path / "p.ply")
+    read = trimesh.load(tmp_path / "p.ply")
+    assert np.abs(read.vertices - (VERTICES + UTM)).max() < 1e-8
+    MESH.save(tmp_path / "near.ply")
+    assert b"property float x" in (tmp_path / "near.ply").read_bytes()
+
+
+def test_a_glb_of_large_coordinates_is_shifted_and_says_by_how_much(tmp_path, caplog):
+    import trimesh
+
+    Mesh(VERTICES + UTM, NORMALS, COLOURS, FACES).save(tmp_path / "far.glb")
+    content = (tmp_path / "far.glb").read_bytes()
+    (length,) = struct.unpack_from("<I", content, 12)
+    tree = json.loads(content[20 : 20 + length])
+    offset = np.array(tree["asset"]["extras"]["offset"])
+    assert any(node.get("extras") == {"offset": offset.tolist()} for node in tree["nodes"])
+    read = trimesh.load_mesh(tmp_path / "far.glb", process=False).vertices
+    x, y, z = (read[:, axis] for axis in range(3))
+    assert np.abs(np.stack([x, -z, y], axis=1) + offset - VERTICES - UTM).max() < 1e-5
+    (line,) = caplog.messages
+    assert "({:.0f}, {:.0f}, {:.0f}) is subtracted".format(*offset) in line
+
+
+def test_a_glb_of_usual_coordinates_has_no_offset(glb, caplog):
+    tree, _ = glb
+    assert "extras" not in tree["asset"]
+    assert caplog.messages == []

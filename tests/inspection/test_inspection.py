@@ -1,6 +1,7 @@
 """What `nerfmac inspect` says and draws."""
 
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise, product
 
@@ -8,9 +9,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from nerfmac.cli.arguments import box
 from nerfmac.inspection import inspect_scene
+from nerfmac.scenes import load_scene
 from nerfmac.scenes.diagram import (
     CUBE,
+    FIRST,
+    HELD_OUT,
+    LAST,
     MARGIN,
     PANEL,
     UPWARDS,
@@ -34,7 +40,7 @@ def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monke
     told = capsys.readouterr().out
     assert "views      7 train, 2 test (held out: one view in 8)" in told
     assert "cube       side 2, in units of the scene" in told
-    assert "in its files' coordinates 6.06 around (0, 0, 0)" in told
+    assert "in its files' coordinates 6.06 around (0.00, 0.00, 0.00), which is --crop" in told
     assert "% of the cameras" in told
     assert "24x16 pixels, focal length 30.0, 44 degrees wide, no distortion" in told
     assert "images/004.png is too dark: 5 of 255 in the mean" in told
@@ -115,10 +121,11 @@ def framed(scene, extent):
     drawn = np.asarray(scene_picture(scene)).astype(int)
     ink = np.abs(drawn - CUBE).max(axis=2) < 40
     ink[-40:] = False  # the words
+    ink[:110, -340:] = False  # the legend
     return [np.flatnonzero(panel.any(axis=0)) for panel in np.split(ink, 2, axis=1)]
 
 
-@pytest.mark.parametrize("extent", [1.0, 2.0, 9.0])
+@pytest.mark.parametrize("extent", [1.0, 2.0, 3.5])
 def test_the_cube_is_drawn_whole_and_to_scale(scene, extent):
     middle, half = shown(replace(scene, extent=extent))
     scale = (1 - MARGIN) * PANEL / 2 / half
@@ -131,6 +138,21 @@ def test_the_cube_is_drawn_whole_and_to_scale(scene, extent):
 def test_a_cube_in_which_cameras_would_be_tiny_is_not_shown_whole(scene):
     assert shown(replace(scene, extent=100.0))[1] == shown(replace(scene, extent=0.1))[1]
     assert all(len(across) == 0 for across in framed(scene, 100.0))
+
+
+def test_the_picture_is_zoomed_to_cameras_and_points(scene):
+    _, alone = shown(replace(scene, extent=0.1))
+    for extent in (4.0 * alone, 16.0 * alone):
+        assert shown(replace(scene, extent=extent))[1] == alone
+
+
+def test_a_legend_explains_the_colors(scene):
+    legend = np.asarray(scene_picture(scene)).astype(int)[:110, -340:]
+    for color in (FIRST, LAST, HELD_OUT, CUBE):
+        assert (np.abs(legend - color).max(axis=2) < 3).sum() > 30
+    without = replace(scene, splits={"train": scene.splits["train"]})
+    legend = np.asarray(scene_picture(without)).astype(int)[:110, -340:]
+    assert (np.abs(legend - HELD_OUT).max(axis=2) < 3).sum() < 30
 
 
 def test_the_cubes_line_runs_along_each_of_its_edges_once(scene):
@@ -169,3 +191,28 @@ def test_photographs_alone_are_captured_first(tmp_path, monkeypatch):
     inspection = inspect_scene(tmp_path / "pile", progress=False)
     assert asked == [tmp_path / "pile"]
     assert inspection.scene.name == "found"
+
+
+UTM = 500123.0, 4649876.0, 214.0
+
+
+def test_the_cube_of_a_scene_with_large_coordinates_is_printed_as_crop_takes_it(tmp_path):
+    path = write_transforms(tmp_path, 6)
+    values = json.loads(path.read_text())
+    for key in ("aabb_scale", "w", "h"):
+        values.pop(key)
+    for frame in values["frames"]:
+        for row, shift in zip(
+            frame["transform_matrix"], (500123.0, 4649876.0, 214.0, 0.0), strict=True
+        ):
+            row[3] += shift
+    path.write_text(json.dumps(values))
+    scene = load_scene(path, split=0)
+    (cube,) = [
+        fact for fact in inspect_scene(scene, progress=False).facts if fact.startswith("cube")
+    ]
+    (text,) = re.findall(r"--crop (\S+);", cube)
+    low, high = np.array(box("--crop", text))
+    middle, side = scene.placement.to_file([0.5] * 3), scene.extent / scene.placement.scale
+    np.testing.assert_allclose((low + high) / 2, middle, rtol=0, atol=0.01 * side)
+    np.testing.assert_allclose(high - low, side, rtol=0.02)

@@ -2,11 +2,13 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from nerfmac.geometry.lenses import Lens
-from nerfmac.inspection import inspect_scene
+from nerfmac.inspection import inspect_scene, training_findings
 from nerfmac.inspection.cameras import lens_findings
+from nerfmac.scenes import load_scene
 from tests.scene_factory import nerfmac
 from tests.scenes.scene_files import write_blender, write_transforms
 
@@ -24,7 +26,7 @@ def findings(**values):
         {"k1": -0.3, "k2": 0.1, "p1": 0.002},
         {"fl_y": LENS.fl_x * 1.02},
         {"k1": 0.05, "k2": 0.01, "is_fisheye": True},
-        {"cx": 20.0},
+        {"cx": 38.0},
     ],
 )
 def test_lenses_of_cameras_are_not_named(values):
@@ -34,6 +36,9 @@ def test_lenses_of_cameras_are_not_named(values):
 @pytest.mark.parametrize(
     ("values", "words"),
     [
+        ({"fl_x": 2e7, "fl_y": 2e7}, "a is"),
+        ({"cx": 20.0}, "principal point"),
+        ({"cy": 64.0}, "principal point"),
         ({"k1": 46.0}, "k1 46"),
         ({"k1": -3.0}, "k1 -3"),
         ({"p2": 0.4}, "p2 0.4"),
@@ -69,3 +74,18 @@ def test_training_names_an_odd_lens_and_a_single_view(tmp_path, caplog, on_the_c
     nerfmac("train", path, "--out", "run", "--preset", "tiny", "--steps", 1, "--no-video")
     assert sum("one training view" in line for line in caplog.messages) == 1
     assert sum("k1 46" in line for line in caplog.messages) == 1
+
+
+def test_a_field_of_view_that_contradicts_the_focal_length_is_told(tmp_path, caplog):
+    load_scene(write_transforms(tmp_path / "right", 3, camera_angle_x=2 * np.arctan(12 / 30.0)))
+    assert caplog.messages == []
+    load_scene(write_transforms(tmp_path / "wrong", 3, camera_angle_x=0.5))
+    (line,) = caplog.messages
+    assert "camera_angle_x is 0.5, which is a focal length of 46.996 for 24 pixels" in line
+    assert "but fl_x is 30: fl_x is used" in line
+
+
+def test_impossible_cameras_are_told_before_training(tmp_path, caplog):
+    path = write_transforms(tmp_path, 6, fl_x=2e6, fl_y=2e6)
+    assert any("which no camera is" in line for line in inspect_scene(path).findings)
+    assert any("which no camera is" in line for line in training_findings(load_scene(path)))

@@ -49,7 +49,10 @@ def test_broken_json_is_refused_with_its_line(tmp_path, name):
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [(b"[1, 2]", "holds a JSON list; expected an object"), (b"\xff\xfe\x00", "cannot be read")],
+    [
+        (b"[1, 2]", "holds a JSON list; expected an object"),
+        (b"\xff\xfe\x00", "is not a text in UTF-8 or UTF-16"),
+    ],
 )
 def test_a_file_that_is_no_json_object_is_refused(tmp_path, content, complaint):
     (tmp_path / "transforms.json").write_bytes(content)
@@ -250,3 +253,18 @@ def test_a_model_of_lens_that_is_not_read_is_refused_with_its_file_once(tmp_path
     with pytest.raises(InputError, match="camera_model is") as caught:
         load_scene(path)
     assert str(caught.value).count(str(path)) == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
+def test_json_in_another_unicode_encoding_is_read(tmp_path, encoding):
+    path = write_transforms(tmp_path, 3)
+    path.write_bytes(path.read_text().encode(encoding))
+    assert len(load_scene(path, split=0).splits["train"]) == 3
+
+
+def test_a_pose_with_nan_is_named_with_its_frame_and_the_whole_row(tmp_path):
+    row = [-0.41196390986442566, -0.2415781468153, 0.8785930275917053, float("nan")]
+    bad = [*matrix(2)[:1], row, *matrix(2)[2:]]
+    path = write_transforms(tmp_path, 3, frame={2: {"transform_matrix": bad}})
+    shown = "[-0.41196390986442566, -0.2415781468153, 0.8785930275917053, NaN]"
+    refused(path, f"frame 2 (images/002.png): transform_matrix, row 1 is {shown}; expected")

@@ -82,7 +82,7 @@ def test_missing_pictures_are_left_out_with_a_line_a_split(tmp_path, caplog):
     assert len(told) == 3
     assert told[0] == f"1 of 3 pictures of {train} do not exist; the other 2 are used"
     assert told[1].startswith(f"none of the 2 pictures of {val} exist; the first is './val/r_0'")
-    assert told[1].endswith("there is no 'val' split")
+    assert told[1].endswith("without them, there are no 'val' views to evaluate")
     assert told[2] == f"1 of 2 pictures of {test} do not exist; the other 1 are used"
 
 

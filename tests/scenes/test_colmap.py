@@ -231,3 +231,19 @@ def test_pictures_whose_line_of_points_was_left_out_are_all_read(tmp_path):
     lines = path.read_text().splitlines()
     path.write_text("\n".join([" # a list", *(line for line in lines if ".png" in line)]))
     assert len(load_scene(folder, split=0).splits["train"]) == 7
+
+
+@pytest.mark.parametrize(
+    "sparse", ["colmap_sparse/0", "colmap/sparse/0", "distorted/sparse", "sparse/1"]
+)
+def test_a_model_s_folder_named_directly_finds_its_images(tmp_path, sparse):
+    write_colmap(tmp_path, 4, sparse=sparse)
+    scene = load_scene(tmp_path / sparse, split=0)
+    assert len(scene.splits["train"]) == 4
+    assert scene.name == tmp_path.name
+
+
+def test_of_several_folders_the_innermost_with_images_is_the_scene(tmp_path):
+    write_colmap(tmp_path, 4, sparse="dense/sparse", images="dense/images")
+    save(tmp_path / "images/000.png", pixels(0))
+    assert load_scene(tmp_path / "dense/sparse", split=0).name == "dense"

@@ -30,7 +30,7 @@ def test_a_mask_is_found_by_its_pictures_name(tmp_path, name, caplog):
     assert kept(scene, 0).all()
     np.testing.assert_array_equal(kept(scene, 1), mask(1) > 0)
     assert caplog.messages == [
-        f"1 of 3 pictures have a mask, such as {tmp_path / name}: what is black in it is left out"
+        f"1 of 3 pictures have a mask, such as {tmp_path / name}: black pixels are ignored"
     ]
     assert kept(load_scene(path, split=0, masks=False), 1) is None
 
@@ -86,3 +86,80 @@ def test_a_run_remembers_whether_masks_were_used(tmp_path):
     for masks in (True, False):
         record = SceneRecord.of(load_scene(path, split=0, masks=masks))
         assert SceneRecord.from_json(as_read(record), path).options.masks is masks
+
+
+def rename(path, names):
+    """Give the frames of a transforms.json and their images other `names`."""
+    values = json.loads(path.read_text())
+    for frame, name in zip(values["frames"], names, strict=True):
+        (path.parent / name).parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / frame["file_path"]).rename(path.parent / name)
+        frame["file_path"] = name
+    path.write_text(json.dumps(values))
+
+
+SUBFOLDERS = ("images/front/0.png", "images/back/0.png", "images/back/1.png")
+
+
+@pytest.mark.parametrize("form", ["masks/{}/{}.png", "mask/images/{}/{}", "images/masks/{}/{}.png"])
+@pytest.mark.parametrize("relative", [False, True])
+def test_masks_in_subfolders_are_those_of_the_same_subfolders(
+    tmp_path, monkeypatch, caplog, form, relative
+):
+    path = write_transforms(tmp_path / "scene", 3)
+    rename(path, SUBFOLDERS)
+    for index, name in enumerate(SUBFOLDERS[:2]):
+        save(path.parent / form.format(*name.split("/")[1:]), mask(index))
+    monkeypatch.chdir(tmp_path)
+    scene = load_scene("scene" if relative else path, split=0)
+    by_name = dict(zip(scene.views("train").names, range(3), strict=True))
+    for index, name in enumerate(SUBFOLDERS[:2]):
+        np.testing.assert_array_equal(kept(scene, by_name[name]), mask(index) > 0)
+    assert kept(scene, by_name[SUBFOLDERS[2]]).all()
+    assert caplog.messages == [], "no mask is unused"
+
+
+def test_a_mask_that_fits_two_photos_is_not_used_and_named(tmp_path, caplog):
+    path = write_transforms(tmp_path, 3)
+    rename(path, SUBFOLDERS)
+    save(tmp_path / "masks/0.png", mask(0))
+    scene = load_scene(path, split=0)
+    assert scene.views("train").kept is None
+    (line,) = caplog.messages
+    assert line.startswith(f"1 files look like masks, such as {tmp_path / 'masks/0.png'}, and are")
+
+
+def test_pixels_that_instant_ngp_s_masks_mark_are_ignored(tmp_path, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    path = write_transforms(tmp_path, 3)
+    marks = np.zeros((HEIGHT, WIDTH), np.uint8)
+    marks[3:7, 4:9] = 1
+    save(tmp_path / "images/dynamic_mask_001.png", marks)
+    scene = load_scene(path, split=0)
+    np.testing.assert_array_equal(kept(scene, 1), marks == 0)
+    assert kept(scene, 0).all()
+    assert "1 of 3 pictures have a mask" in caplog.text
+    assert "non-black pixels are ignored" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "name", ["people_masks/001.jpg.png", "images/mask-7.png", "masks/x/001.png", "001.alpha.png"]
+)
+def test_what_looks_like_masks_and_is_not_used_is_named(tmp_path, name, caplog):
+    path = write_transforms(tmp_path, 3)
+    save(tmp_path / name, mask(1))
+    scene = load_scene(path, split=0)
+    assert scene.views("train").kept is None
+    (line,) = caplog.messages
+    assert line.startswith(f"1 files look like masks, such as {tmp_path / name}, and are not used")
+    caplog.clear()
+    load_scene(path, split=0, masks=False)
+    assert caplog.messages == []
+
+
+def test_photos_are_not_masks_whatever_their_folder_is_called(tmp_path, caplog):
+    load_scene(write_transforms(tmp_path / "mask_of_tutankhamun", 3), split=0)
+    path = write_transforms(tmp_path / "other", 3)
+    rename(path, [f"masks/{index}.png" for index in range(3)])
+    assert load_scene(path, split=0).views("train").kept is None
+    assert caplog.messages == []

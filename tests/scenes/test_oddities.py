@@ -206,7 +206,9 @@ def test_a_lens_for_the_picture_as_it_is_stored_is_used_for_that(tmp_path, caplo
     assert [frame.is_upright for frame in frames.splits["train"]] == [True, False, True]
     np.testing.assert_array_equal(np.array(frames.views("train").image(1)), pixels(1))
     assert len(caplog.messages) == 1
-    assert "are for 1 of 3 pictures as they are stored, before EXIF turns them: they" in caplog.text
+    assert (
+        "1 of them is read as stored, because the lenses are for images of that size" in caplog.text
+    )
 
 
 def test_the_lens_of_these_files_is_the_usual_one(tmp_path, caplog):

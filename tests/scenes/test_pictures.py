@@ -56,7 +56,7 @@ def test_a_picture_is_turned_as_its_exif_says(tmp_path, orientation, ending):
 def test_any_mode_becomes_rgb_or_rgba(tmp_path, mode, alpha):
     colours = COLOURS if alpha else COLOURS[..., :3]
     path = saved(tmp_path / "a.png", colours, mode)
-    assert inspect(path) == (24, 16, alpha, False)
+    assert inspect(path) == (24, 16, alpha, 1)
     got = decode(path, 4 if alpha else 3, "a")
     want = Image.fromarray(colours).convert(mode).convert("RGBA" if alpha else "RGB")
     assert got.dtype == np.uint8
@@ -135,7 +135,7 @@ def test_a_header_is_read_without_decoding(tmp_path, monkeypatch):
     paths = [saved(tmp_path / name, COLOURS, "RGB") for name in ("a.png", "b.jpg", "c.webp")]
     monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("decoded"))
     for path in paths:
-        assert inspect(path) == (24, 16, False, False)
+        assert inspect(path) == (24, 16, False, 1)
 
 
 def test_an_array_stands_for_a_file():

@@ -6,6 +6,7 @@ import crash
 import pytest
 
 from nerfmac.capture import capture, capture_scene
+from nerfmac.capture.source_files import digests_of
 from nerfmac.run import Run
 from tests.capture.structures import write_pictures
 from tests.scene_factory import FLAGS, nerfmac
@@ -82,7 +83,9 @@ def test_a_finished_capture_loses_what_a_kill_left_of_its_work(tmp_path):
     (work / "database.db").touch()
     source = str((tmp_path / "photographs").resolve())
     options = {"source": source, "longest_side": 1920, "frames": None, "matching": "auto"}
-    record = {**options, "focal_35mm": None, "registered": 3}
+    photos = [tmp_path / f"photographs/{number}.png" for number in range(3)]
+    files = digests_of(photos, tmp_path / "photographs")
+    record = {**options, "focal_35mm": None, "files": files, "registered": 3}
     (out / capture.RECORD).write_text(json.dumps(record))
     (out / "transforms.json").write_text("{}")
     assert capture_scene(tmp_path / "photographs", out, progress=False) == out

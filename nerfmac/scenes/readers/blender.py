@@ -14,9 +14,10 @@ import numpy as np
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields, read_fields
-from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture
+from nerfmac.scenes.parsed_scene import ParsedScene
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.placement import Placement
+from nerfmac.scenes.posed_picture import PosedPicture
 from nerfmac.scenes.readers.json_frames import (
     SPLITS,
     Entry,
@@ -56,7 +57,8 @@ def read_blender(folder: Path) -> ParsedScene:
         except InputError as error:
             if split == "train" or "frames" not in file:
                 raise
-            log.warning(f"{error}; there is no {split!r} split")  # pictures are often left out
+            # Images are often left out; `render --path` needs the cameras alone.
+            log.warning(f"{error}; without them, there are no {split!r} views to evaluate")
         else:
             splits[split] = range(len(entries), len(entries) + len(found))
             entries += found

@@ -15,9 +15,10 @@ import numpy as np
 
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture, has_aspect, headers_of
+from nerfmac.scenes.parsed_scene import ParsedScene
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import is_picture
+from nerfmac.scenes.posed_picture import PosedPicture, has_aspect, headers_of
 from nerfmac.scenes.readers.colmap_model import (
     ColmapCamera,
     ColmapImage,
@@ -33,6 +34,9 @@ MODEL_FOLDERS = (
     *("dense/0/sparse", "dense/sparse", ""),
 )
 """Folders of a scene that hold a model, or numbered folders of models."""
+
+IMAGE_FOLDERS = ("images", "input")
+"""Folders of a scene that hold its images."""
 
 TO_OPENGL = np.array([1.0, -1.0, -1.0])
 """Factors from OpenCV's camera axes (y down, z forwards) to OpenGL's."""
@@ -62,11 +66,18 @@ def model_folder(folder: Path) -> Path | None:
 
 
 def scene_folder(path: Path) -> Path:
-    """Return the scene's folder; `path` may also be its model's, such as `scene/sparse/0`."""
+    """Return the scene's folder; `path` may also be its model's, such as `scene/sparse/0`.
+
+    Of several possible folders, as for `scene/colmap/sparse/0`, it is the innermost with images.
+    """
     folder = path.absolute()
-    if folder.name.isdigit() and folder.parent.name == "sparse":
-        folder = folder.parent
-    return folder.parent if folder.name == "sparse" else path
+    folder = folder.parent if folder.name.isdigit() else folder
+    names = sorted((Path(name).parts for name in MODEL_FOLDERS if name), key=len)
+    found = [
+        folder.parents[len(parts) - 1] for parts in names if folder.parts[-len(parts) :] == parts
+    ]
+    holding = [each for each in found if any((each / name).is_dir() for name in IMAGE_FOLDERS)]
+    return (holding or found or [path])[0]
 
 
 def read_colmap(folder: Path, model_path: Path) -> ParsedScene:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
-from nerfmac.scenes.parsed_scene import PosedPicture
 from nerfmac.scenes.placement import Placement
+from nerfmac.scenes.posed_picture import PosedPicture
 from nerfmac.scenes.readers.colmap import camera_to_file, model_folder, tracks_of
 from nerfmac.scenes.readers.colmap_model import ColmapImage, read_model
 from nerfmac.scenes.tracks import Tracks

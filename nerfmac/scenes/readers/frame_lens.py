@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from math import pi, tan
 from typing import Any
 
 from nerfmac.common.checks import InputError, prefix_errors
@@ -30,6 +31,10 @@ TINY = 8
 SQUARE = 1.2
 """Ratio of the larger to the smaller of fl_x and fl_y from which a warning is logged: cameras have
 square pixels."""
+
+CONTRADICTION = 0.02
+"""Difference of a focal length from that of the field of view, as a fraction, from which a warning
+is logged."""
 
 log = logging.getLogger("nerfmac")
 
@@ -149,10 +154,22 @@ class _LensKeys:
         angle, length = f"camera_angle_{axis}", f"fl_{axis}"
         for fields in (self.frame, self.file):
             if length in fields:
-                return fields.number(length, above=0)
+                focal = fields.number(length, above=0)
+                if angle in fields:
+                    self._compare(focal, length, fields.number(angle), angle, size)
+                return focal
             if angle in fields:
                 return focal_length(f"{fields.where}: {angle}", fields.number(angle), size)
         return None
+
+    def _compare(self, focal: float, length: str, field: float, angle: str, size: int) -> None:
+        """Warn if the focal length and the field of view of one axis contradict each other."""
+        expected = size / (2 * tan(field / 2)) if 0 < field < pi else 0.0
+        if not self.is_fisheye() and abs(focal - expected) > CONTRADICTION * focal:
+            self._warn(
+                f"{angle} is {field:.5g}, which is a focal length of {expected:.5g} for {size} "
+                f"pixels, but {length} is {focal:.5g}: {length} is used, and one of them is wrong"
+            )
 
     def _with(self, key: str) -> Fields | None:
         """The frame if it has the key, else the file if that has it, else None."""

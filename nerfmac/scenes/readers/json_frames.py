@@ -6,7 +6,7 @@ Poses are camera-to-file matrices with OpenGL's axes, as in this package.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -16,11 +16,13 @@ import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields
+from nerfmac.geometry.lenses import Lens
 from nerfmac.scenes.masks import mask_of
 from nerfmac.scenes.options import LARGEST_EXTENT, Direction
-from nerfmac.scenes.parsed_scene import PosedPicture, headers_of
 from nerfmac.scenes.picture_search import PictureSearch
+from nerfmac.scenes.pictures import Header
 from nerfmac.scenes.placement import Placement
+from nerfmac.scenes.posed_picture import PosedPicture, headers_of
 from nerfmac.scenes.poses import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.scenes.readers.frame_lens import lens_of
 
@@ -64,7 +66,7 @@ def entries_of(file: Fields, search: PictureSearch) -> list[Entry]:
     Warns of the others. Raises InputError if none is left.
     """
     given = file.objects("frames")
-    frames = [fields for fields in given if POSE not in fields or not fields.is_null(POSE)]
+    frames = [fields for fields in given if not _lacks_pose(fields)]
     if not frames:
         raise InputError(
             f"{file.where}: {POSE} is null in each of the {len(given)} frames; expected 4x4 numbers"
@@ -99,6 +101,28 @@ def pictures_of(entries: Sequence[Entry], folder: Path) -> list[PosedPicture]:
         picture = PosedPicture.of(path, header, lens=lens, pose=pose, where=where, name=name)
         pictures.append(picture._replace(mask=mask_of(fields, folder)))
     return pictures
+
+
+def cameras_of(
+    file: Fields, photo: Header, names: Collection[str] | None = None
+) -> list[tuple[Lens, Array]]:
+    """Return the lens and the camera-to-file pose (3, 4) of a file's frames; images may be absent.
+
+    `photo` is the size of an image for files that do not name one. `names` restricts the frames to
+    those with such a `file_path`. Raises InputError as `pictures_of` does, and without frames.
+    """
+    frames = [fields for fields in file.objects("frames") if not _lacks_pose(fields)]
+    if names is not None:
+        frames = [fields for fields in frames if fields.values.get("file_path") in names]
+    if not frames:
+        raise InputError(f"{file.where}: no frame has a {POSE}; expected 4x4 numbers")
+    warned: set[str] = set()
+    lenses = [lens_of(fields, file, photo, warned) for fields in frames]
+    return list(zip(lenses, _poses(frames), strict=True))
+
+
+def _lacks_pose(fields: Fields) -> bool:
+    return POSE in fields and fields.is_null(POSE)
 
 
 def is_placed(file: Fields) -> bool:

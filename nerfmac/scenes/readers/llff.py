@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from nerfmac.common.checks import LARGEST, InputError, prefix_errors
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture, headers_of
+from nerfmac.scenes.parsed_scene import ParsedScene
 from nerfmac.scenes.pictures import is_picture
+from nerfmac.scenes.posed_picture import PosedPicture, headers_of
 from nerfmac.scenes.poses import rigid
 
 FILE_NAME = "poses_bounds.npy"

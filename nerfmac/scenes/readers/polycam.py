@@ -12,9 +12,10 @@ import numpy as np
 
 from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture, headers_of
+from nerfmac.scenes.parsed_scene import ParsedScene
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import Header
+from nerfmac.scenes.posed_picture import PosedPicture, headers_of
 from nerfmac.scenes.poses import rigid
 
 FOLDERS = (("corrected_cameras", "corrected_images"), ("cameras", "images"))

@@ -16,8 +16,9 @@ import numpy.typing as npt
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.parsed_scene import ParsedScene, PosedPicture, headers_of
+from nerfmac.scenes.parsed_scene import ParsedScene
 from nerfmac.scenes.pictures import Header, is_picture
+from nerfmac.scenes.posed_picture import PosedPicture, headers_of
 from nerfmac.scenes.poses import rotation_of
 
 FOLDERS = ("rgbd", "rgb", "images", "color")
