@@ -110,22 +110,17 @@ METAL_FUNC void hash_interpolate(Positions positions, uint point, uint level, Ta
   }
 }
 
-// A thread works on LEVELS levels of a point, a divisor of their number, and writes their features
-// together.
-template <int FEATURES, int LEVELS, typename Positions, typename Table, typename Scales,
+// A thread writes the features of one level of a point.
+template <int FEATURES, typename Positions, typename Table, typename Scales,
           typename Shapes, typename Used, typename Encoded>
 METAL_FUNC void hash_encode_forward(
     uint3 thread_index, int points, Positions positions, Table table, Scales scales, Shapes shapes,
     Used used, Encoded encoded) {
-  const uint point = thread_index.x, groups = shapes[0] / LEVELS;
+  const uint point = thread_index.x, levels = shapes[0];
   if (point >= uint(min(points, used[0]))) return;
-  float features[LEVELS * FEATURES];
-  UNROLL
-  for (int i = 0; i < LEVELS; ++i) {
-    hash_interpolate<FEATURES>(positions, point, thread_index.y * LEVELS + i, table, scales, shapes,
-                               features + i * FEATURES);
-  }
-  hash_store<LEVELS * FEATURES>(encoded, point * groups + thread_index.y, features);
+  float features[FEATURES];
+  hash_interpolate<FEATURES>(positions, point, thread_index.y, table, scales, shapes, features);
+  hash_store<FEATURES>(encoded, point * levels + thread_index.y, features);
 }
 
 // A run: neighbouring lanes of a simdgroup whose points lie in the same cell, as samples of a ray

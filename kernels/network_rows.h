@@ -130,17 +130,3 @@ struct NetworkClear {
     for (int i = 0; i < columns; ++i) values[row * columns + i] = 0.0f;
   }
 };
-
-struct NetworkLeave {
-  METAL_FUNC void operator()(int) const {}
-};
-
-// Adds what an array holds of a row to its values.
-template <typename Values>
-struct NetworkAdd {
-  Values values;
-  int columns;
-  METAL_FUNC float operator()(int row, int column, float value) const {
-    return float(values[row * columns + column]) + value;
-  }
-};

@@ -95,9 +95,9 @@ METAL_FUNC void trace_composite(
 template <int LEVELS, int FEATURES, typename Table, typename Scales, typename Shapes,
           typename Features>
 METAL_FUNC void trace_encode(
-    float3 position, float extent, float inner, Table table, Scales scales, Shapes shapes,
+    float3 position, float extent, Table table, Scales scales, Shapes shapes,
     Features features) {
-  const float3 unit = bounds_unit(position, extent, inner);
+  const float3 unit = bounds_unit(position, extent);
   const float place[3] = {unit.x, unit.y, unit.z};
   for (int level = 0; level < LEVELS; ++level) {
     float sum[FEATURES];
@@ -108,11 +108,11 @@ METAL_FUNC void trace_encode(
 
 template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOUR_LAYERS,
           int FEATURES, typename Origins, typename Directions, typename Bits, typename Settings,
-          typename Width, typename Inner, typename Table, typename Scales, typename Shapes,
+          typename Width, typename Table, typename Scales, typename Shapes,
           typename Stored, typename RayColour, typename Opacity, typename Depth, typename Space>
 METAL_FUNC void trace(
     uint3 thread_index, int rays, Origins origins, Directions directions, Bits bits,
-    Settings settings, Width width, Inner inner, Table table, Scales scales, Shapes shapes,
+    Settings settings, Width width, Table table, Scales scales, Shapes shapes,
     Stored stored, RayColour ray_colour, Opacity opacity, Depth depth, Space spaces) {
   const uint local = thread_index.x % (SIMD_WIDTH * trace_simdgroups(IN));
   const int lane = int(local % SIMD_WIDTH);
@@ -165,7 +165,7 @@ METAL_FUNC void trace(
     for (int o = 0; o < TRACE_RAYS / SIMD_WIDTH; ++o) {
       if (own[o].has_sample) {
         trace_encode<IN / FEATURES, FEATURES>(
-            own[o].march.origin + own[o].march.direction * own[o].distance, to.extent, inner[0],
+            own[o].march.origin + own[o].march.direction * own[o].distance, to.extent,
             table, scales, shapes, space->features + (o * SIMD_WIDTH + lane) * IN);
       }
     }

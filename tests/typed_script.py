@@ -37,7 +37,7 @@ def show(report: nerfmac.Report) -> None:
     print(report.state.step, report.loss)
 
 
-scene = nerfmac.load_scene("lego", split=8, contraction="on")
+scene = nerfmac.load_scene("lego", split=8)
 config = override(PRESETS["small"], train={"steps": 100}, seed=3)
 run = nerfmac.train(
     scene, config=config, method=nerfmac.Method(Ball()), on_report=show, out=Path("run")

@@ -1,6 +1,5 @@
 // The space that is trained, a cube of side `extent` around (0.5, 0.5, 0.5), and its map to the
-// coordinates that the encoding reads, which may contract what is outside an inner cube;
-// kernels/bounds.h in WGSL.
+// coordinates that the encoding reads; kernels/bounds.h in WGSL.
 
 const bounds_centre = vec3<f32>(0.5);
 
@@ -18,16 +17,7 @@ fn bounds_clip(origin: f32, slope: f32, span: vec2<f32>) -> vec2<f32> {
   return vec2(max(span.x, min(a, b)), min(span.y, max(a, b)));
 }
 
-// The coordinates in [0, 1]^3 of a position. Nothing is contracted if `inner` is no less than
-// `extent`.
+// The coordinates in [0, 1]^3 of a position.
 fn bounds_unit(position: vec3<f32>) -> vec3<f32> {
-  var offset = position - bounds_centre;
-  var side = march.extent;
-  if (march.inner < march.extent) {
-    let farthest = max(max(abs(offset.x), abs(offset.y)), abs(offset.z));
-    let ratio = max(farthest / (0.5 * march.inner), 1.0);
-    offset *= (2.0 - 1.0 / ratio) / ratio;
-    side = march.inner * (2.0 - march.inner / march.extent);
-  }
-  return offset / side + 0.5;
+  return (position - bounds_centre) / march.extent + 0.5;
 }

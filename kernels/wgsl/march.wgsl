@@ -3,13 +3,13 @@
 
 struct MarchSettings {
   extent: f32,
-  inner: f32,   // side of the cube outside which bounds_unit contracts
   near: f32,
   step: f32,
   cone: f32,
   growth: f32,  // log(1 + cone)
   resolution: i32,
   cascades: i32,
+  padding: i32,
 }
 
 @group(0) @binding(1) var<uniform> march: MarchSettings;

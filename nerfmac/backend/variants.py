@@ -66,10 +66,6 @@ VARIANTS: Mapping[str, Variants] = {
     "hash_encode_gradient": Variants(
         ("float", "summed", "fixed"), ("float",), on_first_macs=("fixed", "summed", "float")
     ),
-    # Levels per thread of the forward pass. A level's features are 4 of a point's 64 bytes in
-    # preset base, so neighbouring threads write far apart; those of four levels are 16. But then
-    # fewer threads wait for the table.
-    "hash_encode_levels": Variants(("one", "four"), ("one",)),
     # Rays per simdgroup. Counting waits for the grid's memory, and other rays fill that time; but
     # more rays take more registers. On the CPU of BENCHMARKS.md four are fastest.
     "march_count": Variants(("one", "two", "four"), ("four", "two", "eight")),
@@ -77,10 +73,6 @@ VARIANTS: Mapping[str, Variants] = {
     # the number that run at a time (an M1 has 8 cores, an H200 132): fewer groups leave less to add
     # up. On a CPU sums must not depend on the number of cores.
     "networks_gradient": Variants(("groups_256", "groups_64", "groups_512"), ("groups_32",)),
-    # Loops over the samples in the networks' gradient: one for both networks, or one for each. Two
-    # loops compute the embedding twice, but each has less code (an M1's core caches 12 KB of it, by
-    # philipturner/metal-benchmarks) and holds fewer sums.
-    "networks_gradient_loops": Variants(("one", "two"), ("one",)),
     # Layout of a tile in threadgroup memory, where eight rows are read at a time. `close` rows all
     # begin in the same memory bank, so the eight reads conflict. `padded` leaves 16 bytes between
     # rows, as MLX's own products do on Apple's GPUs (kernels/steel/gemm/gemm.h, tgp_padding). It

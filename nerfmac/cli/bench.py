@@ -56,8 +56,8 @@ class Arguments(SceneFlags):
 
     scenes: Annotated[tuple[str, ...], tyro.conf.Positional, optional("[SCENE ...]")] = ()
     """With --table, scenes to train on, each a path or PATH:KEY=VALUE,KEY=VALUE. Keys are name, for
-    the table, and downscale, max_images, split, extent, up and contraction, in place of the flags
-    of that name."""
+    the table, and downscale, max_images, split, extent and up, in place of the flags of that
+    name."""
     preset: Preset = "auto"
     """Size of the model; auto chooses by device and memory."""
     device: Device = "auto"

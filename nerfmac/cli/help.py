@@ -20,7 +20,7 @@ FLAG_COLUMNS = 25
 """Columns of a page that flags and their values take; a longer flag has a line of its own."""
 
 COMMON = {
-    "train": "out seconds steps preset device resume downscale max-images split up contraction "
+    "train": "out seconds steps preset device resume downscale max-images split up "
     "refine.poses seed video",
     "render": "path frames seconds fps size output background samples-per-pixel depth-of-field "
     "motion-blur out resume overwrite device",

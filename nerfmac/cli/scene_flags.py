@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from nerfmac.cli.arguments import optional
 from nerfmac.common.checks import InputError
-from nerfmac.scenes.options import SceneOptions, contraction_of, split_of, up_of
+from nerfmac.scenes.options import SceneOptions, split_of, up_of
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,6 @@ class SceneFlags:
     """Take at most N views of each split, evenly spread."""
     masks: bool = True
     """Leave masked pixels out of training and evaluation."""
-    contraction: Annotated[str | None, optional("on|off|SIDE")] = None
-    """Contract far space for the encoding, so that near space has most of its cells. on: outside an
-    inner cube that the cameras' distances give. SIDE: the inner cube's side in scene units. By
-    default off."""
 
     def options(self) -> SceneOptions:
         """The scene options, with defaults for absent flags. Raises `InputError`."""
@@ -42,7 +38,6 @@ class SceneFlags:
             downscale=1 if self.downscale is None else self.downscale,
             max_images=self.max_images,
             masks=self.masks,
-            contraction="off" if self.contraction is None else contraction_of(self.contraction),
         )
 
     def given(self) -> dict[str, Any]:

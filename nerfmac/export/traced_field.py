@@ -69,7 +69,6 @@ class TracedField(NamedTuple):
             _constants(shape, table.shape[1]),
             {
                 "extent": extent,
-                "inner": field.encoding.bounds.inner or extent,
                 "near": geometry.near,
                 "step": geometry.step,
                 "cone": geometry.cone,

@@ -16,7 +16,6 @@ from nerfmac.backend import Shapes, working_dtype
 from nerfmac.config import Config, HashGridConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.ops.contract import to_unit
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
 _FINEST = 1024  # cells per scene unit, if neither the user nor the scene's pictures set it
@@ -128,7 +127,7 @@ class HashGrid(Encoding):
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
         """Features (points, outputs) of scene positions (points, 3), from `hash_encode`."""
-        return hash_encode(to_unit(position, self.bounds), parameters["table"], self.levels, used)
+        return hash_encode(self.bounds.to_unit(position), parameters["table"], self.levels, used)
 
 
 class DenseGrid(HashGrid):

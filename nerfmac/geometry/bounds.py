@@ -1,11 +1,7 @@
 """`Bounds`: the space that is trained, and its map to the coordinates that encodings read.
 
-Encodings may see far space contracted: an inner cube keeps its shape, and the rest of the scene's
-cube is squeezed into a shell around it (mip-NeRF 360, Barron et al. 2022, equation 10, with
-nerfstudio's largest coordinate in place of the length). Rays, cascades and exports are in scene
-coordinates all the same. `kernels/bounds.h` has the map for the kernels. Another map of space
-changes `to_unit`, `to_symmetric` and their scales here, `bounds_unit` and its gradient there, and
-adds cases to `nerfmac/measure/selftest`.
+`kernels/bounds.h` has the map for the kernels. Another map of space changes `to_unit` and
+`to_symmetric` with its scale here, and `bounds_unit` there.
 """
 
 from __future__ import annotations
@@ -29,29 +25,9 @@ Positions = Any
 
 @dataclass(frozen=True)
 class Bounds:
-    """The scene's cube: axis-aligned, of side `extent` scene units around (0.5, 0.5, 0.5).
-
-    With an `inner` side, in scene units, below `extent` far space is contracted for encodings: for
-    x the offset from the centre over inner / 2, and |x| the largest of its coordinates,
-
-        contracted(x) = x                            for |x| <= 1
-        contracted(x) = (2 - 1 / |x|) x / |x|        beyond
-    """
+    """The scene's cube: axis-aligned, of side `extent` scene units around (0.5, 0.5, 0.5)."""
 
     extent: float
-    inner: float | None = None
-
-    @property
-    def is_contracted(self) -> bool:
-        """Whether encodings see far space contracted."""
-        return self.inner is not None and self.inner < self.extent
-
-    @property
-    def encoded_side(self) -> float:
-        """Side of the cube that encodings see, in units that are scene units in its centre."""
-        if self.inner is None or not self.is_contracted:
-            return self.extent
-        return self.inner * (2.0 - self.inner / self.extent)
 
     @property
     def cascades(self) -> int:
@@ -92,32 +68,20 @@ class Bounds:
 
     def to_unit(self, position: mx.array) -> mx.array:
         """The coordinates in [0, 1]^3 that grids read; differentiable."""
-        if self.is_contracted:
-            return self._contracted(position) / self.encoded_side + CENTRE
         return position if self.extent == 1 else (position - CENTRE) / self.extent + CENTRE
 
     def to_symmetric(self, position: mx.array) -> mx.array:
         """The coordinates in [-1, 1]^3 that sines and cosines read; differentiable."""
-        offset = self._contracted(position) if self.is_contracted else position - CENTRE
-        return offset * self.symmetric_scale
-
-    def _contracted(self, position: mx.array) -> mx.array:
-        """Offsets (points, 3) from the centre, in scene units there, with far space contracted."""
-        assert self.inner is not None
-        offset = position - CENTRE
-        x, y, z = (mx.abs(offset[:, axis]) for axis in range(3))
-        farthest = mx.maximum(mx.maximum(x, y), z)[:, None]
-        ratio = mx.maximum(farthest / (0.5 * self.inner), 1.0)
-        return offset * ((2.0 - 1.0 / ratio) / ratio)
+        return (position - CENTRE) * self.symmetric_scale
 
     @property
     def symmetric_scale(self) -> float:
-        """The Jacobian of `to_symmetric` in the cube's centre: 1 / scene unit."""
-        return 2.0 / self.encoded_side
+        """The Jacobian of `to_symmetric`, in 1 / scene unit."""
+        return 2.0 / self.extent
 
     def cells_across(self, per_scene_unit: float) -> float:
-        """Number of cells along [0, 1], for a grid with `per_scene_unit` cells at the centre."""
-        return per_scene_unit * self.encoded_side
+        """Number of cells along [0, 1], for a grid with `per_scene_unit` cells."""
+        return per_scene_unit * self.extent
 
 
 def from_centre(position: Positions) -> Any:

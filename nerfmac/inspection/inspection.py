@@ -29,7 +29,6 @@ from nerfmac.inspection.folds import fold_findings, folds_of_training
 from nerfmac.inspection.pictures import measure_pictures, picture_findings
 from nerfmac.inspection.turntable import turntable
 from nerfmac.scenes import Frame, Scene, load_scene
-from nerfmac.scenes.contraction import described_contraction
 from nerfmac.scenes.diagram import draw_scene, scene_picture
 from nerfmac.scenes.options import described
 from nerfmac.scenes.placement import shown_coordinates
@@ -130,7 +129,6 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
         f"lens       {_lens(lenses[0])}{f', and {len(lenses) - 1} more' if lenses[1:] else ''}",
         f"points     {0 if scene.points is None else len(scene.points)}",
         f"cube       {_cube(scene, frames)}",
-        f"space      {described_contraction(scene)}",
         f"up         {x:.2f}, {y:.2f}, {z:.2f}",
     ]
 

@@ -155,7 +155,7 @@ class Launched:
         shape = NetworksShape(sizes["IN"], sizes["WIDTH"], *layers)
         has_colour = self.name != "networks_density"
         weights = shape.density.weights + has_colour * shape.colour.weights
-        times = 6 if self.name in GRADIENTS else 2
+        times = 6 if self.name == "networks_gradient" else 2
         return times * inputs["features"].shape[0] * weights
 
 
@@ -193,8 +193,6 @@ def launches(
 
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
 """Kernels in a step's graph whose results are not used, or used only for reports."""
-GRADIENTS = ("networks_gradient", "networks_gradient_apart")
-"""Kernels of the networks' gradient, by its variants."""
 OTHER_LAUNCHES = 40
 """Launches of MLX's own operations in a step of preset base: nodes of its compiled graph that
 compute, as `mx.export_to_dot` shows it."""
@@ -282,7 +280,7 @@ def _between(step: list[Launched]) -> Work:
     for table in encoded[:1]:  # rounded from float32 once a step
         moved += table.size * (4 + 2) if table.dtype == mx.float16 else 0
     for launched in step:
-        if launched.name in GRADIENTS:
+        if launched.name == "networks_gradient":
             partial_sums = launched.outputs[1]  # (groups, weights)
             moved += partial_sums.nbytes + 4 * partial_sums.shape[1]
         if launched.name == "hash_encode_table_units":

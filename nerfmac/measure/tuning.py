@@ -201,12 +201,10 @@ def trials(config: Config, extent: float) -> Iterator[Trial]:
 
     # A sample on a cell's face may lie in either cell.
     yield Trial("march_count", Case("march", "tuning", counted, 1, outliers=0.001))
-    yield Trial("hash_encode_levels", _encoded(inputs))
     yield Trial("hash_encode_gradient", _encoding(inputs))
     case = _networks(inputs)
     yield Trial("networks_gradient", case)
     yield Trial("networks_gradient_rows", case)
-    yield Trial("networks_gradient_loops", case)
 
 
 def _encoded(inputs: StepInputs) -> Case:

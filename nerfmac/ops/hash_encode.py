@@ -176,13 +176,10 @@ def _hash_encode(levels: HashLevels) -> Any:
     @mx.custom_function
     def run(positions: mx.array, table: mx.array, used: mx.array) -> mx.array:
         points, features = positions.shape[0], table.shape[1]
-        together = _TOGETHER[variant("hash_encode_levels")]
-        if levels.levels % together:
-            together = 1
         (encoded,) = _FORWARD(
             *(positions, table.astype(working_dtype()), *levels.arrays(), used),
-            grid=(points, levels.levels // together, 1),
-            template=[("FEATURES", features), ("LEVELS", together)],
+            grid=(points, levels.levels, 1),
+            template=[("FEATURES", features)],
             **_GIVES.outputs(points=points, columns=levels.levels * features),
         )
         return encoded
@@ -206,8 +203,6 @@ def _hash_encode(levels: HashLevels) -> Any:
     return run
 
 
-_TOGETHER = {"one": 1, "four": 4}
-"""Levels that one thread encodes."""
 _SHORTEST = {"float": 3, "summed": 1, "fixed": 3}
 """Shortest mean run of consecutive samples in one cell for which runs are summed before they are
 added to the table, for each variant of the gradient kernel."""

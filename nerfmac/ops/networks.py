@@ -49,17 +49,14 @@ _DENSITY = Kernel(
 _FORWARD = Kernel(
     "networks", "networks_forward", _FORWARD_INPUTS, _GIVES.names, rows="features_shape[0]"
 )
-_GRADIENTS = {
-    loops: Kernel(
-        "networks",
-        function,
-        inputs=(*_FORWARD_INPUTS, "d_density", "d_colour", "groups"),
-        outputs=("d_features", "d_weights"),
-        rows="features_shape[0]",
-        space="tile_value space[tile_space(networks_longest(IN, WIDTH), WIDTH, PADDING)]",
-    )
-    for loops, function in (("one", "networks_gradient"), ("two", "networks_gradient_apart"))
-}
+_GRADIENT = Kernel(
+    "networks",
+    "networks_gradient",
+    inputs=(*_FORWARD_INPUTS, "d_density", "d_colour", "groups"),
+    outputs=("d_features", "d_weights"),
+    rows="features_shape[0]",
+    space="tile_value space[tile_space(networks_longest(IN, WIDTH), WIDTH, PADDING)]",
+)
 
 
 def networks(
@@ -244,7 +241,7 @@ def _networks(shape: NetworksShape) -> Any:
     def run_vjp(primals, cotangents, _outputs):  # type: ignore[no-untyped-def]
         features, basis, ray, used, density_weights, colour_weights = primals
         groups = gradient_groups()
-        d_features, partial = _GRADIENTS[variant("networks_gradient_loops")](
+        d_features, partial = _GRADIENT(
             *(features, basis, ray, used),
             stored_weights(density_weights, colour_weights, shape),
             *cotangents,

@@ -14,7 +14,6 @@ import mlx.core as mx
 from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import Composited, composite
-from nerfmac.ops.contract import to_unit
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, Occupied, count_samples, write_samples
 from nerfmac.ops.networks import networks, stored_weights
@@ -39,7 +38,7 @@ _TRACE = Kernel(
     "trace",
     "trace",
     inputs=(
-        *("origins", "directions", "bits", "settings", "width", "inner"),
+        *("origins", "directions", "bits", "settings", "width"),
         *("table", "scales", "shapes", "stored"),
     ),
     outputs=_GIVES.names,
@@ -90,13 +89,11 @@ def trace(
     if not runs_kernel("trace"):
         return trace_reference(rays, bits, geometry, table, density_weights, colour_weights)
     count, shape = rays.origin.shape[0], geometry.networks
-    bounds = geometry.march.bounds
-    inner = bounds.extent if bounds.inner is None else bounds.inner
     simdgroups = 1 if simd_width() == 1 else 4 if shape.features <= 64 else 2
     group = simdgroups * simd_width()
     rays_of_group = simdgroups * (_CPU_QUEUE if simd_width() == 1 else _QUEUE)
     results = _TRACE(
-        *(*rays, bits, geometry.march.settings(), mx.array([width], mx.int32), mx.array([inner])),
+        *(*rays, bits, geometry.march.settings(), mx.array([width], mx.int32)),
         *(table.astype(working_dtype()), *geometry.levels.arrays()),
         stored_weights(density_weights, colour_weights, shape),
         grid=(-(-count // rays_of_group) * group, 1, 1),
@@ -122,7 +119,7 @@ def trace_reference(
     slots = max(int(ray_start[-1]), 1)
     samples = write_samples(*along, slots, ray_start, mx.zeros_like(counts))
     density, colour = networks(
-        hash_encode(to_unit(samples.position, geometry.march.bounds), table, geometry.levels),
+        hash_encode(geometry.march.bounds.to_unit(samples.position), table, geometry.levels),
         spherical_harmonics(rays.direction),
         samples.ray,
         samples.used,

@@ -36,8 +36,7 @@ from nerfmac.run.outputs import Outputs
 from nerfmac.run.run import Run
 from nerfmac.run.scalars import check_tensorboard
 from nerfmac.scenes import Scene, builtin_scene_path, load_scene, recorded_path
-from nerfmac.scenes.contraction import described_contraction
-from nerfmac.scenes.options import SceneOptions, contraction_of, split_of, up_of
+from nerfmac.scenes.options import SceneOptions, split_of, up_of
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
@@ -135,8 +134,6 @@ def train(
     run = resumed or Run.begin(source, config, method=method, out=own, progress=progress)
     for line in training_findings(source) if is_first and not resume else ():
         log.warning("%s", line)
-    if is_first and not resume and source.options.contraction != "off":
-        log.info("far space: %s", described_contraction(source))
     log.info("%s, %s back end, preset %s", device_name(), backend(), config.preset)
     try:
         with (
@@ -201,7 +198,6 @@ def _scene_and_folder(
     read = {
         "split": split_of(options.get("split")),
         "up": up_of(options.get("up")),
-        "contraction": contraction_of(options.get("contraction", "off")),
     }
     asked = SceneOptions(**{**options, **read})
     is_named = out is not None and out != "auto"

@@ -11,7 +11,6 @@ from nerfmac.common.files import user_path
 from nerfmac.scenes.options import (
     GivenSplit,
     SceneOptions,
-    contraction_of,
     split_of,
     up_of,
 )
@@ -35,7 +34,6 @@ def load_scene(
     downscale: int = 1,
     max_images: int | None = None,
     masks: bool = True,
-    contraction: str | float = "off",
 ) -> Scene:
     """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
 
@@ -59,8 +57,6 @@ def load_scene(
         masks: whether training and evaluation ignore the black pixels of a picture's mask:
             nerfstudio's `mask_path`, or a file with the picture's name in a folder `masks` next to
             the pictures or to their folder.
-        contraction: whether encodings see far space contracted (`Bounds`): "off", "on" with an
-            inner cube by the cameras, or the side of the inner cube in scene units.
 
     The JSON and the pictures' headers are checked here, before anything is decoded. Raises
     InputError that says what is wrong, in which file, and what is right.
@@ -75,7 +71,6 @@ def load_scene(
         downscale=downscale,
         max_images=max_images,
         masks=masks,
-        contraction=contraction_of(contraction),
     )
     path = user_path(path)
     return assemble(read_scene(path), path, options)

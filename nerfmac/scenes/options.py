@@ -26,8 +26,6 @@ LARGEST_EXTENT = 128.0
 
 SPLITS = "a number N for every Nth view, a fraction such as 0.1, none, or a file that lists names"
 UPS = "x, y, z, one of these with a minus, three numbers such as 0,0.2,1, or auto"
-CONTRACTIONS = ("on", "off")
-"""Contractions by name; the other ones are the inner cube's side in scene units."""
 AXES: dict[str, Direction] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
@@ -44,7 +42,6 @@ class SceneOptions:
     downscale: int = 1
     max_images: int | None = None
     masks: bool = True
-    contraction: str | float = "off"
 
     def __post_init__(self) -> None:
         if isinstance(self.split, float):
@@ -60,13 +57,6 @@ class SceneOptions:
         checks.number("downscale", self.downscale, low=1, whole=True)
         if self.max_images is not None:
             checks.number("max_images", self.max_images, low=1, whole=True)
-        if not isinstance(self.contraction, str):
-            checks.number("contraction", self.contraction, low=1e-3)
-        elif self.contraction not in CONTRACTIONS:
-            raise InputError(
-                f"contraction is {self.contraction!r}; expected {', '.join(CONTRACTIONS)} or the "
-                "side of the inner cube in scene units"
-            )
 
 
 DEFAULTS = SceneOptions()
@@ -108,13 +98,6 @@ def split_of(given: GivenSplit) -> Split | None:
     if not names:
         raise InputError(f"{path} lists no view; expected a name a line")
     return names
-
-
-def contraction_of(given: str | float) -> str | float:
-    """Return the contraction that a user's text or number means: a number, or the text itself."""
-    with suppress(ValueError):
-        return float(given)
-    return given
 
 
 def up_of(given: str | Sequence[float] | None) -> Direction | None:

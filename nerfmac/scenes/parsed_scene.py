@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
-from nerfmac.scenes.contraction import inner_side
 from nerfmac.scenes.masks import masked
 from nerfmac.scenes.options import Direction, SceneOptions, Split
 from nerfmac.scenes.orientation import oriented
@@ -90,7 +89,6 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         placement = placement._replace(extent=options.extent)
     points = parsed.points
     points = None if points is None or not len(points) else placement.to_scene(points)
-    poses = np.stack([frame.camera.pose for frame in frames])
     scene = Scene(
         name=name,
         extent=placement.extent,
@@ -101,7 +99,6 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         options=options,
         placement=placement,
         points=points,
-        inner=inner_side(options.contraction, placement.extent, poses, points),
         tracks=tracks and tracks.transformed(placement),
     )
     _warn_of_shared(scene)

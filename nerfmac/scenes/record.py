@@ -42,7 +42,6 @@ class SceneRecord:
     cameras: tuple[Camera, ...]
     options: SceneOptions = DEFAULTS
     placement: Placement | None = None  # placement of the files; None if it is unknown
-    inner: float | None = None  # side of the inner cube of `Bounds`; None: no contraction
     mean_color: Colour | None = None  # of the training images; None: they have alpha, or unknown
 
     @property
@@ -56,7 +55,7 @@ class SceneRecord:
     @property
     def bounds(self) -> Bounds:
         """The cube and the map of its space for encodings."""
-        return Bounds(self.extent, self.inner)
+        return Bounds(self.extent)
 
     @classmethod
     def of(cls, scene: Scene, mean_color: Colour | None = None) -> SceneRecord:
@@ -66,8 +65,8 @@ class SceneRecord:
         if placement is None and scene.path is None:
             placement = Placement(1.0, np.zeros(3), scene.extent)
         cameras = scene.cameras("train")
-        options, inner = scene.options, scene.inner
-        return cls(path, scene.extent, scene.up, cameras, options, placement, inner, mean_color)
+        options = scene.options
+        return cls(path, scene.extent, scene.up, cameras, options, placement, mean_color)
 
     def __repr__(self) -> str:
         return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
@@ -96,16 +95,8 @@ class SceneRecord:
             tuple(_camera(camera) for camera in record.objects("cameras")),
             _options(record.object("options")),
             _placement(record),
-            _optional(record, "inner"),
             _color(record),
         )
-
-
-def _optional(record: Fields, key: str) -> float | None:
-    """The positive number at `key`; None if it is null or, in files of older versions, absent."""
-    if key not in record or record.is_null(key):
-        return None
-    return record.number(key, above=0)
 
 
 def _color(record: Fields) -> Colour | None:
@@ -125,17 +116,9 @@ def _options(options: Fields) -> SceneOptions:
         "downscale": options.count("downscale", 1),
         "max_images": options.count("max_images") if "max_images" in given else None,
         "masks": options.flag("masks", default=True),
-        "contraction": _contraction(options),
     }
     with prefix_errors(options.where):
         return SceneOptions(**values)
-
-
-def _contraction(options: Fields) -> str | float:
-    if "contraction" not in options:
-        return "off"
-    is_text = isinstance(options.values["contraction"], str)
-    return options.text("contraction") if is_text else options.number("contraction")
 
 
 def _split(options: Fields) -> Split:

@@ -130,7 +130,6 @@ class Scene:
     options     the other arguments; their split is None only if the files have splits
     placement   from the files' coordinates to scene space; None: both are the same
     points      sparse points (n, 3) in scene space, if the files have any
-    inner       side of the cube beyond which encodings see space contracted; None: nowhere
     tracks      which pixels of the split "train" show which sparse point, in scene space, if the
                 files say
     """
@@ -144,7 +143,6 @@ class Scene:
     options: SceneOptions = DEFAULTS
     placement: Placement | None = None
     points: npt.NDArray[np.float64] | None = None
-    inner: float | None = None
     tracks: Tracks | None = None
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
@@ -154,7 +152,7 @@ class Scene:
     @property
     def bounds(self) -> Bounds:
         """The cube and the map of its space for encodings."""
-        return Bounds(self.extent, self.inner)
+        return Bounds(self.extent)
 
     def __repr__(self) -> str:
         splits = ", ".join(f"{name}: {len(frames)}" for name, frames in self.splits.items())

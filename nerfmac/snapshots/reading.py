@@ -178,5 +178,5 @@ def _moved_scene(scene: Scene, run: Run) -> Scene:
         name: tuple(replace(frame, camera=moved(frame.camera)) for frame in frames)
         for name, frames in scene.splits.items()
     }
-    scene = replace(scene, splits=splits, extent=run.scene.extent, inner=None)
+    scene = replace(scene, splits=splits, extent=run.scene.extent)
     return replace(scene, up=run.scene.up, placement=placement)

@@ -86,11 +86,6 @@ def written_snapshot(run: Run) -> dict[str, Any]:
         raise InputError(
             "a snapshot holds a hash grid with two networks; the run has another field"
         )
-    if field.encoding.bounds.is_contracted:
-        raise InputError(
-            "the run's far space is contracted, which instant-ngp's grid cannot say; train with "
-            "--contraction off for a snapshot"
-        )
     if not isinstance(sampler, MarchingSampler):
         raise InputError("a snapshot holds an occupancy grid; the run's sampler keeps none")
     if extent < 1.0 or log2(extent) % 1.0:

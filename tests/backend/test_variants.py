@@ -66,7 +66,7 @@ def the_order_of_precedence(monkeypatch):
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ("march_cout=two", "march_cout.*hash_encode_gradient, hash_encode_levels"),
+        ("march_cout=two", "march_cout.*hash_encode_gradient, march_count"),
         ("march_count=three", "three.*eight, four, one, two"),
         ("march_count", "march_count.*OPERATION=VARIANT"),
         ("march_count=two;networks_gradient=groups_64", "groups_64.*eight"),

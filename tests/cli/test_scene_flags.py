@@ -14,14 +14,10 @@ from tests.cli.refusals import refused
 from tests.scene_factory import HEIGHT, WIDTH
 from tests.scene_factory import nerfmac as command
 
-FLAGS = (
-    *("--split", "none", "--up", "-y", "--extent", 2.5, "--downscale", 2, "--max-images", 2),
-    *("--contraction", 1.7),
-)
+FLAGS = (*("--split", "none", "--up", "-y", "--extent", 2.5, "--downscale", 2, "--max-images", 2),)
 OPTIONS = {
     **{"split": 0, "up": (0.0, -1.0, 0.0), "extent": 2.5, "downscale": 2, "max_images": 2},
     "masks": False,
-    "contraction": 1.7,
 }
 
 
@@ -88,7 +84,6 @@ def test_ranks_are_told_how_to_read_the_scene(scene, tmp_path, monkeypatch):
     [
         (("tune", "--extent", 2), ["--extent says how a scene is read", "SCENE"]),
         (("bench", "--roofline", "--up", "z"), ["--up says how", "--roofline"]),
-        (("tune", "SCENE", "--contraction", "some"), ["contraction is 'some'; expected on, off"]),
         (("profile", "RUN", "--no-masks"), ["--no-masks says how", "keeps its own"]),
         (("view", "RUN", "--max-images", 3), ["--max-images says how", "run"]),
         (("tune", "SCENE", "--downscale", 0), ["downscale is 0"]),

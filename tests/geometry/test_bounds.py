@@ -67,37 +67,3 @@ def test_the_cube_becomes_the_unit_cube_and_the_symmetric_one(extent):
     _, (slope,) = mx.vjp(bounds.to_symmetric, [points], [mx.ones(points.shape)])
     assert np.allclose(slope, bounds.symmetric_scale)
     assert bounds.cells_across(100.0) == 100.0 * extent
-
-
-@pytest.mark.parametrize(("extent", "inner"), [(8.0, 2.0), (128.0, 1.5), (3.0, 2.9)])
-def test_a_contraction_fills_the_unit_cube_and_keeps_near_space_as_it_is(extent, inner):
-    bounds = Bounds(extent, inner)
-    assert bounds.is_contracted
-    points = np.array([*bounds.corners, [0.5] * 3, [0.5, 0.5 + inner / 4, 0.5]])
-    quarter = inner / 4 / bounds.encoded_side
-    unit = np.array([[0.0] * 3, [1.0] * 3, [0.5] * 3, [0.5, 0.5 + quarter, 0.5]])
-    points = mx.array(points, mx.float32)
-    assert np.allclose(bounds.to_unit(points), unit, atol=1e-6)
-    assert np.allclose(bounds.to_symmetric(points), 2.0 * unit - 1.0, atol=1e-6)
-    _, (slope,) = mx.vjp(bounds.to_symmetric, [points[2:]], [mx.ones((2, 3))])
-    assert np.allclose(slope, bounds.symmetric_scale), "near space is scaled as in the centre"
-    assert bounds.cells_across(100.0) == pytest.approx(100.0 * bounds.encoded_side)
-    assert bounds.encoded_side < min(extent, 2.0 * inner)
-
-
-def test_on_its_way_out_a_point_never_turns_back_and_moves_ever_less():
-    bounds = Bounds(64.0, 2.0)
-    distance = np.linspace(0.0, 31.9, 400)
-    along = 0.5 + distance[:, None] * [0.3, -1.0, 0.7]
-    unit = np.array(bounds.to_unit(mx.array(along, mx.float32)), np.float64)
-    steps = np.linalg.norm(np.diff(unit, axis=0), axis=1)
-    assert (steps > 0).all()
-    is_far = distance[:-1] >= 1.0
-    assert (np.diff(steps[is_far]) < 1e-6).all()
-    assert steps[-1] < 0.01 * steps[0]
-
-
-def test_an_inner_cube_as_large_as_the_whole_one_contracts_nothing():
-    for bounds in (Bounds(4.0, 4.0), Bounds(4.0, 5.0), Bounds(4.0)):
-        assert not bounds.is_contracted
-        assert bounds.encoded_side == 4.0

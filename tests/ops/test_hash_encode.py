@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device, kernels_disabled, using
-from nerfmac.backend.variants import VARIANTS
+from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
@@ -240,17 +239,3 @@ def test_a_wrong_shape_or_type_is_refused_by_name(name, change):
     arguments[name] = change(arguments[name])
     with pytest.raises(InputError, match=f"^{name} "):
         hash_encode(**arguments, levels=MIXED)
-
-
-@pytest.mark.parametrize("levels", [MIXED, HashLevels(16, 14, 16, 1.38)], ids=["few", "many"])
-@pytest.mark.parametrize("features", [1, 2, 8])
-def test_levels_that_a_thread_encodes_together_are_as_apart(levels, features):
-    """MIXED has a number of levels that four does not divide."""
-    positions, table = (mx.array(array) for array in drawn(levels, 203, features))
-    used = mx.array([150], mx.int32)
-    encoded = {}
-    for way in VARIANTS["hash_encode_levels"].all:
-        with using(hash_encode_levels=way):
-            encoded[way] = np.array(hash_encode(positions, table, levels, used)[:150])
-    assert np.array_equal(encoded["one"], encoded["four"])
-    assert np.abs(encoded["one"]).min(axis=0).max() > 0

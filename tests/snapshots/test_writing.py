@@ -173,8 +173,6 @@ def test_what_instant_ngp_lacks_is_refused_before_anything_is_written(scene, tmp
     run.state.average["table"] = mx.full(run.state.average["table"].shape, 1e5)
     with pytest.raises(InputError, match="beyond half precision"):
         save_snapshot(run, path)
-    with pytest.raises(InputError, match=r"far space is contracted.*--contraction off"):
-        save_snapshot(Run.begin(replace(scene, extent=4.0, inner=1.5), CONFIG), path)
     field = VanillaField(CONFIG.vanilla, Bounds(1.0))
     with pytest.raises(InputError, match="the run has another field"):
         save_snapshot(Run.begin(scene, CONFIG, method=Method(field=field)), path)

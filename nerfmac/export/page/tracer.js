@@ -140,12 +140,12 @@ export class Tracer {
 }
 
 /** `MarchSettings` in march.wgsl. */
-function marchSettings({ extent, inner, near, step, cone, resolution, cascades }) {
+function marchSettings({ extent, near, step, cone, resolution, cascades }) {
   const values = new DataView(new ArrayBuffer(32));
-  const lengths = [extent, inner, near, step, cone, Math.log1p(cone)];
+  const lengths = [extent, near, step, cone, Math.log1p(cone)];
   lengths.forEach((length, index) => values.setFloat32(4 * index, length, true));
-  values.setInt32(24, resolution, true);
-  values.setInt32(28, cascades, true);
+  values.setInt32(20, resolution, true);
+  values.setInt32(24, cascades, true);
   return values;
 }
 

@@ -17,7 +17,6 @@ from nerfmac.backend.fallback import why_reference
 from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config, MarchConfig
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
@@ -27,7 +26,6 @@ from nerfmac.measure.launches import trained
 from nerfmac.measure.timing import Timing, measure
 from nerfmac.ops.adam import Step, adam_step, most_first
 from nerfmac.ops.composite import composite
-from nerfmac.ops.contract import to_unit
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.march import march
@@ -199,8 +197,6 @@ def _sample_computations(inputs: StepInputs) -> Iterator[Computation]:
     # Training does not use the gradient of positions.
     encode = lambda table: hash_encode(inputs.positions, table, inputs.grid.levels)  # noqa: E731
     yield from _with_backward("hash_encode", encode, inputs.table, result=mx.float16)
-    contracted = Bounds(8.0, inner=2.0)
-    yield from _with_backward("contract", partial(to_unit, bounds=contracted), inputs.positions)
     yield from _with_backward("spherical_harmonics", spherical_harmonics, inputs.marched[1])
 
     def both_networks(features: mx.array, density: mx.array, colour: mx.array) -> Any:

@@ -30,7 +30,6 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     "split": str,
     "extent": float,
     "up": str,
-    "contraction": str,
 }
 """Options of `nerfmac.load_scene` that a scene may have, with their types."""
 

@@ -17,7 +17,6 @@ from nerfmac.measure.selftest.comparison import compare as compare
 from nerfmac.measure.selftest.comparison import compare_all as compare_all
 from nerfmac.measure.selftest.encodings import (
     adam_cases,
-    contract_cases,
     hash_encode_cases,
     spherical_harmonics_cases,
 )
@@ -35,7 +34,7 @@ from nerfmac.measure.selftest.rays import (
 def cases() -> Iterator[Case]:
     """All test cases, operation by operation."""
     return chain(
-        *(hash_encode_cases(), contract_cases(), spherical_harmonics_cases(), networks_cases()),
+        *(hash_encode_cases(), spherical_harmonics_cases(), networks_cases()),
         *(draw_pixels_cases(), march_cases(), packing_cases(), composite_cases()),
         *(thin_cases(), trace_cases(), occupancy_update_cases(), adam_cases()),
     )

@@ -1,4 +1,4 @@
-"""Test cases of the hash encoding, the contraction, spherical harmonics and the optimiser."""
+"""Test cases of the hash encoding, spherical harmonics and the optimiser."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import mlx.core as mx
 
 from nerfmac.backend import runs_kernel
 from nerfmac.backend.variants import VARIANTS
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.ops.adam import Step, adam_step, most_first, pack_moments, unpack_moments
-from nerfmac.ops.contract import to_unit
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.training.loss_scale import all_finite
@@ -86,32 +84,11 @@ def hash_encode_cases() -> Iterator[Case]:
             outliers = 0.02 if positions.shape[0] > 100 else 0.0
             terms = 64 if levels.log2_entries < 19 else 512
             case = Case("hash_encode", f"{name}-{where}", run, terms, outliers, half_terms=1)
-            # The first variants, whichever this machine has chosen; others have their own cases.
-            plain = in_variant(case, "hash_encode_gradient", first)
-            yield replace(in_variant(plain, "hash_encode_levels", "one"), name=case.name)
+            # The first variant, whichever this machine has chosen; others have their own cases.
+            yield replace(in_variant(case, "hash_encode_gradient", first), name=case.name)
             if where in ("inside-1", "inside-3", "rays-1031"):
                 for chosen in others:
                     yield in_variant(case, "hash_encode_gradient", chosen)
-                if levels.levels % 4 == 0:
-                    yield in_variant(case, "hash_encode_levels", "four")
-
-
-def contract_cases() -> Iterator[Case]:
-    """Positions in the inner cube, on its faces, in the rest of the scene's cube and outside."""
-    for name, bounds in {"near": Bounds(8.0, 2.0), "far": Bounds(64.0, 1.3)}.items():
-        half = 0.5 * bounds.extent
-        corner = mx.array([[1.0, -1.0, 1.0]])
-        for count in (1, 2, 1031):
-            spread = mx.exp(mx.random.uniform(-4.0, 0.3, (count, 1), key=mx.random.key(count)))
-            away = mx.random.uniform(-1.0, 1.0, (count, 3), key=mx.random.key(count + 1))
-            corners = corner * mx.array([[half], [0.7], [1e-3]])
-            positions = 0.5 + mx.concatenate([half * spread * away, corners])[:count]
-            run = partial(with_gradients, partial(_contracted, bounds), positions=positions)
-            yield Case("contract", f"{name}-{count}", run, 16)
-
-
-def _contracted(bounds: Bounds, positions: mx.array) -> list[mx.array]:
-    return [to_unit(positions, bounds)]
 
 
 def spherical_harmonics_cases() -> Iterator[Case]:

@@ -46,9 +46,7 @@ def networks_cases() -> Iterator[Case]:
             case = Case("networks", f"{name}-{slots}", run, 256, half_terms=8)
             yield case
             if slots in (31, 129):  # each shape is a specialisation
-                for wrapped in (case, in_variant(case, "networks_gradient_loops", "two")):
-                    yield in_variant(wrapped, "networks_gradient_rows", "close")
-                yield in_variant(case, "networks_gradient_loops", "two")
+                yield in_variant(case, "networks_gradient_rows", "close")
             if (name, slots) == ("tiny", 700):
                 for operation in ("networks_gradient", "networks_gradient_rows"):
                     for chosen in VARIANTS[operation].all:
@@ -132,12 +130,10 @@ class _Field(NamedTuple):
 
 _CUBE = MarchGeometry(Bounds(1.0), 16, 0.05, 3**0.5 / 128, 0.0)
 _SCENE = MarchGeometry(Bounds(4.0), 16, 0.1, 3**0.5 / 128, 1 / 64)
-_FAR = MarchGeometry(Bounds(8.0, 1.7), 16, 0.1, 3**0.5 / 128, 1 / 64)
 _FIELDS = {
     "object": _Field(_CUBE, HashLevels(8, 12, 8, 1.5), 4, 64, (1, 2)),
     "scene": _Field(_SCENE, HashLevels(8, 12, 8, 1.5), 2, 32, (1, 1), density_bias=2),
     "wide": _Field(_CUBE, HashLevels(16, 10, 8, 1.2), 8, 128, (1, 2)),
-    "far": _Field(_FAR, HashLevels(8, 12, 8, 1.5), 2, 32, (1, 1), density_bias=2),
     "deep": _Field(_SCENE, HashLevels(16, 10, 8, 1.2), 1, 16, (4, 4)),
 }
 

@@ -254,9 +254,8 @@ def _packed_rays() -> Iterator[tuple[str, mx.array, Samples]]:
             # The last ray wanted more than it got, where there is more than one.
             wanted = np.array(counts, np.int32)
             wanted[-1] += len(counts) > 1 and counts[-1] == 0
-            ray, starts, wanted = map(mx.array, (ray, starts, wanted))
-            samples = Samples(position, distance, width, ray, starts, wanted)
-            yield f"{name}-{label}", density, samples
+            rays = mx.array(ray), mx.array(starts), mx.array(wanted)
+            yield f"{name}-{label}", density, Samples(position, distance, width, *rays)
 
 
 def occupancy_update_cases() -> Iterator[Case]:

@@ -59,7 +59,6 @@ def specialisations() -> dict[str, Launch]:
     with recorded() as launches, using(**_FIRST_VARIANTS):
         for config in configurations():
             build_graphs(config)
-        build_graphs(Config(), Bounds(4.0, inner=2.0))
     return {launch.specialisation: launch for launch in launches.values()}
 
 

@@ -6,7 +6,6 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.config import Config, override
-from nerfmac.geometry.bounds import Bounds
 from nerfmac.run import Run
 from tests.scene_factory import CONFIG
 
@@ -31,8 +30,8 @@ CASES = {
             "networks": {"width": 64, "density_layers": 1, "colour_layers": 2},
         },
     ),
-    "contracted": (
-        Bounds(6.0, inner=1.3),
+    "distant space": (
+        6.0,
         {
             "grid": {"levels": 8, "features": 2, "log2_entries": 10, "finest": 128},
             "march": {"cone": 1 / 48},
@@ -43,15 +42,14 @@ CASES = {
         {"grid": {"levels": 2, "features": 8, "log2_entries": 12, "finest": 24}},
     ),
 }
-"""The scene's cube, or its side, and what the configuration has else than `CONFIG`, by name."""
+"""The side of the scene's cube, and what the configuration has else than `CONFIG`, by name."""
 
 
 def random_run(scene, name: str) -> Run:
     """A run of the case `name` whose parameters are as large as trained ones, in patchy space."""
-    cube, changes = CASES[name]
-    bounds = cube if isinstance(cube, Bounds) else Bounds(cube)
+    extent, changes = CASES[name]
     config: Config = override(CONFIG, **changes)
-    run = Run.begin(replace(scene, extent=bounds.extent, inner=bounds.inner), config)
+    run = Run.begin(replace(scene, extent=extent), config)
     table, density, colour = mx.random.split(mx.random.key(len(name)), 3)
     average = run.state.average
     average["table"] = mx.random.normal(average["table"].shape, key=table)

@@ -2,7 +2,7 @@
 
 ({
   /** What probe.wgsl finds at `points`, [x, y, z] and a direction each; `march` changes settings. */
-  async probe({ text, points, columns, inner }) {
+  async probe({ text, points, columns }) {
     const { tracer } = document.body.nerfmac.flight.screen;
     const { device } = tracer;
     const code = tracer.shader + text;
@@ -13,7 +13,6 @@
     const encoder = device.createCommandEncoder();
     encoder.copyBufferToBuffer(tracer.inputs[1], 0, march, 0, 32);
     device.queue.submit([encoder.finish()]);
-    if (inner) device.queue.writeBuffer(march, 4, new Float32Array([inner]));
     const given = tracer.filled(new Float32Array(points.flat()), GPUBufferUsage.STORAGE);
     const count = points.length / 2;
     const found = tracer.buffer(4 * count * columns, GPUBufferUsage.STORAGE);

@@ -103,20 +103,6 @@ def test_cells_and_their_bits_are_the_references(case, probed):
     assert len(cascades) == geometry.bounds.cascades, "all cascades were looked at"
 
 
-def test_far_space_is_contracted_around_an_inner_cube(case_of):
-    run, tab = case_of("three cascades, deeper")
-    points = np.random.default_rng(5).uniform(-0.95, 1.95, (40, 2, 3)).astype(np.float32)
-    inner, extent = 0.8, run.scene.extent
-    found = tab.probe(points, run.trainer.field.encoding.outputs, inner)[:, -9:-6]
-    # mip-NeRF 360 (Barron et al. 2022), equation 10, with the largest coordinate as the length.
-    offset = (points[:, 0].astype(float) - 0.5) / (inner / 2)
-    length = np.abs(offset).max(axis=1, keepdims=True)
-    bent = np.where(length > 1, (2 - 1 / length) * offset / length, offset)
-    largest = 2 - inner / extent  # of the contracted coordinates
-    assert 5 < (length <= 1).sum() < 35 or (length > 1).sum() > 5
-    assert_matches(found, 0.5 + 0.5 * bent / largest, rel=8 * ROUNDOFF, name="contracted")
-
-
 def cameras(extent: float) -> list[Camera]:
     """Three views, from outside, from within and along an axis; pixels are not square."""
     lens = Lens(30, 20, 28.0, 23.0, 14.0, 11.0)
