@@ -32,8 +32,8 @@ STANDARDS = ("metal3.1", "metal3.2", "metal4.0")
 ARCHITECTURES = tuple(f"applegpu_g{generation}g" for generation in range(13, 18))
 """GPUs of M1 to M5."""
 MATH = ("-fmetal-math-mode=safe", "-fmetal-math-fp32-functions=fast")
-"""What MLX's compilation at run time amounts to: its math mode is safe, and the precision of functions
-such as exp has Metal's default, fast."""
+"""Flags equivalent to MLX's compilation at run time: its math mode is safe, and the precision of
+functions such as exp has Metal's default, fast."""
 HEADER = "mlx/backend/metal/kernels/utils.h"
 """MLX's header, which it puts before a custom kernel's text."""
 SECONDS = 120
@@ -167,9 +167,8 @@ def main(words: list[str]) -> int:
             print(f"not known to this compiler: {', '.join(missing)}")
         if not failed and tool("metal-tt", "--version").returncode == 0:
             rows = list(chain.from_iterable(pool.map(partial(translated, folder=scratch), texts)))
-            known = [
-                each for each in ARCHITECTURES if any(is_translated(row, each) for row in rows)
-            ]
+            succeeded = {row["architecture"] for row in rows if "fault" not in row}
+            known = [each for each in ARCHITECTURES if each in succeeded]
             if known and (skipped := sorted({*ARCHITECTURES} - {*known})):
                 print(f"not known to metal-tt: {', '.join(skipped)}")
             known = known or list(ARCHITECTURES)
@@ -187,11 +186,6 @@ def show(standard: str, outcomes: list[Compiled]) -> None:
     for each in outcomes:
         if each.said:
             print(f"  {each.name} {'FAILS' if each.failed else 'warns'}\n{each.said}")
-
-
-def is_translated(row: dict[str, Any], architecture: str) -> bool:
-    """Whether `row` is a translation for `architecture`, and not a fault."""
-    return row["architecture"] == architecture and "fault" not in row
 
 
 def table(rows: list[dict[str, Any]], architectures: list[str]) -> Iterator[str]:
