@@ -106,6 +106,7 @@ METAL_FUNC void hash_interpolate(Positions positions, uint point, uint level, Ta
   for (int which = 0; which < 8; ++which) {
     const float weight = hash_weight(cell, which);
     const auto row = hash_row<FEATURES>(table, entries[which]);
+    UNROLL
     for (int i = 0; i < FEATURES; ++i) features[i] = fma(weight, float(row.at[i]), features[i]);
   }
 }
@@ -214,6 +215,7 @@ METAL_FUNC void hash_add_gradient(
   for (int which = 0; which < 8; ++which) {
     const float weight = hash_weight(cell, which);
     float sum[FEATURES];
+    UNROLL
     for (int i = 0; i < FEATURES; ++i) {
       sum[i] = hash_run_sum(run, weight * float(row.at[i]));
     }
@@ -284,12 +286,15 @@ METAL_FUNC void hash_encode_position_gradient(
     for (int which = 0; which < 8; ++which) {
       const auto row = hash_row<FEATURES>(table, entries[which]);
       float along = 0.0f;  // this vertex's features along the incoming gradient
+      UNROLL
       for (int i = 0; i < FEATURES; ++i) {
         along = fma(float(row.at[i]), float(incoming.at[i]), along);
       }
+      UNROLL
       for (int axis = 0; axis < 3; ++axis) {
         // The weight's derivative: the other two axes' factors, signed by this axis' side.
         float slope = (which >> axis) & 1 ? geometry.scale : -geometry.scale;
+        UNROLL
         for (int other = 0; other < 3; ++other) {
           if (other == axis) continue;
           slope *= cell.weight[other][(which >> other) & 1];

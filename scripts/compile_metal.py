@@ -29,8 +29,11 @@ from typing import Any, NamedTuple
 
 STANDARDS = ("metal3.1", "metal3.2", "metal4.0")
 """Language versions of macOS 14, 15 and 26."""
-ARCHITECTURES = ("applegpu_g13g", "applegpu_g14g", "applegpu_g15g")
-"""GPUs of M1, M2 and M3."""
+ARCHITECTURES = tuple(f"applegpu_g{generation}g" for generation in range(13, 18))
+"""GPUs of M1 to M5."""
+MATH = ("-fmetal-math-mode=safe", "-fmetal-math-fp32-functions=fast")
+"""Flags equivalent to MLX's compilation at run time: its math mode is safe, and the precision of
+functions such as exp has Metal's default, fast."""
 HEADER = "mlx/backend/metal/kernels/utils.h"
 """MLX's header, which it puts before a custom kernel's text."""
 SECONDS = 120
@@ -76,8 +79,8 @@ def known_standards(scratch: Path) -> list[str]:
 
 
 def compiled(text: Path, standard: str, into: Path) -> Compiled:
-    """Compile one text as MLX has it compiled: without fast maths, and after its header."""
-    words = (f"-std={standard}", "-fno-fast-math", "-Wall", "-I", includes(), "-include", HEADER)
+    """Compile one text as MLX has it compiled: with its math mode, and after its header."""
+    words = (f"-std={standard}", *MATH, "-Wall", "-I", includes(), "-include", HEADER)
     done = tool("metal", *words, "-c", text, "-o", into / f"{text.stem}.air")
     return Compiled(text.stem, done.returncode != 0, done.stderr.strip())
 
@@ -163,9 +166,14 @@ def main(words: list[str]) -> int:
         if missing := sorted({*STANDARDS} - {*standards}):
             print(f"not known to this compiler: {', '.join(missing)}")
         if not failed and tool("metal-tt", "--version").returncode == 0:
-            rows = pool.map(partial(translated, folder=scratch), texts)
-            found["translated"] = list(chain.from_iterable(rows))
-            print("\n".join(table(found["translated"])))
+            rows = list(chain.from_iterable(pool.map(partial(translated, folder=scratch), texts)))
+            succeeded = {row["architecture"] for row in rows if "fault" not in row}
+            known = [each for each in ARCHITECTURES if each in succeeded]
+            if known and (skipped := sorted({*ARCHITECTURES} - {*known})):
+                print(f"not known to metal-tt: {', '.join(skipped)}")
+            known = known or list(ARCHITECTURES)
+            found["translated"] = [row for row in rows if row["architecture"] in known]
+            print("\n".join(table(found["translated"], known)))
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n")
     return 1 if failed else 0
@@ -180,16 +188,16 @@ def show(standard: str, outcomes: list[Compiled]) -> None:
             print(f"  {each.name} {'FAILS' if each.failed else 'warns'}\n{each.said}")
 
 
-def table(rows: list[dict[str, Any]]) -> Iterator[str]:
+def table(rows: list[dict[str, Any]], architectures: list[str]) -> Iterator[str]:
     """The translations as a Markdown table: a kernel's bytes of code by architecture."""
-    yield f"| kernel | {' | '.join(ARCHITECTURES)} |"
-    yield f"| --- | {' | '.join('---' for _ in ARCHITECTURES)} |"
+    yield f"| kernel | {' | '.join(architectures)} |"
+    yield f"| --- | {' | '.join('---' for _ in architectures)} |"
     by_kernel: dict[str, dict[str, str]] = {}
     for row in rows:
         shown = str(row["code_bytes"]) if "code_bytes" in row else f"fails: {row['fault']}"
         by_kernel.setdefault(row["kernel"], {})[row["architecture"]] = shown.replace("\n", " ")
     for kernel, sizes in by_kernel.items():
-        yield f"| {kernel} | {' | '.join(sizes[each] for each in ARCHITECTURES)} |"
+        yield f"| {kernel} | {' | '.join(sizes[each] for each in architectures)} |"
 
 
 if __name__ == "__main__":

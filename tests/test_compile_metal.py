@@ -57,13 +57,16 @@ def test_each_text_is_compiled_after_mlx_s_header_in_each_version(apple, capsys)
     assert len(compiled) == 2 * len(compile_metal.STANDARDS)
     for words in compiled:
         assert compile_metal.HEADER in words
-        assert "-fno-fast-math" in words
+        assert "-fmetal-math-mode=safe" in words
+        assert "-fmetal-math-fp32-functions=fast" in words
+        assert "-fno-fast-math" not in words
     assert {words[0] for words in compiled} == {f"-std={each}" for each in compile_metal.STANDARDS}
-    assert [row["code_bytes"] for row in found["translated"]] == 6 * [640]
+    assert [row["code_bytes"] for row in found["translated"]] == 10 * [640]
     assert found["translated"][0]["metadata"] == b"ab".hex()
     shown = capsys.readouterr().out
     assert "metal4.0: 2 of 2 texts compile" in shown
-    assert "| one | 640 | 640 | 640 |" in shown
+    assert "| one | 640 | 640 | 640 | 640 | 640 |" in shown
+    assert "applegpu_g17g" in shown
 
 
 def test_a_warning_is_shown_and_an_error_makes_it_fail(apple, capsys):
@@ -97,6 +100,15 @@ def test_a_translation_that_fails_is_told_and_fails_nothing(apple, capsys):
     assert code == 0
     assert {row["fault"] for row in found["translated"]} == {"no\nway"}
     assert "| one | fails: no way |" in capsys.readouterr().out
+
+
+def test_an_architecture_that_the_tool_does_not_know_is_left_out(apple, capsys):
+    code, found = apple(lambda name, words: ("applegpu_g17g" in words, "unknown"))
+    assert code == 0
+    shown = capsys.readouterr().out
+    assert "not known to metal-tt: applegpu_g17g" in shown
+    assert "| one | 640 | 640 | 640 | 640 |\n" in shown
+    assert "applegpu_g17g" not in {row["architecture"] for row in found["translated"]}
 
 
 def test_without_a_compiler_nothing_is_claimed(apple, capsys):

@@ -49,6 +49,9 @@ def test_what_the_hosted_gpu_can_do_is_told_before_anything_computes_on_it():
     names = [step["name"] for step in steps]
     assert names.index("What its GPU can do") < names.index("What the machine is")
     assert names.index("A short training run") < names.index("Tests")
+    long = [name for name in names if "validation" in name]  # the job's limit may end these
+    assert len(long) == 2
+    assert names.index("Tests") < min(map(names.index, long))
     for step in steps:
         needs_gpu = "--device metal" in step["run"] or "nerfmac train" in step["run"]
         assert needs_gpu == ("steps.probe.outputs.gpu == 'yes'" in step.get("if", ""))
@@ -83,7 +86,7 @@ def test_the_shell_of_a_step_runs(step, checkout):
         **{key: str(value) for key, value in step.get("env", {}).items()},
         "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
-        **{name: str(checkout / name) for name in ("GITHUB_PATH", "GITHUB_OUTPUT")},
+        **{name: str(checkout / name) for name in ("GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_ENV")},
         "GITHUB_STEP_SUMMARY": str(checkout / "summary"),
     }
     script = EXPRESSION.sub("macos-15", step["run"])
@@ -105,3 +108,30 @@ def test_a_typing_error_in_a_step_would_be_found(checkout):
         test_the_shell_of_a_step_runs(broken, checkout)
     assert Path(checkout / "metal-macos-15.json").is_file()
     assert "metal3.1" in (checkout / "summary").read_text()
+
+
+def test_a_compiler_that_is_a_component_is_found_for_the_steps_that_follow(checkout, tmp_path):
+    (step,) = (
+        step
+        for step in JOBS["apple-compiler"]["steps"]
+        if step.get("name") == "Which compiler there is"
+    )
+    identifier = "com.apple.dt.toolchain.Metal.32023.864"
+    write_programs(
+        tmp_path,
+        {
+            "xcrun": f'#!/bin/sh\n[ "$TOOLCHAINS" = {identifier} ] && echo Apple metal version 1\n',
+            "xcodebuild": f"#!/bin/sh\necho Toolchain Identifier: {identifier}\n",
+            "sw_vers": "#!/bin/sh\n",
+        },
+    )
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "TOOLCHAINS"},
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "GITHUB_ENV": str(tmp_path / "variables"),
+    }
+    command = ["bash", "-eo", "pipefail", "-c", step["run"]]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Apple metal version 1" in done.stdout
+    assert (tmp_path / "variables").read_text() == f"TOOLCHAINS={identifier}\n"

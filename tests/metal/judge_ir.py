@@ -13,7 +13,11 @@ from functools import cached_property
 
 from tests.metal.judge_registers import LANE_BYTES, lane_bytes
 from tests.metal.judge_rules import Complaint, Rule
-from tests.metal.judge_unrolled import matrix_types, run_time_indices
+from tests.metal.judge_unrolled import (
+    matrix_types,
+    run_time_indices,
+    run_time_indices_of_arrays,
+)
 
 THREADGROUP_BYTES = 32 * 1024
 
@@ -139,13 +143,18 @@ class Program:
 
     def _of_indices(self) -> Iterator[Complaint]:
         matrices, nodes = matrix_types(self._text), dict(_NODE.findall(self._text))
-        for function in self._functions.values() if matrices else ():
+        for function in self._functions.values():
             if not self._is_judged(self._nodes[function["node"]]):
                 continue
             name, line = self._described(function)
-            for _, place in run_time_indices(function["body"], matrices, nodes):
-                where = int(self._nodes[place].get("line", line))
-                yield Complaint(Rule.UNROLLED, where, f"'{name}' has an index that is no constant")
+            found = {
+                Rule.UNROLLED: run_time_indices(function["body"], matrices, nodes),
+                Rule.THREAD_ARRAY: run_time_indices_of_arrays(function["body"], nodes),
+            }
+            for rule, indices in found.items():
+                for _, place in indices:
+                    where = int(self._nodes[place].get("line", line))
+                    yield Complaint(rule, where, f"'{name}' has an index that is no constant")
 
     def _of_variables(self) -> Iterator[Complaint]:
         used: dict[str, int] = defaultdict(int)  # by kernel

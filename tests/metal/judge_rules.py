@@ -41,6 +41,7 @@ class Rule(StrEnum):
     HEADER = "no name is one that MLX's own header, which comes first, has given a meaning"
     ASCII = "each character is one of ASCII, which is all that MLX hands on"
     UNROLLED = "an array of simdgroup matrices has constant indices once its loops are unrolled"
+    THREAD_ARRAY = "inside an unrolled loop, an array of a thread has constant indices"
     REGISTERS = "a lane's simdgroup matrices take what spilling registers can still bear"
 
 

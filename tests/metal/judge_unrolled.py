@@ -1,10 +1,13 @@
-"""Which arrays of simdgroup matrices a kernel indexes by what it knows only when it runs.
+"""Which arrays of a thread a kernel indexes by a value that it knows only when it runs.
 
 Registers have no addresses: a compiler keeps an array of matrices, or a matrix' own elements, in
 registers only where each index is a constant once the loops that say so are unrolled. Else it may
 keep them in memory. An index is followed, in a function's unoptimised representation, to the
 variables that it is computed from. Whatever is stored in one of them has to be a constant, or to
 come from a loop around both store and access that is to be unrolled.
+
+Other arrays of a thread are held to the same inside an unrolled loop. A compiler for Metal is known
+to have read 0 from such an array by a run-time index in a very large kernel (quadrants, issue 835).
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ _ELEMENT = re.compile(r"(?:extract|insert)element <64 x .*, i\d+ (?P<index>%[\w.
 _POINTER = re.compile(
     r"getelementptr inbounds (?P<type>.+?), ptr [^,]+(?P<indices>(?:, i\d+ [^,\s]+)+)"
 )
+_BASE = re.compile(r"getelementptr inbounds .+?, ptr (?P<base>%[\w.]+)")
 _INDEX = re.compile(r"i\d+ (%[\w.]+)")
 _PLACE = re.compile(r"!dbg (?P<node>!\d+)")
 
@@ -41,6 +45,22 @@ def run_time_indices(
     for at, line in enumerate(function.lines):
         for index in _indices(line, matrices):
             if not function.is_constant(index, at, set()):
+                place = _PLACE.search(line)
+                yield index, place["node"] if place else ""
+
+
+def run_time_indices_of_arrays(body: str, nodes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield variable and debug node of each run-time index of a thread's array in unrolled loops.
+
+    Arguments are as in `run_time_indices`.
+    """
+    function = _Function(body, nodes)
+    for at, line in enumerate(function.lines):
+        pointer = _POINTER.search(line)
+        if not (pointer and pointer["type"].startswith("[") and function.is_to_be_unrolled(at)):
+            continue
+        for index in _INDEX.findall(pointer["indices"]):
+            if function.is_own(line) and not function.is_constant(index, at, set()):
                 place = _PLACE.search(line)
                 yield index, place["node"] if place else ""
 
@@ -74,6 +94,16 @@ class _Function:
             elif (match := _BACK.match(line)) and match["label"] in labels:
                 is_unrolled = bool(_UNROLLED.search(_with_parts(match["node"], nodes)))
                 self._loops.append((labels[match["label"]], at, is_unrolled))
+
+    def is_to_be_unrolled(self, at: int) -> bool:
+        """Whether line `at` is inside a loop that is to be unrolled."""
+        return any(first <= at <= last and unrolled for first, last, unrolled in self._loops)
+
+    def is_own(self, access: str) -> bool:
+        """Whether an instruction addresses an element of one of the function's own variables."""
+        while match := _BASE.search(access):
+            access = self._defined.get(match["base"], "")
+        return access.startswith("alloca")
 
     def is_constant(self, value: str, at: int, seen: set[str]) -> bool:
         """Whether `value` is a constant at line `at` once loops are unrolled."""

@@ -169,6 +169,29 @@ MATRICES = {
           return which > 0 ? tiles[@].part.thread_elements()[0] : 0.0f;
         }""",
     ),
+    "array-of-an-inner-loop": Pair(
+        Rule.THREAD_ARRAY,
+        "",
+        "UNROLL",
+        """float sums[3] = {0.0f, 0.0f, 0.0f};
+        UNROLL
+        for (int i = 0; i < 4; ++i) {
+          @ for (int axis = 0; axis < 3; ++axis) sums[axis] += float(i * axis);
+        }
+        results[0] = sums[2];""",
+        _UNROLL,
+    ),
+    "array-of-a-struct-by-a-lane": Pair(
+        Rule.THREAD_ARRAY,
+        "int(thread_index_in_simdgroup) % 3",
+        "2",
+        """Cell cell;
+        UNROLL
+        for (int i = 0; i < 3; ++i) cell.weight[i][1] = float(i);
+        UNROLL
+        for (int i = 0; i < 2; ++i) results[i] = cell.weight[@][1];""",
+        _UNROLL + "struct Cell { float weight[3][2]; };\n",
+    ),
     "elements-of-a-loop": Pair(
         Rule.UNROLLED,
         "",

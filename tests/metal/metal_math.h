@@ -142,10 +142,22 @@ METAL_FUNC float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z)
 METAL_FUNC half fma(half x, half y, half z) { return half(fma(float(x), float(y), float(z))); }
 METAL_ELEMENTWISE_3(floating, fma)
 
-// Of a number and something that is none, the precise ones give the number; of the fast ones, which
-// these are on macOS 15 and later, nothing is known.
-METAL_FUNC float min(float x, float y) { return x < y || x != x ? x : y; }
-METAL_FUNC float max(float x, float y) { return x > y || x != x ? x : y; }
+namespace parts {
+// One of two operands, of which one is NaN: which one depends on both and on the kernel.
+METAL_RUNTIME float either(float x, float y) {
+#ifdef METAL_RUNS
+  const uint drawn = (as_type<uint>(x) ^ 3 * as_type<uint>(y) ^ kernel_number) * 2654435761u;
+  return drawn >> 31 ? x : y;
+#else
+  return x != x ? x : y;
+#endif
+}
+}  // namespace parts
+
+// If an operand is NaN, the precise ones return the number. The fast ones, which these are on macOS
+// 15 and later, may return either operand.
+METAL_FUNC float min(float x, float y) { return x < y ? x : y <= x ? y : parts::either(x, y); }
+METAL_FUNC float max(float x, float y) { return x > y ? x : y >= x ? y : parts::either(x, y); }
 namespace precise {
 METAL_FUNC float min(float x, float y) { return __builtin_fminf(x, y); }
 METAL_FUNC float max(float x, float y) { return __builtin_fmaxf(x, y); }

@@ -10,6 +10,7 @@ from nerfmac.ops.adam import Step, adam_step, most_first, pack_moments
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.networks import networks
 from nerfmac.ops.networks_shape import NetworksShape
+from tests.metal.trials import COUNT, Trial
 
 pytestmark = pytest.mark.slow
 
@@ -69,3 +70,14 @@ def test_a_gradient_beyond_half_precision_becomes_its_largest_number(executor):
     assert np.isfinite(got).all()
     assert np.abs(got[3]).max() == 65504
     assert not got[np.arange(rows) != 3].any()
+
+
+@pytest.mark.parametrize("name", ["min", "max"])
+@pytest.mark.parametrize("operands", ["in[i], nan", "nan, in[i]"])
+def test_the_fast_minimum_and_maximum_of_nan_are_either_operand(executor, name, operands):
+    body = f"const float nan = as_type<float>(0x7fc00000u);\nout[i] = {name}({operands});"
+    got = Trial(body)(executor)
+    assert 8 < np.isnan(got).sum() < 56
+    assert np.array_equal(got[~np.isnan(got)], COUNT[~np.isnan(got)])
+    precise = Trial(body.replace(f"{name}(", f"precise::{name}("))(executor)
+    assert np.array_equal(precise, COUNT)
