@@ -38,6 +38,8 @@ FEWEST_FRAMES = 24
 TURNTABLE_SIDE = 480
 """Shorter side of a turntable's frames in pixels: the least on a GPU, and the one on a CPU. Photos
 that are smaller give smaller frames."""
+SMALLEST_TURNTABLE = 192
+"""Smallest longer side of frames, in pixels, where time is too short for `TURNTABLE_SIDE`."""
 TRIALS = 4
 """Number of frames rendered first to estimate the time per pixel."""
 VIDEO = 2 / 5
@@ -174,8 +176,9 @@ def _next(out: Path) -> str:
 def save_turntable(run: Run, seconds: float) -> None:
     """Write a 4 s video around the scene to the run's `video.mp4`, in about 2/5 of `seconds`.
 
-    If time is short, frames are smaller, down to `TURNTABLE_SIDE`, then fewer. If it is too short
-    for 6 frames a second, there is no video, and an older one is removed. The log says so.
+    If time is short, frames are smaller, down to `TURNTABLE_SIDE`, then fewer, down to 6 per
+    second, then smaller still, down to `SMALLEST_TURNTABLE`. If it is too short for that, there is
+    no video, and an older one is removed. The log says so.
     """
     if run.folder is None:
         return
@@ -187,7 +190,11 @@ def save_turntable(run: Run, seconds: float) -> None:
     fitting = math.sqrt(pixels / (TURNTABLE_FRAMES * lens.width * lens.height))
     scale = min(full, max(fitting, least))
     count = min(int(pixels / (scale**2 * lens.width * lens.height)), TURNTABLE_FRAMES)
-    if count < FEWEST_FRAMES:
+    longer = max(lens.width, lens.height)
+    if count < FEWEST_FRAMES:  # a small video is better than none
+        count = FEWEST_FRAMES
+        scale = math.sqrt(pixels / (count * lens.width * lens.height))
+    if scale < min(1.0, SMALLEST_TURNTABLE / longer):
         path.unlink(missing_ok=True)
         log.info(
             "as time is short, there is no %s; `nerfmac render %s` renders a video",
@@ -199,4 +206,6 @@ def save_turntable(run: Run, seconds: float) -> None:
         size = cameras[0].lens
         shown = path.name, count, size.width, size.height
         log.info("as time is short, %s has %d frames of %dx%d pixels", *shown)
+        if scale < least:
+            log.info("`nerfmac render %s` renders a larger video", path.parent)
     film(run, cameras, path, fps=count / TURNTABLE_SECONDS, overwrite=True)

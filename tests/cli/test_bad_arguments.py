@@ -58,7 +58,7 @@ def test_an_impossible_number(capsys, tmp_path, scene, flags, names):
         (("train", "--steps", "1.5"), ["--steps", "1.5"]),
         (("train", "--seed", -1), ["seed is -1"]),
         (("train", "--grid.levels", 0), ["grid.levels is 0", "2 and 32"]),
-        (("train", "--march.max-samples", 7), ["march.max_samples is 7"]),
+        (("train", "--march.max-samples", 7), ["--march.max-samples is 7"]),
         (("train", "--networks.width", 17), ["networks.width is 17"]),
         (("train", "--optimiser.rate", "nan"), ["optimiser.rate is nan"]),
         (("eval",), ["RUN"]),

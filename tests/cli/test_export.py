@@ -56,7 +56,9 @@ def test_cameras_and_points(run, tmp_path, capsys, monkeypatch):
     import trimesh
 
     assert nerfmac("export", run, tmp_path / "c.json") == 0
-    assert len(json.loads((tmp_path / "c.json").read_text())["frames"]) == 3
+    assert len(json.loads((tmp_path / "c.json").read_text())["frames"]) == 5, (
+        "3 of training, 2 of test"
+    )
     monkeypatch.setattr("nerfmac.export.points.LEAST_THICKNESS", 1e-4)
     monkeypatch.setattr("nerfmac.export.points.RAYS", 2**10)
     monkeypatch.setattr("nerfmac.export.points.OPAQUE", 0.1)

@@ -187,7 +187,7 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
         (("--motion-blur", 1.5), ["--motion-blur is 1.5"]),
         (("--format", "exr"), ["--format exr is for a folder"]),
         (("--out", "film.avi"), ["film.avi is neither", ".webm"]),
-        (("--out", "absent/film.mp4"), ["absent", "cannot be written"]),
+        (("--out", "absent/film.mp4"), ["absent", "cannot be made"]),
         (("--out", "absent/frames"), ["absent", "cannot be made"]),
         (("--path", "train", "--motion-blur", 0.5), ["--motion-blur needs a tour"]),
     ],

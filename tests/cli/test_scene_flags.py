@@ -89,7 +89,7 @@ def test_ranks_are_told_how_to_read_the_scene(scene, tmp_path, monkeypatch):
         (("tune", "SCENE", "--downscale", 0), ["downscale is 0"]),
         (("bench", "--downscale", 0), ["downscale is 0"]),
         (("profile", "SCENE", "--split", "some"), ["split is 'some'"]),
-        (("view", "SCENE", "--downscale", 900), ["nerfmac: downscale is 900"]),
+        (("view", "SCENE", "--downscale", 900), ["nerfmac: --downscale is 900"]),
     ],
 )
 def test_flags_that_say_nothing_are_refused(capsys, tmp_path, scene, run, words, names):

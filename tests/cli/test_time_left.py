@@ -112,7 +112,8 @@ def test_rather_than_a_film_of_few_frames_there_is_none(train, clock):
         ((720, 1280), 1e-9, (480, 853), 48),
         ((300, 200), 1e-9, (300, 200), 48),
         ((1280, 720), 1e-6, (853, 480), 29),
-        ((1280, 720), 1e-5, None, 0),
+        ((1280, 720), 5e-6, (421, 237), 24),
+        ((1280, 720), 1e-4, None, 0),
     ],
 )
 def test_a_video_s_shorter_side_has_480_pixels_or_those_of_the_photos(

@@ -189,7 +189,10 @@ def test_a_mesh_that_is_empty_says_how_dense_the_densest_is(run):
         ({"threshold": 0.0}, "threshold is 0; expected at least"),
         ({"threshold": float("nan")}, "threshold is nan"),
         ({"smallest": 1.5}, "smallest is 1.5; expected between 0 and 1"),
-        ({"crop": ((0, 0, 0), (1, -1, 1))}, r"crop is \(0, 0, 0\) to \(1, -1, 1\); expected its"),
+        (
+            {"crop": ((0, 0, 0), (1, -1, 1))},
+            r"crop is \(0.00, 0.00, 0.00\) to \(1.00, -1.00, 1.00\); expected its",
+        ),
         ({"crop": ((7, 7, 7), (8, 8, 8))}, "outside of the scene's cube"),
         ({"crop": ((0, 0, 0), (1, 1, float("inf")))}, "crop holds a number that is not finite"),
     ],

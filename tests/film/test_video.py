@@ -173,7 +173,7 @@ def test_numbered_pictures_are_exact(tmp_path):
 
 
 def test_a_picture_that_could_not_be_finished_is_not_kept(tmp_path, monkeypatch):
-    def fill_the_disk(self, path):
+    def fill_the_disk(self, path, **_):
         Path(path).write_bytes(b"half a picture")
         raise OSError(28, "No space left on device")
 
