@@ -7,6 +7,8 @@ clock in milliseconds; the picture that answers carries it back.
                     width, height of the picture's area in device pixels; warps: whether the page
                     moves pictures by their depth between two of the kernel's
     size            width, height
+    visible         page; is_visible: whether any of the page's picture is on screen
+    ping            answered by `pong` at once, even if the worker is busy
     ack             id: number of a picture that the page has drawn
     move            pose, centre: those of the page's view, both or neither; page: its name;
                     version: that of the kernel's view which the page has moved;
@@ -29,14 +31,14 @@ The page turns pointer travel into a pose by itself (`page/motion/navigation.js`
 show it at once. A view that the kernel has changed since, by `reset` or `Viewer.view` and the like,
 wins over moves that were under way: these have an older `version` and are ignored.
 
-The kernel sends `state`, `curve`, `cameras` (`status`), `photo`, `video`, and pictures:
+The kernel sends `pong`, `state`, `curve`, `cameras` (`status`), `photo`, `video`, and pictures:
 
     frame           id: to be acknowledged; t; width, height of the full picture; scale: the
                     picture's width and height relative to these; still: whether it is full;
                     pose, lens: the picture's camera (`page/picture/projection.js`);
                     view: {pose, centre, up, fov in radians}; version; mover: name of the page that
                     moved there, or null; compared: index of the photograph beside it, or null;
-                    psnr to that, in dB, or null;
+                    psnr to that, in dB, or null; step: of training;
                     depth: {columns, rows, largest} of a `DepthGrid`, or null
 
 Buffers of a frame: the picture as JPEG; the grid's codes, uint16, little-endian, deflated, if there
@@ -169,6 +171,9 @@ def _cancel(session: Session, _message: Fields) -> None:
 HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     "ready": _ready,
     "size": _size,
+    "visible": lambda session, message: session.screen.see(
+        message.text("page"), is_visible=message.flag("is_visible", default=True)
+    ),
     "ack": lambda session, message: session.screen.acknowledge(message.index("id")),
     "move": _move,
     "look": _look,
@@ -178,7 +183,7 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
         **{message.text("name"): message.flag("on", default=True)}
     ),
     "train": _train,
-    "pause": lambda session, _: session.training.pause(),
+    "pause": lambda session, _: session.pause(),
     "stand": _stand,
     "keyframe": _keyframe,
     "clear": _clear,

@@ -180,8 +180,14 @@ class Session:
     def start(self) -> None:
         """Start training. Raises `InputError`."""
         self.training.start()
+        self.screen.drop()
         self.failure, self.notice = None, None
         self.is_resting.clear()
+
+    def pause(self) -> None:
+        """Pause training and save the run."""
+        self.training.pause()
+        self.screen.drop()
 
     def refine(self, **switches: bool) -> None:
         """Switch refinement of poses, lenses, exposures or colours. Raises `InputError`."""

@@ -33,6 +33,17 @@ from nerfmac.viewer.worker import the_worker
 
 T = TypeVar("T")
 
+SAVED = """<style>
+.nerfmac-saved { display: none; }
+.jp-OutputArea .nerfmac-saved { display: block; margin: 4px 0; }
+.jp-OutputArea-child:has(.nerfmac-viewer) + .jp-OutputArea-child:has(.nerfmac-saved),
+.jp-OutputArea-child:not(:has(.nerfmac-viewer)):has(+ .jp-OutputArea-child .nerfmac-saved) {
+  display: none;
+}
+</style>
+<p class="nerfmac-saved">This image was saved with the notebook. Run the cell to look around.</p>"""
+"""What JupyterLab shows in place of a widget whose kernel is gone, and of its error message."""
+
 
 class Viewer(anywidget.AnyWidget):
     """A live view of a scene in training or of a trained run; a cell shows it as last expression.
@@ -145,7 +156,7 @@ class Viewer(anywidget.AnyWidget):
 
     def pause(self) -> None:
         """Stop training after the present step; `train` continues."""
-        self._change(self._session.training.pause)
+        self._change(self._session.pause)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until training has stopped, at most `timeout` seconds; return whether it has.
@@ -194,12 +205,13 @@ class Viewer(anywidget.AnyWidget):
         self.layout.close()  # a widget too, which ipywidgets would keep for ever
 
     def _ipython_display_(self) -> None:
-        """Show the widget, and below it a picture for pages without a kernel.
+        """Show the widget, and below it a sentence and an image for pages without a kernel.
 
-        The style sheet hides the picture while the widget is alive.
+        Style sheets hide these two while the widget is alive.
         """
         bundle = self._repr_mimebundle_()
         display(bundle[0] if bundle else {}, raw=True)
+        display({"text/html": SAVED, "text/plain": ""}, raw=True)
         if self._picture is None:
             self._picture = display({"text/plain": ""}, raw=True, display_id=True)
         else:
@@ -220,7 +232,10 @@ class Viewer(anywidget.AnyWidget):
         self._worker.wake(self._loop)
 
     def _hear(self, _widget: Any, message: Message, _buffers: list[memoryview]) -> None:
-        self._loop.post(message)
+        if message.get("kind") == "ping":
+            self.send({"kind": "pong"})  # here, since the worker may be busy for seconds
+        else:
+            self._loop.post(message)
 
     def _tell(self, message: Message, buffers: list[bytes]) -> None:
         self.send(message, buffers)
@@ -255,4 +270,5 @@ def _opened(
         if is_snapshot(folder):
             return load_snapshot(folder)
         source = load_scene(folder)
-    return Run.begin(source, config or config_for_device(preset, seed), method=method, out=out)
+    config = config or config_for_device(preset, seed)
+    return Run.begin(source, config, method=method, out=out, decode=False)

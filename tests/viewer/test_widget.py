@@ -219,7 +219,8 @@ def test_it_is_shown_with_a_picture_under_it_for_pages_without_a_kernel(viewer, 
     monkeypatch.setattr("nerfmac.viewer.widget.display", display)
     viewer._ipython_display_()
     assert "application/vnd.jupyter.widget-view+json" in shown[0]
-    assert len(shown) == 2
+    assert len(shown) == 3
+    assert "saved with the notebook" in shown[1]["text/html"]
     assert updated == []  # there is none yet
     viewer.train(steps=20)
     viewer.wait(60.0)
@@ -227,7 +228,7 @@ def test_it_is_shown_with_a_picture_under_it_for_pages_without_a_kernel(viewer, 
     assert updated[-1].data == viewer.still
     before = len(updated)
     viewer._ipython_display_()
-    assert len(shown) == 4
+    assert len(shown) == 6
     assert len(updated) == before + 1  # what is shown again has it at once
 
 

@@ -17,6 +17,7 @@ import { buildPath } from "./panels/path.js";
 import { PathLine } from "./overlay/pathline.js";
 import { Picture } from "./picture/picture.js";
 import { PointerInput } from "./motion/pointer.js";
+import { tellVisible, watchKernel } from "./kernel/pulse.js";
 import { Settings } from "./kernel/settings.js";
 import { buildStage, letGripResize, toggleFullScreen, watchSize } from "./stage.js";
 import { buildNotice, showStillUntilLive, tellPace } from "./picture/status.js";
@@ -55,9 +56,12 @@ function render({ model, el }) {
   letGripResize(parts.grip, parts.floating);
   tellPace(parts.status, record, signal);
   showStillUntilLive({ model, parts, picture, link, signal });
+  watchKernel(link, signal);
+  const leave = tellVisible(parts.area, link, page, signal);
   tellSize({ area: parts.area, picture, link, page, signal });
   return () => {
     motion.stop();
+    leave();
     ending.abort();
     for (const part of [picture, seen.overlay, seen.compare]) part.close();
     parts.root.remove();

@@ -5,6 +5,8 @@ import { make, makeButton } from "../controls/controls.js";
 const WINDOW = 2000; // milliseconds over which the status line averages
 const PERIOD = 500;
 const PATIENCE = 2500; // milliseconds without a message: no kernel is assumed
+const NO_KERNEL = "No kernel is connected to this image. Run the cell to look around.";
+const STOPPED = "The kernel has stopped or was restarted. Run the cell again to continue.";
 
 /** Frames per second and median latency in milliseconds (null: none) over `WINDOW`. */
 export function paceOf({ frames, latencies, answered }, now) {
@@ -53,7 +55,7 @@ export function buildNotice(link) {
   return element;
 }
 
-/** Until a kernel sends a message: show the still, if any, and disable the controls. */
+/** While no kernel answers: show the last image or the still, and disable the controls. */
 export function showStillUntilLive({ model, parts, picture, link, signal }) {
   const { root, toolbar, panels, hint } = parts;
   const setLive = (isLive) => {
@@ -65,15 +67,21 @@ export function showStillUntilLive({ model, parts, picture, link, signal }) {
     if (!link.isLive) picture.showStill(model.get("still"));
   };
   const timer = setTimeout(() => {
-    hint.textContent = "No kernel answers. Run the cell to look around.";
+    hint.textContent = NO_KERNEL;
   }, PATIENCE);
   setLive(false);
   show();
   model.on("change:still", show);
-  link.on("live", () => {
-    clearTimeout(timer);
-    hint.textContent = "";
-    setLive(true);
+  for (const event of ["live", "answering"]) {
+    link.on(event, () => {
+      clearTimeout(timer);
+      hint.textContent = "";
+      setLive(true);
+    });
+  }
+  link.on("silent", () => {
+    hint.textContent = STOPPED;
+    setLive(false);
   });
   signal.addEventListener("abort", () => {
     clearTimeout(timer);
