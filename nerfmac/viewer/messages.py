@@ -24,7 +24,9 @@ clock in milliseconds; the picture that answers carries it back.
     follow          name of a move around the scene, which replaces the path
     scrub           at in [0, 1] of the path
     save, load      name: the camera path's file
-    video           name, seconds, fps, width, height
+    save_run        name: a folder for the run
+    export          name: an HTML file for the page of `nerfmac.export.write_scene_page`
+    video           name, seconds, fps, width, height; existing files get a number, here as above
     cancel          stop the video
 
 The page turns pointer travel into a pose by itself (`page/motion/navigation.js`), so that it can
@@ -54,9 +56,11 @@ import numpy as np
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
 from nerfmac.common.json_reader import Fields
 from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.viewer.navigation import View
+from nerfmac.viewer.path_editor import free_path
 from nerfmac.viewer.screen import JPEG_QUALITY, encode_jpeg
 from nerfmac.viewer.session import Message, Session
 
@@ -152,15 +156,27 @@ def _scrub(session: Session, message: Fields) -> None:
 
 
 def _save(session: Session, message: Fields) -> None:
-    name = message.text("name")
-    session.path_editor.save(name)
-    session.notice = f"saved {name}"
+    session.notice = f"saved {session.path_editor.save(message.text('name'))}"
+
+
+def _save_run(session: Session, message: Fields) -> None:
+    folder = free_path(user_path(message.text("name")))
+    session.save(folder)
+    session.notice = f"saved the run in {folder}"
+
+
+def _export(session: Session, message: Fields) -> None:
+    from nerfmac.export import write_scene_page  # which imports this package
+
+    path = free_path(user_path(message.text("name")))
+    write_scene_page(session.run, path, background=session.settings.rgb_background, progress=False)
+    session.notice = f"wrote {path}"
 
 
 def _video(session: Session, message: Fields) -> None:
     size = message.count("width"), message.count("height")
     name, seconds, fps = message.text("name"), message.number("seconds"), message.number("fps")
-    session.begin_video(name, seconds, fps, size).start()
+    session.begin_video(str(free_path(user_path(name))), seconds, fps, size).start()
 
 
 def _cancel(session: Session, _message: Fields) -> None:
@@ -190,6 +206,8 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     "follow": lambda session, message: session.path_editor.follow(message.text("name")),
     "scrub": _scrub,
     "save": _save,
+    "save_run": _save_run,
+    "export": _export,
     "load": lambda session, message: session.path_editor.load(message.text("name")),
     "video": _video,
     "cancel": _cancel,

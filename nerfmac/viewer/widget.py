@@ -6,9 +6,11 @@ worker answers by `send`, which any thread may call.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
+from weakref import WeakSet
 
 import anywidget
 import mlx.core as mx
@@ -33,6 +35,13 @@ from nerfmac.viewer.worker import the_worker
 
 T = TypeVar("T")
 
+log = logging.getLogger("nerfmac")
+
+UNSAVED = (
+    "another viewer has %d steps of %s that are not saved; "
+    "nerfmac.Viewer.unsaved()[0].save(FOLDER) saves them, and .close() ends that viewer"
+)
+
 SAVED = """<style>
 .nerfmac-saved { display: none; }
 .jp-OutputArea .nerfmac-saved { display: block; margin: 4px 0; }
@@ -55,6 +64,7 @@ class Viewer(anywidget.AnyWidget):
     _esm = script()
     _css = style()
     _is_open = False  # on the class: a viewer whose `__init__` fails is closed too
+    _opened: ClassVar[WeakSet[Viewer]] = WeakSet()
     still = traitlets.Bytes(b"").tag(sync=True)
     """The last finished picture as JPEG, for a page without a kernel."""
 
@@ -92,13 +102,26 @@ class Viewer(anywidget.AnyWidget):
             run = _opened(source, preset, seed, config, method, out)
             return Session(self._worker, run, self._tell)
 
+        for viewer in self.unsaved():
+            log.warning(UNSAVED, viewer._session.unsaved_steps, viewer._session.name)
         self._session = self._do(begin)
         self._loop = self._do(lambda: Loop(self._worker, self._session, self._keep))
         self._picture: DisplayHandle | None = None
         _hear_while_cells_run(self.comm)
         self._worker.add(self._loop)
         self._is_open = True
+        self._opened.add(self)
         self.on_msg(self._hear)
+
+    @classmethod
+    def unsaved(cls) -> list[Viewer]:
+        """Return the open viewers with training that is not saved, also those of cells run again.
+
+        Examples:
+            >>> for viewer in nerfmac.Viewer.unsaved():
+            ...     viewer.save("runs/kept")
+        """
+        return [each for each in cls._opened if each._is_open and each._session.unsaved_steps > 0]
 
     @property
     def run(self) -> Run:
@@ -146,13 +169,11 @@ class Viewer(anywidget.AnyWidget):
         self._change(lambda: self._session.refine(**switches))
 
     def train(self, steps: int | None = None, seconds: float | None = None) -> None:
-        """Train in the background until the run has had `steps` steps, or `seconds` of training."""
+        """Train in the background up to a total of `steps` steps, or for `seconds` more.
 
-        def start() -> None:
-            self._session.set(steps=steps, seconds=seconds)
-            self._session.start()
-
-        self._change(start)
+        Raises `InputError` if the run has had so many steps.
+        """
+        self._change(lambda: self._session.train(steps, seconds))
 
     def pause(self) -> None:
         """Stop training after the present step; `train` continues."""
@@ -170,7 +191,7 @@ class Viewer(anywidget.AnyWidget):
 
     def save(self, folder: str | Path) -> None:
         """Save the run as it is now."""
-        self._do(lambda: self._session.run.save(folder))
+        self._do(lambda: self._session.save(folder))
 
     def render_video(
         self,

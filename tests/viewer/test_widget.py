@@ -1,5 +1,6 @@
 """`Viewer` as a notebook uses it, without a page: every method, and nothing left behind."""
 
+import contextlib
 import gc
 import json
 import subprocess
@@ -248,3 +249,36 @@ while viewer._session.run.state.step < 5:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=ROOT
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_seconds_are_added_to_those_of_before_and_steps_already_had_are_refused(viewer):
+    viewer.train(seconds=0.2)
+    assert viewer.wait(60.0)
+    before = viewer.run.state
+    viewer.train(seconds=0.2)
+    assert viewer.wait(60.0)
+    after = viewer.run.state
+    assert after.step > before.step
+    assert after.train_seconds >= before.train_seconds + 0.2
+    viewer.train()
+    with pytest.raises(InputError, match="the total at which training stops"):
+        viewer.train(steps=1)
+    wait_for(lambda: viewer.run.state.step > after.step + 5)
+    viewer.pause()
+
+
+def test_a_second_viewer_warns_of_training_that_is_not_saved(scene, told, tmp_path, caplog):
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
+        stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
+        assert "not saved" not in caplog.text
+        first.train(steps=7)
+        assert first.wait(60.0)
+        stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
+        assert "another viewer has 7 steps of balls that are not saved" in caplog.text
+        assert nerfmac.Viewer.unsaved() == [first]
+        first.save(tmp_path / "kept")
+        assert nerfmac.Viewer.unsaved() == []
+        caplog.clear()
+        stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
+        assert "not saved" not in caplog.text

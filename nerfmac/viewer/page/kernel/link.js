@@ -64,7 +64,12 @@ export class Link {
   post(content) {
     const isFirst = content.kind === "ready" || content.kind === "size";
     const isHeard = isFirst || (this.isLive && this.isAnswering);
-    if (isHeard && !this.isClosed) this.model.send(content);
+    if (!isHeard || this.isClosed) return;
+    try {
+      this.model.send(content);
+    } catch {
+      if (this.isLive) this.fallSilent(); // JupyterLab has seen the kernel end
+    }
   }
 
   /** Send `content` now, after the messages that wait. */
