@@ -169,7 +169,7 @@ def _export(session: Session, message: Fields) -> None:
     from nerfmac.export import write_scene_page  # which imports this package
 
     path = free_path(user_path(message.text("name")))
-    write_scene_page(session.run, path, background=session.settings.rgb_background, progress=False)
+    write_scene_page(session.run, path, background=session.settings.rgb_background)
     session.notice = f"wrote {path}"
 
 

@@ -23,7 +23,14 @@ from nerfmac.capture import captured
 from nerfmac.common.files import user_path
 from nerfmac.config import Config
 from nerfmac.paths import CameraPath
-from nerfmac.run import CONFIGURED, Run, check_unused, config_for_device, is_run
+from nerfmac.run import (
+    CONFIGURED,
+    Run,
+    check_unused,
+    config_for_device,
+    is_run,
+    read_history,
+)
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.snapshots import is_snapshot, load_snapshot
 from nerfmac.training.method import Method
@@ -65,6 +72,7 @@ class Viewer(anywidget.AnyWidget):
     _css = style()
     _is_open = False  # on the class: a viewer whose `__init__` fails is closed too
     _opened: ClassVar[WeakSet[Viewer]] = WeakSet()
+    _session: Session
     still = traitlets.Bytes(b"").tag(sync=True)
     """The last finished picture as JPEG, for a page without a kernel."""
 
@@ -287,7 +295,9 @@ def _opened(
     if not isinstance(source, Scene):
         folder = user_path(source)
         if is_run(folder):
-            return Run.load(folder, method=method)
+            run = Run.load(folder, method=method)
+            run.history = read_history(folder, run.state.step) or run.history
+            return run
         if is_snapshot(folder):
             return load_snapshot(folder)
         source = load_scene(folder)

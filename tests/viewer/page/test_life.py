@@ -168,7 +168,7 @@ def test_two_views_of_one_model_are_both_whole(view):
     view.show(5)
     view.page.wait_for_function("sent.filter((each) => each.kind === 'ack').length === 2")
     told = view.page.locator(".nerfmac-summary").all_inner_texts()
-    assert told == ["step 77 · 27.3 dB"] * 2
+    assert told == ["step 77 · 27.3 dB in training"] * 2
     view.run("endOther()")
     assert view.run("other.childElementCount") == 0
     view.run("other.remove()")

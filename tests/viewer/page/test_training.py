@@ -25,7 +25,7 @@ def test_the_numbers_are_written_with_their_units(panel):
     assert [number(panel, name) for name in names] == want
     bar = panel.page.get_by_role("progressbar", name="Progress of training")
     assert bar.get_attribute("aria-valuenow") == "25"
-    assert panel.page.locator(".nerfmac-summary").inner_text() == "step 12\u2009345 · 27.3 dB"
+    assert panel.page.locator(".nerfmac-summary").inner_text() == "step 12\u2009345 · 27.3 dB in training"
 
 
 def test_what_is_not_known_is_a_dash(panel):
