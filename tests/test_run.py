@@ -14,7 +14,7 @@ import pytest
 import nerfmac
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
-from nerfmac.run import Run, outputs, train
+from nerfmac.run import Run, outputs, read_history, train
 from nerfmac.training import checkpoint, trainer
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
@@ -296,3 +296,17 @@ def test_a_scene_that_was_never_in_files_cannot_be_read_again(made, tmp_path):
     replace(made, scene=record).save(tmp_path)
     with pytest.raises(InputError, match="never in files"):
         Run.load(tmp_path).evaluate(progress=False)
+
+
+def test_the_curves_of_a_saved_run_are_those_of_its_scalars(tmp_path):
+    assert read_history(tmp_path, 30) is None
+    lines = [
+        {"step": step, "seconds": step / 10, "rays": 8, "loss": 1 / step, "psnr": 20.0 + step}
+        for step in (10, 20, 40)
+    ]
+    (tmp_path / "scalars.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    history = read_history(tmp_path, 30)
+    assert [tuple(point) for point in history.points] == [
+        (10, 1.0, 0.1, 30.0),
+        (20, 2.0, 0.05, 40.0),
+    ]
