@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 from nerfmac.config import Config
 from nerfmac.run.configuration import exposures_for_pictures
@@ -11,9 +11,6 @@ from nerfmac.scenes import Scene
 from nerfmac.training.method import Method
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
-
-if TYPE_CHECKING:
-    from nerfmac.run.run import Run
 
 
 def preview(config: Config, scene: Scene, method: Method) -> tuple[Trainer, TrainState]:
@@ -23,8 +20,8 @@ def preview(config: Config, scene: Scene, method: Method) -> tuple[Trainer, Trai
     return trainer, trainer.preview(cameras)
 
 
-def decode_images(run: Run, *, progress: bool = True) -> Iterator[None]:
-    """Decode the training images, one at each `next`, and give them to the run's trainer.
+def decode_images(run: Any, *, progress: bool = True) -> Iterator[None]:
+    """Decode the training images of a `Run`, one at each `next`, and give them to its trainer.
 
     A preview becomes the run before the first step, and is saved if the run has a folder. Does
     nothing if the trainer has the images. Raises `InputError` if there are none.

@@ -25,7 +25,6 @@ clock in milliseconds; the picture that answers carries it back.
     scrub           at in [0, 1] of the path
     save, load      name: the camera path's file
     save_run        name: a folder for the run
-    export          name: an HTML file for the page of `nerfmac.export.write_scene_page`
     video           name, seconds, fps, width, height; existing files get a number, here as above
     cancel          stop the video
 
@@ -165,14 +164,6 @@ def _save_run(session: Session, message: Fields) -> None:
     session.notice = f"saved the run in {folder}"
 
 
-def _export(session: Session, message: Fields) -> None:
-    from nerfmac.export import write_scene_page  # which imports this package
-
-    path = free_path(user_path(message.text("name")))
-    write_scene_page(session.run, path, background=session.settings.rgb_background)
-    session.notice = f"wrote {path}"
-
-
 def _video(session: Session, message: Fields) -> None:
     size = message.count("width"), message.count("height")
     name, seconds, fps = message.text("name"), message.number("seconds"), message.number("fps")
@@ -207,7 +198,6 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     "scrub": _scrub,
     "save": _save,
     "save_run": _save_run,
-    "export": _export,
     "load": lambda session, message: session.path_editor.load(message.text("name")),
     "video": _video,
     "cancel": _cancel,

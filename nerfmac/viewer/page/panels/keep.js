@@ -1,4 +1,4 @@
-/** Buttons that keep what is seen: the run, a page of it, or a screenshot. */
+/** Buttons that keep what is seen: the run, or a screenshot. */
 
 import { makeButton } from "../controls/controls.js";
 
@@ -6,7 +6,6 @@ import { makeButton } from "../controls/controls.js";
 export function buildKeep(link, picture) {
   let name = "scene";
   link.on("state", ({ scene }) => (name = scene.name));
-  const send = (kind, path) => link.send({ kind, name: path });
   const screenshot = async () => {
     const blob = await picture.toBlob();
     const address = URL.createObjectURL(blob);
@@ -18,11 +17,7 @@ export function buildKeep(link, picture) {
   return [
     makeButton({
       picture: "save", title: "Save the run in the folder runs",
-      onClick: () => send("save_run", `runs/${name}`),
-    }),
-    makeButton({
-      picture: "page", title: "Export the scene as a web page",
-      onClick: () => send("export", `${name}.html`),
+      onClick: () => link.send({ kind: "save_run", name: `runs/${name}` }),
     }),
     makeButton({ picture: "camera", title: "Download a screenshot", onClick: screenshot }),
   ];
