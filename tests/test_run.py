@@ -18,7 +18,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.ops import march
-from nerfmac.run import Run, outputs, train
+from nerfmac.run import Run, outputs, read_history, train
 from nerfmac.training import checkpoint
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
@@ -354,3 +354,17 @@ def test_the_command_that_continues_has_seconds_as_users_write_them(scene, tmp_p
     with pytest.raises(KeyboardInterrupt) as caught:
         train(scene, on_report=interrupt, **request, **SETTINGS)
     assert any("--resume --seconds 120`" in note for note in caught.value.__notes__)
+
+
+def test_the_curves_of_a_saved_run_are_those_of_its_scalars(tmp_path):
+    assert read_history(tmp_path, 30) is None
+    lines = [
+        {"step": step, "seconds": step / 10, "rays": 8, "loss": 1 / step, "psnr": 20.0 + step}
+        for step in (10, 20, 40)
+    ]
+    (tmp_path / "scalars.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    history = read_history(tmp_path, 30)
+    assert [tuple(point) for point in history.points] == [
+        (10, 1.0, 0.1, 30.0),
+        (20, 2.0, 0.05, 40.0),
+    ]

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,6 +33,12 @@ from nerfmac.viewer import INSTALL
 NEEDED = ("jupyterlab", "anywidget")
 """Packages of the extra `notebook` that the command needs."""
 
+ALLOW_ROOT = "--allow-root"
+"""Argument without which JupyterLab refuses to start as root, such as in a container."""
+
+SETTINGS = str(files("nerfmac") / "cli" / "jupyter")
+"""Folder of settings that JupyterLab reads before the user's own."""
+
 HELP = (
     "In the picture: drag to turn, Shift and drag to pan, scroll to come nearer, W A S D to walk, "
     "double click to look at a point."
@@ -47,7 +54,7 @@ Video(str(video), embed=True)"""
 class Arguments(SceneFlags):
     """Open JupyterLab with a notebook that shows and trains a run or a scene.
 
-    Arguments after -- go to JupyterLab. In a container: nerfmac view RUN -- --allow-root
+    Arguments after -- go to JupyterLab.
     """
 
     path: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
@@ -78,15 +85,23 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     print(file, flush=True)
     # -P: Python must not import a jupyterlab.py from the working folder.
     command = [sys.executable, "-P", "-m", "jupyterlab", str(file.resolve())]
-    # This makes the address that JupyterLab prints lead to the notebook, not to an empty page.
-    command += [f"--LabApp.default_url=/lab/tree/{quote(file.name)}"]
+    # The address that JupyterLab prints leads to the notebook alone, without the list of files.
+    command += [f"--LabApp.default_url=/doc/tree/{quote(file.name)}"]
     # JupyterLab would ask PyPI for a newer version of itself.
     command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     command += [] if arguments.browser else ["--no-browser"]
     command += [f"--port={arguments.port}"] if arguments.port is not None else []
+    command += [ALLOW_ROOT] if _is_root() and ALLOW_ROOT not in passed else []
     command += passed
+    # JupyterLab would ask whether to show its news, over the notebook's toolbar.
+    paths = [SETTINGS, os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(path for path in paths if path)
     # JupyterLab replaces this process, so it gets our signals, and its exit code is ours.
     os.execv(command[0], command)
+
+
+def _is_root() -> bool:
+    return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def _notebook_for(path: Path | None, options: dict[str, Any]) -> Path:
@@ -170,7 +185,8 @@ def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
             {
                 "cell_type": kind,
                 "id": f"cell-{index}",
-                "metadata": {},
+                # The code is folded: the scene is what the notebook opens on.
+                "metadata": {"jupyter": {"source_hidden": True}} if kind == "code" else {},
                 "source": text.splitlines(keepends=True),
                 **(code if kind == "code" else {}),
             }

@@ -1,8 +1,8 @@
 """`write_scene_page`: one HTML file in which anyone flies through a run's field.
 
 The page opens from disk, without Python and without a network: its security policy forbids every
-request. It holds the field for WebGPU, a mesh for browsers that have WebGL 2 only, and a still
-picture for all others and for search engines.
+request. It holds the field, which it traces by WebGPU, and a still image, which it shows at once.
+In a browser without WebGPU the still image stays.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import io
 import json
-import logging
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -24,28 +23,21 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
 from nerfmac.common.page_modules import joined_modules
-from nerfmac.export.mesh import extract_mesh
 from nerfmac.export.pages import check_page, scene_name
 from nerfmac.export.traced_field import TracedField, wgsl
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import to_bytes
-from nerfmac.run import Run, placement_of
+from nerfmac.run import Run
 from nerfmac.version import version
 from nerfmac.viewer import View
-
-log = logging.getLogger("nerfmac")
 
 STILL_SIZE = 960, 600
 """Width and height of the still picture, in pixels."""
 
 STILL_QUALITY = 85
 """JPEG quality of the still picture."""
-
-MESH_CELLS = 112
-"""Cells of the mesh along the longest side of its box: about 2 MB of the page."""
 
 FIELD_BLOCKS = "table", "values", "weights", "bits"
 """Arrays of a `TracedField` in the page; tracer.js reads them by these names."""
@@ -71,7 +63,6 @@ def write_scene_page(
     title: str | None = None,
     background: Colour = (1.0, 1.0, 1.0),
     camera_path: PagePath | None = None,
-    progress: bool = True,
 ) -> None:
     """Write the page of a run's field to an .html file.
 
@@ -81,10 +72,8 @@ def write_scene_page(
         title: the page's title; by default the scene's name.
         background: sRGB in [0, 1] behind the scene.
         camera_path: what plays when the page opens; its first camera is the page's first view.
-        progress: show a bar while the mesh is extracted.
 
-    Weights are rounded to float16, features to one of 256 values of their level. The page has no
-    mesh if the extra `export` is not installed or if nothing is dense, and the log says so. Raises
+    Weights are rounded to float16, features to one of 256 values of their level. Raises
     `InputError`, before anything is written, for another ending, another field, or a field without
     an occupancy grid.
     """
@@ -93,7 +82,6 @@ def write_scene_page(
     field, title = TracedField.of(run), title or scene_name(run)
     view = _first_view(run, camera_path)
     still = run.render(view.camera(*STILL_SIZE), background).colour
-    mesh = _mesh_blocks(run, progress=progress)
     values = {
         "view": _view_values(view),
         "path": None if camera_path is None else _path_values(camera_path),
@@ -101,7 +89,6 @@ def write_scene_page(
         "march": field.march,
         "levels": field.levels,
         "features": field.constants["FEATURES"],
-        "mesh": None if mesh is None else mesh[0],
     }
     blocks = [
         _block("scene", "application/json", json.dumps(values).replace("<", "\\u003c")),
@@ -111,7 +98,6 @@ def write_scene_page(
             _data_block(name, getattr(field, name))
             for name in ("table", "values", "weights", "bits")
         ),
-        *(_data_block(name, data) for name, data in (mesh[1] if mesh else {}).items()),
     ]
     text = _page(title, still, blocks, run)
     with appearing(path) as partial:
@@ -169,24 +155,6 @@ def _path_values(path: PagePath) -> dict[str, Any]:
         for camera in path.cameras
     ]
     return {"fps": path.fps, "closed": path.closed, "frames": frames}
-
-
-def _mesh_blocks(run: Run, *, progress: bool) -> tuple[dict[str, Any], dict[str, bytes]] | None:
-    """The mesh's box in scene units, with its vertices and faces as mesh.js reads them."""
-    try:
-        mesh = extract_mesh(run, resolution=MESH_CELLS, progress=progress)
-    except InputError as error:
-        log.warning("the page has no mesh for browsers without WebGPU: %s", error)
-        return None
-    position = placement_of(run).to_scene(mesh.vertices)
-    low, high = position.min(axis=0), position.max(axis=0)
-    size = np.maximum(high - low, 1e-6)
-    vertices = np.zeros(len(position), [("position", "<u2", 4), ("colour", "u1", 4)])
-    vertices["position"][:, :3] = np.round((position - low) / size * 65535.0)
-    vertices["colour"][:, :3] = mesh.colours
-    box = {"low": low.tolist(), "size": size.tolist()}
-    faces = mesh.faces.astype("<u4").tobytes()
-    return box, {"mesh-vertices": vertices.tobytes(), "mesh-faces": faces}
 
 
 def _jpeg(picture: npt.NDArray[np.float32]) -> bytes:

@@ -18,5 +18,6 @@ from nerfmac.run.outputs import quality as quality
 from nerfmac.run.outputs import scaled_size as scaled_size
 from nerfmac.run.run import Run as Run
 from nerfmac.run.scalars import Scalars as Scalars
+from nerfmac.run.scalars import read_history as read_history
 from nerfmac.run.scalars import read_scalars as read_scalars
 from nerfmac.run.start import train as train

@@ -35,6 +35,7 @@ from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run import configuration, messages
 from nerfmac.run import folder as run_folder
 from nerfmac.run.configuration import CONFIGURED
+from nerfmac.run.decoding import decode_images, preview
 from nerfmac.run.together import check_alike, survived
 from nerfmac.scenes import Scene, Views, read_again
 from nerfmac.scenes.record import SceneRecord
@@ -72,6 +73,8 @@ class Run:
     """Seconds spent compiling kernels, in all."""
     rates: tuple[float, float] = (0.0, 0.0)
     """Rays and samples per second of training, averaged over about twenty reports."""
+    is_preview: bool = False
+    """Whether the state is that of `Trainer.preview`: the images have not been decoded."""
     _is_checked: bool = False  # whether the field has been compared with a constant picture
     _good: TrainState | None = None  # the last reported state whose step was not skipped
     _prepared: Trainer | None = None  # the trainer whose functions are compiled
@@ -89,22 +92,23 @@ class Run:
         method: Method = CONFIGURED,
         out: str | Path | None = None,
         progress: bool = True,
+        decode: bool = True,
     ) -> Run:
         """A run on the training views of `scene`, before the first step.
 
         By default `config` is the current device's preset. `method` holds a field, a sampler or a
-        loss of your own. `out` is an absent or empty folder to save in; by default the run stays in
-        memory. `progress` shows a bar. Raises `InputError`; only a broken image is found late.
+        loss of your own. `out` is an absent or empty folder to save in; without it the run stays in
+        memory. `progress` shows a bar while images are decoded. If `decode` is false, `prepare`
+        decodes them. Raises `InputError`, before it decodes images unless one of them is broken.
         """
         if out is not None:
             run_folder.check_unused(user_path(out))
         config = config or configuration.config_for_device("auto", seed=0)
         config = configuration.config_for_scene(config, scene, method)
-        views = scene.views("train", progress=progress)
-        config = configuration.exposures_for_pictures(config, views)
-        record = SceneRecord.of(scene, views.mean_color())
-        trainer = Trainer(config, scene.bounds, views, method)
-        run = cls(config, record, trainer, trainer.init(), source=scene)
+        run = cls(config, SceneRecord.of(scene), *preview(config, scene, method), source=scene)
+        run.is_preview = True
+        for _ in decode_images(run, progress=progress) if decode else ():
+            pass
         if out is not None:
             run.folder = user_path(out)
             with run.locked(), run_folder.beginning(run.folder):
@@ -248,9 +252,7 @@ class Run:
         """
         if self._prepared is self.trainer:
             return
-        if not self.trainer.has_views:
-            views, method = self.pictures().views("train"), self.trainer.method
-            self.trainer = Trainer(self.config, self.scene.bounds, views, method)
+        yield from decode_images(self)
         for seconds in self.trainer.compile(self.state):
             self.build_seconds += seconds
             yield
@@ -281,12 +283,10 @@ class Run:
             raise InputError(f"{had}; what training refines is chosen before the first one")
         for name in switches:
             checks.choice("correction", name, REFINED)
-        config = override(self.config, refine=switches)
-        views, method = self.pictures().views("train"), self.trainer.method
-        trainer = Trainer(config, self.scene.bounds, views, method)
-        self.config, self.trainer, self.state = config, trainer, trainer.init()
-        if self.folder is not None:
-            self.save(self.folder)
+        self.config, self.is_preview = override(self.config, refine=switches), True
+        self.trainer = self.trainer.without_views(self.scene.cameras)
+        for _ in decode_images(self):
+            pass
 
     def copy(self) -> Run:
         """An independent copy of the run in memory, which any thread may use."""

@@ -25,6 +25,7 @@ from nerfmac.common.files import appearing
 from nerfmac.common.installing import install
 from nerfmac.rendering.evaluation import ViewQuality
 from nerfmac.training.goal import Report
+from nerfmac.training.history import History
 
 NAME = "scalars.jsonl"
 """Name of the file in a run's folder."""
@@ -111,6 +112,20 @@ def read_scalars(folder: Path) -> list[dict[str, Any]]:
     """The lines of `scalars.jsonl` in a run's `folder`; empty if absent. Raises `InputError`."""
     path = folder / NAME
     return list(_lines(path)) if path.is_file() else []
+
+
+def read_history(folder: Path, step: int) -> History | None:
+    """Return the curves in the `scalars.jsonl` of a run's `folder` up to `step`; None if absent.
+
+    Raises `InputError`.
+    """
+    lines = [values for values in read_scalars(folder) if values["step"] <= step]
+    if not lines:
+        return None
+    history = History([(values["step"], values["seconds"], values["psnr"]) for values in lines])
+    points = zip(history.points, lines, strict=True)
+    history.points = [point._replace(loss=values["loss"]) for point, values in points]
+    return history
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,8 @@ centre (0.5, 0.5, 0.5). For an object without surroundings `extent` is 1, the un
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -168,12 +169,16 @@ class Scene:
         Raises InputError for a split that is absent or empty, and for a picture that cannot be
         decoded or has another size than its lens.
         """
+        deque(self.decoding(split, progress=progress), maxlen=0)
+        return self._views[split]
+
+    def decoding(self, split: str, *, progress: bool = True) -> Iterator[None]:
+        """Decode a split's images as `views` does, one image at each `next`."""
         if split not in self._views:
             channels = 4 if self.has_alpha else 3
-            views = _decoded(self._frames(split), channels, progress)
+            views = yield from _decoding(self._frames(split), channels, progress)
             tracks = self.tracks if split == "train" else None
             self._views[split] = replace(views, tracks=tracks)
-        return self._views[split]
 
     def cameras(self, split: str) -> tuple[Camera, ...]:
         """Return the cameras of a split; raises InputError if it is absent or empty."""
@@ -189,7 +194,9 @@ class Scene:
         raise InputError(message)
 
 
-def _decoded(frames: tuple[Frame, ...], channels: int, progress: bool) -> Views:
+def _decoding(
+    frames: tuple[Frame, ...], channels: int, progress: bool
+) -> Generator[None, None, Views]:
     cameras = Cameras.stack([frame.camera for frame in frames])
     if cameras.pixels >= MOST_PIXELS:
         raise InputError(
@@ -222,6 +229,7 @@ def _decoded(frames: tuple[Frame, ...], channels: int, progress: bool) -> Views:
         _put(pixels, start, picture)
         if kept is not None and mask is not None:
             _put(kept, start, mask)
+        yield
     if any(frame.reduce > 1 for frame in frames):
         trim()
     return Views(pixels, cameras, tuple(frame.name for frame in frames), kept)

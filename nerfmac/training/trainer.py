@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -29,6 +29,7 @@ from nerfmac.config import FILL, Config
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.march import Occupied
 from nerfmac.ranks import current_ranks
@@ -56,6 +57,9 @@ from nerfmac.training.track_rays import TrackRays
 
 FIRST_RAYS = 2**18
 """Most random training rays from which the sampler's first state is made."""
+
+PREVIEW_RAYS = 2**12
+"""Number of random rays from which the sampler's state of a preview is made."""
 
 
 class Trainer:
@@ -116,15 +120,29 @@ class Trainer:
         return self._given_views
 
     def init(self) -> TrainState:
-        """The state before the first step."""
+        """Return the state before the first step."""
         views, key = self.views, _key(self.config.seed, 0, stream=3)
+        return self._init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key))
+
+    def preview(self, cameras: Sequence[Camera]) -> TrainState:
+        """Return a state like that of `init`, but made from few rays and without any image.
+
+        It is made in a fraction of the time, to be rendered at low resolution, not to be trained.
+        """
+        stacked = Cameras.stack(cameras)
+        drawn = mx.random.uniform(shape=(3, PREVIEW_RAYS), key=_key(self.config.seed, 0, stream=3))
+        view = (drawn[0] * len(cameras)).astype(mx.int32)
+        pixel = drawn[1:].T * mx.array(stacked.sizes, mx.float32)[view]
+        return self._init([rays_through(stacked, view, pixel)])
+
+    def _init(self, rays: Iterable[Rays]) -> TrainState:
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
         parameters |= self.refinement.init()
         return TrainState(
             parameters=parameters,
             average=parameters,
             moments=no_moments(parameters),
-            sampling=self.sampler.init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key)),
+            sampling=self.sampler.init(rays),
             scaling=LossScale.init(self.config.train.loss_scale)._asdict(),
             samples_per_ray=mx.array(FILL * self.config.march.max_samples / self.config.train.rays),
             rays=self.config.train.rays,

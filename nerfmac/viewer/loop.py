@@ -19,7 +19,7 @@ from nerfmac.training.measured import DivergedError
 from nerfmac.viewer.messages import handle
 from nerfmac.viewer.screen import JPEG_QUALITY, ScreenPicture, Target, encode_jpeg
 from nerfmac.viewer.session import Message, Session
-from nerfmac.viewer.status import IDLE_INTERVAL, INTERVAL, Status
+from nerfmac.viewer.status import IDLE_INTERVAL, INTERVAL, WATCHED_INTERVAL, Status
 from nerfmac.viewer.worker import Worker
 
 log = logging.getLogger("nerfmac")
@@ -31,10 +31,19 @@ MAX_TRAINING_SHARE = 0.95
 """Largest share of the device's time for training, so that pictures still come now and then."""
 
 TOUCH = 10.0
-"""Seconds after a message about anything but pictures during which the page counts as in use."""
+"""Seconds after a user's action during which images get the share that the user chose."""
 
-IDLE_SHARE = 0.02
-"""Share of the device's time for pictures during training that nobody seems to use."""
+WATCHED_SHARE = 0.08
+"""Share of the training time for images of a page that is on screen and that no one touches."""
+
+LONGEST_WAIT = 1.8
+"""Longest training time between two such images, in seconds, however long the last one took."""
+
+PATIENCE = 3.0
+"""Seconds that preparing for training waits for a page to show its first image."""
+
+UNTOUCHED = ("ack", "ready", "size", "visible", "train", "pause")
+"""Kinds of messages after which no one may be looking around."""
 
 KEPT_SIZE = 640, 480
 """Largest width and height of the picture that is kept if no page was open."""
@@ -61,6 +70,30 @@ class DeviceTime:
         return self._viewing <= (1.0 - training_share) * (self._training + self._viewing)
 
 
+class WatchedTime:
+    """Training time that images of an untouched page may still take, in seconds."""
+
+    def __init__(self) -> None:
+        self._left = 0.0
+
+    def reset(self) -> None:
+        """Make an image due."""
+        self._left = 0.0
+
+    def train(self, seconds: float) -> None:
+        """Count `seconds` of training. At most one image is saved up."""
+        self._left = min(self._left + WATCHED_SHARE * seconds, WATCHED_SHARE * LONGEST_WAIT)
+
+    def draw(self, seconds: float) -> None:
+        """Count `seconds` of drawing. After a slow image the next one is due all the same."""
+        self._left = max(self._left - seconds, -WATCHED_SHARE * LONGEST_WAIT)
+
+    @property
+    def is_left(self) -> bool:
+        """Whether an image is due."""
+        return self._left >= 0.0
+
+
 class Loop:
     """Runs one session, as an `Activity` of the worker. Any thread may call `post`."""
 
@@ -70,12 +103,12 @@ class Loop:
         self._messages: deque[Message] = deque()
         self._status = Status(session)
         self._device_time = DeviceTime()
+        self._watched_time = WatchedTime()
+        self._begun = time.monotonic()
         self._undrawable: Target | None = None  # drawing it has failed, so it is not tried again
         self._unkept: bytes | None = None  # the last finished picture, until it is kept
         self._asked: float | None = None  # the newest `t` that no picture has answered
-        self._touched = -math.inf  # time.monotonic() of the last message but acknowledgements
-        self._spent = 0.0  # seconds spent on the picture in the making
-        self._idle_until = 0.0  # time.monotonic() before which an idle page gets no picture
+        self._touched = -math.inf  # time.monotonic() of the user's last action on the page
 
     def post(self, message: Message) -> None:
         """Queue `message` and wake the worker."""
@@ -91,23 +124,29 @@ class Loop:
         training = self._session.training
         is_moving = time.monotonic() < self._session.moving_until
         wants = self._wants_picture(is_moving)
+        is_preparing = training.is_preparing and self._has_shown
         if wants and (not training.is_running or self._viewing_is_due(is_moving)):
             self._draw(is_moving)
         elif training.is_running:
             self._train(is_moving)
-        if wants or training.is_running:
-            self._status.tell(IDLE_INTERVAL if self._is_idle else INTERVAL)
+        elif is_preparing:
+            self._prepare()
+        if wants or training.is_running or is_preparing:
+            self._status.tell(self._interval)
             return 0.0
         self._attempt(self._rest)
         return self._pause(is_moving)
 
     def _take(self, message: Message) -> None:
         self._session.screen.hear()
-        if message.get("kind") != "ack":
+        if message.get("kind") not in UNTOUCHED:
             self._touched = time.monotonic()
         if isinstance(asked := message.get("t"), int | float):
             self._asked = float(asked)
+        was_running = self._session.training.is_running
         handle(self._session, message)
+        if self._session.training.is_running != was_running:
+            self._watched_time.reset()
 
     def _wants_picture(self, is_moving: bool) -> bool:
         session, target = self._session, self._session.target()
@@ -116,12 +155,29 @@ class Loop:
         )
 
     @property
-    def _is_idle(self) -> bool:
-        return time.monotonic() > self._touched + TOUCH
+    def _is_touched(self) -> bool:
+        return time.monotonic() <= self._touched + TOUCH
+
+    @property
+    def _has_shown(self) -> bool:
+        """Whether preparing for training no longer delays the first image."""
+        return self._session.screen.shown is not None or time.monotonic() > self._begun + PATIENCE
+
+    @property
+    def _interval(self) -> float:
+        """Seconds between two messages about the state."""
+        if self._is_touched:
+            return INTERVAL
+        return WATCHED_INTERVAL if self._session.screen.is_visible else IDLE_INTERVAL
 
     def _viewing_is_due(self, is_moving: bool) -> bool:
-        if self._is_idle:
-            return time.monotonic() >= self._idle_until
+        screen = self._session.screen
+        if not screen.is_visible:
+            return False
+        if screen.shown is None:
+            return True
+        if screen.shown.target is self._session.target() and not self._is_touched:
+            return self._watched_time.is_left or screen.is_drawing
         share = min(self._session.settings.share, MAX_TRAINING_SHARE)
         return self._device_time.viewing_is_due(0.5 * share if is_moving else share)
 
@@ -132,7 +188,7 @@ class Loop:
             self._undrawable = target
         seconds = time.perf_counter() - start
         self._device_time.spend(seconds, training=False)
-        self._spent += seconds
+        self._watched_time.draw(seconds)
 
     def _draw_rows(self, target: Target, is_moving: bool) -> None:
         session = self._session
@@ -145,8 +201,6 @@ class Loop:
         )
         if picture is not None:
             self._send(picture)
-            self._idle_until = time.monotonic() + self._spent / IDLE_SHARE
-            self._spent = 0.0
 
     def _send(self, picture: ScreenPicture) -> None:
         """Send the page a finished picture."""
@@ -169,7 +223,14 @@ class Loop:
     def _train(self, is_moving: bool) -> None:
         start, session = time.perf_counter(), self._session
         session.failure = self._attempt(lambda: session.training.work(SLICE[is_moving]))
-        self._device_time.spend(time.perf_counter() - start, training=True)
+        seconds = time.perf_counter() - start
+        self._device_time.spend(seconds, training=True)
+        self._watched_time.train(seconds)
+
+    def _prepare(self) -> None:
+        session = self._session
+        if error := self._attempt(session.training.prepare):
+            session.failure = error
 
     def _rest(self) -> None:
         """Keep the last picture for pages without a kernel; all is drawn and nothing trains."""

@@ -7,6 +7,8 @@ clock in milliseconds; the picture that answers carries it back.
                     width, height of the picture's area in device pixels; warps: whether the page
                     moves pictures by their depth between two of the kernel's
     size            width, height
+    visible         page; is_visible: whether any of the page's picture is on screen
+    ping            answered by `pong` at once, even if the worker is busy
     ack             id: number of a picture that the page has drawn
     move            pose, centre: those of the page's view, both or neither; page: its name;
                     version: that of the kernel's view which the page has moved;
@@ -22,21 +24,22 @@ clock in milliseconds; the picture that answers carries it back.
     follow          name of a move around the scene, which replaces the path
     scrub           at in [0, 1] of the path
     save, load      name: the camera path's file
-    video           name, seconds, fps, width, height
+    save_run        name: a folder for the run
+    video           name, seconds, fps, width, height; existing files get a number, here as above
     cancel          stop the video
 
 The page turns pointer travel into a pose by itself (`page/motion/navigation.js`), so that it can
 show it at once. A view that the kernel has changed since, by `reset` or `Viewer.view` and the like,
 wins over moves that were under way: these have an older `version` and are ignored.
 
-The kernel sends `state`, `curve`, `cameras` (`status`), `photo`, `video`, and pictures:
+The kernel sends `pong`, `state`, `curve`, `cameras` (`status`), `photo`, `video`, and pictures:
 
     frame           id: to be acknowledged; t; width, height of the full picture; scale: the
                     picture's width and height relative to these; still: whether it is full;
                     pose, lens: the picture's camera (`page/picture/projection.js`);
                     view: {pose, centre, up, fov in radians}; version; mover: name of the page that
                     moved there, or null; compared: index of the photograph beside it, or null;
-                    psnr to that, in dB, or null;
+                    psnr to that, in dB, or null; step: of training;
                     depth: {columns, rows, largest} of a `DepthGrid`, or null
 
 Buffers of a frame: the picture as JPEG; the grid's codes, uint16, little-endian, deflated, if there
@@ -52,9 +55,11 @@ import numpy as np
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
 from nerfmac.common.json_reader import Fields
 from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.viewer.navigation import View
+from nerfmac.viewer.path_editor import free_path
 from nerfmac.viewer.screen import JPEG_QUALITY, encode_jpeg
 from nerfmac.viewer.session import Message, Session
 
@@ -150,15 +155,19 @@ def _scrub(session: Session, message: Fields) -> None:
 
 
 def _save(session: Session, message: Fields) -> None:
-    name = message.text("name")
-    session.path_editor.save(name)
-    session.notice = f"saved {name}"
+    session.notice = f"saved {session.path_editor.save(message.text('name'))}"
+
+
+def _save_run(session: Session, message: Fields) -> None:
+    folder = free_path(user_path(message.text("name")))
+    session.save(folder)
+    session.notice = f"saved the run in {folder}"
 
 
 def _video(session: Session, message: Fields) -> None:
     size = message.count("width"), message.count("height")
     name, seconds, fps = message.text("name"), message.number("seconds"), message.number("fps")
-    session.begin_video(name, seconds, fps, size).start()
+    session.begin_video(str(free_path(user_path(name))), seconds, fps, size).start()
 
 
 def _cancel(session: Session, _message: Fields) -> None:
@@ -169,6 +178,9 @@ def _cancel(session: Session, _message: Fields) -> None:
 HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     "ready": _ready,
     "size": _size,
+    "visible": lambda session, message: session.screen.see(
+        message.text("page"), is_visible=message.flag("is_visible", default=True)
+    ),
     "ack": lambda session, message: session.screen.acknowledge(message.index("id")),
     "move": _move,
     "look": _look,
@@ -178,13 +190,14 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
         **{message.text("name"): message.flag("on", default=True)}
     ),
     "train": _train,
-    "pause": lambda session, _: session.training.pause(),
+    "pause": lambda session, _: session.pause(),
     "stand": _stand,
     "keyframe": _keyframe,
     "clear": _clear,
     "follow": lambda session, message: session.path_editor.follow(message.text("name")),
     "scrub": _scrub,
     "save": _save,
+    "save_run": _save_run,
     "load": lambda session, message: session.path_editor.load(message.text("name")),
     "video": _video,
     "cancel": _cancel,

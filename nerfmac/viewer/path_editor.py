@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, count
 from math import atan, degrees
 from pathlib import Path
 from typing import Any
@@ -52,9 +53,14 @@ class PathEditor:
         ]
         self.path = CameraPath(keyframes, closed=name in MOVES)
 
-    def save(self, name: str) -> None:
-        """Write the path to the JSON file `name`. Raises `InputError`."""
-        self.path.save(_file(name, ".json"))
+    def save(self, name: str) -> Path:
+        """Write the path to a new JSON file `name`, and return its path; see `free_path`.
+
+        Raises `InputError`.
+        """
+        path = free_path(_file(name, ".json"))
+        self.path.save(path)
+        return path
 
     def load(self, name: str) -> None:
         """Read the path from a JSON file, as `run.load_path` does. Raises `InputError`."""
@@ -99,6 +105,12 @@ class PathEditor:
         if job is not None and not job.result.done():
             video = {"done": job.done, "total": job.total, "left": job.left}
         return {"keyframes": keyframes, "path": self._line[1], "video": video}
+
+
+def free_path(path: Path) -> Path:
+    """Return `path`, or if it exists the first of path-2, path-3, ... that does not."""
+    numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
+    return next(each for each in chain([path], numbered) if not each.exists())
 
 
 def _file(name: str, ending: str) -> Path:

@@ -10,14 +10,18 @@ from collections import deque
 from itertools import combinations
 from statistics import median
 
-SCALES = tuple(2.0 ** (-step / 2) for step in range(7))
-"""Sides of a picture as fractions of full size, 1 to 1/8; each step halves the pixels."""
+SCALES = tuple(2.0 ** (-step / 2) for step in range(11))
+"""Sides of a picture as fractions of full size, 1 to 1/32; each step halves the pixels."""
 
 MIN_FRACTION = 1 / 8
 """Smallest fraction of the full picture's pixels, unless it takes too long."""
 
 MAX_SECONDS = 0.15
 """Seconds above which a picture is made smaller than `MIN_FRACTION`, by default."""
+
+GROWTH = 4
+"""Largest factor between the pixels of a picture and of the largest recent one, if these are fewer
+than `MIN_FRACTION`: the time of so many more is a guess."""
 
 LATE = 1.25
 """A picture that takes longer than this many times its allowed time is late."""
@@ -86,9 +90,13 @@ class PixelBudget:
     def scale(self, pixels: int) -> float:
         """Largest of `SCALES` at which a picture, of `pixels` at full size, is drawn in time.
 
-        At least `MIN_FRACTION` of the pixels are drawn, if these take no more than `most_seconds`.
+        At least `MIN_FRACTION` of the pixels are drawn, if these are known to take no more than
+        `most_seconds`.
         """
-        least = min(MIN_FRACTION * pixels, self._fitting(self._most_seconds))
+        least = 0.0
+        if self._recent:
+            known = GROWTH * max(drawn for drawn, _ in self._recent)
+            least = min(MIN_FRACTION * pixels, self._fitting(self._most_seconds), known)
         most = 1.01 * max(self._pixels, least)
         return next((scale for scale in SCALES if pixels * scale * scale <= most), SCALES[-1])
 

@@ -37,8 +37,8 @@ MOVING = 1 / 60
 WARPED = 0.15
 """The same if the page warps: an older but larger picture comes closer to the true view."""
 
-REFRESH = 0.2
-"""Seconds allowed for a picture during training, with the camera at rest."""
+REFRESH = 0.15
+"""Seconds allowed for an image during training, with the camera at rest."""
 
 STRIP = 1 / 30
 """Seconds allowed for a strip of a picture, after which messages are handled again."""
@@ -50,8 +50,9 @@ BREATH = 0.5
 """Seconds left to a page that warps, per second of a picture drawn on the CPU: page and kernel
 often share one."""
 
-FIRST_PIXELS = {MOVING: 2**14, WARPED: 2**16, REFRESH: 2**16, STRIP: 2**15}
-"""First guess of the pixels that fit in each of these times."""
+FIRST_PIXELS = {MOVING: 2**11, WARPED: 2**11, REFRESH: 2**13, STRIP: 2**13}
+"""First guess of the pixels that fit in each of these times. It is low: an untrained field is haze,
+whose rays have a hundred times the samples of a trained one's."""
 
 MIDDLE = 0.5
 """Scale of the intermediate picture at rest; the full one takes four times as long."""
@@ -178,7 +179,7 @@ class Screen:
         self.shown: ScreenPicture | None = None
         self._shown_state: TrainState | None = None
         self._size: tuple[int, int] | None = None
-        self._pages: set[str] = set()  # names of the page's views that are ready
+        self._pages: dict[str, bool] = {}  # names of the ready views, and which are visible
         self._has_new_page = False
         self._warps = False  # whether the page that opened last moves pictures by their depth
         self._unanswered: deque[int] = deque()
@@ -206,11 +207,30 @@ class Screen:
         """Record that the `page` is ready; later calls with the same name change nothing."""
         if page in self._pages:
             return
-        self._pages.add(page)
+        self._pages[page] = True
         self._warps = warps
         self._has_new_page = True
         self._unanswered.clear()
         self.invalidate()
+
+    def see(self, page: str, *, is_visible: bool) -> None:
+        """Record whether a page's view is on screen."""
+        if page in self._pages:
+            self._pages[page] = is_visible
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether any view is on screen."""
+        return any(self._pages.values())
+
+    @property
+    def is_drawing(self) -> bool:
+        """Whether an image is partly drawn."""
+        return self._job is not None
+
+    def drop(self) -> None:
+        """Give up the image that is being drawn."""
+        self._job = None
 
     def take_new_page(self) -> bool:
         """Whether a page has opened since the last call; such a page needs the whole status."""
@@ -279,7 +299,8 @@ class Screen:
             return WARPED if self._warps else MOVING
         if training:
             return None if state is self._shown_state else REFRESH
-        is_done = self.shown.is_full and state is self._shown_state
+        # An untrained field is haze: at full resolution it takes long and shows no more.
+        is_done = (self.shown.is_full or state.step == 0) and state is self._shown_state
         return None if is_done or moving else float("inf")
 
     def _begin(self, trainer: Trainer, target: Target, state: TrainState, seconds: float) -> _Job:
@@ -328,8 +349,9 @@ class Screen:
             "height": job.full_size[1],
             "pose": [float(number) for number in job.camera.pose.ravel()],
             "lens": relative_lens(lens),
-            "still": is_full,
+            "still": is_full or job.state.step == 0,
             "scale": lens.width / job.full_size[0],
+            "step": job.state.step,
             "depth": depth,
         }
         jpeg = encode_jpeg(drawn.rgb, JPEG_QUALITY[is_full])

@@ -130,6 +130,7 @@ class Session:
         self.send = send
         self._worker = worker
         self._target: Target | None = None
+        self._saved_step = run.state.step
 
     def target(self) -> Target:
         """The content that the page should show; the same object until something in it changes."""
@@ -177,11 +178,45 @@ class Session:
         goal.rate, goal.most_rays = self.settings.rate, self.settings.rays
         self._target = None
 
+    def train(self, steps: int | None, seconds: float | None) -> None:
+        """Start training up to a total of `steps` steps, or for `seconds` more of training time.
+
+        Raises `InputError` if the run has had so many steps.
+        """
+        state = self.run.state
+        if steps is not None and steps <= state.step:
+            raise InputError(
+                f"the run has had {state.step} steps, and steps={steps} is the total at which "
+                "training stops; expected a larger number"
+            )
+        if seconds is not None:
+            checks.number("seconds", seconds, low=1e-3)
+            seconds += state.train_seconds
+        self.set(steps=steps, seconds=seconds)
+        self.start()
+
+    @property
+    def unsaved_steps(self) -> int:
+        """Number of steps of training that no folder holds."""
+        kept = self.run.saved_step if self.run.folder is not None else self._saved_step
+        return self.run.state.step - kept
+
+    def save(self, folder: str | Path) -> None:
+        """Save the run as it is now."""
+        self.run.save(folder)
+        self._saved_step = self.run.state.step
+
     def start(self) -> None:
         """Start training. Raises `InputError`."""
         self.training.start()
+        self.screen.drop()
         self.failure, self.notice = None, None
         self.is_resting.clear()
+
+    def pause(self) -> None:
+        """Pause training and save the run."""
+        self.training.pause()
+        self.screen.drop()
 
     def refine(self, **switches: bool) -> None:
         """Switch refinement of poses, lenses, exposures or colours. Raises `InputError`."""

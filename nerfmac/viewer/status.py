@@ -14,8 +14,11 @@ from nerfmac.viewer.session import Message, Session
 INTERVAL = 0.2
 """Shortest time between two messages, in seconds."""
 
+WATCHED_INTERVAL = 1.0
+"""The same while the page is on screen and no one touches it."""
+
 IDLE_INTERVAL = 2.0
-"""The same while nobody seems to use the page. A message costs the page about 17 ms of processor
+"""The same while the page is not on screen. A message costs the page about 17 ms of processor
 time, often on the cores that train."""
 
 

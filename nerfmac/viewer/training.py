@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from nerfmac.common.checks import InputError
@@ -20,6 +20,9 @@ class Training:
         self.run = run
         self.goal = Goal()
         self.message: str | None = None
+        self.is_preparing = run.is_preview
+        """Whether there is something to prepare before the first step, by `prepare`."""
+        self._preparation: Iterator[None] | None = None
         self._reports: Generator[Report | None] | None = None
         self._last: Report | None = None
         self._speed = _Speed()
@@ -52,7 +55,17 @@ class Training:
         if self._reports is not None:
             self._reports.close()
             self._reports = None
-            self.message = None
+
+    def prepare(self) -> None:
+        """Do a part of what the first step needs: read an image, or build some kernels."""
+        if self._preparation is None:
+            self._preparation = self._prepare()
+        try:
+            next(self._preparation)
+        except BaseException as error:
+            self.is_preparing, self._preparation, self.message = False, None, None
+            if not isinstance(error, StopIteration):
+                raise
 
     def work(self, seconds: float) -> None:
         """Train for about `seconds`. If this raises, training has ended and the run is saved."""
@@ -91,19 +104,25 @@ class Training:
         }
 
     def _train(self) -> Generator[Report | None]:
-        """Yield None while pictures are read and kernels built, then reports.
+        """Yield None while images are read and kernels built, then reports."""
+        self.is_preparing = True
+        while self.is_preparing:
+            self.prepare()
+            yield None
+        yield from self.run.fit(self.goal)
+
+    def _prepare(self) -> Iterator[None]:
+        """Read the images and build the kernels, a part at each `next`.
 
         No progress bar is shown: it would be a widget of its own, and JupyterLab hands a page no
         later message until it has loaded that widget's code, for seconds over a slow network.
         """
-        self.message = "reading the pictures"
-        yield None
-        self.run.pictures().views("train", progress=False)
+        self.message = "reading the images"
+        yield
+        yield from self.run.pictures().decoding("train", progress=False)
         for _ in self.run.prepare():
             self.message = "building the kernels"
-            yield None
-        self.message = None
-        yield from self.run.fit(self.goal)
+            yield
 
 
 class _Speed:

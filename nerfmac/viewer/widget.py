@@ -6,9 +6,11 @@ worker answers by `send`, which any thread may call.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
+from weakref import WeakSet
 
 import anywidget
 import mlx.core as mx
@@ -21,7 +23,14 @@ from nerfmac.capture import captured
 from nerfmac.common.files import user_path
 from nerfmac.config import Config
 from nerfmac.paths import CameraPath
-from nerfmac.run import CONFIGURED, Run, check_unused, config_for_device, is_run
+from nerfmac.run import (
+    CONFIGURED,
+    Run,
+    check_unused,
+    config_for_device,
+    is_run,
+    read_history,
+)
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.snapshots import is_snapshot, load_snapshot
 from nerfmac.training.method import Method
@@ -32,6 +41,24 @@ from nerfmac.viewer.session import Message, Session
 from nerfmac.viewer.worker import the_worker
 
 T = TypeVar("T")
+
+log = logging.getLogger("nerfmac")
+
+UNSAVED = (
+    "another viewer has %d steps of %s that are not saved; "
+    "nerfmac.Viewer.unsaved()[0].save(FOLDER) saves them, and .close() ends that viewer"
+)
+
+SAVED = """<style>
+.nerfmac-saved { display: none; }
+.jp-OutputArea .nerfmac-saved { display: block; margin: 4px 0; }
+.jp-OutputArea-child:has(.nerfmac-viewer) + .jp-OutputArea-child:has(.nerfmac-saved),
+.jp-OutputArea-child:not(:has(.nerfmac-viewer)):has(+ .jp-OutputArea-child .nerfmac-saved) {
+  display: none;
+}
+</style>
+<p class="nerfmac-saved">This image was saved with the notebook. Run the cell to look around.</p>"""
+"""What JupyterLab shows in place of a widget whose kernel is gone, and of its error message."""
 
 
 class Viewer(anywidget.AnyWidget):
@@ -44,6 +71,8 @@ class Viewer(anywidget.AnyWidget):
     _esm = script()
     _css = style()
     _is_open = False  # on the class: a viewer whose `__init__` fails is closed too
+    _opened: ClassVar[WeakSet[Viewer]] = WeakSet()
+    _session: Session
     still = traitlets.Bytes(b"").tag(sync=True)
     """The last finished picture as JPEG, for a page without a kernel."""
 
@@ -81,13 +110,26 @@ class Viewer(anywidget.AnyWidget):
             run = _opened(source, preset, seed, config, method, out)
             return Session(self._worker, run, self._tell)
 
+        for viewer in self.unsaved():
+            log.warning(UNSAVED, viewer._session.unsaved_steps, viewer._session.name)
         self._session = self._do(begin)
         self._loop = self._do(lambda: Loop(self._worker, self._session, self._keep))
         self._picture: DisplayHandle | None = None
         _hear_while_cells_run(self.comm)
         self._worker.add(self._loop)
         self._is_open = True
+        self._opened.add(self)
         self.on_msg(self._hear)
+
+    @classmethod
+    def unsaved(cls) -> list[Viewer]:
+        """Return the open viewers with training that is not saved, also those of cells run again.
+
+        Examples:
+            >>> for viewer in nerfmac.Viewer.unsaved():
+            ...     viewer.save("runs/kept")
+        """
+        return [each for each in cls._opened if each._is_open and each._session.unsaved_steps > 0]
 
     @property
     def run(self) -> Run:
@@ -135,17 +177,15 @@ class Viewer(anywidget.AnyWidget):
         self._change(lambda: self._session.refine(**switches))
 
     def train(self, steps: int | None = None, seconds: float | None = None) -> None:
-        """Train in the background until the run has had `steps` steps, or `seconds` of training."""
+        """Train in the background up to a total of `steps` steps, or for `seconds` more.
 
-        def start() -> None:
-            self._session.set(steps=steps, seconds=seconds)
-            self._session.start()
-
-        self._change(start)
+        Raises `InputError` if the run has had so many steps.
+        """
+        self._change(lambda: self._session.train(steps, seconds))
 
     def pause(self) -> None:
         """Stop training after the present step; `train` continues."""
-        self._change(self._session.training.pause)
+        self._change(self._session.pause)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until training has stopped, at most `timeout` seconds; return whether it has.
@@ -159,7 +199,7 @@ class Viewer(anywidget.AnyWidget):
 
     def save(self, folder: str | Path) -> None:
         """Save the run as it is now."""
-        self._do(lambda: self._session.run.save(folder))
+        self._do(lambda: self._session.save(folder))
 
     def render_video(
         self,
@@ -194,12 +234,13 @@ class Viewer(anywidget.AnyWidget):
         self.layout.close()  # a widget too, which ipywidgets would keep for ever
 
     def _ipython_display_(self) -> None:
-        """Show the widget, and below it a picture for pages without a kernel.
+        """Show the widget, and below it a sentence and an image for pages without a kernel.
 
-        The style sheet hides the picture while the widget is alive.
+        Style sheets hide these two while the widget is alive.
         """
         bundle = self._repr_mimebundle_()
         display(bundle[0] if bundle else {}, raw=True)
+        display({"text/html": SAVED, "text/plain": ""}, raw=True)
         if self._picture is None:
             self._picture = display({"text/plain": ""}, raw=True, display_id=True)
         else:
@@ -220,7 +261,10 @@ class Viewer(anywidget.AnyWidget):
         self._worker.wake(self._loop)
 
     def _hear(self, _widget: Any, message: Message, _buffers: list[memoryview]) -> None:
-        self._loop.post(message)
+        if message.get("kind") == "ping":
+            self.send({"kind": "pong"})  # here, since the worker may be busy for seconds
+        else:
+            self._loop.post(message)
 
     def _tell(self, message: Message, buffers: list[bytes]) -> None:
         self.send(message, buffers)
@@ -251,8 +295,11 @@ def _opened(
     if not isinstance(source, Scene):
         folder = user_path(source)
         if is_run(folder):
-            return Run.load(folder, method=method)
+            run = Run.load(folder, method=method)
+            run.history = read_history(folder, run.state.step) or run.history
+            return run
         if is_snapshot(folder):
             return load_snapshot(folder)
         source = load_scene(folder)
-    return Run.begin(source, config or config_for_device(preset, seed), method=method, out=out)
+    config = config or config_for_device(preset, seed)
+    return Run.begin(source, config, method=method, out=out, decode=False)

@@ -162,6 +162,29 @@ def test_what_follows_two_dashes_reaches_jupyterlab(view, run, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.parametrize(("uid", "times"), [(0, 1), (1000, 0)])
+def test_jupyterlab_may_run_as_root_if_we_do(view, run, tmp_path, monkeypatch, uid, times):
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    assert view(tmp_path, run).started.count("--allow-root") == times
+    assert view(tmp_path, run, "--", "--allow-root").started.count("--allow-root") == 1
+
+
+def test_jupyterlab_finds_settings_by_which_it_asks_nothing(view, run, tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "users")
+    view(tmp_path, run)
+    ours, users = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
+    file = Path(ours) / "labconfig" / "default_setting_overrides.json"
+    news = json.loads(file.read_text())["@jupyterlab/apputils-extension:notification"]
+    assert (users, news["fetchNews"]) == ("users", "false")
+
+
+def test_the_code_of_a_new_notebook_is_folded(view, run, tmp_path):
+    view(tmp_path, run)
+    cells = json.loads((run / "view.ipynb").read_text())["cells"]
+    folded = [cell["metadata"].get("jupyter", {}).get("source_hidden") for cell in cells]
+    assert folded == [cell["cell_type"] == "code" or None for cell in cells]
+
+
 def test_flags_reach_jupyterlab(view, run, tmp_path):
     assert "--no-browser" not in view(tmp_path, run).started
     arguments = view(tmp_path, run, "--no-browser", "--port", 8123).started
@@ -171,7 +194,7 @@ def test_flags_reach_jupyterlab(view, run, tmp_path):
 def test_the_address_that_is_printed_leads_to_the_notebook(view, made, tmp_path):
     arguments = view(tmp_path, made / NAME).started
     (address,) = [word for word in arguments if word.startswith("--LabApp.default_url=")]
-    assert unquote(address).endswith(f"/lab/tree/{NAME}-view.ipynb")
+    assert unquote(address).endswith(f"/doc/tree/{NAME}-view.ipynb")
     assert address.isascii()
 
 

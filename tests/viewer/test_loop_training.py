@@ -5,6 +5,7 @@ import pytest
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.lock import locked
+from nerfmac.config import override
 from nerfmac.run import Run
 from nerfmac.training.goal import Goal
 from nerfmac.training.measured import DivergedError
@@ -109,9 +110,7 @@ def test_reading_the_pictures_is_told_and_shows_no_bar(scene, monkeypatch):
     page.loop._status._when = 0.0
     page.session.start()
     page.work()
-    assert [state["training"]["message"] for state in page.take("state")] == [
-        "reading the pictures"
-    ]
+    assert [state["training"]["message"] for state in page.take("state")] == ["reading the images"]
     page.work()
     assert bars == [True]
     page.say("pause")
@@ -119,17 +118,42 @@ def test_reading_the_pictures_is_told_and_shows_no_bar(scene, monkeypatch):
 
 
 def test_pictures_that_cannot_be_read_end_training_and_are_told(page, monkeypatch):
-    def views(*_args, **_options):
+    def decoding(*_args, **_options):
         raise InputError("0007.png is no picture")
+        yield
 
     page.open().settle()
     with monkeypatch.context() as broken:
-        broken.setattr("nerfmac.scenes.scene.Scene.views", views)
+        broken.setattr("nerfmac.scenes.scene.Scene.decoding", decoding)
         page.say("train")
         page.settle()
     assert page.notice == "0007.png is no picture"
     assert isinstance(page.session.failure, InputError)
     assert page.session.is_resting.is_set()
+
+
+def test_a_new_run_is_shown_before_its_images_are_read_and_prepared_before_start(scene):
+    page = Page(Run.begin(scene, COARSE, decode=False))
+    page.open().work()
+    assert len(page.take("frame")) == 1
+    assert page.session.run.is_preview
+    page.settle()
+    assert not page.session.training.is_preparing
+    assert page.session.run.trainer.has_views
+    page.say("set", values={"steps": 5})
+    page.say("train")
+    page.settle()
+    assert page.session.run.state.step == 5
+
+
+def test_a_run_begun_before_its_images_are_read_trains_like_any_other(scene):
+    config = override(COARSE, refine={"exposures": None})
+    runs = [Run.begin(scene, config, decode=decode) for decode in (True, False)]
+    for run in runs:
+        run.train(steps=20, progress=False)
+    assert runs[0].config == runs[1].config
+    for name, want in runs[0].state.arrays().items():
+        assert np.array(runs[1].state.arrays()[name]).tobytes() == np.array(want).tobytes(), name
 
 
 def test_training_that_was_given_a_limit_already_reached_is_refused(page):

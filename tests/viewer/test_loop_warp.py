@@ -151,37 +151,83 @@ def test_on_the_cpu_a_page_that_warps_has_time_to_draw_between_pictures(page, mo
     assert [message["t"] for message, _ in frames(page)] == [3]
 
 
-def test_a_viewer_that_nobody_uses_takes_little_time_from_training(page, monkeypatch):
-    """The clock goes on by a second with each slice of training, and by one with each drawing."""
-    clock = [100.0]
+@pytest.mark.parametrize(("seconds", "share", "longest"), [(0.15, 0.1, 2.0), (3.0, 1.0, 2.0)])
+def test_an_untouched_page_gets_images_in_a_tenth_of_the_time_and_every_two_seconds(
+    page, monkeypatch, seconds, share, longest
+):
+    """The clock goes on by 0.1 s with each slice of training, by `seconds` with each image."""
+    clock, drawn = [100.0], []
     for module in (screen_module, loop_module):
         monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
         monkeypatch.setattr(module.time, "perf_counter", lambda: clock[0])
-    spent = {"training": 0, "drawing": 0}
 
-    def spend(name, action):
-        def timed(*args, **more):
-            result = action(*args, **more)
-            spent[name] += 1
-            clock[0] += 1.0
-            return result
+    def train(_seconds):
+        clock[0] += 0.1
 
-        return timed
+    def draw(*_args, **_options):
+        drawn.append(clock[0])
+        clock[0] += seconds
+        return finished(page)
 
     training, screen = page.session.training, page.session.screen
     page.open(warps=True).settle()
     page.say("train")
     page.work()
-    monkeypatch.setattr(training, "work", spend("training", lambda _: None))
-    monkeypatch.setattr(screen, "draw", spend("drawing", lambda *_, **__: finished(page)))
+    monkeypatch.setattr(training, "work", train)
+    monkeypatch.setattr(screen, "draw", draw)
     monkeypatch.setattr(screen, "wants", lambda *_, **__: True)
     clock[0] += loop_module.TOUCH + 1.0
-    page.work(400)
-    assert 0 < spent["drawing"] <= 0.05 * 400
+    begin = clock[0]
+    page.work(2000)
+    assert 0 < seconds * len(drawn) <= share * (clock[0] - begin)
+    assert max(np.diff(drawn)) <= seconds + longest
     page.say("set", values={"exposure": 0.0})
-    spent.update(training=0, drawing=0)
-    page.work(8)
-    assert spent["drawing"] >= 2, "somebody is there again"
+    begin, count = clock[0], len(drawn)
+    page.work(40)
+    assert seconds * (len(drawn) - count) > 0.25 * (clock[0] - begin), "someone is there again"
+
+
+def test_a_page_that_is_not_on_screen_gets_no_images_during_training(page):
+    page.open(warps=True).settle()
+    page.say("visible", page="first", is_visible=False)
+    page.say("train")
+    page.take("frame")
+    page.work(60)
+    assert page.session.run.state.step > 120
+    assert page.take("frame") == []
+    page.say("visible", page="first", is_visible=True)
+    page.work(10)
+    assert page.take("frame")
+    page.say("pause")
+    page.settle()
+
+
+@pytest.mark.parametrize("kind", ["train", "pause"])
+def test_an_image_in_progress_is_dropped_when_training_starts_and_when_it_pauses(page, kind):
+    page.open(48, 64).settle()
+    session = page.session
+    if kind == "pause":
+        session.start()
+    session.screen._job = object()  # partly drawn
+    page.say(kind)
+    page.loop._take(page.loop._messages.popleft())
+    assert session.training.is_running == (kind == "train")
+    assert not session.screen.is_drawing
+    session.pause()
+
+
+def test_the_first_trained_image_waits_for_no_image_of_before(page):
+    """An image that took an hour, before training, delays none of the images in training."""
+    page.open(warps=True).settle()
+    page.loop._watched_time.draw(3600.0)
+    page.take("frame")
+    page.say("train")
+    while page.session.run.state.step == 120:
+        page.work()
+    page.work(2)
+    assert [frame["step"] > 120 for frame in page.take("frame")] == [True]
+    page.say("pause")
+    page.settle()
 
 
 def finished(page):

@@ -7,7 +7,7 @@ import pytest
 
 from nerfmac.paths import spiral, tour
 from nerfmac.rendering.evaluation import evaluate
-from nerfmac.run import split_cameras
+from nerfmac.run import Run, split_cameras
 from tests.scene_factory import HEIGHT, WIDTH
 
 
@@ -139,3 +139,26 @@ def test_a_move_becomes_a_path_of_keyframes_that_stays_close_to_it(page, name):
     away = np.linalg.norm(got[:, None] - want[None, :, :, 3], axis=2).min(axis=1)
     assert away.max() < 0.15
     assert page.session.path_editor.path.closed == (name == "spiral")
+
+
+def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("video.mp4", "path.json"):
+        (tmp_path / name).write_bytes(b"kept")
+    (tmp_path / "run").mkdir()
+    page.open().settle()
+    page.say("keyframe", action="add")
+    page.say("save", name="path.json")
+    page.settle()
+    assert page.notice.endswith("path-2.json")
+    page.say("save_run", name="run")
+    page.settle()
+    assert page.notice.endswith("run-2")
+    assert Run.load(tmp_path / "run-2").state.step == 120
+    page.say("video", name="video.mp4", seconds=0.1, fps=10, width=16, height=12)
+    page.settle()
+    assert page.session.path_editor.video.path.name == "video-2.mp4"
+    page.session.path_editor.video.cancel()
+    for name in ("video.mp4", "path.json"):
+        assert (tmp_path / name).read_bytes() == b"kept"
+    assert not list((tmp_path / "run").iterdir())

@@ -1,5 +1,6 @@
 """`Viewer` as a notebook uses it, without a page: every method, and nothing left behind."""
 
+import contextlib
 import gc
 import json
 import subprocess
@@ -219,7 +220,8 @@ def test_it_is_shown_with_a_picture_under_it_for_pages_without_a_kernel(viewer, 
     monkeypatch.setattr("nerfmac.viewer.widget.display", display)
     viewer._ipython_display_()
     assert "application/vnd.jupyter.widget-view+json" in shown[0]
-    assert len(shown) == 2
+    assert len(shown) == 3
+    assert "saved with the notebook" in shown[1]["text/html"]
     assert updated == []  # there is none yet
     viewer.train(steps=20)
     viewer.wait(60.0)
@@ -227,7 +229,7 @@ def test_it_is_shown_with_a_picture_under_it_for_pages_without_a_kernel(viewer, 
     assert updated[-1].data == viewer.still
     before = len(updated)
     viewer._ipython_display_()
-    assert len(shown) == 4
+    assert len(shown) == 6
     assert len(updated) == before + 1  # what is shown again has it at once
 
 
@@ -247,3 +249,36 @@ while viewer._session.run.state.step < 5:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, cwd=ROOT
     )
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_seconds_are_added_to_those_of_before_and_steps_already_had_are_refused(viewer):
+    viewer.train(seconds=0.2)
+    assert viewer.wait(60.0)
+    before = viewer.run.state
+    viewer.train(seconds=0.2)
+    assert viewer.wait(60.0)
+    after = viewer.run.state
+    assert after.step > before.step
+    assert after.train_seconds >= before.train_seconds + 0.2
+    viewer.train()
+    with pytest.raises(InputError, match="the total at which training stops"):
+        viewer.train(steps=1)
+    wait_for(lambda: viewer.run.state.step > after.step + 5)
+    viewer.pause()
+
+
+def test_a_second_viewer_warns_of_training_that_is_not_saved(scene, told, tmp_path, caplog):
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
+        stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
+        assert "not saved" not in caplog.text
+        first.train(steps=7)
+        assert first.wait(60.0)
+        stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
+        assert "another viewer has 7 steps of balls that are not saved" in caplog.text
+        assert nerfmac.Viewer.unsaved() == [first]
+        first.save(tmp_path / "kept")
+        assert nerfmac.Viewer.unsaved() == []
+        caplog.clear()
+        stack.enter_context(contextlib.closing(nerfmac.Viewer(scene, **SETTINGS)))
+        assert "not saved" not in caplog.text

@@ -1,11 +1,9 @@
 /**
- * The page of a scene, put together: the field by WebGPU, else its mesh by WebGL 2, else the still
- * that the page opens with. The viewer's own modules turn pointer, fingers and keys into moves.
+ * The page of a scene, put together: the field by WebGPU, else the still that the page opens with. The viewer's own modules turn pointer, fingers and keys into moves.
  */
 
 import { blockText } from "./blocks.js";
 import { Flight } from "./flight.js";
-import { MeshScreen } from "./mesh.js";
 import { Screen } from "./screen.js";
 import { Tracer, readField } from "./tracer.js";
 import { makeButton } from "../../viewer/page/controls/controls.js";
@@ -15,10 +13,10 @@ import { toggleFullScreen, watchSize } from "../../viewer/page/stage.js";
 
 const AGAIN = 1000; // milliseconds after which a GPU that has stopped is asked again, once
 
-const NOTES = {
-  mesh: "This browser has no WebGPU: the page shows the scene's surface, without its fine detail.",
-  still: "This browser has neither WebGPU nor WebGL 2: the page shows a still picture.",
-};
+const HINT_TIME = 8000; // milliseconds until the hint fades, if no one moves before
+const NO_WEBGPU = "This browser has no WebGPU, which this page needs to draw the scene: this is a still"
+  + " image. Current versions of Chrome, Edge, and Safari have it.";
+const GPU_STOPPED = "WebGPU does not work in this browser at the moment: this is a still image.";
 
 async function openScene() {
   const scene = JSON.parse(blockText("scene"));
@@ -31,6 +29,7 @@ async function openScene() {
   walkByKeys(area, flight, () => flight.reset(), signal);
   watchSize(area, (width, height) => flight.resize(width, height), signal);
   addButtons(flight);
+  fadeHint(area);
   area.focus({ preventScroll: true });
   document.body.nerfmac = { flight }; // what end-to-end tests read
   await showBest(area, scene, flight);
@@ -43,10 +42,12 @@ async function showBest(area, scene, flight, ways = waysToShow(scene)) {
   while (ways.length) {
     const way = ways.shift();
     const canvas = document.createElement("canvas"); // it has one kind of context for ever
-    const screen = await attempt(() => way.create(canvas));
+    const screen = await attempt(() => way(canvas));
     if (!screen) continue;
+    canvas.style.visibility = "hidden"; // the still stays until there is an image
+    screen.onShown(() => (canvas.style.visibility = ""));
     area.append(canvas);
-    tell(way.shows);
+    tell("field");
     flight.begin(screen);
     screen.tracer?.device.lost.then(({ message }) => {
       console.info(`nerfmac: the GPU has stopped: ${message}`);
@@ -61,7 +62,7 @@ async function showBest(area, scene, flight, ways = waysToShow(scene)) {
   tell("still");
 }
 
-/** [{shows, create(canvas)}]: ways to show the scene, the best first, and twice: a GPU may stop. */
+/** [create(canvas)]: ways to show the scene, one after the other: a GPU that stops is asked again. */
 function waysToShow(scene) {
   let field = null; // read once
   const trace = async (canvas) => {
@@ -70,16 +71,22 @@ function waysToShow(scene) {
     const tracer = await Tracer.create(canvas, scene, field);
     return tracer && new Screen(tracer, canvas);
   };
-  return [
-    { shows: "field", create: trace },
-    { shows: "field", create: trace },
-    { shows: "mesh", create: (canvas) => MeshScreen.create(canvas, scene) },
-  ];
+  return [trace, trace];
 }
 
 function tell(kind) {
   document.body.dataset.shows = kind;
-  document.getElementById("note").textContent = NOTES[kind] ?? "";
+  const note = navigator.gpu ? GPU_STOPPED : NO_WEBGPU;
+  document.getElementById("note").textContent = kind === "still" ? note : "";
+}
+
+/** Let the hint fade once the scene is moved, and after a while. */
+function fadeHint(area) {
+  const fade = () => (document.body.dataset.hint = "faded");
+  for (const type of ["pointerdown", "wheel", "keydown"]) {
+    area.addEventListener(type, fade, { once: true, passive: true });
+  }
+  setTimeout(fade, HINT_TIME);
 }
 
 async function attempt(create) {

@@ -160,10 +160,16 @@ export class Screen {
   }
 }
 
-/** The camera of a view for a picture of `width` x `height`; see tracer.js. */
+/**
+ * The camera of a view for a picture of `width` x `height`; see tracer.js. In portrait the view's
+ * angle is that of the width, or what fits the height would be cut off at the sides.
+ */
 export function cameraOf(view, width, height) {
   const [fx, fy, cx, cy] = viewLens(view, width, height);
-  return { pose: view.pose, lens: [fx * width, fy * height, cx * width, cy * height] };
+  const zoom = Math.min(1, width / height);
+  return {
+    pose: view.pose, lens: [zoom * fx * width, zoom * fy * height, cx * width, cy * height],
+  };
 }
 
 /**

@@ -9,6 +9,7 @@ import { bringIntoView, makeButton } from "./controls/controls.js";
 import { CropBox } from "./overlay/cropbox.js";
 import { Frusta } from "./overlay/frusta.js";
 import { walkByKeys } from "./motion/keys.js";
+import { buildKeep } from "./panels/keep.js";
 import { Link } from "./kernel/link.js";
 import { Motion } from "./motion/motion.js";
 import { Overlay } from "./overlay/overlay.js";
@@ -17,9 +18,10 @@ import { buildPath } from "./panels/path.js";
 import { PathLine } from "./overlay/pathline.js";
 import { Picture } from "./picture/picture.js";
 import { PointerInput } from "./motion/pointer.js";
+import { tellVisible, watchKernel } from "./kernel/pulse.js";
 import { Settings } from "./kernel/settings.js";
 import { buildStage, letGripResize, toggleFullScreen, watchSize } from "./stage.js";
-import { buildNotice, showStillUntilLive, tellPace } from "./picture/status.js";
+import { buildNotice, showSharpness, showStillUntilLive } from "./picture/status.js";
 import { buildTraining } from "./panels/training.js";
 import { buildView } from "./panels/view.js";
 import { Warp } from "./picture/warp.js";
@@ -30,7 +32,7 @@ function render({ model, el }) {
   const ending = new AbortController();
   const { signal } = ending;
   const parts = buildStage(el);
-  // What the status line and end-to-end tests read: when pictures were drawn, and how long after
+  // What end-to-end tests read: when pictures were drawn, and how long after
   // the pointer's event; when the kernel's came; the view asked for, and what is shown of it.
   const record = {
     frames: [], latencies: [], answered: [], received: [], view: null, pose: null, lastFrame: null,
@@ -48,16 +50,19 @@ function render({ model, el }) {
     if (name === "fov") motion.zoom((value * Math.PI) / 180);
   });
   const seen = buildSeen({ parts, picture, link, settings, motion });
-  buildControls({ parts, link, settings, motion, record, seen, reset, signal });
+  buildControls({ parts, link, settings, motion, record, seen, picture, reset, signal });
   parts.floating.append(...seen.compare.elements, seen.overlay.tooltip, buildNotice(link));
   new PointerInput(parts.area, motion, targetsOf(parts.area, picture, link, seen.overlay), signal);
   walkByKeys(parts.area, motion, reset, signal);
   letGripResize(parts.grip, parts.floating);
-  tellPace(parts.status, record, signal);
+  showSharpness(parts.status, picture);
   showStillUntilLive({ model, parts, picture, link, signal });
+  watchKernel(link, signal);
+  const leave = tellVisible(parts.area, link, page, signal);
   tellSize({ area: parts.area, picture, link, page, signal });
   return () => {
     motion.stop();
+    leave();
     ending.abort();
     for (const part of [picture, seen.overlay, seen.compare]) part.close();
     parts.root.remove();
@@ -79,9 +84,9 @@ function buildSeen({ parts, picture, link, settings, motion }) {
 }
 
 /** The toolbar and its panels. */
-function buildControls({ parts, link, settings, motion, record, seen, reset, signal }) {
+function buildControls({ parts, link, settings, motion, record, seen, picture, reset, signal }) {
   const training = buildTraining(link, settings, signal);
-  const view = buildView({ settings, seen, motion, reset });
+  const view = buildView({ settings, seen, motion });
   const path = buildPath(link, motion, record, signal);
   const { buttons, panels, close } = buildPanels([
     { name: "training", label: "Training", picture: "chart", content: training.panel },
@@ -96,7 +101,7 @@ function buildControls({ parts, link, settings, motion, record, seen, reset, sig
     parts.area.focus({ preventScroll: true });
   };
   parts.toolbar.append(
-    training.runButton, training.summary, ...buttons,
+    training.runButton, training.summary, ...buttons, ...buildKeep(link, picture),
     makeButton({
       picture: "home", title: "Reset view (R)", onClick: () => reset(performance.now()),
     }),

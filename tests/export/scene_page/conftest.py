@@ -37,12 +37,11 @@ def browser():
 
 @pytest.fixture(scope="package", autouse=True)
 def quick_pages() -> Iterator[None]:
-    """Pages with a small still and a coarse mesh, made on the CPU."""
+    """Pages with a small still, made on the CPU."""
     device = mx.default_device()
     choose_device("cpu")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scene_page, "STILL_SIZE", (64, 48))
-        patch.setattr(scene_page, "MESH_CELLS", 24)
         yield
     mx.set_default_device(device)
 
@@ -68,7 +67,7 @@ def open_page(browser, folder) -> Callable:
 
     def open_one(run: Run, before: str = "", context=None, **options):
         path = folder / "scene.html"
-        scene_page.write_scene_page(run, path, progress=False, **options)
+        scene_page.write_scene_page(run, path, **options)
         return Tab(browser, path, before, **(context or {}))
 
     return open_one

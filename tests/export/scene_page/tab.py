@@ -69,7 +69,7 @@ class Tab:
         return value
 
     def shows(self) -> str:
-        """Wait until the page shows something; return what: field, mesh or still."""
+        """Wait until the page shows something; return what: field or still."""
         return self.wait("document.body.dataset.shows")
 
     def rest(self) -> None:

@@ -24,7 +24,7 @@ from tests.scene_factory import CONFIG
 WITHOUT_WEBGPU = "Object.defineProperty(navigator, 'gpu', {value: undefined});"
 WITHOUT_WEBGL = "HTMLCanvasElement.prototype.getContext = () => null;"
 REST = 4e6
-"""Bytes of a page beside its table: mesh, still, networks, cells and script."""
+"""Bytes of a page beside its table: still, networks, cells and script."""
 WITH_A_GPU = """Object.defineProperty(
   GPUAdapterInfo.prototype, "isFallbackAdapter", {get: () => false});"""
 
@@ -43,7 +43,7 @@ def screenshot(tab) -> np.ndarray:
 def test_its_modules_are_joined_into_one_without_a_name_twice():
     script = joined_modules(scene_page._read, "export/page/main.js")
     names = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", script, re.MULTILINE)
-    assert {"Tracer", "Screen", "Flight", "MeshScreen", "PointerInput", "walkByKeys"} <= set(names)
+    assert {"Tracer", "Screen", "Flight", "PointerInput", "walkByKeys"} <= set(names)
     assert len(names) == len(set(names))
     assert not re.search(r"^(import|export) ", script, re.MULTILINE)
 
@@ -120,7 +120,7 @@ def test_a_gpu_draws_to_the_canvas_itself(trained, folder, browser):
     from tests.export.scene_page.tab import WITH_CANVAS, Tab
     from tests.viewer.notebook.browser import chromium
 
-    write_scene_page(trained, folder / "direct.html", progress=False)
+    write_scene_page(trained, folder / "direct.html")
     kind = browser.browser_type
     path = chromium(kind.executable_path)
     other = kind.launch(executable_path=path, args=list(WITH_CANVAS))
@@ -147,46 +147,38 @@ def test_a_gpu_draws_to_the_canvas_itself(trained, folder, browser):
     other.close()
 
 
-def test_without_webgpu_the_mesh_is_shown_and_moves(trained, open_page):
+def test_without_webgpu_the_still_is_shown_with_what_is_missing(trained, open_page):
     other = open_page(trained, before=WITHOUT_WEBGPU)
-    assert other.shows() == "mesh"
-    assert "no WebGPU" in other.run("document.getElementById('note').textContent")
-    hint = other.run("document.querySelector('header p').innerText")
-    assert hint.endswith("WASD to walk"), "nothing that a mesh cannot do"
-    hide_words(other)
-    first = View.initial(trained.scene.cameras, trained.scene.up)
-    for view, least in ((first, 0.77), (first.orbit(0.4, 0.1), 0.69)):
-        values = scene_page._view_values(view)
-        other.run("(view) => document.body.nerfmac.flight.show(view, false)", values)
-        other.run("new Promise((resolve) => setTimeout(resolve, 100))")
-        seen, want = screenshot(other), trained.render(view.camera(96, 72))
-        is_mesh = (seen < 0.98).any(axis=2)
-        covered = want.opacity > 0.5
-        both = is_mesh & covered
-        assert both.sum() > least * (is_mesh | covered).sum(), "the same silhouette"
-        error = np.abs(seen - want.colour)[both].mean()
-        assert error < 0.2
-        assert error < 0.8 * np.abs(seen - want.colour[..., ::-1])[both].mean(), "red is red"
-    other.close()
-
-
-def test_without_webgl_either_the_still_is_shown(trained, open_page):
-    other = open_page(trained, before=WITHOUT_WEBGPU + WITHOUT_WEBGL)
     assert other.shows() == "still"
-    assert "still picture" in other.run("document.getElementById('note').textContent")
+    note = other.run("document.getElementById('note').textContent")
+    assert "no WebGPU" in note
+    assert "WebGL" not in note
     size = "[document.getElementById('still').naturalWidth, document.querySelector('canvas')]"
     assert other.run(size) == [64, None]
     other.close()
 
 
-def test_without_a_mesh_the_page_is_written_all_the_same(trained, tmp_path, monkeypatch, caplog):
-    def refuse(*_, **__):
-        raise InputError("the mesh is empty")
+def test_in_portrait_the_width_shows_what_the_height_shows_in_landscape(trained, open_page):
+    other = open_page(trained, context={"viewport": {"width": 48, "height": 96}})
+    other.rest()
+    lens = other.run(
+        "(({ screen: { shown } }) => [shown.width, shown.height, shown.view.fov])"
+        "(document.body.nerfmac.flight)"
+    )
+    assert lens[:2] == [48, 96]
+    hide_words(other)
+    view = View.initial(trained.scene.cameras, trained.scene.up)
+    want = trained.render(view.camera(48, 48)).colour
+    seen = screenshot(other)[24:72]
+    assert psnr(seen.astype(np.float32), want) > 22
+    other.close()
 
-    monkeypatch.setattr(scene_page, "extract_mesh", refuse)
-    write_scene_page(trained, tmp_path / "page.html", progress=False)
-    assert "no mesh for browsers without WebGPU: the mesh is empty" in caplog.text
-    assert '"mesh": null' in (tmp_path / "page.html").read_text()
+
+def test_the_canvas_is_hidden_until_it_has_an_image(trained, open_page):
+    other = open_page(trained, before="GPUCanvasContext.prototype.getCurrentTexture = null;")
+    other.wait("document.querySelector('canvas')")
+    assert other.run("getComputedStyle(document.querySelector('canvas')).visibility") == "hidden"
+    other.close()
 
 
 @pytest.mark.parametrize(("preset", "most"), [("small", 12e6), ("base", 45e6)])
@@ -199,7 +191,7 @@ def test_the_largest_table_of_a_preset_leaves_room_for_the_rest(preset, most):
 
 def test_one_run_makes_the_same_bytes_twice(trained, tmp_path):
     for name in ("one.html", "two.html"):
-        write_scene_page(trained, tmp_path / name, title="Balls", progress=False)
+        write_scene_page(trained, tmp_path / name, title="Balls")
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
 
 
@@ -257,13 +249,14 @@ def test_a_path_waits_for_readers_who_want_no_motion(trained, open_page):
     other.close()
 
 
-def test_a_gpu_that_stops_is_asked_once_more_before_the_mesh_is_shown(trained, open_page):
+def test_a_gpu_that_stops_is_asked_once_more_before_the_still_is_shown(trained, open_page):
     other = open_page(trained, context={"viewport": {"width": 16, "height": 12}})
-    for shown in ("field", "mesh"):
+    screen = "document.body.nerfmac.flight.screen"
+    for shown in ("field", "still"):
         other.rest()
-        screen = "document.body.nerfmac.flight.screen"
         other.run(f"window.before = {screen}, {screen}.tracer.device.destroy()")
-        other.wait(f"{screen} && {screen} !== window.before")
+        after = f"{screen} && {screen} !== window.before"
+        other.wait(after if shown == "field" else "document.body.dataset.shows === 'still'")
         assert other.shows() == shown
-        assert other.run("document.querySelectorAll('canvas').length") == 1
+    assert other.run("document.querySelectorAll('canvas').length") == 0
     other.close()

@@ -58,6 +58,10 @@ def is_trouble(said: ConsoleMessage) -> bool:
     return said.type in ("error", "warning") and "GPU stall due to ReadPixels" not in said.text
 
 
+UNASKED = ("ack", "ready", "size", "ping", "visible")
+"""Kinds of messages that a page sends by itself."""
+
+
 class View:
     """One view. `sent` are the page's messages so far; `say` answers."""
 
@@ -110,7 +114,7 @@ class View:
         """Send a frame of 640 x 480; does not wait until it is drawn."""
         content = {
             "kind": "frame", "id": number, "width": 640, "height": 480, "pose": POSE, "lens": LENS,
-            "t": None, "still": True, "compared": None, "psnr": None, "scale": 1.0,
+            "t": None, "still": True, "compared": None, "psnr": None, "scale": 1.0, "step": 12345,
             "view": VIEW, "version": 0, "mover": None, "depth": None, **changes,
         }  # fmt: skip
         self.say(content, jpeg(colours))
@@ -128,7 +132,7 @@ class View:
         everything = self.run("sent")
         if kind is not None:
             return [each for each in everything if each["kind"] == kind]
-        return [each for each in everything if each["kind"] not in ("ack", "ready", "size")]
+        return [each for each in everything if each["kind"] not in UNASKED]
 
     def forget(self) -> None:
         self.settle()

@@ -82,14 +82,11 @@ def test_the_record_holds_when_frames_were_drawn_and_how_late(view):
     assert record["latencies"][0] > 1000.0
     assert record["pose"] == POSE
     assert record["lastFrame"]["id"] == 2
-    view.page.get_by_text("50 % resolution").wait_for()
-
-
-def test_the_pace_is_that_of_the_last_seconds(call):
-    view = {"frames": [900.0, *range(1000, 2500, 500)], "latencies": [70, 30, 90, 50],
-            "answered": [0, 2000, 2100, 2200]}  # fmt: skip
-    assert call("picture/status", "paceOf", view, 2950) == {"rate": 1.5, "latency": 50}
-    assert call("picture/status", "paceOf", {**view, "answered": [0] * 4}, 2950)["latency"] is None
+    bar = view.page.locator(".nerfmac-status")
+    assert bar.get_attribute("title") == "50 % of the full resolution"
+    assert bar.evaluate("bar => bar.getBoundingClientRect().width") == pytest.approx(320, abs=2)
+    view.show(3)
+    assert not bar.is_visible()
 
 
 def test_at_most_1024_frames_are_remembered(view):

@@ -32,7 +32,7 @@ def test_without_a_kernel_the_still_is_shown_and_controls_cannot_be_used(open_vi
     view.page.mouse.move(300, 200, steps=3)
     view.page.mouse.up()
     assert view.sent() == []
-    view.page.get_by_text("No kernel answers").wait_for()
+    view.page.get_by_text("No kernel is connected").wait_for()
 
 
 def test_a_still_that_comes_later_is_shown_too(open_view):
@@ -45,7 +45,7 @@ def test_a_still_that_comes_later_is_shown_too(open_view):
 
 def test_as_soon_as_a_kernel_speaks_everything_is_live(open_view):
     view = open_view(still=jpeg([ORANGE]))
-    view.page.get_by_text("No kernel answers").wait_for()
+    view.page.get_by_text("No kernel is connected").wait_for()
     view.live()
     assert view.button("View panel").is_enabled()
     assert view.page.locator(".nerfmac-hint").inner_text() == ""
@@ -168,7 +168,7 @@ def test_two_views_of_one_model_are_both_whole(view):
     view.show(5)
     view.page.wait_for_function("sent.filter((each) => each.kind === 'ack').length === 2")
     told = view.page.locator(".nerfmac-summary").all_inner_texts()
-    assert told == ["step 77 · 27.3 dB"] * 2
+    assert told == ["step 77 · 27.3 dB in training"] * 2
     view.run("endOther()")
     assert view.run("other.childElementCount") == 0
     view.run("other.remove()")

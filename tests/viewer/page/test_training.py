@@ -11,6 +11,7 @@ CURVE = [[0, 0.0, 0.2, 9.0], [100, 1.5, 0.02, 19.0], [200, 6.0, 0.002, 29.0]]
 def panel(view):
     """The training panel, open."""
     view.button("Training panel").click()
+    view.page.locator(".nerfmac-more summary").click()
     view.forget()
     return view
 
@@ -25,7 +26,8 @@ def test_the_numbers_are_written_with_their_units(panel):
     assert [number(panel, name) for name in names] == want
     bar = panel.page.get_by_role("progressbar", name="Progress of training")
     assert bar.get_attribute("aria-valuenow") == "25"
-    assert panel.page.locator(".nerfmac-summary").inner_text() == "step 12\u2009345 · 27.3 dB"
+    summary = panel.page.locator(".nerfmac-summary").inner_text()
+    assert summary == "step 12\u2009345 · 27.3 dB in training"
 
 
 def test_what_is_not_known_is_a_dash(panel):

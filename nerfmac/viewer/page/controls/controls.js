@@ -94,6 +94,14 @@ export function makeSlider({
   return { element, input, show, isBusy: () => isHeld };
 }
 
+/** Settings that are rarely used, folded under "More". */
+export function makeMore(...children) {
+  return make(
+    "details", { class: "nerfmac-more" }, make("summary", { text: "More" }),
+    make("div", { class: "nerfmac-group" }, ...children),
+  );
+}
+
 /** A switch. */
 export function makeToggle({ label, title = label, onChange }) {
   const input = make("input", {

@@ -11,6 +11,8 @@ export class Link {
   constructor(model, signal) {
     this.model = model;
     this.isLive = false; // whether a message from a kernel has arrived
+    this.isAnswering = true; // see pulse.js
+    this.heard = 0; // when the last message arrived
     this.isClosed = false;
     this.handlers = new Map();
     this.waiting = new Map();
@@ -25,12 +27,25 @@ export class Link {
     });
   }
 
-  /** Call `handler(content, buffers)` for messages of a kind; "live": at the first of any kind. */
+  /**
+   * Call `handler(content, buffers)` for messages of a kind. "live": at the first of any kind;
+   * "silent": when the kernel stops answering; "answering": when it answers again.
+   */
   on(kind, handler) {
     this.handlers.set(kind, [...(this.handlers.get(kind) ?? []), handler]);
   }
 
+  fallSilent() {
+    this.isAnswering = false;
+    this.tell("silent", {}, []);
+  }
+
   receive(content, buffers) {
+    this.heard = performance.now();
+    if (!this.isAnswering) {
+      this.isAnswering = true;
+      this.tell("answering", {}, []);
+    }
     if (!this.isLive) {
       this.isLive = true;
       this.tell("live", {}, []);
@@ -47,8 +62,14 @@ export class Link {
    * kernel's first message, only "ready" and "size" are sent.
    */
   post(content) {
-    const isHeard = this.isLive || content.kind === "ready" || content.kind === "size";
-    if (isHeard && !this.isClosed) this.model.send(content);
+    const isFirst = content.kind === "ready" || content.kind === "size";
+    const isHeard = isFirst || (this.isLive && this.isAnswering);
+    if (!isHeard || this.isClosed) return;
+    try {
+      this.model.send(content);
+    } catch {
+      if (this.isLive) this.fallSilent(); // JupyterLab has seen the kernel end
+    }
   }
 
   /** Send `content` now, after the messages that wait. */

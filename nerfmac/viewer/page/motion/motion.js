@@ -58,6 +58,7 @@ export class Motion {
 
   /** Add travel, any of orbit, pan, dolly and walk, of an event at `time`. */
   add({ orbit, pan, dolly = 0, walk }, time) {
+    if (!this.link.isAnswering) return; // the last image would be warped, and no other follow
     const sum = this.travel;
     for (const [total, part] of [[sum.orbit, orbit], [sum.pan, pan], [sum.walk, walk]]) {
       part?.forEach((value, axis) => (total[axis] += value));

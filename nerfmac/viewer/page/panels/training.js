@@ -2,7 +2,7 @@
 
 import { Chart } from "./chart.js";
 import {
-  make, makeButton, makeChoice, makeNumber, makeProgress, makeSlider, makeToggle,
+  make, makeButton, makeChoice, makeMore, makeNumber, makeProgress, makeSlider, makeToggle,
 } from "../controls/controls.js";
 import { icon } from "../controls/icons.js";
 import { digits, duration, grouped, withPrefix } from "../controls/numbers.js";
@@ -29,7 +29,8 @@ export function buildTraining(link, settings, signal) {
   const why = make("p", { class: "nerfmac-message", text: CANNOT, hidden: "" });
   const fields = make(
     "fieldset", { class: "nerfmac-group", "aria-label": "Training" },
-    report.element, chart.element, buildLimits(settings), buildSliders(settings), refine.element,
+    report.element, chart.element, buildLimits(settings),
+    makeMore(buildSliders(settings), refine.element),
   );
   const axis = makeChoice({
     label: "Axis of the curves",
@@ -73,7 +74,7 @@ function makeRunButton(onClick) {
 function summarise({ is_running: isRunning, message, step, psnr }) {
   if (message) return message;
   if (!isRunning && !step) return "";
-  const quality = Number.isFinite(psnr) ? ` · ${psnr.toFixed(1)} dB` : "";
+  const quality = Number.isFinite(psnr) ? ` · ${psnr.toFixed(1)} dB in training` : "";
   return `step ${grouped(step)}${quality}`;
 }
 
@@ -84,7 +85,7 @@ function buildReport() {
   const values = {};
   const grid = make("dl", { class: "nerfmac-numbers" });
   for (const [name, label] of [
-    ["step", "step"], ["seconds", "time"], ["left", "left"], ["loss", "loss"], ["psnr", "PSNR"],
+    ["step", "step"], ["seconds", "time"], ["left", "left"], ["loss", "loss"], ["psnr", "training PSNR"],
     ["samples", "samples/s"],
   ]) {
     values[name] = make("dd", { text: "–", "data-name": name });

@@ -10,7 +10,7 @@ const VIEW_MODES = [
 ];
 
 /** The panel. `seen`: the layers over the frame, see main.js. */
-export function buildView({ settings, seen, motion, reset }) {
+export function buildView({ settings, seen, motion }) {
   const { frusta, pathLine, cropBox, compare, overlay } = seen;
   const toggle = (layer, label, title) => {
     const onChange = (isShown) => {
@@ -21,10 +21,6 @@ export function buildView({ settings, seen, motion, reset }) {
     control.show(layer.isShown);
     return control.element;
   };
-  const again = makeButton({
-    picture: "home", text: "Reset view", title: "Back to the first view", name: "nerfmac-plain",
-    onClick: () => reset(performance.now()),
-  });
   const photo = makeButton({
     text: "Compare with photo", title: "Stand in the nearest training camera",
     name: "nerfmac-plain", onClick: () => compare.begin(motion.view?.pose),
@@ -33,7 +29,7 @@ export function buildView({ settings, seen, motion, reset }) {
     "div", { class: "nerfmac-group" }, ...buildAppearance(settings), make("hr"),
     toggle(frusta, "Training cameras", "Show the training cameras; click one to look from it"),
     toggle(pathLine, "Camera path", "Show the keyframes and the path through them"),
-    cropBox.control.element, make("hr"), make("div", { class: "nerfmac-line" }, again, photo),
+    cropBox.control.element, make("hr"), photo,
   );
 }
 

@@ -18,7 +18,7 @@ const SAME = 1e-4; // largest difference of two cameras' numbers that cannot be 
 
 export class Picture {
   /**
-   * `record`: what is kept for the status line and for tests, see main.js; `warp`: null without
+   * `record`: what is kept for tests, see main.js; `warp`: null without
    * WebGL2.
    */
   constructor({ canvas, link, record, motion, warp }) {
@@ -138,6 +138,17 @@ export class Picture {
     const scale = Math.min(1, SHARP * content.scale);
     const size = [width, height].map((side) => Math.max(1, Math.round(scale * side)));
     return warp.draw(camera, ...size) ? camera : null;
+  }
+
+  /** What is shown now, as a PNG. */
+  toBlob() {
+    const { canvas, warp } = this;
+    const copy = new OffscreenCanvas(canvas.width, canvas.height);
+    const context = copy.getContext("2d");
+    this.redraw(); // WebGL's picture can be read only in the task that draws it
+    const isWarped = warp !== null && !warp.canvas.hidden;
+    context.drawImage(isWarped ? warp.canvas : canvas, 0, 0, copy.width, copy.height);
+    return copy.convertToBlob({ type: "image/png" });
   }
 
   /** Where the picture lies in an area of this size, in the units of the size. */

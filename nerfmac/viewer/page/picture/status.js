@@ -1,36 +1,19 @@
-/** Texts over the picture: frame rate and latency, notices, and whether there is a kernel. */
+/** What lies over the picture: how sharp it is, notices, and whether there is a kernel. */
 
 import { make, makeButton } from "../controls/controls.js";
 
-const WINDOW = 2000; // milliseconds over which the status line averages
-const PERIOD = 500;
 const PATIENCE = 2500; // milliseconds without a message: no kernel is assumed
+const NO_KERNEL = "No kernel is connected to this image. Run the cell to look around.";
+const STOPPED = "The kernel has stopped or was restarted. Run the cell again to continue.";
 
-/** Frames per second and median latency in milliseconds (null: none) over `WINDOW`. */
-export function paceOf({ frames, latencies, answered }, now) {
-  const recent = frames.filter((time) => now - time < WINDOW);
-  const waited = latencies.filter((_, index) => now - answered[index] < WINDOW);
-  waited.sort((one, other) => one - other);
-  return {
-    rate: recent.length / (WINDOW / 1000), latency: waited[Math.floor(waited.length / 2)] ?? null,
-  };
-}
-
-/** Keep `element` showing the rate and latency of the frames in `record`. */
-export function tellPace(element, record, signal) {
-  const write = () => {
-    const { rate, latency } = paceOf(record, performance.now());
-    const scale = record.lastFrame?.scale;
-    const parts = [];
-    if (rate >= 2) parts.push(`${Math.round(rate)} frames/s`);
-    if (latency !== null) parts.push(`${Math.round(latency)} ms`);
-    const percent = Math.round(100 * scale);
-    if (scale) parts.push(percent < 100 ? `${percent} % resolution` : "full resolution");
-    const text = parts.join(" · ");
-    if (element.textContent !== text) element.textContent = text;
-  };
-  const timer = setInterval(write, PERIOD);
-  signal.addEventListener("abort", () => clearInterval(timer));
+/** Keep the bar `element` as long as the picture is sharp: full resolution hides it. */
+export function showSharpness(element, picture) {
+  picture.onDrawn((content) => {
+    const scale = content?.scale ?? 1;
+    element.hidden = scale >= 1;
+    element.style.transform = `scaleX(${scale})`;
+    element.title = `${Math.round(100 * scale)} % of the full resolution`;
+  });
 }
 
 /** A line for the kernel's notices; a dismissed notice is hidden until there is another one. */
@@ -53,7 +36,7 @@ export function buildNotice(link) {
   return element;
 }
 
-/** Until a kernel sends a message: show the still, if any, and disable the controls. */
+/** While no kernel answers: show the last image or the still, and disable the controls. */
 export function showStillUntilLive({ model, parts, picture, link, signal }) {
   const { root, toolbar, panels, hint } = parts;
   const setLive = (isLive) => {
@@ -65,15 +48,21 @@ export function showStillUntilLive({ model, parts, picture, link, signal }) {
     if (!link.isLive) picture.showStill(model.get("still"));
   };
   const timer = setTimeout(() => {
-    hint.textContent = "No kernel answers. Run the cell to look around.";
+    hint.textContent = NO_KERNEL;
   }, PATIENCE);
   setLive(false);
   show();
   model.on("change:still", show);
-  link.on("live", () => {
-    clearTimeout(timer);
-    hint.textContent = "";
-    setLive(true);
+  for (const event of ["live", "answering"]) {
+    link.on(event, () => {
+      clearTimeout(timer);
+      hint.textContent = "";
+      setLive(true);
+    });
+  }
+  link.on("silent", () => {
+    hint.textContent = STOPPED;
+    setLive(false);
   });
   signal.addEventListener("abort", () => {
     clearTimeout(timer);

@@ -1,0 +1,24 @@
+/** Buttons that keep what is seen: the run, or a screenshot. */
+
+import { makeButton } from "../controls/controls.js";
+
+/** The buttons. `picture`: what is on screen. */
+export function buildKeep(link, picture) {
+  let name = "scene";
+  link.on("state", ({ scene }) => (name = scene.name));
+  const screenshot = async () => {
+    const blob = await picture.toBlob();
+    const address = URL.createObjectURL(blob);
+    const anchor = document.createElement("a");
+    Object.assign(anchor, { href: address, download: `${name}.png` });
+    anchor.click();
+    URL.revokeObjectURL(address);
+  };
+  return [
+    makeButton({
+      picture: "save", title: "Save the run in the folder runs",
+      onClick: () => link.send({ kind: "save_run", name: `runs/${name}` }),
+    }),
+    makeButton({ picture: "camera", title: "Download a screenshot", onClick: screenshot }),
+  ];
+}
