@@ -32,7 +32,7 @@ class MarchConfig:
     """Number of marched samples in a step, as a multiple of max-samples, of which training keeps
     those that contribute to the colors of their rays. Larger values give more rays per step and use
     more memory."""
-    thin_below: float = 0.02
+    thin_below: float = 0.01
     """Weight in the color of its ray below which a sample is kept only at random. Larger values
     give more rays per step and noisier gradients. With 0, every visible sample is kept."""
 

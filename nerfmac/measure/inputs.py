@@ -55,7 +55,8 @@ class StepInputs:
             widths.width**-0.5 * mx.random.normal((network.weights,), key=key)
             for network, key in zip((self.shape.density, self.shape.colour), others, strict=True)
         ]
-        mx.eval(self.marched[:3], self.marched[3].bits, self.samples, self.positions, self.table)
+        samples = self.samples[:-1]  # without a thinning
+        mx.eval(self.marched[:3], self.marched[3].bits, samples, self.positions, self.table)
         mx.eval(self.features, self.basis, self.weights)
 
 

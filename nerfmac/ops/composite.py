@@ -109,7 +109,9 @@ def composite(
     along = samples.distance, samples.width, samples.ray_start, inverse_probability, omitted
     arrays = density, colour, *along, expected, ray_omitted
     _TAKES.check(*arrays, **{"rays": rays, "rays + 1": rays + 1})
-    run: Any = _composite if runs_kernel("composite") else composite_reference
+    if not runs_kernel("composite"):
+        return composite_reference(density, colour, samples._replace(thinning=thinning), expected)
+    run: Any = _composite
     return Composited(*run(*arrays))
 
 
@@ -131,30 +133,25 @@ def sample_weights(density: mx.array, samples: Samples) -> mx.array:
 
 
 def composite_reference(
-    density: mx.array,
-    colour: mx.array,
-    distances: mx.array,
-    widths: mx.array,
-    ray_start: mx.array,
-    inverse_probability: mx.array,
-    omitted: mx.array,
-    expected: mx.array,
-    ray_omitted: mx.array,
-) -> tuple[mx.array, mx.array, mx.array]:
-    """Plain-MLX reference of `composite`; returns the arrays of a `Composited`."""
-    slots, rays = density.shape[0], ray_start.shape[0] - 1
+    density: mx.array, colour: mx.array, samples: Samples, expected: mx.array
+) -> Composited:
+    """Plain-MLX reference of `composite`; `samples` have a `Thinning`."""
+    slots, rays = density.shape[0], samples.ray_start.shape[0] - 1
     if slots == 0 or rays == 0:
-        return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays)
-    along = weights_along(density, widths, ray_start, inverse_probability, omitted)
-    # Slots of no ray may hold NaN, and zero times NaN is not zero.
-    distances = mx.where(along.is_visible, distances, 0.0)
+        return Composited(mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays))
+    assert samples.thinning is not None
+    inverse_probability, omitted, ray_omitted = samples.thinning
+    packed = density, samples.width, samples.ray_start, inverse_probability, omitted
+    along = weights_along(*packed)
     expected = mx.stop_gradient(expected)
+    # Slots of no ray may hold NaN, and zero times NaN is not zero.
+    distances = mx.where(along.is_visible, mx.stop_gradient(samples.distance), 0.0)
     colour = mx.where(along.is_visible[:, None], colour - expected[along.ray], 0.0)
     ray_colour = mx.zeros((rays, 3)).at[along.ray].add(along.weight[:, None] * colour)
-    depth = mx.zeros(rays).at[along.ray].add(along.weight * mx.stop_gradient(distances))
+    depth = mx.zeros(rays).at[along.ray].add(along.weight * distances)
     visible = mx.where(along.is_visible, along.optical, 0.0)
     opacity = 1.0 - mx.exp(-(ray_omitted + mx.zeros(rays).at[along.ray].add(visible)))
-    return ray_colour + opacity[:, None] * expected, opacity, depth
+    return Composited(ray_colour + opacity[:, None] * expected, opacity, depth)
 
 
 class Along(NamedTuple):

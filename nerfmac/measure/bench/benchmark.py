@@ -227,7 +227,8 @@ def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:
     counts = inputs.samples.ray_start[1:] - inputs.samples.ray_start[:-1]
     yield "packing", lambda: ray_starts(counts, slots // 2)
     thinned = inputs.samples, mx.full((slots,), 20.0), mx.full((rays,), 0.5)
-    yield "thin", lambda: thin(*thinned, slots // 2, MarchConfig().thin_below)
+    below = MarchConfig().thin_below
+    yield "thin", lambda: thin(*thinned, slots // 2, below)._replace(thinning=None)
     values = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(8))
     cells = mx.random.randint(0, geometry.cells, (slots,), key=mx.random.key(13))
     threshold = mx.array([0.95])

@@ -19,7 +19,8 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import rays_through
-from nerfmac.ops.composite import composite_reference
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import composite
 from nerfmac.ops.hash_encode import hash_encode_reference
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.spherical_harmonics import spherical_harmonics_reference
@@ -114,8 +115,9 @@ def test_compositing_its_gradient_and_where_light_ends_are_the_reference_s():
     colour, distance = np.ones((slots, 3), np.float32), np.zeros(slots, np.float32)
 
     def opacity(density):
-        rest = map(mx.array, (colour, distance, width, ray_start))
-        return composite_reference(density, *rest)[1]
+        packed = map(mx.array, (distance, width, np.zeros(slots, np.int32), ray_start, counts))
+        samples = Samples(mx.zeros((slots, 3)), *packed)
+        return composite(density, mx.array(colour), samples).opacity
 
     cotangent = RANDOM.standard_normal(len(counts)).astype(np.float32)
     (want,), (gradient,) = mx.vjp(opacity, [mx.array(density)], [mx.array(cotangent)])

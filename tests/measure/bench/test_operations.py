@@ -77,5 +77,5 @@ def _leaves(tree, kept):
     if isinstance(tree, mx.array):
         kept.append(np.array(tree.astype(mx.float32)))
     else:
-        for branch in tree:
+        for branch in tree or ():  # None: samples without a thinning
             _leaves(branch, kept)
