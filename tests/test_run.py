@@ -291,7 +291,7 @@ def test_what_does_not_fit_is_refused_before_pictures_are_decoded(
     path = write_scene(tmp_path / "balls", train=3)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "access", lambda *_: False)
-    monkeypatch.setattr("nerfmac.scenes.scene._decoded", lambda *_: pytest.fail("decoded"))
+    monkeypatch.setattr("nerfmac.scenes.scene._decoding", lambda *_: pytest.fail("decoded"))
     with pytest.raises(InputError, match=words):
         train(path, steps=1, **SETTINGS, **given)
     assert [each.name for each in tmp_path.iterdir()] == ["balls"]

@@ -57,7 +57,7 @@ def test_what_cannot_be_trained_before_pictures_are_decoded(
 ):
     values = json.loads((run / "config.json").read_text())
     (run / "config.json").write_text(json.dumps({**values, "grid": {"log2_entries": 11}}))
-    monkeypatch.setattr("nerfmac.scenes.scene._decoded", lambda *_: pytest.fail("decoded"))
+    monkeypatch.setattr("nerfmac.scenes.scene._decoding", lambda *_: pytest.fail("decoded"))
     given = ("train", "--out", run) if "--resume" in flags else ("train", scene)
     refused(capsys, tmp_path, *given, *flags, names=names)
 

@@ -32,7 +32,7 @@ def refused(capsys, tmp_path, *arguments, names):
     [
         (("--seconds", 0), ["seconds", "0"]),
         (("--models", "--seconds", 0.05), ["seconds", "0.05"]),
-        (("--models", "--vanilla-seconds", 0), ["vanilla_seconds", "0"]),
+        (("--models", "--vanilla-seconds", 0), ["--vanilla-seconds", "0"]),
         (("--plot", "a.png"), ["--plot", "--models"]),
         (("--vanilla-seconds", 9), ["--vanilla-seconds", "--models"]),
         (("--roofline", "--seconds", 3), ["--seconds"]),
