@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,12 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
     record = folder / RECORD
     if not (resume and record.is_file()):
         make_series(folder)
-        write_json(record, made_by)
+        try:
+            write_json(record, made_by)
+        except BaseException:
+            with suppress(OSError):
+                folder.rmdir()  # unless it contains other files
+            raise
         return
     if name := is_other(folder, made_by):
         raise InputError(

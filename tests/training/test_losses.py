@@ -217,11 +217,11 @@ def own_distortion(rays: RayBatch, target: mx.array) -> mx.array:
     assert target.shape == rays.colour.shape
     assert rays.mask.shape == (target.shape[0], 1)
     s = rays.distances / (1.0 + rays.distances)
-    mean, square = (
+    total, mean, square = (
         mx.zeros(target.shape[0]).at[rays.samples.ray].add(rays.weights * s**power)
-        for power in (1, 2)
+        for power in (0, 1, 2)
     )
-    return 10.0 * 2.0 * (rays.opacity * square - mean * mean)
+    return 10.0 * 2.0 * (total * square - mean * mean)
 
 
 def first_step(scene, config, **method):

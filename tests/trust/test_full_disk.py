@@ -8,6 +8,7 @@ import pytest
 
 from nerfmac.backend.variants import keep
 from nerfmac.common.checks import InputError
+from nerfmac.config import Config
 from nerfmac.run import Run, train
 from nerfmac.run.scalars import NAME, read_scalars
 from tests.capture.structures import write_pictures
@@ -71,7 +72,8 @@ def test_a_file_that_does_not_fit_leaves_the_old_one(trained, tmp_path, capsys, 
     with room_for(300):
         assert nerfmac(command, trained, *device, *flags, path) == 2
     line = told(capsys)
-    assert f"{path} cannot be written" in line or "the video cannot be written" in line
+    assert str(path) in line or "the video" in line
+    assert "cannot be written" in line
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -136,8 +138,8 @@ def test_pictures_that_do_not_fit_end_a_capture_that_then_goes_on(tmp_path, caps
 
 def test_a_choice_of_variants_that_does_not_fit_leaves_the_old_one(tmp_path, monkeypatch):
     monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path))
-    old = keep({}, {}).read_bytes()
+    old = keep(Config(), {}, {}).read_bytes()
     with room_for(50), pytest.raises(InputError, match="cannot be written"):
-        keep({"march_count": "one"}, {})
+        keep(Config(), {"march_count": "one"}, {})
     (file,) = tmp_path.iterdir()
     assert file.read_bytes() == old
