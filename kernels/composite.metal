@@ -55,7 +55,9 @@ METAL_FUNC void composite_forward(
   far = simd_sum(far);
   visible = simd_sum(visible);
   if (lane != 0) return;
-  const float seen = 1.0f - exp(-(visible + ray_omitted[ray]));
+  // Metal's fast exp(0) may not be 1, and an empty ray has no opacity.
+  const float total = visible + ray_omitted[ray];
+  const float seen = total > 0.0f ? 1.0f - exp(-total) : 0.0f;
   for (int c = 0; c < 3; ++c) {
     ray_colour[3 * ray + c] = fma(seen, float(expected[3 * ray + c]), sum[c]);
   }

@@ -31,10 +31,10 @@ main(sys.argv[1:])"""
 SLOW_FRAMES = """import sys, time
 from nerfmac.film import series
 save = series.Image.Image.save
-def slow(*arguments):
+def slow(*arguments, **options):
     print("saving", flush=True)
     time.sleep(0.3)
-    save(*arguments)
+    save(*arguments, **options)
 series.Image.Image.save = slow
 from nerfmac.cli import main
 main(sys.argv[1:])"""

@@ -17,6 +17,7 @@ import nerfmac as library
 from nerfmac.backend import variants
 from nerfmac.backend.build import Library
 from nerfmac.common.files import read_json
+from nerfmac.config import Config
 from nerfmac.run import Run, train
 from nerfmac.scenes import picture_cache
 from tests.capture.structures import write_pictures
@@ -92,11 +93,11 @@ def test_a_film_shows_a_checkpoint_of_a_training_that_goes_on(scene, tmp_path, c
 
 
 def keep_variants(index):
-    variants.keep({"march_count": ("one", "two")[index]}, {"filler": list(range(3000))})
+    variants.keep(Config(), {"march_count": ("one", "two")[index]}, {"filler": list(range(3000))})
 
 
 def read_variants():
-    assert read_json(variants.path())["variants"]["march_count"] in ("one", "two")
+    assert read_json(variants.path(Config()))["variants"]["march_count"] in ("one", "two")
 
 
 class Shared(Library):
@@ -129,7 +130,7 @@ def read_picture():
 
 
 CACHES = {
-    "variants": (keep_variants, read_variants, variants.path),
+    "variants": (keep_variants, read_variants, lambda: variants.path(Config())),
     "kernels": (compile_kernel, read_kernel, LIBRARY.path),
     "pictures": (keep_picture, read_picture, cache_path),
 }

@@ -30,13 +30,6 @@ CASES = {
             "networks": {"width": 64, "density_layers": 1, "colour_layers": 2},
         },
     ),
-    "distant space": (
-        6.0,
-        {
-            "grid": {"levels": 8, "features": 2, "log2_entries": 10, "finest": 128},
-            "march": {"cone": 1 / 48},
-        },
-    ),
     "eight features a level": (
         1.0,
         {"grid": {"levels": 2, "features": 8, "log2_entries": 12, "finest": 24}},
