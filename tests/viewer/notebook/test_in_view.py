@@ -48,15 +48,19 @@ def sight(viewer):
             button.click()
 
 
-def is_on_top(sight, selector):
-    return sight.root.locator(selector).evaluate(IS_ON_TOP)
+def is_on_top(sight, selector, *, scrolled=False):
+    """Whether the element is in view; with `scrolled`, after its panel was scrolled to it."""
+    element = sight.root.locator(selector)
+    if scrolled:
+        element.scroll_into_view_if_needed()
+    return element.evaluate(IS_ON_TOP)
 
 
 def test_a_panel_is_in_view_once_it_is_opened(sight):
     sight.click("View panel")
     assert is_on_top(sight, ".nerfmac-panel-view")
     assert is_on_top(sight, "button[title='View panel']")
-    assert is_on_top(sight, "button[title='Stand in the nearest training camera']")
+    assert is_on_top(sight, "button[title='Stand in the nearest training camera']", scrolled=True)
 
 
 def test_a_comparison_is_in_view_and_no_panel_lies_over_it(sight):
@@ -86,5 +90,5 @@ def test_a_video_is_in_view_once_it_is_done(sight):
     sight.click("Render the video")
     sight.tab.wait_for(".nerfmac-download", timeout=120)
     sight.tab.wait_for(lambda: is_on_top(sight, "video"))
-    assert is_on_top(sight, ".nerfmac-download")
+    assert is_on_top(sight, ".nerfmac-download", scrolled=True)
     sight.tab.screenshot("filmed")
