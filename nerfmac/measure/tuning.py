@@ -207,17 +207,6 @@ def trials(config: Config, extent: float) -> Iterator[Trial]:
     yield Trial("networks_gradient_rows", case)
 
 
-def _encoded(inputs: StepInputs) -> Case:
-    levels, used = inputs.grid.levels, inputs.samples.used
-    is_used = mx.arange(inputs.slots)[:, None] < used  # other rows are arbitrary
-
-    def run() -> Arrays:
-        encoded = hash_encode(inputs.positions, inputs.table, levels, used)
-        return {"encoded": mx.where(is_used, encoded, 0.0)}
-
-    return Case("hash_encode", "tuning", run, 512, half_terms=1)
-
-
 def _encoding(inputs: StepInputs) -> Case:
     positions, table, used = inputs.positions, inputs.table, inputs.samples.used
     gradient = slopes((inputs.slots, inputs.grid.outputs), 24).astype(working_dtype())

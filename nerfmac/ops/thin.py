@@ -181,9 +181,8 @@ def _write(samples, density, offsets, kept_start, slots, below):  # type: ignore
 def _write_reference(samples, density, offsets, kept_start, slots, below):  # type: ignore[no-untyped-def]
     rays = offsets.shape[0]
     if density.shape[0] == 0 or rays == 0:
-        values = [mx.zeros(slots) for _ in range(3)]
-        rest = mx.ones(slots), mx.zeros(slots), mx.zeros(rays)
-        return mx.zeros((slots, 3)), *values[:2], mx.zeros(slots, mx.int32), *rest
+        none, ray = mx.zeros(slots), mx.zeros(slots, mx.int32)
+        return mx.zeros((slots, 3)), none, none, ray, mx.ones(slots), none, mx.zeros(rays)
     ray_start = samples.ray_start
     choice = _choice(density, samples.width, ray_start, offsets, below)
     ray = choice.ray
