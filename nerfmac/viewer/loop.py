@@ -205,7 +205,7 @@ class Loop:
     def _send(self, picture: ScreenPicture) -> None:
         """Send the page a finished picture."""
         session, comparison = self._session, self._session.comparison
-        if picture.is_full:
+        if picture.message["still"]:
             self._unkept = picture.jpeg
         is_measured = comparison and picture.is_full and session.settings.mode == "colour"
         answer = {

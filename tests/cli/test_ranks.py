@@ -58,7 +58,7 @@ def test_a_lost_rank_ends_the_others_with_one_message_and_a_checkpoint(
     assert "Traceback" not in rest
     step = Run.load(tmp_path / "run").state.step
     assert step > 0
-    assert f"the state after step {step} is in {tmp_path / 'run'}" in message
+    assert f"step {step} is saved in {tmp_path / 'run'}" in message
 
 
 def test_one_rank_writes_and_speaks_for_all(scene, tmp_path):
