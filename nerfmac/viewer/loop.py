@@ -45,7 +45,7 @@ PATIENCE = 3.0
 UNTOUCHED = ("ack", "ready", "size", "visible", "train", "pause")
 """Kinds of messages after which no one may be looking around."""
 
-KEPT_SIZE = 640, 480
+KEPT_SIZE = 320, 240
 """Largest width and height of the picture that is kept if no page was open."""
 
 MEMORY = 1.0
