@@ -23,6 +23,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
+from nerfmac.geometry.views import Views
 from nerfmac.inspection import Inspection, inspect_scene
 from nerfmac.ops.composite import Composited
 from nerfmac.paths import CameraPath, Keyframe
@@ -30,7 +31,7 @@ from nerfmac.rendering.evaluation import Evaluation, ViewQuality
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run import Run, train
 from nerfmac.sampling.sampler import Sampled, Sampler
-from nerfmac.scenes import Frame, Scene, Views, builtin_scene_path, load_scene
+from nerfmac.scenes import Frame, Scene, builtin_scene_path, load_scene
 from nerfmac.snapshots import load_snapshot, save_snapshot
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError

@@ -14,8 +14,8 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.paths import MOVES, SPLITS, CameraPath, tour
 from nerfmac.paths.camera_path import DEFAULT_SECONDS
+from nerfmac.paths.gaze import look_at_from_depth
 from nerfmac.paths.tour import TOUR_SECONDS
-from nerfmac.rendering.gaze import look_at_from_depth
 from nerfmac.run import Run, file_cameras, load_path, split_cameras
 
 

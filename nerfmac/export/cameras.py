@@ -16,8 +16,8 @@ import numpy as np
 
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.placement import Placement
 from nerfmac.run import Run, placement_of
-from nerfmac.scenes.placement import Placement
 
 log = logging.getLogger("nerfmac")
 

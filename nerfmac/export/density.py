@@ -22,9 +22,9 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
 from nerfmac.export.source import Coordinates, Region, Source
 from nerfmac.export.vdb import write_vdb
+from nerfmac.geometry.placement import Placement
 from nerfmac.rendering.crop import Box
 from nerfmac.run import Run
-from nerfmac.scenes.placement import Placement
 
 LARGEST_RESOLUTION = 4096
 BATCH = 2**18

@@ -15,13 +15,14 @@ from nerfmac.fields.field import Field, Parameters
 from nerfmac.geometry.bounds import CENTRE, Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.cells import Cells, cells_of, number_of
+from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.march import Occupied
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.normals import normals
 from nerfmac.run import Run, placement_of
-from nerfmac.scenes.placement import Placement, shown_coordinates
+from nerfmac.scenes.placement import shown_coordinates
 
 BATCH = 2**16
 """Number of surface points whose normals and colours are evaluated at a time."""

@@ -14,13 +14,13 @@ from nerfmac.film.options import RenderOptions
 from nerfmac.geometry.bounds import from_centre
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import exposed
+from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.rays import Rays, camera_rays, panorama_rays
 from nerfmac.ops.march import Occupied
 from nerfmac.rendering.colour_map import MAPS, coloured
 from nerfmac.rendering.crop import cropped
 from nerfmac.rendering.normals import normals
 from nerfmac.rendering.renderer import Renderer
-from nerfmac.scenes.placement import Placement
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from nerfmac.common.checks import InputError
+from nerfmac.common.progress import delayed_progress
 from nerfmac.inspection.findings import shown_names
 from nerfmac.inspection.pictures import measure_pictures, normalised
 from nerfmac.scenes import Frame, Scene, load_scene
-from nerfmac.scenes.prefetch import delayed_progress
 
 Array = npt.NDArray[np.float64]
 Pair = tuple[Frame, Frame]

@@ -25,11 +25,11 @@ from nerfmac.config import Config
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.views import Views
 from nerfmac.measure.timing import Bar
 from nerfmac.ops.hash_encode import CORNERS
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.run import Run
-from nerfmac.scenes import Views
 from nerfmac.training.goal import Goal
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer

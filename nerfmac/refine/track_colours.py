@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.geometry.colour import srgb_to_linear
-from nerfmac.scenes import Views
-from nerfmac.scenes.tracks import Tracks
+from nerfmac.geometry.tracks import Tracks
+from nerfmac.geometry.views import Views
 
 Array = npt.NDArray[np.float64]
 

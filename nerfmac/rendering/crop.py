@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from nerfmac.geometry.bounds import CENTRE
 from nerfmac.geometry.cells import cells_of
+from nerfmac.geometry.placement import Placement
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
-from nerfmac.scenes.placement import Placement
 
 Corner = tuple[float, float, float]
 Box = tuple[Corner, Corner]

@@ -14,6 +14,7 @@ from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import is_relaxed, resumed
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
+from nerfmac.geometry.views import Views
 from nerfmac.rendering.metrics import (
     WINDOW,
     Sums,
@@ -25,7 +26,6 @@ from nerfmac.rendering.metrics import (
 from nerfmac.rendering.pace import middle_rows, seconds_per_pixel, spread
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Picture, Renderer
-from nerfmac.scenes import Views
 
 BACKGROUNDS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
 

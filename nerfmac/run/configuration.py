@@ -13,8 +13,9 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import Config, override
 from nerfmac.config.presets import preset as preset_config
 from nerfmac.geometry.cameras import Cameras
+from nerfmac.geometry.views import Views
 from nerfmac.refine.track_colours import DIFFERENT, gain_spread
-from nerfmac.scenes import Scene, Views
+from nerfmac.scenes import Scene
 from nerfmac.scenes.sparse_points import near_plane
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer

@@ -17,11 +17,11 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.common.json_reader import read_fields
 from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.placement import Placement
 from nerfmac.paths import CameraPath
 from nerfmac.paths.formats import read_path
 from nerfmac.run.run import Run
 from nerfmac.scenes.pictures import Header
-from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.readers.json_frames import cameras_of
 from nerfmac.scenes.readers.studio_space import TRANSFORMS, read_studio_space
 from nerfmac.scenes.record import SceneRecord

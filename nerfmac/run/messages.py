@@ -12,9 +12,9 @@ from tqdm.auto import tqdm
 from nerfmac.backend import backend, references
 from nerfmac.backend.memory import peak_memory_bytes
 from nerfmac.geometry.colour import over
+from nerfmac.geometry.views import Views
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
 from nerfmac.rendering.metrics import decibels
-from nerfmac.scenes import Views
 from nerfmac.training.history import Point
 
 log = logging.getLogger("nerfmac")

@@ -26,10 +26,11 @@ from nerfmac.common.lock import locked
 from nerfmac.common.timeline import interval
 from nerfmac.config import REFINED, Config, override
 from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.views import Views
 from nerfmac.paths import orbit
+from nerfmac.paths.gaze import look_at_from_depth
 from nerfmac.refine.report import refinement_report
 from nerfmac.rendering.evaluation import Evaluation, evaluate
-from nerfmac.rendering.gaze import look_at_from_depth
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.run import configuration, messages
@@ -37,7 +38,7 @@ from nerfmac.run import folder as run_folder
 from nerfmac.run.configuration import CONFIGURED
 from nerfmac.run.decoding import decode_images, preview
 from nerfmac.run.together import check_alike, survived
-from nerfmac.scenes import Scene, Views, read_again
+from nerfmac.scenes import Scene, read_again
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
+from nerfmac.geometry.views import Views
 from nerfmac.scenes.options import (
     GivenSplit,
     SceneOptions,
@@ -17,7 +18,7 @@ from nerfmac.scenes.options import (
 from nerfmac.scenes.parsed_scene import assemble
 from nerfmac.scenes.readers import read_scene, reader_of
 from nerfmac.scenes.record import SceneRecord
-from nerfmac.scenes.scene import Frame, Scene, Views
+from nerfmac.scenes.scene import Frame, Scene
 
 __all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "holds_scene", "load_scene"]
 

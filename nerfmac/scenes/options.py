@@ -12,6 +12,7 @@ import numpy as np
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
+from nerfmac.geometry.placement import Direction
 
 Split = int | float | tuple[str, ...]
 """The views that are held out: every Nth (0: none), a fraction of them, or these names."""
@@ -19,7 +20,6 @@ Split = int | float | tuple[str, ...]
 GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
 """A split as users write it."""
 
-Direction = tuple[float, float, float]
 
 LARGEST_EXTENT = 128.0
 """Largest side of the cube, in scene units: instant-ngp's largest aabb_scale."""

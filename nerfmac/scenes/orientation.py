@@ -20,9 +20,9 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.geometry.lenses import Lens, distort
+from nerfmac.geometry.tracks import Tracks
 from nerfmac.scenes.pictures import decode_reduced
 from nerfmac.scenes.posed_picture import PosedPicture
-from nerfmac.scenes.tracks import Tracks
 
 MOST_POINTS = 4000
 """Largest number of sparse points whose colors are compared."""

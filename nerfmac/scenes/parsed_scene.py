@@ -13,15 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
+from nerfmac.geometry.placement import Direction, Placement
+from nerfmac.geometry.tracks import Tracks
 from nerfmac.scenes.masks import masked
-from nerfmac.scenes.options import Direction, SceneOptions, Split
+from nerfmac.scenes.options import SceneOptions, Split
 from nerfmac.scenes.orientation import oriented
 from nerfmac.scenes.pictures import is_cut_out
-from nerfmac.scenes.placement import Placement, fit
+from nerfmac.scenes.placement import fit
 from nerfmac.scenes.posed_picture import PosedPicture
 from nerfmac.scenes.poses import UP, levelling
 from nerfmac.scenes.scene import Frame, Scene
-from nerfmac.scenes.tracks import Tracks
 
 TEST_EVERY = 8
 """Every 8th view of a capture is held out, as in Mildenhall et al. 2019 (LLFF) and since."""

@@ -1,4 +1,4 @@
-"""`Placement`: file coordinates to scene space, scale * rotation @ position + offset.
+"""Fit a `Placement` to the cameras and sparse points of a scene's files.
 
 A file with `aabb_scale`, `scale` or `offset` is placed as instant-ngp places it. Another, such as
 nerfstudio's, is fitted to its cameras and sparse points.
@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from itertools import compress, product
+from itertools import compress
 from math import floor, log10
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nerfmac.geometry.cameras import nearest_to_axes
-from nerfmac.scenes.options import Direction
+from nerfmac.geometry.placement import Placement
 from nerfmac.scenes.sparse_points import patch_medians, stray_cameras, stray_points
 
 Array = npt.NDArray[np.float64]
@@ -34,68 +33,10 @@ ROOM_EXTENT = 32.0
 WITHIN = 0.95
 """Fraction of the points seen in the pictures that the cube must hold; many others are wrong."""
 
-MIRROR = np.array([-1.0, 1.0, 1.0])
-"""Factors on x, y and z that mirror scene space."""
-
 OUTWARD = 0.6
 """Cameras look outwards if more than this fraction of them look away from the centre."""
 
 log = logging.getLogger("nerfmac")
-
-
-class Placement(NamedTuple):
-    """`scale` in scene units per file unit; `offset` (3,) and `extent` in scene units.
-
-    `rotation` (3, 3) turns the file's axes to the scene's. With a determinant of -1 it also mirrors
-    them: the file's are then left-handed.
-    """
-
-    scale: float
-    offset: Array
-    extent: float
-    rotation: Array = np.eye(3)
-
-    def apply(self, pose: Array) -> npt.NDArray[np.float32]:
-        """Return the camera-to-scene pose of the camera-to-file `pose`, both (3, 4)."""
-        moved = self.rotation @ pose
-        position = self.scale * moved[:, 3:] + self.offset[:, None]
-        return np.concatenate([moved[:, :3], position], axis=1).astype(np.float32)
-
-    def to_scene(self, position: npt.ArrayLike) -> Array:
-        """Map positions (..., 3) from the file's coordinates to scene space."""
-        return self.scale * np.asarray(position, np.float64) @ self.rotation.T + self.offset
-
-    def to_file(self, position: npt.ArrayLike) -> Array:
-        """Map positions (..., 3) from scene space to the file's coordinates."""
-        return self.turned_to_file(np.asarray(position, np.float64) - self.offset) / self.scale
-
-    def turned_to_scene(self, direction: Direction) -> Direction:
-        """Rotate a direction from the file's axes to scene space."""
-        x, y, z = (self.rotation @ direction).tolist()
-        return x, y, z
-
-    def turned_to_file(self, direction: npt.ArrayLike) -> Array:
-        """Rotate directions (..., 3) from scene space to the file's axes."""
-        return np.asarray(direction, np.float64) @ self.rotation
-
-    def box_to_file(self, low: npt.ArrayLike, high: npt.ArrayLike) -> tuple[Array, Array]:
-        """Corners (3,) of the box in the file's coordinates around a box of scene space."""
-        corners = self.to_file(list(product(*zip(np.array(low), np.array(high), strict=True))))
-        return corners.min(axis=0), corners.max(axis=0)
-
-    @property
-    def is_mirrored(self) -> bool:
-        """Whether the file's axes are left-handed, so that its poses mirror space."""
-        return bool(np.linalg.det(self.rotation) < 0)
-
-    def mirrored(self) -> Placement:
-        """Return the placement with scene space mirrored in x about the cube's centre.
-
-        Any plane would do, as the results differ by a rotation. This one keeps y and z, either of
-        which may be up.
-        """
-        offset = 0.5 + MIRROR * (self.offset - 0.5)
-        return self._replace(offset=offset, rotation=MIRROR[:, None] * self.rotation)
 
 
 def shown_coordinates(values: npt.ArrayLike, side: float, between: str = ", ") -> str:

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.placement import Placement
 from nerfmac.scenes.pictures import Header, inspect
-from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.scene import Frame
 
 Array = npt.NDArray[np.float64]

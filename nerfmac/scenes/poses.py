@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.checks import LARGEST, InputError
-from nerfmac.scenes.options import Direction
+from nerfmac.geometry.placement import Direction
 
 Array = npt.NDArray[np.float64]
 

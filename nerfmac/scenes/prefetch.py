@@ -6,12 +6,9 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import TypeVar
 
 Result = TypeVar("Result")
-
-DELAY = 1.5
-"""Seconds of work after which its progress bar appears."""
 
 
 def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:
@@ -27,8 +24,3 @@ def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:
             if index < count:
                 waiting.append(pool.submit(work, index))
             yield result
-
-
-def delayed_progress(progress: bool) -> dict[str, Any]:
-    """Return tqdm's arguments for a bar that appears after DELAY seconds, in a terminal only."""
-    return {"delay": DELAY, "leave": False, "disable": None if progress else True}

@@ -13,8 +13,8 @@ from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.options import DEFAULTS, Direction, SceneOptions, Split
-from nerfmac.scenes.placement import Placement
+from nerfmac.geometry.placement import Direction, Placement
+from nerfmac.scenes.options import DEFAULTS, SceneOptions, Split
 from nerfmac.scenes.scene import Colour, Scene
 
 

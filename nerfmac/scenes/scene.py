@@ -18,22 +18,21 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from nerfmac.common.checks import InputError
+from nerfmac.common.progress import delayed_progress
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
-from nerfmac.geometry.colour import over
-from nerfmac.scenes.options import DEFAULTS, Direction, SceneOptions, check_extent
+from nerfmac.geometry.placement import Direction, Placement
+from nerfmac.geometry.tracks import Tracks
+from nerfmac.geometry.views import Views
+from nerfmac.scenes.options import DEFAULTS, SceneOptions, check_extent
 from nerfmac.scenes.picture_cache import decode_once, trim
 from nerfmac.scenes.pictures import decode_mask
-from nerfmac.scenes.placement import Placement
-from nerfmac.scenes.prefetch import delayed_progress, prefetch
-from nerfmac.scenes.tracks import Tracks
+from nerfmac.scenes.prefetch import prefetch
 
 Colour = tuple[float, float, float]
 
 MOST_PIXELS = 2**31
 """Limit of a split's pixels: they are numbered by int32."""
-SAMPLED_PIXELS = 2**16
-"""Number of random pixels from which a split's mean color is estimated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,72 +50,6 @@ class Frame:
     reduce: int = 1
     is_upright: bool = True
     mask: Path | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Views:
-    """A split on the device: pixels, cameras and names of all its views.
-
-    `pixels` is uint8 (pixels, 3 or 4) with straight alpha, view after view, row by row from the
-    top. Views may differ in size. `kept` is bool (pixels,), False where a mask is black; None
-    without masks. `tracks` are those in these views; only the training split has any.
-    """
-
-    pixels: mx.array
-    cameras: Cameras
-    names: tuple[str, ...]
-    kept: mx.array | None = None
-    tracks: Tracks | None = None
-
-    def __repr__(self) -> str:
-        sizes, channels = shown_sizes(self.cameras.sizes), self.pixels.shape[1]
-        return f"Views({len(self.names)} of {sizes}, {channels} channels)"
-
-    def image(self, index: int) -> mx.array:
-        """Return the picture of view `index`, uint8 (h, w, 3 or 4)."""
-        return self._of_view(self.pixels, index)
-
-    def kept_of(self, index: int) -> mx.array | None:
-        """Return the mask of view `index`, bool (h, w), False where it is black; None without."""
-        return None if self.kept is None else self._of_view(self.kept, index)[..., 0]
-
-    def mean_color(self) -> Colour | None:
-        """Return the mean color of the images, sRGB in [0, 1]; None if they have alpha.
-
-        The mean is estimated from random pixels. Masked pixels are excluded.
-        """
-        if self.pixels.shape[1] == 4:
-            return None
-        index = mx.random.randint(0, len(self.pixels), (SAMPLED_PIXELS,), key=mx.random.key(0))
-        kept = mx.ones(index.shape) if self.kept is None else self.kept[index].astype(mx.float32)
-        colors = self.pixels[index].astype(mx.float32) / 255.0
-        mean = (kept[:, None] * colors).sum(axis=0) / mx.maximum(kept.sum(), 1.0)
-        red, green, blue = (round(float(channel), 4) for channel in mean)
-        return red, green, blue
-
-    def _of_view(self, values: mx.array, index: int) -> mx.array:
-        index = range(len(self.names))[index]
-        start = sum(w * h for w, h in self.cameras.sizes[:index])
-        width, height = self.cameras.sizes[index]
-        return values[start : start + width * height].reshape(height, width, -1)
-
-    def blended(
-        self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
-    ) -> mx.array:
-        """Return view `index` over `background` (sRGB), float32 (h, w, 3) in [0, 1] on the device.
-
-        `blend` is the space in which alpha is composited: `srgb` or `linear`.
-        """
-        picture = self.image(index).astype(mx.float32) / 255.0
-        if picture.shape[2] == 4:
-            picture = over(picture, mx.array(background), blend)
-        return picture
-
-    def photograph(
-        self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
-    ) -> npt.NDArray[np.float32]:
-        """Return view `index` as `blended` does, on the host."""
-        return np.array(self.blended(index, background, blend))
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.placement import Placement
+from nerfmac.geometry.placement import Placement
 
 CYCLE = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
 """Rotation from the files' axes to instant-ngp's."""

@@ -16,6 +16,7 @@ from nerfmac.common.json_reader import Fields
 from nerfmac.config import Config, override
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.placement import Placement
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.rendering.crop import Box, cropped
@@ -23,7 +24,6 @@ from nerfmac.run import CONFIGURED, Run, placement_of
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.scenes import Scene, load_scene
 from nerfmac.scenes.options import LARGEST_EXTENT
-from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.record import SceneRecord
 from nerfmac.snapshots.container import is_snapshot, read_container
 from nerfmac.snapshots.dataset import read_cameras, read_placement

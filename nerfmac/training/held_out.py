@@ -14,12 +14,12 @@ from typing import Any
 import mlx.core as mx
 from tqdm.auto import tqdm
 
+from nerfmac.common.progress import delayed_progress
 from nerfmac.config import OptimiserConfig, ParameterGroup, RefineConfig
+from nerfmac.geometry.views import Views
 from nerfmac.ranks import ALONE
 from nerfmac.refine.alignment import align_cameras
 from nerfmac.refine.refinement import POSES, CameraRefinement
-from nerfmac.scenes import Views
-from nerfmac.scenes.prefetch import delayed_progress
 from nerfmac.training.optimiser import (
     OptimiserState,
     StepNumbers,

@@ -18,11 +18,11 @@ from nerfmac.config import Config, RefineConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
 from nerfmac.geometry.samples import Samples
+from nerfmac.geometry.views import Views
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
 from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CameraRefinement
-from nerfmac.scenes import Views
 from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.loss_scale import LossScale, all_finite
 from nerfmac.training.losses import RayBatch

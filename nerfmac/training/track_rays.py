@@ -18,9 +18,9 @@ from nerfmac.config import Config
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.pixel_places import WHOLE
+from nerfmac.geometry.tracks import distances_of
+from nerfmac.geometry.views import Views
 from nerfmac.sampling.occupancy import march_geometry
-from nerfmac.scenes import Views
-from nerfmac.scenes.tracks import distances_of
 
 _DISTANCE, _CONFIDENCE, _SPREAD = 3, 4, 5  # columns of the table; the first three are fractions
 

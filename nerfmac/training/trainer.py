@@ -30,13 +30,13 @@ from nerfmac.fields.field import Parameters
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.rays import Rays, rays_through
+from nerfmac.geometry.views import Views
 from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.march import Occupied
 from nerfmac.ranks import current_ranks
 from nerfmac.refine.refinement import CameraRefinement
 from nerfmac.rendering.metrics import decibels
 from nerfmac.rendering.renderer import Renderer, tracer_of
-from nerfmac.scenes import Views
 from nerfmac.training.clock import Clock, RanksTime
 from nerfmac.training.exchange import from_first, synchronised
 from nerfmac.training.goal import Goal, Report

@@ -13,7 +13,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
-from nerfmac.rendering.gaze import look_at_from_depth
+from nerfmac.paths.gaze import look_at_from_depth
 from nerfmac.run import Run, load_path, split_cameras
 from nerfmac.viewer.video_job import Render, VideoJob
 

@@ -26,9 +26,9 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.views import Views
 from nerfmac.ops.visibility import FAR
 from nerfmac.sampling.occupancy import march_geometry
-from nerfmac.scenes import Views
 from nerfmac.training.optimiser import is_averaged, newest_weight
 from nerfmac.training.trainer import Trainer
 from torch_peer.composite import weights

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.rays import camera_rays, directions
-from nerfmac.scenes import Views
+from nerfmac.geometry.views import Views
 
 
 class TorchPixels:

@@ -13,7 +13,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.export import extract_mesh
 from nerfmac.export.shape_files import needed
 from nerfmac.geometry.cameras import Camera
-from nerfmac.scenes.placement import Placement
+from nerfmac.geometry.placement import Placement
 from tests.export.egg import (
     HOLLOW,
     MIDDLE,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.export import extract_cameras, extract_density, extract_mesh, extract_points
-from nerfmac.scenes.placement import Placement
+from nerfmac.geometry.placement import Placement
 from tests.export.egg import Egg, distance_to, egg_run, size_of, slope_of
 
 ROTATION = np.array([[-15, -20, 0], [12, -9, -20], [16, -12, 15]]) / 25

@@ -9,10 +9,11 @@ import pytest
 from nerfmac.config import override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.tracks import Tracks
+from nerfmac.geometry.views import Views
 from nerfmac.refine.track_colours import DIFFERENT, gain_spread, observed_light, picture_gains
 from nerfmac.run.configuration import exposures_for_pictures
-from nerfmac.scenes import Views, load_scene
-from nerfmac.scenes.tracks import Tracks
+from nerfmac.scenes import load_scene
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -4,8 +4,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.geometry.placement import Placement
 from nerfmac.rendering.crop import cropped
-from nerfmac.scenes.placement import Placement
 from tests.bricks import out_of_bricks
 from tests.viewer.analytic import CUBE, SCENE, cell_boxes
 

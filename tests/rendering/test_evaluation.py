@@ -13,12 +13,12 @@ from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
+from nerfmac.geometry.views import Views
 from nerfmac.ops.composite import Composited
 from nerfmac.rendering.evaluation import evaluate
 from nerfmac.rendering.metrics import WINDOW, psnr, similarity
 from nerfmac.rendering.pace import TRIAL, middle_rows, seconds_per_pixel, spread
 from nerfmac.rendering.renderer import Renderer
-from nerfmac.scenes import Views
 
 WIDTH, HEIGHT, VIEWS = 120, 80, 96
 

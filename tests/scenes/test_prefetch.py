@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from nerfmac.backend import choose_device
+from nerfmac.common.progress import delayed_progress
 from nerfmac.scenes import load_scene
-from nerfmac.scenes.prefetch import delayed_progress, prefetch
+from nerfmac.scenes.prefetch import prefetch
 from tests.scenes.scene_files import pixels, save, write_transforms
 
 

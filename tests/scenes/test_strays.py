@@ -5,7 +5,8 @@ import pytest
 
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.scenes.placement import Placement, fit
+from nerfmac.geometry.placement import Placement
+from nerfmac.scenes.placement import fit
 from nerfmac.scenes.sparse_points import stray_cameras
 
 LENS = Lens.from_fov(1.0, 64, 48)

@@ -13,8 +13,8 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.placement import Placement
 from nerfmac.run import Run
-from nerfmac.scenes.placement import Placement
 from nerfmac.snapshots import load_snapshot, save_snapshot
 from nerfmac.snapshots.dataset import turn_of
 from nerfmac.training.method import Method

@@ -12,9 +12,9 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples
+from nerfmac.geometry.tracks import Tracks, distances_of
+from nerfmac.geometry.views import Views
 from nerfmac.ops.draw_pixels import chosen_pixels
-from nerfmac.scenes import Views
-from nerfmac.scenes.tracks import Tracks, distances_of
 from nerfmac.training.goal import Goal
 from nerfmac.training.losses import RayBatch, configured_extra_losses, depth_loss
 from nerfmac.training.track_rays import TrackRays, TrackTargets, fractions_of

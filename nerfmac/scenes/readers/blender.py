@@ -14,9 +14,9 @@ import numpy as np
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields, read_fields
+from nerfmac.geometry.placement import Placement
 from nerfmac.scenes.parsed_scene import ParsedScene
 from nerfmac.scenes.picture_search import PictureSearch
-from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.posed_picture import PosedPicture
 from nerfmac.scenes.readers.json_frames import (
     SPLITS,

@@ -15,6 +15,7 @@ import numpy as np
 
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.tracks import Tracks
 from nerfmac.scenes.parsed_scene import ParsedScene
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import is_picture
@@ -27,7 +28,6 @@ from nerfmac.scenes.readers.colmap_model import (
     is_model,
     read_model,
 )
-from nerfmac.scenes.tracks import Tracks
 
 MODEL_FOLDERS = (
     *("sparse", "colmap/sparse", "colmap_sparse", "colmap_text", "distorted/sparse"),

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
-from nerfmac.scenes.placement import Placement
+from nerfmac.geometry.placement import Placement
+from nerfmac.geometry.tracks import Tracks
 from nerfmac.scenes.posed_picture import PosedPicture
 from nerfmac.scenes.readers.colmap import camera_to_file, model_folder, tracks_of
 from nerfmac.scenes.readers.colmap_model import ColmapImage, read_model
-from nerfmac.scenes.tracks import Tracks
 
 Array = npt.NDArray[np.float64]
 

@@ -17,11 +17,11 @@ import numpy.typing as npt
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.scenes.masks import mask_of
-from nerfmac.scenes.options import LARGEST_EXTENT, Direction
+from nerfmac.scenes.options import LARGEST_EXTENT
 from nerfmac.scenes.picture_search import PictureSearch
 from nerfmac.scenes.pictures import Header
-from nerfmac.scenes.placement import Placement
 from nerfmac.scenes.posed_picture import PosedPicture, headers_of
 from nerfmac.scenes.poses import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.scenes.readers.frame_lens import lens_of

@@ -20,13 +20,13 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import rays_through
 from nerfmac.geometry.samples import Samples
+from nerfmac.geometry.views import Views
 from nerfmac.ops.composite import composite
 from nerfmac.ops.hash_encode import hash_encode_reference
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.spherical_harmonics import spherical_harmonics_reference
 from nerfmac.ops.thin import count_kept_reference
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid
-from nerfmac.scenes import Views
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed; `pip install torch`")
 

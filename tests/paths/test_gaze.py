@@ -8,7 +8,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.composite import Composited
 from nerfmac.paths import centre_of, figure_of_eight, orbit
-from nerfmac.rendering.gaze import look_at_from_depth
+from nerfmac.paths.gaze import look_at_from_depth
 from nerfmac.rendering.renderer import Renderer
 
 UP = (0.0, 0.2, 1.0)

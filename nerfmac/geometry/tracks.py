@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.scenes.placement import Placement
+from nerfmac.geometry.placement import Placement
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

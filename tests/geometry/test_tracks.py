@@ -7,8 +7,8 @@ import pytest
 
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.tracks import Tracks, distances_of
 from nerfmac.scenes import load_scene
-from nerfmac.scenes.tracks import Tracks, distances_of
 from tests.scenes.colmap_files import ERRORS, OPENCV, POINTS, write_colmap
 from tests.scenes.projection import project
 from tests.scenes.scene_files import (
