@@ -1,6 +1,6 @@
 """`python -m nerfmac` is `nerfmac`."""
 
-from nerfmac.cli import main
+from nerfmac.app.cli import main
 
 if __name__ == "__main__":
     main()

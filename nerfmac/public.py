@@ -11,8 +11,13 @@ except ImportError as error:
         raise ImportError(why) from None
     raise
 
+from nerfmac.app.capture import capture_scene
+from nerfmac.app.inspection import Inspection, inspect_scene
+from nerfmac.app.paths import CameraPath, Keyframe
+from nerfmac.app.run import Run, train
+from nerfmac.app.scenes import Frame, Scene, builtin_scene_path, load_scene
+from nerfmac.app.snapshots import load_snapshot, save_snapshot
 from nerfmac.backend import Kernel
-from nerfmac.capture import capture_scene
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
@@ -24,22 +29,17 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.views import Views
-from nerfmac.inspection import Inspection, inspect_scene
 from nerfmac.ops.composite import Composited
-from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.rendering.evaluation import Evaluation, ViewQuality
 from nerfmac.rendering.renderer import Rendered, Renderer
-from nerfmac.run import Run, train
 from nerfmac.sampling.sampler import Sampled, Sampler
-from nerfmac.scenes import Frame, Scene, builtin_scene_path, load_scene
-from nerfmac.snapshots import load_snapshot, save_snapshot
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
 
 if TYPE_CHECKING:
-    from nerfmac.viewer import Viewer
+    from nerfmac.app.viewer import Viewer
 
     __version__: str  # nerfmac's `__getattr__` gives it, without the others
 
@@ -90,6 +90,6 @@ def __getattr__(name: str) -> Any:
     if name != "Viewer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # Imported here: only the viewer needs the notebook's packages.
-    from nerfmac.viewer import Viewer
+    from nerfmac.app.viewer import Viewer
 
     return Viewer

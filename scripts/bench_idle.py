@@ -18,17 +18,17 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from nerfmac.viewer.loop import TOUCH
-from tests.viewer.notebook.browser import running_chromium
-from tests.viewer.notebook.desk import Desk, at_desk
-from tests.viewer.notebook.lab import Lab
+from nerfmac.app.viewer.loop import TOUCH
+from tests.app.viewer.notebook.browser import running_chromium
+from tests.app.viewer.notebook.desk import Desk, at_desk
+from tests.app.viewer.notebook.lab import Lab
 
 WARM = 2.0
 """Seconds of training that do not count: kernels are built, and reports become regular."""
 
 CODE = """
 import nerfmac, time
-from nerfmac.viewer.worker import the_worker
+from nerfmac.app.viewer.worker import the_worker
 
 viewer = nerfmac.Viewer({folder!r})
 

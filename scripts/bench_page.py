@@ -21,13 +21,13 @@ from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from nerfmac.app.run import Run
 from nerfmac.backend import choose_device
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.colour import linear_to_srgb
 from nerfmac.rendering.metrics import psnr
-from nerfmac.run import Run
-from tests.export.scene_page.tab import WEBGPU, Tab
-from tests.viewer.notebook.browser import running_chromium
+from tests.app.export.scene_page.tab import WEBGPU, Tab
+from tests.app.viewer.notebook.browser import running_chromium
 
 SIZE = 640, 400
 """Of the page, in pixels."""

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from nerfmac.app.run import Run
+from nerfmac.app.viewer.loop import Loop
+from nerfmac.app.viewer.session import OUTPUT_OF_MODE, Message, Session
+from nerfmac.app.viewer.worker import Worker
 from nerfmac.backend import choose_device, device_name
-from nerfmac.run import Run
-from nerfmac.viewer.loop import Loop
-from nerfmac.viewer.session import OUTPUT_OF_MODE, Message, Session
-from nerfmac.viewer.worker import Worker
 
 
 class Page:

@@ -30,18 +30,18 @@ from PIL import Image
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from nerfmac.app.paths import Keyframe  # noqa: E402
+from nerfmac.app.run import Run  # noqa: E402
+from nerfmac.app.viewer.pictures import Pictures  # noqa: E402
+from nerfmac.app.viewer.session import Settings  # noqa: E402
 from nerfmac.backend import device_name  # noqa: E402
 from nerfmac.common.checks import InputError  # noqa: E402
-from nerfmac.paths import Keyframe  # noqa: E402
 from nerfmac.rendering.metrics import psnr  # noqa: E402
-from nerfmac.run import Run  # noqa: E402
-from nerfmac.viewer.pictures import Pictures  # noqa: E402
-from nerfmac.viewer.session import Settings  # noqa: E402
-from tests.viewer.notebook.browser import running_chromium  # noqa: E402
-from tests.viewer.notebook.desk import Desk, at_desk  # noqa: E402
-from tests.viewer.notebook.lab import Lab, free_port  # noqa: E402
-from tests.viewer.notebook.network import delayed  # noqa: E402
-from tests.viewer.notebook.tab import Tab  # noqa: E402
+from tests.app.viewer.notebook.browser import running_chromium  # noqa: E402
+from tests.app.viewer.notebook.desk import Desk, at_desk  # noqa: E402
+from tests.app.viewer.notebook.lab import Lab, free_port  # noqa: E402
+from tests.app.viewer.notebook.network import delayed  # noqa: E402
+from tests.app.viewer.notebook.tab import Tab  # noqa: E402
 
 SHOWN = "() => document.querySelector('.nerfmac-viewer')?.nerfmac"
 PICTURE = ".nerfmac-picture"

@@ -17,10 +17,10 @@ import numpy as np
 from make_scene import CAMERA_ANGLE_X, CAMERA_DISTANCE, Array, sample
 from PIL import Image
 
-from nerfmac.capture import capture_scene
-from nerfmac.film.video import write_video
-from nerfmac.inspection import compare_cameras
-from nerfmac.scenes import load_scene
+from nerfmac.app.capture import capture_scene
+from nerfmac.app.film.video import write_video
+from nerfmac.app.inspection import compare_cameras
+from nerfmac.app.scenes import load_scene
 
 FLOOR = -0.75  # height of the floor, below the board
 TEXELS, WIDTH, WITHIN = 1024, 12.8, 4  # floor: the texture repeats after WIDTH

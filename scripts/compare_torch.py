@@ -17,15 +17,15 @@ from typing import Annotated
 import tyro
 from torch_peer.compare import Comparison, compare
 
+from nerfmac.app.cli.choices import Device, Preset
+from nerfmac.app.measure.bench.models import plot_quality
+from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
 from nerfmac.backend.build import BuildError
-from nerfmac.cli.choices import Device, Preset
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
 from nerfmac.config.presets import preset
-from nerfmac.measure.bench.models import plot_quality
-from nerfmac.scenes import builtin_scene_path, load_scene
 from nerfmac.training.measured import DivergedError
 
 

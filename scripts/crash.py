@@ -28,15 +28,15 @@ from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from nerfmac.app.run import Run
 from nerfmac.backend import choose_device
-from nerfmac.run import Run
-from tests.capture import corner
+from tests.app.capture import corner
 from tests.scene_factory import FLAGS, write_scene
 
 MAIN = """import sys
-from nerfmac.run import run
+from nerfmac.app.run import run
 run.SAVE_SECONDS = 0.0
-from nerfmac.cli import main
+from nerfmac.app.cli import main
 main(sys.argv[1:])"""
 
 STEPS = 400

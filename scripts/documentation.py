@@ -20,9 +20,9 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from nerfmac.cli import COMMANDS, GROUPS
-from nerfmac.cli.declared import Argument, declared, documentation, positionals_of
-from nerfmac.cli.help import EXAMPLES
+from nerfmac.app.cli import COMMANDS, GROUPS
+from nerfmac.app.cli.declared import Argument, declared, documentation, positionals_of
+from nerfmac.app.cli.help import EXAMPLES
 from nerfmac.config import Config
 from nerfmac.config.presets import PRESETS
 
@@ -92,7 +92,7 @@ def commands() -> str:
         named = [f"- [`nerfmac {name}`](#nerfmac-{name}): {text}" for name, text in group.items()]
         parts += [title, "\n".join(named)]
     for name in COMMANDS:
-        arguments = import_module(f"nerfmac.cli.{name}").Arguments
+        arguments = import_module(f"nerfmac.app.cli.{name}").Arguments
         values = "".join(f" {argument.value}" for argument in positionals_of(arguments))
         parts += [f"## nerfmac {name}", prose(getdoc(arguments) or "")]
         parts.append(f"```text\nnerfmac {name}{values} [FLAGS]\n```")

@@ -30,8 +30,7 @@ from PIL import Image
 
 import nerfmac
 from nerfmac import Config
-from nerfmac.config.record import with_settings
-from nerfmac.measure.bench.trials import (
+from nerfmac.app.measure.bench.trials import (
     Trial,
     TrialScene,
     check_names,
@@ -39,6 +38,7 @@ from nerfmac.measure.bench.trials import (
     parsed,
     trial_scene,
 )
+from nerfmac.config.record import with_settings
 
 GROUPS = ("object", "place")
 SHEET_VIEWS, SHEET_WIDTH = 6, 320

@@ -23,14 +23,14 @@ from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from nerfmac.film import OUTPUTS, RenderOptions, film
-from nerfmac.paths import MOVES, tour
-from nerfmac.run import Run
-from tests.viewer.notebook.browser import running_chromium
-from tests.viewer.notebook.desk import at_desk
-from tests.viewer.notebook.lab import Lab
-from tests.viewer.notebook.sight import Sight
-from tests.viewer.notebook.tab import Tab
+from nerfmac.app.film import OUTPUTS, RenderOptions, film
+from nerfmac.app.paths import MOVES, tour
+from nerfmac.app.run import Run
+from tests.app.viewer.notebook.browser import running_chromium
+from tests.app.viewer.notebook.desk import at_desk
+from tests.app.viewer.notebook.lab import Lab
+from tests.app.viewer.notebook.sight import Sight
+from tests.app.viewer.notebook.tab import Tab
 
 SIDE = 240
 """Width and height of a film's pictures in pixels."""

@@ -5,7 +5,7 @@ python scripts/render_video.py runs/fox --frames 120 --out fox.mp4
 
 import sys
 
-from nerfmac.cli import main
+from nerfmac.app.cli import main
 
 if __name__ == "__main__":
     main(["render", *sys.argv[1:]])

@@ -32,16 +32,16 @@ from PIL import Image
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from nerfmac.app.capture import capture_scene
+from nerfmac.app.run import Run
+from nerfmac.app.scenes import Scene, load_scene
+from nerfmac.app.viewer import Viewer
 from nerfmac.backend import choose_device
-from nerfmac.capture import capture_scene
 from nerfmac.common.files import read_json, write_json
 from nerfmac.config import override
 from nerfmac.geometry.cameras import Camera
-from nerfmac.run import Run
-from nerfmac.scenes import Scene, load_scene
 from nerfmac.training.goal import Goal
-from nerfmac.viewer import Viewer
-from tests.capture import corner
+from tests.app.capture import corner
 from tests.scene_factory import COARSE, CONFIG, write_scene
 
 UNITS = {"train": 100_000, "viewers": 300, "frames": 5_000, "captures": 100}

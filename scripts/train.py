@@ -5,7 +5,7 @@ python scripts/train.py photographs --seconds 60
 
 import sys
 
-from nerfmac.cli import main
+from nerfmac.app.cli import main
 
 if __name__ == "__main__":
     main(["train", *sys.argv[1:]])

@@ -15,10 +15,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.viewer.notebook.browser import running_chromium
-from tests.viewer.notebook.desk import at_desk
-from tests.viewer.notebook.lab import Lab
-from tests.viewer.notebook.sight import Sight
+from tests.app.viewer.notebook.browser import running_chromium
+from tests.app.viewer.notebook.desk import at_desk
+from tests.app.viewer.notebook.lab import Lab
+from tests.app.viewer.notebook.sight import Sight
 
 CELLS = ['import nerfmac\n\nviewer = nerfmac.Viewer("runs/still_life")\nviewer', "viewer.run"]
 PAGE = {"width": 1180, "height": 780}

@@ -13,11 +13,11 @@ from functools import cache
 from math import prod
 from unittest import mock
 
+from nerfmac.app.measure.selftest import Case, cases
+from nerfmac.app.measure.selftest.specialisations import specialisations
 from nerfmac.backend.metal_text import Launch, recorded
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.config.presets import PRESETS
-from nerfmac.measure.selftest import Case, cases
-from nerfmac.measure.selftest.specialisations import specialisations
 
 _SPECIALISATION = re.compile(
     r"(?P<function>[a-z_]+?)(?:__(?P<values>\d+(?:_\d+)*))?"
@@ -67,7 +67,7 @@ def aspects(launch: Launch) -> set[tuple[str, str, str]]:
 
 def reached_by(preset: str) -> set[str]:
     """The specialisations that a preset, with no option changed, reaches."""
-    configurations = "nerfmac.measure.selftest.specialisations.configurations"
+    configurations = "nerfmac.app.measure.selftest.specialisations.configurations"
     with mock.patch(configurations, return_value=[PRESETS[preset]]):
         return set(specialisations())
 

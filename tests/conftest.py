@@ -7,8 +7,8 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
+from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.backend import choose_device
-from nerfmac.scenes import Scene, load_scene
 from tests.scene_factory import write_scene
 
 pytest.register_assert_rewrite("numerics", "tests.numerics")

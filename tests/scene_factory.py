@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.cli import main
+from nerfmac.app.cli import main
 from nerfmac.config import Config, override
 from nerfmac.config.presets import PRESETS
 from nerfmac.geometry.cameras import Camera

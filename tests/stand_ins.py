@@ -22,13 +22,13 @@ NERFMAC = f"""#!{sys.executable}
 import sys
 from importlib import import_module
 import tyro
-import nerfmac.cli
-from nerfmac.cli.logs import without_log_file
+import nerfmac.app.cli
+from nerfmac.app.cli.logs import without_log_file
 command, *words = sys.argv[1:]
 if command == "info" or "--dump-metal" in words:
-    raise SystemExit(nerfmac.cli.main([command, *words]))
+    raise SystemExit(nerfmac.app.cli.main([command, *words]))
 words, _ = without_log_file(words)
-tyro.cli(import_module(f"nerfmac.cli.{{command}}").Arguments, args=words)
+tyro.cli(import_module(f"nerfmac.app.cli.{{command}}").Arguments, args=words)
 print("known:", command, *words)
 """
 PYTHON = f"""#!/bin/sh

@@ -20,8 +20,8 @@ import pytest
 from PIL import Image
 
 import nerfmac
-from nerfmac.cli import COMMANDS
-from nerfmac.cli.arguments import checked
+from nerfmac.app.cli import COMMANDS
+from nerfmac.app.cli.arguments import checked
 from nerfmac.common.checks import InputError
 from nerfmac.config.presets import PRESETS
 from tests.conftest import ROOT
@@ -81,13 +81,13 @@ def test_the_program_takes_a_told_command(command):
     if {*words} & {"--help", "--help-all"}:
         assert run_nerfmac(name, *words) == 0
         return
-    checked(name, import_module(f"nerfmac.cli.{name}").Arguments, words)
+    checked(name, import_module(f"nerfmac.app.cli.{name}").Arguments, words)
 
 
 def test_a_command_with_a_wrong_flag_would_be_found():
     with pytest.raises(InputError, match="no flag --pathway"):
         checked(
-            "render", import_module("nerfmac.cli.render").Arguments, ["x", "--pathway", "orbit"]
+            "render", import_module("nerfmac.app.cli.render").Arguments, ["x", "--pathway", "orbit"]
         )
 
 

@@ -9,8 +9,8 @@ import mlx.core as mx
 import pytest
 
 import nerfmac
-import nerfmac.export
-import nerfmac.film
+import nerfmac.app.export
+import nerfmac.app.film
 
 PACKAGE = Path(nerfmac.__file__).parent
 EXPECTED = {

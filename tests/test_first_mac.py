@@ -60,7 +60,7 @@ def tried(tmp_path):
             (tmp_path / name).symlink_to(ROOT / name)
         shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
         text = NERFMAC.replace(
-            "nerfmac.cli.main([command, *words])", "dump_or_info(command, words)"
+            "nerfmac.app.cli.main([command, *words])", "dump_or_info(command, words)"
         )
         text = text.replace("command, *words = ", f"{HELPERS}command, *words = ")
         text += f"if command == {broken!r}: raise SystemExit('nerfmac: no such thing')\n"

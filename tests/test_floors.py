@@ -1,7 +1,9 @@
 """The package's structure: its imports, and the sizes of its files, functions and signatures."""
 
 import ast
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -14,22 +16,33 @@ LONGEST = 400  # lines of a file
 LONGEST_FUNCTION = 60  # lines of a function, without its docstring
 MOST_PARAMETERS = 7  # of a function, without self and cls
 OVERLOADED = {
-    "run/start.py: train",  # the way in: a keyword for each flag of `nerfmac train`
-    "scenes/__init__.py: load_scene",  # a keyword for each option of a scene
-    "film/filming.py: film",
+    "app/run/start.py: train",  # the way in: a keyword for each flag of `nerfmac train`
+    "app/scenes/__init__.py: load_scene",  # a keyword for each option of a scene
+    "app/film/filming.py: film",
 }
 """Functions that have more parameters; those without a reason are to be changed."""
-FLOORS = (
+LIBRARY = (
     ("version", "common", "config"),
     ("backend", "geometry", "ranks"),
-    ("ops", "scenes", "paths", "datasets"),
-    ("fields", "sampling", "capture"),
-    ("rendering", "inspection"),
+    ("ops",),
+    ("fields", "sampling"),
+    ("rendering",),
     ("refine",),
     ("training",),
+)
+"""The method's packages, which know no file format, no command line, and no viewer."""
+APPLICATION = (
+    ("scenes", "paths", "datasets"),
+    ("capture",),
+    ("inspection",),
     ("run",),
     ("snapshots", "film", "export", "viewer", "measure"),
     ("cli",),
+)
+"""The packages in `nerfmac/app/`."""
+FLOORS = (
+    *LIBRARY,
+    *APPLICATION,
     ("__init__", "__main__", "public"),  # the public names, and `python -m nerfmac`
 )
 LOOSE = {"version", "common", *FLOORS[-1]}
@@ -40,8 +53,18 @@ FLOOR = {module: floor for floor, modules in enumerate(FLOORS) for module in mod
 
 
 def room(path: Path, package: Path) -> str:
-    """Return the module or folder directly under `package` that `path` belongs to."""
-    return path.relative_to(package).with_suffix("").parts[0]
+    """Return the module or folder of `package` or of `package`/app that `path` belongs to."""
+    return _room(path.relative_to(package).with_suffix("").parts)
+
+
+def _room(parts: Sequence[str]) -> str:
+    """The module or folder that the path or dotted name of `parts`, below the package, begins with.
+
+    `app` alone is the package above the application's: to import it is to import the public names.
+    """
+    if not parts or list(parts) in (["app"], ["app", "__init__"]):
+        return "__init__"
+    return parts[1] if parts[0] == "app" else parts[0]
 
 
 @cache
@@ -77,12 +100,14 @@ def imports(source: str, package: Path) -> Iterator[tuple[int, str, bool]]:
     Imports inside functions count. A relative import yields the room "."; `from nerfmac import x`
     is the module x if there is one, else a public name, that is the package itself.
     """
+    above = package.name, f"{package.name}.app"
     for node in nodes(source):
         if isinstance(node, ast.ImportFrom) and node.level:
             yield node.lineno, ".", False
-        elif isinstance(node, ast.ImportFrom) and node.module == package.name:
+        elif isinstance(node, ast.ImportFrom) and node.module in above:
+            folder = package.parent / node.module.replace(".", "/")
             for alias in node.names:
-                is_module = alias.name in FLOOR or _is_module(package / alias.name)
+                is_module = alias.name in FLOOR or _is_module(folder / alias.name)
                 yield node.lineno, alias.name if is_module else "__init__", False
         else:
             named = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
@@ -90,7 +115,8 @@ def imports(source: str, package: Path) -> Iterator[tuple[int, str, bool]]:
             for name in named:
                 top, *inner = name.split(".")
                 if top == package.name:
-                    yield node.lineno, inner[0] if inner else "__init__", len(inner) > 1
+                    depth = 2 if inner[:1] == ["app"] else 1
+                    yield node.lineno, _room(inner), len(inner) > depth
 
 
 def _is_module(path: Path) -> bool:
@@ -181,6 +207,15 @@ def test_no_modules_import_each_other_in_a_circle():
     assert circle(PACKAGE) == []
 
 
+def test_the_training_step_loads_the_library_alone():
+    code = "import sys, nerfmac.training.trainer; print(*sys.modules)"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    ours = [name for name in printed.stdout.split() if name.partition(".")[0] == "nerfmac"]
+    assert "nerfmac.training.step" in ours
+    assert [name for name in ours if name.startswith("nerfmac.app")] == []
+    assert len(ours) <= 100
+
+
 def long_functions(root: Path) -> list[str]:
     """Return the Python functions under `root` of more than LONGEST_FUNCTION lines of code."""
     found = []
@@ -233,19 +268,53 @@ PLANTED = [
     ("geometry/rays.py", "from nerfmac import training", "geometry may not import training"),
     ("geometry/rays.py", "from nerfmac import fit", "geometry may not import __init__"),
     ("geometry/rays.py", "import nerfmac", "geometry may not import __init__"),
-    ("geometry/rays.py", "def f():\n    from nerfmac.run import Run", "rays.py:2: geometry may"),
+    (
+        "geometry/rays.py",
+        "def f():\n    from nerfmac.app.run import Run",
+        "rays.py:2: geometry may",
+    ),
     ("geometry/rays.py", "from nerfmac.backend import Kernel", "backend, which is beside it"),
     ("ops/march.py", "from nerfmac.sampling.occupancy import Grid", "ops/march.py:1: ops may not"),
     ("ops/march.py", "from . import hash", "ops/march.py:1: a relative import"),
     ("ops/march.py", "from ..checks import shape", "a relative import"),
     ("fields/hash.py", "from nerfmac.sampling import Sampler", "sampling, which is beside it"),
-    ("viewer/film.py", "from nerfmac.film.frames import F", "only what stands in its __init__"),
-    ("measure/film.py", "from nerfmac.cli import main", "measure may not import cli, which is"),
-    ("run/start.py", "from nerfmac.measure import tune", "run may not import measure, which is"),
-    ("run/start.py", 'import_module("nerfmac.cli.tune").main()', "start.py:1: run may not import"),
-    ("run/start.py", 'm = importlib.import_module("nerfmac.cli")', "run may not import cli, which"),
-    ("run/start.py", 'def f():\n    __import__("nerfmac.cli")', "start.py:2: run may not import"),
-    ("run/start.py", 'import_module(f"nerfmac.cli.{name}")', "run may not import cli, which"),
+    (
+        "app/viewer/film.py",
+        "from nerfmac.app.film.frames import F",
+        "only what stands in its __init__",
+    ),
+    (
+        "app/measure/film.py",
+        "from nerfmac.app.cli import main",
+        "measure may not import cli, which is",
+    ),
+    (
+        "app/run/start.py",
+        "from nerfmac.app.measure import tune",
+        "run may not import measure, which is",
+    ),
+    (
+        "app/run/start.py",
+        'import_module("nerfmac.app.cli.tune").main()',
+        "start.py:1: run may not import",
+    ),
+    (
+        "app/run/start.py",
+        'm = importlib.import_module("nerfmac.app.cli")',
+        "run may not import cli, which",
+    ),
+    (
+        "app/run/start.py",
+        'def f():\n    __import__("nerfmac.app.cli")',
+        "start.py:2: run may not import",
+    ),
+    (
+        "app/run/start.py",
+        'import_module(f"nerfmac.app.cli.{name}")',
+        "run may not import cli, which",
+    ),
+    ("training/step.py", "from nerfmac.app import run", "training may not import run, which is"),
+    ("training/step.py", "import nerfmac.app", "training may not import __init__, which is above"),
     ("sky.py", "", "sky.py: sky stands on no floor"),
     ("ops/march.py", "from nerfmac.sky import blue", "march.py:1: sky stands on no floor"),
 ]
@@ -265,12 +334,15 @@ def test_a_planted_fault_is_found(tmp_path, name, source, fault):
     [
         ("training/step.py", "from nerfmac.geometry.rays import Rays\nimport nerfmac.ops.march"),
         ("training/step.py", "from nerfmac import config, training"),
-        ("cli/view.py", "from nerfmac.viewer import Viewer\nfrom nerfmac.film import write_video"),
-        ("cli/dispatch.py", 'import_module(f"nerfmac.cli.{command}").main()'),
-        ("run/start.py", "import_module(named)"),
-        ("cli/train.py", "import numpy\nfrom nerfmac.cli.common import scene"),
+        (
+            "app/cli/view.py",
+            "from nerfmac.app.viewer import Viewer\nfrom nerfmac.app.film import write_video",
+        ),
+        ("app/cli/dispatch.py", 'import_module(f"nerfmac.app.cli.{command}").main()'),
+        ("app/run/start.py", "import_module(named)"),
+        ("app/cli/train.py", "import numpy\nfrom nerfmac.app.cli.common import scene"),
         ("__init__.py", "from nerfmac.training.trainer import fit"),
-        ("__main__.py", "from nerfmac.cli import main"),
+        ("__main__.py", "from nerfmac.app.cli import main"),
     ],
 )
 def test_an_import_that_is_allowed_is_let_through(tmp_path, name, source):

@@ -118,7 +118,7 @@ def test_without_a_library_one_line_says_what_to_install(tmp_path, library, name
         (bare / "core.py").write_text(f"raise ImportError({failure!r})")
     code = f"import sys; sys.path[:0] = {[str(tmp_path), str(ROOT)]}; import nerfmac"
     asked = subprocess.run([sys.executable, "-c", f"{code}; nerfmac.train"], **TEXT)
-    typed = "from nerfmac.cli import main; main(['info'])"
+    typed = "from nerfmac.app.cli import main; main(['info'])"
     ran = subprocess.run([sys.executable, "-c", f"{code}; {typed}"], **TEXT)
     assert (asked.returncode, ran.returncode) == (1, 2)
     last = asked.stderr.splitlines()[-1]

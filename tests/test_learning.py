@@ -7,9 +7,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.app.run import Run, messages
+from nerfmac.app.run.messages import constant_psnr
 from nerfmac.config import override
-from nerfmac.run import Run, messages
-from nerfmac.run.messages import constant_psnr
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -7,8 +7,8 @@ import pytest
 import nerfmac
 import nerfmac.config.presets
 from nerfmac import Method, Run
+from nerfmac.app.cli import main
 from nerfmac.backend import working_dtype
-from nerfmac.cli import main
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.training.losses import huber_loss

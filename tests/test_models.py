@@ -5,13 +5,13 @@ import pytest
 
 import nerfmac
 from nerfmac import Run
+from nerfmac.app.export import extract_density, extract_mesh
+from nerfmac.app.film import DIAGNOSTICS, OUTPUTS, RenderOptions
+from nerfmac.app.viewer.pictures import Pictures
 from nerfmac.config import VanillaConfig, override
 from nerfmac.config.presets import PRESETS, preset, vanilla
-from nerfmac.export import extract_density, extract_mesh
 from nerfmac.fields.encodings import encoding_of
-from nerfmac.film import DIAGNOSTICS, OUTPUTS, RenderOptions
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.viewer.pictures import Pictures
 from tests.scene_factory import CONFIG
 
 SMALL = VanillaConfig(width=16, layers=2, skip=0, coarse=8, fine=8)

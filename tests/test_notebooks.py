@@ -12,9 +12,9 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from scripts.strip_notebooks import METADATA, NOTEBOOKS, main
-from tests.viewer.notebook.lab import jupyter_environment
+from tests.app.viewer.notebook.lab import jupyter_environment
 
-IN_FULL = "1_quick_start.ipynb"  # by tests/viewer/notebook/test_quick_start.py, in a browser
+IN_FULL = "1_quick_start.ipynb"  # by tests/app/viewer/notebook/test_quick_start.py, in a browser
 LONGEST = 300  # seconds that a cell may run
 ALL = sorted(NOTEBOOKS.glob("*.ipynb"))
 SHORTENED = [path for path in ALL if path.name != IN_FULL]

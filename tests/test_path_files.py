@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from nerfmac.app.paths import CameraPath
+from nerfmac.app.run import Run, load_path
+from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
-from nerfmac.paths import CameraPath
-from nerfmac.run import Run, load_path
-from nerfmac.scenes import load_scene
-from tests.cli.refusals import refused
-from tests.paths.test_camera_path import KEYFRAMES, turned
+from tests.app.cli.refusals import refused
+from tests.app.paths.test_camera_path import KEYFRAMES, turned
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import nerfmac
+from nerfmac.app.run import Run, outputs, read_history, train
 from nerfmac.backend import variant, variants
 from nerfmac.backend.variants import keep
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.ops import march
-from nerfmac.run import Run, outputs, read_history, train
 from nerfmac.training import checkpoint
 from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
@@ -291,7 +291,7 @@ def test_what_does_not_fit_is_refused_before_pictures_are_decoded(
     path = write_scene(tmp_path / "balls", train=3)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(os, "access", lambda *_: False)
-    monkeypatch.setattr("nerfmac.scenes.scene._decoding", lambda *_: pytest.fail("decoded"))
+    monkeypatch.setattr("nerfmac.app.scenes.scene._decoding", lambda *_: pytest.fail("decoded"))
     with pytest.raises(InputError, match=words):
         train(path, steps=1, **SETTINGS, **given)
     assert [each.name for each in tmp_path.iterdir()] == ["balls"]

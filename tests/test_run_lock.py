@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import nerfmac
+from nerfmac.app.run import Run, train
 from nerfmac.common.checks import InputError
-from nerfmac.run import Run, train
-from tests.cli.refusals import refused
+from tests.app.cli.refusals import refused
 from tests.scene_factory import CONFIG
 from tests.scene_factory import nerfmac as command_line
 
@@ -82,7 +82,7 @@ def test_a_run_in_training_keeps_a_second_one_out_until_it_stops(folder, scene):
 
 def test_of_two_runs_begun_at_once_the_second_is_refused(folder, holder, scene, monkeypatch):
     monkeypatch.setattr(
-        "nerfmac.run.folder.check_unused", lambda _: None
+        "nerfmac.app.run.folder.check_unused", lambda _: None
     )  # as before the first one wrote
     before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
     for is_over in (False, True):

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from nerfmac import InputError, builtin_scene_path
-from nerfmac.measure.bench import trials
+from nerfmac.app.measure.bench import trials
 
 SCRIPT = Path(judge.__file__)
 SCENE = f"{builtin_scene_path()}:max_images=3,downscale=5,name=still"

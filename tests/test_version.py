@@ -96,7 +96,7 @@ def test_an_unpacked_sdist_and_an_installation_have_the_version_they_were_built_
 def test_the_version_is_computed_when_it_is_asked_for_and_not_before():
     code = (
         "import sys; sys.addaudithook(lambda event, _: event == 'subprocess.Popen' and sys.exit(9))"
-        "\nimport nerfmac, nerfmac.cli; print(nerfmac.version.version.cache_info().misses)"
+        "\nimport nerfmac, nerfmac.app.cli; print(nerfmac.version.version.cache_info().misses)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "0\n"

@@ -6,10 +6,10 @@ import mlx.core as mx
 import numpy as np
 
 import nerfmac
+from nerfmac.app.export import extract_mesh
+from nerfmac.app.film import RenderOptions, film
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
-from nerfmac.export import extract_mesh
-from nerfmac.film import RenderOptions, film
 
 
 class Ball(nerfmac.Field):

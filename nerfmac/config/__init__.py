@@ -8,11 +8,10 @@ text of its flag, as `nerfmac train --help` prints it.
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimiser import OptimiserConfig, ParameterGroup
 from nerfmac.config.presets import PRESETS
-from nerfmac.config.ranks import RanksConfig
 from nerfmac.config.record import PRESET_NAMES, Config, override
 from nerfmac.config.refine import REFINED, RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
-from nerfmac.config.training import FILL, TrainConfig
+from nerfmac.config.training import FILL, RanksConfig, TrainConfig
 
 __all__ = [
     "FILL",

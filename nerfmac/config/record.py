@@ -11,10 +11,9 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimiser import OptimiserConfig
-from nerfmac.config.ranks import RanksConfig
 from nerfmac.config.refine import RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
-from nerfmac.config.training import TrainConfig
+from nerfmac.config.training import RanksConfig, TrainConfig
 
 PRESET_NAMES = ("tiny", "small", "base", "big")
 

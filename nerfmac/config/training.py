@@ -1,4 +1,4 @@
-"""Settings of a training step: samples, rays, loss."""
+"""Settings of a training step: samples, rays, loss, and the exchange between ranks."""
 
 from __future__ import annotations
 
@@ -63,3 +63,15 @@ class TrainConfig:
         while (above := round(2 ** (rung / 8) / 16) * 16) <= wanted:
             rays, rung = max(rays, above), rung + 1
         return rays
+
+
+@dataclass(frozen=True)
+class RanksConfig:
+    """The exchange between ranks; a run on one device has none."""
+
+    allreduce_dtype: Literal["bfloat16", "float32"] = "bfloat16"
+    """Type in which large arrays are sent between ranks; float32 is exact but sends twice the
+    bytes."""
+
+    def __post_init__(self) -> None:
+        checks.choice("ranks.allreduce_dtype", self.allreduce_dtype, ("bfloat16", "float32"))

@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 import numpy as np
 
+from nerfmac.app.measure.bench.quality import HeldOutViews, evaluation_times
+from nerfmac.app.measure.timing import Bar, Timing, quartiles
+from nerfmac.app.scenes import Scene
 from nerfmac.backend import backend, device_name
 from nerfmac.common import checks
 from nerfmac.config import Config, override
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays, camera_rays
-from nerfmac.measure.bench.quality import HeldOutViews, evaluation_times
-from nerfmac.measure.timing import Bar, Timing, quartiles
-from nerfmac.scenes import Scene
 from torch_peer.implementations import Implementation, Nerfmac, Torch, Window
 
 SLICE_SECONDS = 1.0

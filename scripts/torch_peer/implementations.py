@@ -10,15 +10,15 @@ from typing import NamedTuple, Protocol
 import mlx.core as mx
 import numpy as np
 
+from nerfmac.app.measure.bench.quality import BACKGROUND
+from nerfmac.app.run import Run
+from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays
-from nerfmac.measure.bench.quality import BACKGROUND
 from nerfmac.rendering.renderer import Picture
-from nerfmac.run import Run
-from nerfmac.scenes import Scene
 from nerfmac.training.goal import Goal
 
 TORCH_DEVICES = {"metal": "mps", "cuda": "cuda", "cpu": "cpu"}

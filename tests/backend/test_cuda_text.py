@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import mlx.core as mx
 import pytest
 
+from nerfmac.app.measure.selftest import cases
+from nerfmac.app.measure.selftest.specialisations import build_graphs
 from nerfmac.backend import uncompiled
 from nerfmac.backend.device import pretended
 from nerfmac.backend.kernel import kernel_of, launched_by
 from nerfmac.config.presets import PRESETS
-from nerfmac.measure.selftest import cases
-from nerfmac.measure.selftest.specialisations import build_graphs
 from tests.chosen_cases import written_functions
 
 NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")

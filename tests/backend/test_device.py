@@ -119,7 +119,7 @@ def test_what_windows_lacks_is_not_imported_before_it_is_refused():
 import platform, sys
 sys.modules.update(dict.fromkeys(("resource", "fcntl", "termios", "pwd", "grp")))
 platform.system = lambda: "Windows"
-from nerfmac.cli import main
+from nerfmac.app.cli import main
 main(["info"])
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

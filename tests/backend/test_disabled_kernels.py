@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from nerfmac import InputError
+from nerfmac.app.run.messages import log_backends
+from nerfmac.app.scenes import load_scene
 from nerfmac.backend import (
     Kernel,
     backend,
@@ -22,8 +24,6 @@ from nerfmac.backend.metal_text import on_metal
 from nerfmac.backend.sources import operations
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from nerfmac.run.messages import log_backends
-from nerfmac.scenes import load_scene
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, write_scene

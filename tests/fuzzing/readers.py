@@ -10,35 +10,35 @@ import mlx.core as mx
 import numpy as np
 from PIL import Image
 
+from nerfmac.app.paths import CameraPath, Keyframe
+from nerfmac.app.run import Run
+from nerfmac.app.run.folder import read_record
+from nerfmac.app.run.scalars import read_scalars
+from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes.pictures import decode, inspect, is_cut_out
+from nerfmac.app.scenes.ply_points import read_ply_points, write_ply_points
+from nerfmac.app.scenes.readers.studio_space import read_studio_space
+from nerfmac.app.snapshots import load_snapshot
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json
 from nerfmac.config import Config
 from nerfmac.config.presets import PRESETS
-from nerfmac.paths import CameraPath, Keyframe
 from nerfmac.rendering.perceptual import _read as read_weights
-from nerfmac.run import Run
-from nerfmac.run.folder import read_record
-from nerfmac.run.scalars import read_scalars
-from nerfmac.scenes import load_scene
-from nerfmac.scenes.pictures import decode, inspect, is_cut_out
-from nerfmac.scenes.ply_points import read_ply_points, write_ply_points
-from nerfmac.scenes.readers.studio_space import read_studio_space
-from nerfmac.snapshots import load_snapshot
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.state import TrainState
-from tests.scene_factory import CONFIG, write_scene
-from tests.scenes.colmap_files import write_colmap
-from tests.scenes.scene_files import (
+from tests.app.scenes.colmap_files import write_colmap
+from tests.app.scenes.scene_files import (
     matrix,
     pixels,
     write_blender,
     write_json,
     write_transforms,
 )
-from tests.scenes.test_llff import write_llff
-from tests.scenes.test_phone_captures import polycam, record3d
-from tests.snapshots import instant_ngp
+from tests.app.scenes.test_llff import write_llff
+from tests.app.scenes.test_phone_captures import polycam, record3d
+from tests.app.snapshots import instant_ngp
+from tests.scene_factory import CONFIG, write_scene
 
 PICTURES = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "HEIF")
 

@@ -14,13 +14,13 @@ import pytest
 from PIL import EpsImagePlugin, Image
 
 import nerfmac
+from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes.pictures import inspect
 from nerfmac.common.checks import InputError
-from nerfmac.scenes import load_scene
-from nerfmac.scenes.pictures import inspect
+from tests.app.scenes.colmap_files import write_colmap
+from tests.app.scenes.scene_files import matrix, pixels, save, write_json, write_transforms
+from tests.app.scenes.test_llff import rows, write_llff
 from tests.fuzzing.readers import READERS, attempt
-from tests.scenes.colmap_files import write_colmap
-from tests.scenes.scene_files import matrix, pixels, save, write_json, write_transforms
-from tests.scenes.test_llff import rows, write_llff
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 

@@ -9,18 +9,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from nerfmac.app.paths import CameraPath, Keyframe
+from nerfmac.app.paths.formats import read_path
+from nerfmac.app.paths.quaternions import matrices
+from nerfmac.app.scenes.masks import mask_of
+from nerfmac.app.scenes.picture_search import PictureSearch
+from nerfmac.app.scenes.ply_points import read_ply_points, write_ply_points
+from nerfmac.app.scenes.poses import rotation_of
+from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.common.files import leads_out, read_json, write_json
 from nerfmac.common.json_reader import Fields
 from nerfmac.config import Config
-from nerfmac.paths import CameraPath, Keyframe
-from nerfmac.paths.formats import read_path
-from nerfmac.paths.quaternions import matrices
-from nerfmac.scenes.masks import mask_of
-from nerfmac.scenes.picture_search import PictureSearch
-from nerfmac.scenes.ply_points import read_ply_points, write_ply_points
-from nerfmac.scenes.poses import rotation_of
-from nerfmac.scenes.record import SceneRecord
 
 a_few = settings(
     max_examples=100,

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
+from nerfmac.app.scenes import load_scene
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.tracks import Tracks, distances_of
-from nerfmac.scenes import load_scene
-from tests.scenes.colmap_files import ERRORS, OPENCV, POINTS, write_colmap
-from tests.scenes.projection import project
-from tests.scenes.scene_files import (
+from tests.app.scenes.colmap_files import ERRORS, OPENCV, POINTS, write_colmap
+from tests.app.scenes.projection import project
+from tests.app.scenes.scene_files import (
     HEIGHT,
     WIDTH,
     matrix,

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
+from nerfmac.app.measure.selftest import Outcome, compare
 from nerfmac.backend import choose_device
 from nerfmac.backend.metal_text import Launch, on_metal
-from nerfmac.measure.selftest import Outcome, compare
 from tests.chosen_cases import all_cases, chosen, function, launches_of_cases
 from tests.metal.execute import ExecutionError, Executor
 from tests.metal.execute_program import parameters

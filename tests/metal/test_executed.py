@@ -13,13 +13,13 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.app.measure.selftest.specialisations import specialisations
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.backend.metal_text import Launch, on_metal
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples, Thinning
-from nerfmac.measure.selftest.specialisations import specialisations
 from nerfmac.ops.composite import composite
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.hash_encode import HashLevels, hash_encode

@@ -5,9 +5,9 @@ from unittest import mock
 
 import pytest
 
+from nerfmac.app.measure.selftest.specialisations import specialisations
 from nerfmac.config import Config, override
 from nerfmac.config.fields import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS
-from nerfmac.measure.selftest.specialisations import specialisations
 from tests.chosen_cases import launches_of_cases, written_functions
 from tests.metal.judge import clang, judge_all
 
@@ -28,7 +28,7 @@ def _extremes():
     shapes = [(128, 1, WIDEST_LAYERS - 1), (128, WIDEST_LAYERS - 1, 1), (64, 4, 4)]
     names = ("width", "density_layers", "colour_layers")
     configs = [override(widest, networks=dict(zip(names, shape, strict=True))) for shape in shapes]
-    configurations = "nerfmac.measure.selftest.specialisations.configurations"
+    configurations = "nerfmac.app.measure.selftest.specialisations.configurations"
     with mock.patch(configurations, return_value=configs):
         return specialisations()
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from nerfmac.app.measure.selftest import compare
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.backend.metal_text import on_metal, recorded
-from nerfmac.measure.selftest import compare
 from tests.metal.judge import judge
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "4_your_own_operation.ipynb"

@@ -11,7 +11,7 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import rays_through
 from nerfmac.ops.draw_pixels import draw_pixels
-from tests.scenes.scene_files import HEIGHT, WIDTH, pixels
+from tests.app.scenes.scene_files import HEIGHT, WIDTH, pixels
 
 COUNT = 3000
 VIEWS = 4

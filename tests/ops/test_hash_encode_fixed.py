@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
+from nerfmac.app.measure.bench.roofline import CHIPS
+from nerfmac.app.measure.launches import launches
+from nerfmac.app.measure.tuning import trials
 from nerfmac.backend import choose_device, using
 from nerfmac.backend.apple import LONGEST_LAUNCH, additions_per_second
 from nerfmac.config.presets import PRESETS
-from nerfmac.measure.bench.roofline import CHIPS
-from nerfmac.measure.launches import launches
-from nerfmac.measure.tuning import trials
 from nerfmac.ops import hash_encode as encoding
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 

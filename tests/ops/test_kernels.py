@@ -8,9 +8,9 @@ import os
 
 import pytest
 
+from nerfmac.app.measure.selftest import compare
 from nerfmac.backend import choose_device, compile_ahead, runs_kernel
 from nerfmac.backend.sources import kernels_folder
-from nerfmac.measure.selftest import compare
 from tests.chosen_cases import all_cases, chosen
 
 choose_device("cpu")

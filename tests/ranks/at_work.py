@@ -10,11 +10,11 @@ from pathlib import Path
 import mlx.core as mx
 import numpy as np
 
+from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.ranks import Ranks, current_ranks, join
-from nerfmac.scenes import Scene, load_scene
 from nerfmac.training import clock
 from nerfmac.training.goal import Goal
 from nerfmac.training.state import TrainState

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nerfmac.app.run import Run
+from nerfmac.app.scenes import load_scene
 from nerfmac.ranks import ALONE, LostRankError, Ranks, join, start_local
-from nerfmac.run import Run
-from nerfmac.scenes import load_scene
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
 from tests.numerics import assert_matches

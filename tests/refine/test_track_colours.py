@@ -6,14 +6,14 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.app.run.configuration import exposures_for_pictures
+from nerfmac.app.scenes import load_scene
 from nerfmac.config import override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.geometry.views import Views
 from nerfmac.refine.track_colours import DIFFERENT, gain_spread, observed_light, picture_gains
-from nerfmac.run.configuration import exposures_for_pictures
-from nerfmac.scenes import load_scene
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from nerfmac.rendering.colour_map import INFERNO, TURBO, coloured
-from tests.viewer.analytic import on_map
+from tests.app.viewer.analytic import on_map
 
 MAPS = {"turbo": TURBO, "inferno": INFERNO}
 

@@ -6,8 +6,8 @@ import pytest
 
 from nerfmac.geometry.placement import Placement
 from nerfmac.rendering.crop import cropped
+from tests.app.viewer.analytic import CUBE, SCENE, cell_boxes
 from tests.bricks import out_of_bricks
-from tests.viewer.analytic import CUBE, SCENE, cell_boxes
 
 FULL = 2**32 - 1
 ROTATION = np.array([[-15, -20, 0], [12, -9, -20], [16, -12, 15]]) / 25

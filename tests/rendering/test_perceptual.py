@@ -6,10 +6,10 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.app.run import Run
+from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from nerfmac.rendering.perceptual import Lpips
-from nerfmac.run import Run
-from nerfmac.scenes import load_scene
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")

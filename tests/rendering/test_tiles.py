@@ -7,6 +7,8 @@ from dataclasses import replace
 import mlx.core as mx
 import pytest
 
+from nerfmac.app.measure.bench.roofline import chip_named, seconds
+from nerfmac.app.measure.launches import launches, recorded_launches, unseen
 from nerfmac.backend import using
 from nerfmac.backend.apple import LONGEST_LAUNCH
 from nerfmac.backend.device import pretended
@@ -14,8 +16,6 @@ from nerfmac.config import Config
 from nerfmac.config.presets import preset
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
-from nerfmac.measure.bench.roofline import chip_named, seconds
-from nerfmac.measure.launches import launches, recorded_launches, unseen
 from nerfmac.rendering import tiles
 from nerfmac.rendering.tiles import FIRST, LEAST, MOST, Tiles
 

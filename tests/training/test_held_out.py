@@ -6,12 +6,12 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
 from nerfmac.config import REFINED, RefineConfig, override
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.refine.refinement import LENSES, POSES, moved_poses
 from nerfmac.refine.report import refinement_summary
-from nerfmac.run import Run
 from nerfmac.training import held_out
 from nerfmac.training.goal import Goal
 from nerfmac.training.held_out import optimise_poses

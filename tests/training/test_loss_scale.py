@@ -6,13 +6,13 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.app.run import Run
 from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.networks import truncated_exp
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
-from nerfmac.run import Run
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal
 from nerfmac.training.loss_scale import GROWTH_INTERVAL, LARGEST, SMALLEST, LossScale, all_finite

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import mlx.core as mx
 
+from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device
-from nerfmac.scenes import load_scene
 from nerfmac.training.trainer import StepQueue, Trainer
 from tests.scene_factory import CONFIG, write_scene
 

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from nerfmac.app.run import Run, train
+from nerfmac.app.run.scalars import NAME, read_scalars
 from nerfmac.backend.variants import keep
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
-from nerfmac.run import Run, train
-from nerfmac.run.scalars import NAME, read_scalars
-from tests.capture.structures import write_pictures
+from tests.app.capture.structures import write_pictures
 from tests.scene_factory import CONFIG, FLAGS, nerfmac
 
 

@@ -5,10 +5,10 @@ import json
 import crash
 import pytest
 
-from nerfmac.capture import capture, capture_scene
-from nerfmac.capture.source_files import digests_of
-from nerfmac.run import Run
-from tests.capture.structures import write_pictures
+from nerfmac.app.capture import capture, capture_scene
+from nerfmac.app.capture.source_files import digests_of
+from nerfmac.app.run import Run
+from tests.app.capture.structures import write_pictures
 from tests.scene_factory import FLAGS, nerfmac
 
 
@@ -101,7 +101,7 @@ def test_a_film_that_was_killed_as_it_removed_its_kept_frames_is_resumed(
         assert not list(folder.glob("frame_*")), "without its record they would not be resumed"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nerfmac.film.filming.shutil.rmtree", end)
+    monkeypatch.setattr("nerfmac.app.film.filming.shutil.rmtree", end)
     assert nerfmac(*words) == 130
     monkeypatch.undo()
     assert nerfmac(*words) == 0

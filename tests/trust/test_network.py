@@ -16,15 +16,15 @@ import pytest
 from PIL import Image
 
 import nerfmac
-from tests.capture import corner
+from tests.app.capture import corner
+from tests.app.viewer.notebook.lab import free_port, jupyter_environment
 from tests.scene_factory import FLAGS
-from tests.viewer.notebook.lab import free_port, jupyter_environment
 
 PATIENCE = 60.0  # seconds until a server must answer
 
 COMMANDS = """
 import json, sys
-from nerfmac.cli import main
+from nerfmac.app.cli import main
 for words in json.loads(sys.argv[1]):
     try:
         main(words)

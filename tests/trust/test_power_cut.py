@@ -11,11 +11,11 @@ import stat
 import numpy as np
 import pytest
 
+from nerfmac.app.film.series import save_png
+from nerfmac.app.film.video import write_video
+from nerfmac.app.run import train
 from nerfmac.backend.build import Library
 from nerfmac.common.files import write_json
-from nerfmac.film.series import save_png
-from nerfmac.film.video import write_video
-from nerfmac.run import train
 from nerfmac.training.checkpoint import save_checkpoint
 from tests.scene_factory import CONFIG
 

@@ -8,16 +8,16 @@ import time
 
 import pytest
 
-from nerfmac.capture import colmap_process
-from nerfmac.film.series import read_png
-from nerfmac.run import Run, train
+from nerfmac.app.capture import colmap_process
+from nerfmac.app.film.series import read_png
+from nerfmac.app.run import Run, train
 from nerfmac.training.clock import Clock, note_continued
 from tests.scene_factory import CONFIG, FLAGS, nerfmac
 
 PATIENCE = 30.0  # seconds; what hangs waits twice as long
 
 SLOW_SAVE = """import sys, time
-from nerfmac.run import run
+from nerfmac.app.run import run
 save, saves = run.save_checkpoint, []
 def slow(*arguments):
     if saves:
@@ -25,18 +25,18 @@ def slow(*arguments):
         time.sleep(60)
     saves.append(save(*arguments))
 run.save_checkpoint = slow
-from nerfmac.cli import main
+from nerfmac.app.cli import main
 main(sys.argv[1:])"""
 
 SLOW_FRAMES = """import sys, time
-from nerfmac.film import series
+from nerfmac.app.film import series
 save = series.Image.Image.save
 def slow(*arguments, **options):
     print("saving", flush=True)
     time.sleep(0.3)
     save(*arguments, **options)
 series.Image.Image.save = slow
-from nerfmac.cli import main
+from nerfmac.app.cli import main
 main(sys.argv[1:])"""
 
 

@@ -14,14 +14,14 @@ import pytest
 from PIL import Image
 
 import nerfmac as library
+from nerfmac.app.run import Run, train
+from nerfmac.app.scenes import picture_cache
 from nerfmac.backend import variants
 from nerfmac.backend.build import Library
 from nerfmac.common.files import read_json
 from nerfmac.config import Config
-from nerfmac.run import Run, train
-from nerfmac.scenes import picture_cache
-from tests.capture.structures import write_pictures
-from tests.cli.refusals import refused
+from tests.app.capture.structures import write_pictures
+from tests.app.cli.refusals import refused
 from tests.scene_factory import CONFIG, nerfmac
 
 HOLD = """import sys

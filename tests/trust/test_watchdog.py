@@ -7,19 +7,19 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.app.film import frames as film_frames
+from nerfmac.app.film.frames import FrameRenderer
+from nerfmac.app.film.options import RenderOptions
+from nerfmac.app.run import Run
+from nerfmac.app.viewer.pictures import Pictures
 from nerfmac.backend import watchdog
-from nerfmac.film import frames as film_frames
-from nerfmac.film.frames import FrameRenderer
-from nerfmac.film.options import RenderOptions
 from nerfmac.rendering.metrics import Sums
-from nerfmac.run import Run
 from nerfmac.training import checkpoint
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import StepQueue, Trainer
-from nerfmac.viewer.pictures import Pictures
+from tests.app.viewer.conftest import Page
 from tests.backend.test_faults import DISCARDED, ENDED
 from tests.scene_factory import CONFIG
-from tests.viewer.conftest import Page
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 ON_METAL = [text for text in (*ENDED, DISCARDED) if "[METAL]" in text]
@@ -63,7 +63,7 @@ def test_training_continues_from_the_last_good_state(
     saved = []
     save = checkpoint.save_checkpoint
     monkeypatch.setattr(
-        "nerfmac.run.run.save_checkpoint", lambda *all: saved.append(all[1].step) or save(*all)
+        "nerfmac.app.run.run.save_checkpoint", lambda *all: saved.append(all[1].step) or save(*all)
     )
     run.train(steps=STEPS, progress=False)
     assert run.state.step == STEPS

@@ -7,6 +7,7 @@ from numerics import assert_matches
 from ops.marching import PLENTY, some_rays, words
 from scene_factory import CONFIG, write_scene
 
+from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
@@ -20,7 +21,6 @@ from nerfmac.ops.visibility import FAR
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import shade
 from nerfmac.sampling.marching import MarchingSampler
-from nerfmac.scenes import load_scene
 from nerfmac.training.goal import Goal
 from nerfmac.training.optimiser import (
     OptimiserState,

@@ -1,0 +1,5 @@
+"""Structure from motion: a video or photographs in, a scene with its cameras out."""
+
+from nerfmac.app.capture.capture import capture_scene, captured
+
+__all__ = ["capture_scene", "captured"]

@@ -1,0 +1,76 @@
+"""Files of a captured scene: a `transforms.json` and the sparse points as PLY.
+
+instant-ngp and nerfstudio read them too. Coordinates: z is up, the origin is what the cameras look
+at, and their mean distance from it is 1. Lenses have OpenCV's distortion.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nerfmac.app.capture.structure import Structure
+from nerfmac.app.scenes.placement import fit
+from nerfmac.app.scenes.ply_points import write_ply_points
+from nerfmac.app.scenes.poses import levelling
+from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
+from nerfmac.app.scenes.readers.transforms import FILE_NAME
+from nerfmac.common.files import write_json
+from nerfmac.geometry.lenses import Lens
+
+POINTS = "points.ply"
+SEEN_BY = 3
+"""Points that fewer pictures than this see are not written, as they are often wrong."""
+LENS_KEYS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
+
+
+def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
+    """Write `transforms.json` and `points.ply` to `folder`, whose pictures are in `images`.
+
+    `is_object`: alpha cuts out what the pictures show. Raises InputError if a file cannot be
+    written.
+    """
+    images = sorted(structure.model.images, key=lambda image: image.name)
+    poses = [camera_to_file(image) for image in images]
+    rows = structure.points[structure.points[:, 7] >= SEEN_BY]
+    lenses = {
+        number: lens_of(structure.model.cameras[number], f"{folder}: camera {number}")
+        for number in {image.camera for image in images}
+    }
+    placement = fit(
+        poses,
+        is_object,
+        str(folder),
+        points=rows[:, :3],
+        tangents=[lenses[image.camera].tangents for image in images],
+        rotation=levelling(poses),
+    )
+    points = placement.to_scene(rows[:, :3]) - 0.5
+    write_ply_points(folder / POINTS, points, rows[:, 3:6].astype(np.uint8))
+    shared = _lens_values(lenses[images[0].camera]) if len(lenses) == 1 else {}
+    frames = []
+    for image, pose in zip(images, poses, strict=True):
+        own = {} if shared else _lens_values(lenses[image.camera])
+        matrix = np.eye(4)
+        matrix[:3, :3] = placement.rotation @ pose[:, :3]
+        matrix[:3, 3] = placement.to_scene(pose[:, 3]) - 0.5
+        frames.append(
+            {"file_path": f"images/{image.name}", **own, "transform_matrix": matrix.tolist()}
+        )
+    values = {
+        "camera_model": "OPENCV",
+        **shared,
+        "aabb_scale": int(placement.extent),
+        "scale": 1.0,
+        "offset": [0.5, 0.5, 0.5],
+        "up": [0.0, 0.0, 1.0],
+        "ply_file_path": POINTS,
+        "frames": frames,
+    }
+    write_json(folder / FILE_NAME, values)
+
+
+def _lens_values(lens: Lens) -> dict[str, Any]:
+    return {"w": lens.width, "h": lens.height, **{key: getattr(lens, key) for key in LENS_KEYS}}

@@ -1,0 +1,316 @@
+"""Structure from motion in stages, each a process that can be interrupted and resumed."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import combinations, groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nerfmac.app.capture import colmap_process
+from nerfmac.app.capture.focal import (
+    GUESSES,
+    Trial,
+    UnknownFocalError,
+    check_focal,
+    choose_trial,
+    is_settled,
+    trial_pictures,
+)
+from nerfmac.app.capture.fold_check import FoldCheck, check_folds, is_walk, linked
+from nerfmac.app.capture.inputs import Picture
+from nerfmac.app.capture.pairs import LONG_WINDOW, Pairs, in_sequence, in_space
+from nerfmac.app.scenes.masks import FOLDERS
+from nerfmac.app.scenes.readers.colmap import camera_to_file
+from nerfmac.app.scenes.readers.colmap_model import ColmapModel, read_model
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, make_folder, read_json, write_json
+
+FOCAL_GUESS = 0.85
+"""Focal length, as a fraction of the longer side, if EXIF names none and too few pictures match to
+try several. It is typical of phones."""
+FEWEST = 3
+"""Smallest number of cameras in a model, and of pictures in a trial."""
+MISSING = 0.95
+"""Too many cameras are missing if less than this fraction of the pictures have a camera."""
+ALL_BELOW = 100
+"""Below this number of photographs, `auto` matches all pairs if sequential matching does not do."""
+DATABASE = "database.db"
+FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
+"""Words in COLMAP's log that mean a full disk."""
+ROOM = 2**20
+"""Free bytes below which the disk counts as full: then not even the log could be written."""
+
+log = logging.getLogger("nerfmac")
+
+
+class NoCamerasError(InputError):
+    """Structure from motion finds no cameras."""
+
+
+class Structure(NamedTuple):
+    """Result of structure from motion: the model with the most pictures, and measures of it."""
+
+    model: ColmapModel
+    error: float  # mean reprojection error in pixels
+    seen: dict[str, int]  # number of points that each picture sees, by its name
+    points: np.ndarray  # (n, 8) x, y, z, red, green, blue, error, number of pictures that see it
+    models: list[int]  # number of pictures of each model that COLMAP made; the largest is kept
+    matching: str  # choice of pairs, as in `capture_scene`
+    fold_check: FoldCheck
+    folder: Path  # COLMAP's files
+    trial: Trial | None = None  # the chosen focal length, if EXIF names none
+    focal: float = 0.0  # that lens's focal length in the model, as a multiple of the longer side
+
+
+class Solver:
+    """Structure from motion of one capture, whose files are in `folder`."""
+
+    def __init__(self, folder: Path, images: Path, pictures: Sequence[Picture], bar: Any) -> None:
+        """`bar(name, total)` returns a progress bar; `images` is the pictures' folder.
+
+        Masks, if there are any, are in the folder `masks` next to it.
+        """
+        self.folder, self.pictures = folder, pictures
+        self._images, self._bar = images, bar
+        self._names = [picture.name for picture in pictures]
+        masks = images.with_name(FOLDERS[0])
+        self._plan: dict[str, Any] = {
+            "images": str(images.resolve()),
+            "masks": str(masks.resolve()) if masks.is_dir() else "",
+            "lenses": _lenses(pictures),
+            "focal_guess": FOCAL_GUESS,
+            "fewest": FEWEST,
+            "pairs": [],
+            "only": [],
+            "lens": None,
+        }
+        self._trial: Trial | None = None
+
+    def solve(self, matching: str) -> Structure:
+        """Find the cameras; `matching` is as in `capture_scene`.
+
+        Raises InputError if no two pictures match, a stage fails, or the focal length is unknown
+        and the pictures do not tell it.
+        """
+        self.run("features", len(self._names))
+        if matching == "auto":
+            structure = self._solve_auto()
+        elif matching == "sequential":
+            self._match(in_sequence(self._names))
+            structure = self._solve_in_order()
+        else:
+            structure = self._solve_unordered(matching)
+        if structure.trial is not None:
+            check_focal(structure.trial, structure.focal, structure.error)
+        return structure
+
+    def _solve_auto(self) -> Structure:
+        """Solve in the order of names if it is a walk; fall back to more pairs.
+
+        The fallback is taken if cameras are missing or contradict the order. The structure with
+        more agreeing pictures is kept, with a line in the log.
+        """
+        self._match(in_sequence(self._names))
+        matches = self._matches()
+        is_walked = is_walk(self._names, matches)
+        # Sequential matching cannot complete a walk that breaks off somewhere: it is tried last.
+        is_broken = linked(self._names, matches) < MISSING * len(self._names)
+        ordered = self._if_any() if is_walked and not is_broken else None
+        if ordered is not None and self._is_whole(ordered):
+            log.info("matching is sequential: by their names the pictures are one walk")
+            return ordered
+        # The fallback has its own folder: a resumed sequential mapping must not see its matches.
+        fallback = Solver(self.folder / "more", self._images, self.pictures, self._bar)
+        make_folder(fallback.folder)
+        if not (fallback.folder / DATABASE).exists():
+            with appearing(fallback.folder / DATABASE) as partial:
+                shutil.copyfile(self.folder / DATABASE, partial)
+        matching = "exhaustive" if len(self._names) < ALL_BELOW else "window"
+        fallback._trial = self._trial
+        other = fallback._solve_unordered(matching)
+        self._trial = fallback._trial
+        if is_walked and is_broken and not self._is_whole(other):
+            ordered = self._if_any()
+        if ordered is None:
+            log.info("matching is %s: the order of the names is no help", matching)
+            return other
+        chosen, left = sorted((ordered, other), key=_agreeing, reverse=True)
+        log.info(
+            f"matching is {chosen.matching}: the cameras of {_agreeing(chosen)} pictures agree "
+            f"with their order, of {_agreeing(left)} if it is {left.matching}"
+        )
+        return chosen
+
+    def _if_any(self) -> Structure | None:
+        """The structure by sequential matching; None if there are no cameras or no focal length."""
+        with suppress(NoCamerasError, UnknownFocalError):
+            return self._solve_in_order()
+        return None
+
+    def _is_whole(self, structure: Structure) -> bool:
+        """Whether nearly all pictures have a camera and no pair is torn (`fold_check`)."""
+        registered = len(structure.model.images)
+        return registered >= MISSING * len(self.pictures) and not structure.fold_check.torn
+
+    def _solve_unordered(self, matching: str) -> Structure:
+        every = matching == "exhaustive"
+        names = self._names
+        self._match(list(combinations(names, 2)) if every else in_sequence(names, LONG_WINDOW))
+        return self._map(matching)
+
+    def _solve_in_order(self) -> Structure:
+        """Map by sequential matches, then match cameras that are near each other, and map again."""
+        first = self._map("sequential", "first")
+        poses = _poses(first.model)
+        eyes = [poses[name][:, 3] for name in self._names if name in poses]
+        steps = np.linalg.norm(np.diff(eyes, axis=0), axis=1) if len(eyes) > 1 else np.zeros(1)
+        window_length = float(10.0 * np.median(steps))
+        more = in_space(poses, window_length, in_sequence(self._names))
+        if not more:
+            return first
+        self._match(more)
+        second = self._map("sequential")
+        return second if _agreeing(second) >= _agreeing(first) else first
+
+    def _match(self, pairs: Pairs) -> None:
+        self._plan["pairs"] = pairs
+        self.run("matches", len(pairs))
+
+    def _matches(self) -> dict[tuple[str, str], int]:
+        counts = read_json(self.folder / "matches.json")
+        return {(one, other): count for one, other, count in counts}
+
+    def _map(self, matching: str, to: str = "sparse") -> Structure:
+        if self._trial is None:
+            self._trial = self._try_guesses()
+        lens = [self._trial.focal, self._trial.k1, self._trial.k2] if self._trial else None
+        self._plan |= {"model": to, "only": [], "lens": lens}
+        self.run("mapping", len(self.pictures))
+        summary = read_json(self.folder / to / "summary.json")
+        if not summary["models"]:
+            raise self._no_cameras()
+        model = read_model(self.folder / to)
+        return Structure(
+            model,
+            summary["error"],
+            summary["seen"],
+            np.array(summary["points"], np.float64).reshape(-1, 8),
+            summary["models"],
+            matching,
+            check_folds(self._names, _poses(model), self._matches()),
+            self.folder / to,
+            self._trial,
+            summary["lens"][0] if lens else 0.0,
+        )
+
+    def _try_guesses(self) -> Trial | None:
+        """Map a few pictures of unknown focal length with each guess, and choose one.
+
+        Returns None if there are too few such pictures. Raises NoCamerasError if no guess gives
+        cameras, and UnknownFocalError as `choose_trial` does.
+        """
+        unknown = [picture.name for picture in self.pictures if not picture.focal]
+        some = trial_pictures(unknown, self._matches()) if unknown else []
+        if len(some) < FEWEST:
+            return None
+        trials: list[Trial] = []
+        for guess in GUESSES:
+            self._plan |= {"model": "trial", "only": some, "lens": [guess, 0.0, 0.0]}
+            self.run("mapping", len(some), f"focal length {guess}")
+            summary = read_json(self.folder / "trial" / "summary.json")
+            if summary["models"]:
+                focal, k1, k2 = summary["lens"]
+                error, observations = summary["error"], summary["observations"]
+                trials.append(
+                    Trial(guess, focal, k1, k2, error, observations, len(summary["seen"]))
+                )
+            if is_settled(trials):
+                break
+        if not trials:
+            raise self._no_cameras()
+        best = choose_trial(trials)
+        log.info(
+            f"EXIF names no focal length: {best.focal:.2f} of the longer side fits {best.pictures} "
+            f"pictures, tried from {len(trials)} guesses"
+        )
+        return best
+
+    def _no_cameras(self) -> NoCamerasError:
+        return NoCamerasError(
+            f"no two of the {len(self.pictures)} pictures show the same things from two "
+            "positions: walk around the subject, slowly and in good light, and keep most of a "
+            "picture in the next one"
+        )
+
+    def run(self, stage: str, total: int, shown: str = "") -> None:
+        """Run a `stage` to its end, with a progress bar named `shown`, by default like the stage.
+        An interruption ends the process; a later run continues from what it stored. Raises
+        InputError with the last line of COLMAP's log if the stage fails.
+        """
+        write_json(self.folder / "plan.json", self._plan)
+        # The stage runs as a file: importing the package would take a second, and it is not needed.
+        command = [sys.executable, "-P", colmap_process.__file__, stage, str(self.folder)]
+        log_path = self.folder / f"{stage}.log"
+        with (
+            log_path.open("w", encoding="utf-8") as messages,
+            self._bar(shown or stage, total) as bar,
+        ):
+            # The stage gets its own process group, so that Ctrl-C reaches only us; we then end it.
+            pipe = subprocess.PIPE
+            process = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=messages, text=True, process_group=0
+            )
+            try:
+                assert process.stdout is not None
+                for line in process.stdout:
+                    if line.strip().isdigit():
+                        bar.update(int(line))
+                code = process.wait()
+            finally:
+                process.kill()
+                process.communicate()
+        if code != 0:
+            raise _failure(stage, log_path, code)
+
+
+def _lenses(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
+    """The lenses, one per size and focal length of pictures, with RADIAL's parameters if known."""
+
+    def size_and_focal(picture: Picture) -> tuple[int, int, int]:
+        return picture.width, picture.height, round(picture.focal)
+
+    lenses = []
+    for key, some in groupby(sorted(pictures, key=size_and_focal), size_and_focal):
+        width, height, focal = key
+        known = [focal, width / 2, height / 2, 0, 0] if focal else []
+        lenses.append({"pictures": sorted(pic.name for pic in some), "parameters": known})
+    return lenses
+
+
+def _poses(model: ColmapModel) -> dict[str, Any]:
+    return {image.name: camera_to_file(image) for image in model.images}
+
+
+def _agreeing(structure: Structure) -> int:
+    return structure.fold_check.agreeing
+
+
+def _failure(stage: str, log_path: Path, code: int) -> InputError:
+    with log_path.open(encoding="utf-8", errors="replace") as lines:
+        last = [line.strip() for line in deque(lines, 40) if line.strip()]
+    has_room = shutil.disk_usage(log_path.parent).free > ROOM
+    if not has_room or any(message in line for message in FULL for line in last):
+        return InputError(
+            f"the disk of {log_path.parent} is full: free some space and repeat the command"
+        )
+    reason = last[-1] if last else "no message"
+    return InputError(f"COLMAP's stage {stage} failed with code {code}: {reason}; log: {log_path}")

@@ -1,0 +1,110 @@
+"""Camera paths by the values of `--path`: a move around the scene, a split's views, or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nerfmac.app.cli.synonyms import similar
+from nerfmac.app.paths import MOVES, SPLITS, CameraPath, tour
+from nerfmac.app.paths.camera_path import DEFAULT_SECONDS
+from nerfmac.app.paths.gaze import look_at_from_depth
+from nerfmac.app.paths.tour import TOUR_SECONDS
+from nerfmac.app.run import Run, file_cameras, load_path, split_cameras
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+from nerfmac.common.json_reader import read_fields
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+
+
+@dataclass(frozen=True)
+class NamedPath:
+    """A camera path, named by the value of `--path`."""
+
+    name: str
+    file: CameraPath | None = None
+    """The path in the file `name`; None for a move or a split."""
+    transforms: Path | None = None
+    """nerfstudio's dataparser_transforms.json, for a path of nerfstudio."""
+    is_scene: bool = False
+    """Whether the file `name` is a scene's, such as a transforms.json: its frames are the path."""
+
+    @classmethod
+    def read(cls, name: str, transforms: Path | None = None) -> NamedPath:
+        """The path of that name; reads a file now. Raises `InputError`."""
+        known = (*MOVES, *SPLITS)
+        if name in known:
+            if transforms is not None:
+                raise InputError(f"--transforms is for a path of nerfstudio, not for {name}")
+            return cls(name)
+        if Path(name).suffix.lower() != ".json":
+            expected = f"expected one of: {', '.join(known)}; or a camera path's FILE.json"
+            raise InputError(f"--path is {name!r}; {similar(name, known, expected)}")
+        if isinstance(read_fields(user_path(name)).values.get("frames"), list):
+            if transforms is not None:
+                raise InputError(f"--transforms is for a path of nerfstudio, and {name} is a scene")
+            return cls(name, is_scene=True)
+        return cls(name, CameraPath.load(name), transforms)
+
+    def within(self, run: Run) -> NamedPath:
+        """The path in the coordinates of the run's scene. Raises `InputError`."""
+        if self.file is None:
+            return self
+        return replace(self, file=load_path(run, self.name, self.transforms))
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the path goes along given views; their cameras can be used unchanged."""
+        return self.name in SPLITS or self.is_scene
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether its first camera follows the last, as in all moves."""
+        return self.file.closed if self.file else not self.is_split
+
+    @property
+    def seconds(self) -> float:
+        """Default duration of the path, in seconds."""
+        if self.file is not None:
+            return self.file.seconds or DEFAULT_SECONDS
+        return TOUR_SECONDS if self.is_split else MOVES[self.name].seconds
+
+    @property
+    def fps(self) -> float | None:
+        """Frames per second named in the file, if any."""
+        return self.file.fps if self.file else None
+
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """Width and height of a frame in pixels named in the file, if any."""
+        return self.file.size if self.file else None
+
+    def lens(self, run: Run) -> Lens:
+        """The lens of the first view: of the path's views if it has any, else of training."""
+        return (self._views(run) if self.is_split else run.scene.cameras)[0].lens
+
+    def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
+        """The cameras of the path's views, for pictures of `size`. Raises `InputError`."""
+        return _scaled(self._views(run), size)
+
+    def _views(self, run: Run) -> Sequence[Camera]:
+        return file_cameras(run, self.name) if self.is_scene else split_cameras(run, self.name)
+
+    def cameras(self, run: Run, frames: int, size: tuple[int, int]) -> Sequence[Camera]:
+        """The cameras of `frames` frames of `size` along the path. Raises `InputError`."""
+        double = 2 * size[0], 2 * size[1]  # paths round sizes down to even; these are even
+        if self.file is not None:
+            return _scaled(self.file.cameras(frames, double), size)
+        if self.is_split:
+            move, views = tour, self._views(run)
+        else:
+            move, views = MOVES[self.name], run.scene.cameras
+        scene = run.scene
+        centre = look_at_from_depth(run.renderer(), scene.cameras, scene.up)
+        return _scaled(move(views, up=scene.up, frames=frames, size=double, centre=centre), size)
+
+
+def _scaled(cameras: Sequence[Camera], size: tuple[int, int]) -> list[Camera]:
+    return [Camera(camera.lens.within(*size), camera.pose) for camera in cameras]

@@ -1,0 +1,86 @@
+"""Running a command: its module is imported, its arguments are checked, its errors are told."""
+
+from __future__ import annotations
+
+import errno
+import signal
+import sys
+from importlib import import_module
+from typing import Any, NoReturn
+
+from nerfmac.app.cli.arguments import checked
+from nerfmac.app.cli.declared import flags_of
+from nerfmac.app.cli.help import help_page
+from nerfmac.app.cli.logs import logged, without_log_file
+from nerfmac.app.cli.printing import printable, printing_quoted, refuse, until_closed, with_flag
+from nerfmac.backend.build import BuildError
+from nerfmac.backend.device import refuse_windows
+from nerfmac.backend.faults import in_words
+from nerfmac.backend.variants import from_environment
+from nerfmac.common.checks import InputError
+from nerfmac.ranks import LostRankError, rank_given
+from nerfmac.training.measured import DivergedError
+from nerfmac.training.method import Method
+
+_WITH_METHOD = {"train", "eval", "render", "export", "profile", "report"}
+"""Commands whose `main` takes a `Method`."""
+
+_PASSING_ON = {"view"}
+"""Commands that pass the arguments after `--` to another program."""
+
+_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES}
+
+HELP = ("-h", "--help", "--help-all")
+
+
+def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
+    """Run a `command` with the arguments `rest`, and exit as `nerfmac.app.cli.main` does."""
+    # A terminated command saves and removes what an interrupted one does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        refuse_windows()
+        from_environment()  # a wrong name is refused before anything is written
+        code = 0
+        with until_closed():
+            code = _run(command, rest, method)
+        sys.exit(code)
+    except InputError as error:
+        flags = flags_of(import_module(f"nerfmac.app.cli.{command}").Arguments)
+        _refuse(with_flag(str(error), flags))
+    except BuildError as error:
+        _refuse(str(error))
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        _refuse(f"{error.filename or 'a file'} cannot be written: {error.strerror}")
+    except (RuntimeError, ValueError) as error:
+        is_plain = isinstance(error, DivergedError | LostRankError)
+        if (message := str(error) if is_plain else in_words(error)) is None:
+            raise
+        _refuse("; ".join([message, *getattr(error, "__notes__", ())]))
+    except KeyboardInterrupt as interruption:
+        notes = [str(interruption), *getattr(interruption, "__notes__", ())]
+        message = "; ".join(["interrupted", *filter(None, notes)])
+        print(printable(f"nerfmac: {message}"), file=sys.stderr)
+        sys.exit(130)
+
+
+def _run(command: str, rest: list[str], method: Method) -> int:
+    """The command's exit code."""
+    end = rest.index("--") if command in _PASSING_ON and "--" in rest else len(rest)
+    rest, passed = rest[:end], rest[end + 1 :]
+    rest, log_file = without_log_file(rest)
+    with logged(log_file):
+        module = import_module(f"nerfmac.app.cli.{command}")
+        if any(word in HELP for word in rest):
+            print(help_page(command, module.Arguments, everything="--help-all" in rest))
+            return 0
+        rest = checked(command, module.Arguments, rest)
+        extra: list[Any] = [method] if command in _WITH_METHOD else []
+        extra += [passed] if command in _PASSING_ON else []
+        with printing_quoted():
+            return int(module.main(rest, *extra))
+
+
+def _refuse(message: str) -> NoReturn:
+    refuse(f"rank {rank_given()}: {message}" if rank_given() else message)

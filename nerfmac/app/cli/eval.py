@@ -1,0 +1,115 @@
+"""`nerfmac eval`: quality of a saved run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import tyro
+
+from nerfmac.app.cli.arguments import optional
+from nerfmac.app.cli.choices import Device
+from nerfmac.app.export import evaluate_to_page, worst
+from nerfmac.app.run import CONFIGURED, Run, protocol, quality, read_record
+from nerfmac.app.scenes import load_scene
+from nerfmac.app.snapshots import is_snapshot, load_snapshot
+from nerfmac.backend import choose_device
+from nerfmac.backend.machine import machine
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, write_json
+from nerfmac.rendering.perceptual import Lpips
+from nerfmac.training.method import Method
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Render every view of a split and compare it with its photograph."""
+
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
+    scene: Annotated[Path | None, optional("SCENE")] = None
+    """Folder of the training scene: needed for a snapshot, and for a run whose scene has moved."""
+    split: Literal["test", "val", "train"] = "test"
+    """Views of the scene to evaluate."""
+    background: Literal["white", "black"] = "white"
+    """Background behind renderings and behind photographs with alpha."""
+    json: Annotated[Path | None, optional("FILE")] = None
+    """Also write the figures, and how they were measured, to this JSON file."""
+    html: Annotated[Path | None, optional("FILE")] = None
+    """Also write an HTML page that shows photograph, rendering, error and depth of each view."""
+    lpips: Annotated[Path | None, optional("WEIGHTS")] = None
+    """Also measure LPIPS, with the network weights in this .safetensors or .npz file;
+    docs/benchmarks.md says how to make it."""
+    device: Device = "auto"
+    """Device that computes; auto takes the GPU if there is one."""
+
+
+def main(argv: list[str], method: Method = CONFIGURED) -> int:
+    """Evaluate as `argv` says; return the exit code."""
+    arguments = tyro.cli(Arguments, prog="nerfmac eval", args=argv)
+    choose_device(arguments.device)
+    run = _run(arguments, method)
+    if arguments.json is None:
+        _evaluated(run, arguments)
+    else:
+        with appearing(arguments.json) as partial:  # refused now, not after all views
+            write_json(partial, _evaluated(run, arguments))
+    return 0
+
+
+def _run(arguments: Arguments, method: Method) -> Run:
+    if is_snapshot(arguments.run):
+        if arguments.scene is None:
+            raise InputError("a snapshot does not hold its pictures: name their scene by --scene")
+        return load_snapshot(arguments.run, arguments.scene)
+    if arguments.scene is None:
+        return Run.load(arguments.run, method=method)
+    options = read_record(arguments.run).options
+    scene = load_scene(arguments.scene, **vars(options))
+    return Run.load(arguments.run, method=method, source=scene)
+
+
+def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
+    """Evaluate, print the figures, and return them as JSON values."""
+    split, background = arguments.split, arguments.background
+    lpips = Lpips(arguments.lpips) if arguments.lpips else None
+    if arguments.html:
+        views = evaluate_to_page(run, arguments.html, split, background, lpips=lpips)
+    else:
+        views = run.evaluate(split, background, lpips=lpips)
+    for view in views:
+        print(_line(view.name, view.psnr, view.ssim, view.lpips))
+    least = worst(views)
+    if least:
+        print("worst: " + ", ".join(f"{view.name} ({view.psnr:.2f} dB)" for view in least))
+    figures = quality(views, len(views), background=background, split=split)
+    psnr, ssim = figures[f"psnr_{split}"], figures[f"ssim_{split}"]
+    distances = [view.lpips for view in views if view.lpips is not None]
+    mean = float(np.mean(distances)) if distances else None
+    print(_line(f"mean of {len(views)}", psnr, ssim, mean))
+    if run.config.refine.changes_colours:
+        corrected = figures[f"psnr_corrected_{split}"]
+        print(f"PSNR {corrected:.2f} dB after each view's colours are fitted to its photograph's")
+    return {
+        **machine(),
+        **figures,
+        f"lpips_{split}": mean,
+        "worst": [view.name for view in least],
+        "protocol": protocol(run, split, background, has_lpips=lpips is not None),
+        "views": {
+            view.name: {
+                "psnr": view.psnr,
+                "psnr_corrected": view.psnr_corrected,
+                "ssim": view.ssim,
+                "lpips": view.lpips,
+            }
+            for view in views
+        },
+    }
+
+
+def _line(name: str, psnr: float, ssim: float, lpips: float | None) -> str:
+    end = "" if lpips is None else f"  LPIPS {lpips:.4f}"
+    return f"{name:30} {psnr:6.2f} dB  SSIM {ssim:.4f}{end}"

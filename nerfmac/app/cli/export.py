@@ -1,0 +1,184 @@
+"""`nerfmac export`: files of a saved run for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import tyro
+
+from nerfmac.app.cli.arguments import background, box, optional
+from nerfmac.app.cli.camera_paths import NamedPath
+from nerfmac.app.cli.choices import Device
+from nerfmac.app.export import (
+    PagePath,
+    extract_cameras,
+    extract_density,
+    extract_mesh,
+    extract_points,
+    need_libraries,
+    write_scene_page,
+)
+from nerfmac.app.run import CONFIGURED, Run
+from nerfmac.app.snapshots import open_run, save_snapshot
+from nerfmac.backend import choose_device
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, write_json
+from nerfmac.training.method import Method
+
+PATH_FPS = 12.0
+"""Cameras per second of a page's path; the page interpolates between them."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Write a run's mesh, points, cameras or density, in the coordinates of its scene's files; the
+    run as a snapshot for instant-ngp; or a page in which anyone can fly through the scene."""
+
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """File to write: a mesh (.ply, .obj, .glb), points (.ply, with --as points), cameras (.json),
+    density (.npz, .vdb), a snapshot (.ingp, .msgpack) or a page (.html)."""
+    as_: Annotated[
+        Literal["mesh", "points", "cameras", "density", "snapshot", "page"] | None,
+        tyro.conf.arg(
+            name="as", metavar="mesh|points|cameras|density|snapshot|page", help_behavior_hint=""
+        ),
+    ] = None
+    """Kind of export; by default the file's ending decides."""
+    resolution: Annotated[int | None, optional("INT")] = None
+    """For a mesh or density: number of cells along the longest side of the box; by default 256.
+    More show finer detail; memory and time grow with the cube of this number."""
+    threshold: Annotated[float | None, optional("FLOAT")] = None
+    """Density on a mesh's surface, per scene unit. Lower it to close holes and join pieces, raise
+    it against fog. By default the surface is where training rays have transmittance 1/2."""
+    smallest: Annotated[float | None, optional("FLOAT")] = None
+    """Leave out pieces of a mesh with less than this fraction of the largest piece's area; by
+    default 0.01. Raise it against floaters."""
+    count: Annotated[int | None, optional("INT")] = None
+    """Number of points; by default 500000."""
+    crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
+    """Box to export: lowest and highest corner, in the coordinates of the scene's files. By default
+    the box around the occupied cells of the unit cube; for points no box."""
+    path: Annotated[str | None, optional("NAME|FILE.json")] = None
+    """Camera path that a page plays when it opens: orbit, spiral, figure-of-eight, dolly-zoom,
+    train, test or a path's file, as in nerfmac render. By default the page waits for its reader."""
+    background: Annotated[str | None, optional("white|black|R,G,B")] = None
+    """Background of a page; R, G and B from 0 to 255. By default white."""
+    title: Annotated[str | None, optional("TEXT")] = None
+    """Title of a page; by default the scene's name."""
+    device: Device = "auto"
+    """Device that computes; auto takes the GPU if there is one."""
+
+
+def main(argv: list[str], method: Method = CONFIGURED) -> int:
+    """Export as `argv` says; return the exit code."""
+    arguments = tyro.cli(Arguments, prog="nerfmac export", args=argv)
+    name = _kind_name(arguments.file, arguments.as_)
+    options = _options(arguments, name)
+    if name in ("mesh", "points"):
+        need_libraries()
+    choose_device(arguments.device)
+    run = open_run(arguments.run, method=method)
+    with appearing(arguments.file) as partial:
+        summary = KINDS[name].write(run, partial, options)
+    print(f"{arguments.file}: {summary}")
+    return 0
+
+
+def _kind_name(file: Path, asked: str | None) -> str:
+    ending = file.suffix.lower()
+    fitting = [name for name, kind in KINDS.items() if ending in kind.endings]
+    if asked is None and fitting:
+        return fitting[0]
+    if asked is None:
+        known = "; ".join(f"{name}: {', '.join(kind.endings)}" for name, kind in KINDS.items())
+        raise InputError(f"{file} does not say what to export; end its name as one of {known}")
+    if asked not in fitting:
+        expected = " or ".join(KINDS[asked].endings)
+        raise InputError(f"{file} cannot hold {asked}; expected an ending of {expected}")
+    return asked
+
+
+def _options(arguments: Arguments, kind: str) -> dict[str, Any]:
+    """The options that `arguments` give. Raises `InputError` for one that `kind` does not take."""
+    names = sorted({name for kind in KINDS.values() for name in kind.options})
+    values = {name: getattr(arguments, name) for name in names}
+    options = {name: value for name, value in values.items() if value is not None}
+    for name in options:
+        if name not in KINDS[kind].options:
+            known = ", ".join(f"--{option}" for option in KINDS[kind].options) or "no such flags"
+            raise InputError(f"--{name} is no flag for {kind}; expected {known}")
+    if "crop" in options:
+        options["crop"] = box("--crop", options["crop"])
+    if "path" in options:
+        options["path"] = NamedPath.read(options["path"])
+    if "background" in options:
+        options["background"] = background(options["background"])
+    return options
+
+
+def _mesh(run: Run, path: Path, options: dict[str, Any]) -> str:
+    mesh = extract_mesh(run, **options)
+    mesh.save(path)
+    return f"{len(mesh.vertices)} vertices, {len(mesh.faces)} triangles"
+
+
+def _points(run: Run, path: Path, options: dict[str, Any]) -> str:
+    points = extract_points(run, **options)
+    points.save(path)
+    return f"{len(points.positions)} points"
+
+
+def _cameras(run: Run, path: Path, _: dict[str, Any]) -> str:
+    cameras = extract_cameras(run)
+    write_json(path, cameras)
+    splits = [f"{len(names)} {key[:-10]}" for key, names in cameras.items() if "_filenames" in key]
+    listed = f" ({', '.join(splits)})" if splits else ""
+    return f"{len(cameras['frames'])} cameras{listed}"
+
+
+def _density(run: Run, path: Path, options: dict[str, Any]) -> str:
+    grid = extract_density(run, **options)
+    grid.save(path)
+    return " x ".join(str(points) for points in grid.density.shape) + " points"
+
+
+def _snapshot(run: Run, path: Path, _: dict[str, Any]) -> str:
+    save_snapshot(run, path)
+    return f"{run.state.step} steps, {len(run.scene.cameras)} cameras"
+
+
+def _page(run: Run, path: Path, options: dict[str, Any]) -> str:
+    named: NamedPath | None = options.pop("path", None)
+    if named is not None:
+        named = named.within(run)
+        frames = max(round(named.seconds * PATH_FPS), 1)
+        lens = named.lens(run)
+        cameras = named.cameras(run, frames, (lens.width, lens.height))
+        options["camera_path"] = PagePath(cameras, PATH_FPS, closed=named.is_closed)
+    write_scene_page(run, path, **options)
+    return f"{path.stat().st_size / 1e6:.1f} MB"
+
+
+class Kind(NamedTuple):
+    """A kind of export; its name is the key of `KINDS`."""
+
+    write: Callable[[Run, Path, dict[str, Any]], str]
+    """Writes a run to a file with the options, and returns a summary."""
+    endings: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+KINDS = {
+    "mesh": Kind(_mesh, (".ply", ".obj", ".glb"), ("crop", "resolution", "smallest", "threshold")),
+    "points": Kind(_points, (".ply",), ("count", "crop")),
+    "cameras": Kind(_cameras, (".json",)),
+    "density": Kind(_density, (".npz", ".vdb"), ("crop", "resolution")),
+    "snapshot": Kind(_snapshot, (".ingp", ".msgpack")),
+    "page": Kind(_page, (".html", ".htm"), ("background", "path", "title")),
+}
+"""Kinds of export by name; without --as, the first kind that has the file's ending is taken."""

@@ -1,0 +1,102 @@
+"""`nerfmac info`: the device, the back end of every operation, folders, and one check."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+
+import tyro
+
+from nerfmac.app.cli.choices import Device
+from nerfmac.app.scenes import picture_cache
+from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
+from nerfmac.backend.build import BuildError, compiler
+from nerfmac.backend.fallback import why_reference
+from nerfmac.backend.host import cache_folder, processors
+from nerfmac.backend.sources import kernels_folder, operations
+from nerfmac.backend.variants import VARIANTS, from_environment, is_tuned, variants_here
+from nerfmac.config import Config
+from nerfmac.config.presets import preset
+from nerfmac.ranks import Ranks, join
+from nerfmac.training.loss_scale import guard_fault
+from nerfmac.version import version as nerfmac_version
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Show the device, the back end and variant of every operation, and nerfmac's folders."""
+
+    device: Device = "auto"
+    """Device to describe; auto takes the GPU if there is one."""
+
+
+def main(argv: list[str]) -> int:
+    """Run `nerfmac info` with the arguments `argv`; return the exit code."""
+    arguments = tyro.cli(Arguments, prog="nerfmac info", args=argv)
+    choose_device(arguments.device)
+    ranks = join()
+    lines = _ranks(ranks)
+    config = preset("auto", current_device(), memory_bytes())
+    if not ranks.is_first:
+        return 0
+    rows = {
+        "nerfmac": nerfmac_version(),
+        "mlx": version("mlx"),
+        "device": f"{current_device()}: {device_name()}",
+        "memory": f"{memory_bytes() / 2**30:.1f} GiB",
+        "cores": str(processors()),
+        "C++ compiler": _compiler(),
+        "kernels": str(kernels_folder()),
+        "kernel cache": str(cache_folder()),
+        "picture cache": str(picture_cache.folder()),
+        "preset auto": config.preset,
+        "loss scaling": _guard(),
+    }
+    for name, value in rows.items():
+        print(f"{name:14}{value}")
+    if ranks.size > 1:
+        print(f"ranks, by {ranks.backend}")
+        print("\n".join(lines))
+    print("operations")
+    for name in operations():
+        print(f"  {name:24}{_operation(name)}")
+    print(f"variants for preset {config.preset} ({_chosen_by(config)})")
+    for name, chosen in variants_here(config).items():
+        others = ", ".join(way for way in VARIANTS[name].here if way != chosen)
+        print(f"  {name:24}{chosen}{others and f' (others: {others})'}")
+    return 0
+
+
+def _ranks(ranks: Ranks) -> list[str]:
+    """A line for each rank about its device; every rank must call this."""
+    own = f"{device_name()}, {memory_bytes() / 2**30:.1f} GiB, on {platform.node()}"
+    return [f"  {rank:<22}{text}" for rank, text in enumerate(ranks.texts(own))]
+
+
+def _chosen_by(config: Config) -> str:
+    """Text about where the choice of variants comes from."""
+    source = "chosen by `nerfmac tune`" if is_tuned(config) else "defaults; `nerfmac tune` chooses"
+    return f"{source}; NERFMAC_VARIANTS overrides it" if from_environment() else source
+
+
+def _guard() -> str:
+    fault = guard_fault()
+    return f"FAILS: {fault}" if fault else "detects NaN and infinity in gradients"
+
+
+def _compiler() -> str:
+    try:
+        return compiler()
+    except BuildError as error:
+        return f"none ({error})"
+
+
+def _operation(name: str) -> str:
+    if why := why_reference(name, builds=False):
+        return f"reference ({why.splitlines()[0]})"
+    return (
+        "cpu kernel, built on first use"
+        if current_device() == "cpu"
+        else f"{current_device()} kernel"
+    )

@@ -1,0 +1,111 @@
+"""`nerfmac profile`: the time of a training step by kernel."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from nerfmac.app.cli.arguments import optional
+from nerfmac.app.cli.choices import Device, Model, Preset
+from nerfmac.app.cli.scene_flags import SceneFlags
+from nerfmac.app.measure.launches import trained
+from nerfmac.app.measure.profile.parts import take_steps
+from nerfmac.app.measure.profile.profiling import captured, check_capture, profile
+from nerfmac.app.run import CONFIGURED, Run, is_run
+from nerfmac.app.scenes import builtin_scene_path, load_scene
+from nerfmac.backend import choose_device, current_device, memory_bytes
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, write_json
+from nerfmac.config.presets import preset
+from nerfmac.training.method import Method
+
+WARMUP = 1024
+"""Default steps of training before a scene is profiled: by then the occupancy grid is sparse, as in
+most of a run."""
+
+
+@dataclass(frozen=True)
+class Arguments(SceneFlags):
+    """Show the time of a training step by stage and kernel, on the device and on the host."""
+
+    run_or_scene: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
+    """Run to profile in its saved state, or scene to train on first; by default the built-in scene.
+    Nothing is saved to the run."""
+    steps: Annotated[int | None, optional("N")] = None
+    """Number of steps to time and to record; by default --seconds decide how many are timed, and
+    64 are recorded."""
+    warmup: Annotated[int | None, optional("N")] = None
+    """Training steps before the measurement; by default 0 for a run and 1024 for a scene."""
+    seconds: float = 1.0
+    """Approximate seconds per measurement. More: less noise."""
+    trace: Annotated[Path | None, optional("FILE.json")] = None
+    """Also write a timeline for ui.perfetto.dev or chrome://tracing: steps, occupancy updates, a
+    step kernel by kernel, an evaluation and a film."""
+    json: Annotated[Path | None, optional("FILE")] = None
+    """Also write the figures to this JSON file; nerfmac report shows RUN/profile.json."""
+    gpu_trace: Annotated[Path | None, optional("FILE.gputrace")] = None
+    """On a Mac, also write a GPU trace of a step for Xcode; needs MTL_CAPTURE_ENABLED=1 in the
+    environment."""
+    preset: Preset = "auto"
+    """Size of the model to train on a scene; auto chooses by device and memory."""
+    model: Model = "hash"
+    """Model to train on a scene: hash encoding with small networks, or vanilla NeRF."""
+    device: Device = "auto"
+    """Device that computes; auto takes the GPU if there is one."""
+
+
+def main(argv: list[str], method: Method = CONFIGURED) -> int:
+    """Run `nerfmac profile` with the arguments `argv`; return the exit code."""
+    arguments = tyro.cli(Arguments, prog="nerfmac profile", args=argv)
+    checks.number("seconds", arguments.seconds, low=0.01)
+    if arguments.steps is not None:
+        checks.number("steps", arguments.steps, low=1, whole=True)
+    if arguments.warmup is not None:
+        checks.number("warmup", arguments.warmup, low=0, whole=True)
+    choose_device(arguments.device)
+    if arguments.gpu_trace:
+        check_capture(arguments.gpu_trace)
+    with ExitStack() as files:
+        # Unwritable files fail here; the files appear when they are complete.
+        trace, json = (
+            files.enter_context(appearing(path)) if path else None
+            for path in (arguments.trace, arguments.json)
+        )
+        run = _run(arguments, method)
+        figures = profile(
+            run,
+            steps=arguments.steps,
+            seconds=arguments.seconds,
+            trace=trace,
+            on_line=partial(print, flush=True),
+        )
+        if json:
+            write_json(json, figures.to_json())
+        if arguments.gpu_trace:
+            with captured(arguments.gpu_trace):
+                take_steps(run, 1)
+    return 0
+
+
+def _run(arguments: Arguments, method: Method) -> Run:
+    """The run to profile, trained for the warm-up; it is not saved."""
+    path = arguments.run_or_scene or builtin_scene_path()
+    if is_run(path):
+        if arguments.preset != "auto" or arguments.model != "hash":
+            raise InputError(f"{path} is a run; expected neither --preset nor --model with it")
+        arguments.refuse(f"none with the run {path}, which keeps its own")
+        run, warmup = Run.load(path, method=method), 0
+    else:
+        scene = load_scene(path, **vars(arguments.options()))
+        config = preset(arguments.preset, current_device(), memory_bytes(), arguments.model)
+        run, warmup = Run.begin(scene, config, method=method), WARMUP
+    for _ in run.prepare():
+        pass
+    warmup = warmup if arguments.warmup is None else arguments.warmup
+    return trained(run, run.state.step + warmup) if warmup else run

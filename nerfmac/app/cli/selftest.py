@@ -1,0 +1,160 @@
+"""`nerfmac selftest`: every kernel compared with its reference on this machine."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from nerfmac.app.cli.arguments import optional
+from nerfmac.app.measure.selftest import cases
+from nerfmac.app.measure.selftest.comparison import (
+    HEADING,
+    Compared,
+    as_text,
+    compared,
+    compile_for,
+    launched_and_missed,
+    print_sum,
+)
+from nerfmac.app.measure.selftest.report import FINDINGS, SECONDS, Findings, Report, in_words
+from nerfmac.app.measure.selftest.specialisations import write_metal
+from nerfmac.backend import choose_device, current_device, device_name
+from nerfmac.backend.device import gpu
+from nerfmac.backend.fallback import why_reference
+from nerfmac.backend.machine import software
+from nerfmac.backend.sources import operations
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Compare every kernel, results and gradients, with its reference in plain MLX."""
+
+    device: Literal["all", "metal", "cuda", "cpu"] = "all"
+    """Device to test; all tests each device of this machine."""
+    operation: Annotated[str | None, optional("NAME")] = None
+    """Test only the kernels of this operation (`nerfmac info` lists them)."""
+    report: Annotated[Path | None, optional("FILE")] = None
+    """Also train on the built-in scene and time the kernels, and write all results to this JSON
+    file, to be attached to a bug report."""
+    seconds: Annotated[float | None, optional("FLOAT")] = None
+    """With --report, training time in seconds per device: by default 30; 0: neither train nor
+    time."""
+    dump_metal: Annotated[Path | None, optional("FOLDER")] = None
+    """Instead of comparing, write every kernel's Metal source to this folder. Needs no Mac."""
+
+
+def main(argv: list[str]) -> int:
+    """Run `nerfmac selftest` with the arguments `argv`; return 0 if all arrays agree, else 1."""
+    arguments = tyro.cli(Arguments, prog="nerfmac selftest", args=argv)
+    if folder := arguments.dump_metal:
+        if arguments != Arguments(dump_metal=folder):
+            raise InputError("--dump-metal and other flags are given; expected --dump-metal alone")
+        print(f"the Metal text of {len(write_metal(folder))} specialisations is in {folder}")
+        return 0
+    if arguments.seconds is not None:
+        checks.number("seconds", arguments.seconds, low=0)
+        if arguments.report is None or arguments.operation:
+            raise InputError("--seconds needs --report without --operation")
+    tested = operations()
+    if arguments.operation:
+        checks.choice("operation", arguments.operation, tested)
+        tested = (arguments.operation,)
+    devices = _testable(arguments.device, tested)
+    report = Report(arguments.report)
+    versions = software().items()
+    print(", ".join(f"{name.removesuffix('_version')} {value}" for name, value in versions))
+    try:
+        for device in devices:
+            choose_device(device)
+            seconds = SECONDS if arguments.seconds is None else arguments.seconds
+            _test(report, arguments.operation, seconds)
+        report.end()
+    except KeyboardInterrupt as interruption:
+        if not report.path:
+            raise
+        report.save()  # the interrupt may have come while it was being written
+        message = f"the results so far are in {report.path}"
+        raise KeyboardInterrupt(message) from interruption
+    if report.path:
+        print(f"the report is in {report.path}")
+    elif not report.passed:
+        print("to report this, run `nerfmac selftest --report FILE` and attach the file")
+    return 0 if report.passed else 1
+
+
+def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
+    """The devices that run all operations `tested` as kernels. Raises `InputError` without one.
+
+    On a Mac nobody needs CPU kernels: they are tested only if all that builds them is there.
+    """
+    devices = list(filter(None, (gpu(), "cpu"))) if wanted == "all" else [wanted]
+    testable: list[str] = []
+    reasons = []
+    for device in devices:
+        choose_device(device)
+        if device == "cpu" and testable == ["metal"] and why_reference(builds=False):
+            continue
+        reason = next(filter(None, map(why_reference, tested)), None)
+        if reason:
+            reasons.append(f"there are no kernels to test on {device}: {reason}")
+        else:
+            testable.append(device)
+    if not testable:
+        raise InputError(reasons[0])
+    for reason in reasons:
+        print(f"nerfmac: {reason}", file=sys.stderr)
+    return testable
+
+
+def _test(report: Report, operation: str | None, seconds: float) -> None:
+    """Compare all cases on the current device; print and report the results.
+
+    A report of all operations also has `Findings` with `seconds` of training.
+    """
+    print(f"{current_device()}: {device_name()}")
+    report.begin_device()
+    chosen = [case for case in cases() if operation in (None, case.operation)]
+    print(f"  {len(chosen)} cases, each computed by kernels and by their reference\n{HEADING}")
+    report.begin("compiling")
+    compile_for(chosen)
+    done: list[Compared] = []
+    for case in chosen:
+        report.begin(str(case))
+        outcome = compared(case)
+        report.add("cases", outcome.to_json(), passed=outcome.passed)
+        print(outcome.line({earlier.fault for earlier in done}), flush=True)
+        done.append(outcome)
+    if current_device() == "metal" and operation is None:
+        ran, not_run = launched_and_missed(done)
+        print(f"  {len(ran)} of {len(ran) + len(not_run)} reachable specialisations ran")
+        for name in not_run:
+            report.add("not_run", name, passed=False)
+            print(f"    NOT RUN: {name}")
+    if report.path and operation is None and seconds > 0 and not any(case.fault for case in done):
+        _find(report, seconds)
+    report.begin(None)
+    print_sum(done)
+
+
+def _find(report: Report, seconds: float) -> None:
+    """Measure, report and print the `FINDINGS`; stop at the first exception."""
+    print(f"  measurements, with {seconds:g} s of training on the built-in scene")
+    findings = Findings(seconds)
+    for finding in FINDINGS:
+        if finding == "watchdog" and current_device() == "cpu":
+            continue  # a CPU has no display to delay
+        report.begin(finding)
+        try:
+            values = findings.find(finding)
+        except Exception as error:
+            report.add(finding, {"fault": as_text(error)}, passed=False)
+            print(f"    {finding} FAILS: {as_text(error)}")
+            return
+        report.add(finding, values)
+        print(f"    {finding:12}{in_words(finding, values)}", flush=True)

@@ -1,0 +1,85 @@
+"""`nerfmac tune`: choose the fastest variant of each operation for this machine."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from nerfmac.app.cli.arguments import optional
+from nerfmac.app.cli.choices import Device, Preset
+from nerfmac.app.cli.scene_flags import SceneFlags
+from nerfmac.app.measure.tuning import SECONDS, Tried, Tuned, tune
+from nerfmac.app.run import CONFIGURED, config_for_scene
+from nerfmac.app.scenes import load_scene
+from nerfmac.backend import choose_device, current_device, memory_bytes
+from nerfmac.backend.machine import machine
+from nerfmac.backend.variants import VARIANTS, from_environment, path
+from nerfmac.common import checks
+from nerfmac.common.files import appearing, write_json
+from nerfmac.config.presets import preset
+
+
+@dataclass(frozen=True)
+class Arguments(SceneFlags):
+    """Time the variants of each operation on this machine and use the fastest from now on."""
+
+    scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
+    """Scene whose extent and picture resolution set the sizes of the timed operations; by default a
+    scene in the unit cube."""
+    device: Device = "auto"
+    """Device that computes; auto takes the GPU if there is one."""
+    preset: Preset = "auto"
+    """Preset that sets the sizes of the operations; auto chooses by device and memory."""
+    seconds: float = SECONDS
+    """Approximate seconds per operation. More: noise is less likely to decide the choice."""
+    json: Annotated[Path | None, optional("FILE")] = None
+    """Also write the figures to this JSON file."""
+
+
+def main(argv: list[str]) -> int:
+    """Run `nerfmac tune` with the arguments `argv`; return the exit code."""
+    arguments = tyro.cli(Arguments, prog="nerfmac tune", args=argv)
+    checks.number("seconds", arguments.seconds, low=0.01)
+    options = arguments.options()
+    if arguments.scene is None:
+        arguments.refuse("SCENE with it")
+    choose_device(arguments.device)
+    forced = from_environment()
+    config, extent = preset(arguments.preset, current_device(), memory_bytes()), 1.0
+    if arguments.scene is not None:
+        scene = load_scene(arguments.scene, **vars(options))
+        config, extent = config_for_scene(config, scene, CONFIGURED), scene.extent
+    with ExitStack() as files:
+        json = files.enter_context(appearing(arguments.json)) if arguments.json else None
+        about = machine()
+        print(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
+        done = tune(config, extent, seconds=arguments.seconds, on_tuned=_print)
+        if json:
+            values = {tuned.operation: tuned.to_json() for tuned in done}
+            write_json(json, {**about, "preset": config.preset, "variants": values})
+    for name in sorted({*VARIANTS} - {tuned.operation for tuned in done}):
+        print(f"{name}: {VARIANTS[name].here[0]}, the only variant here")
+    print(f"the choice (*) is kept in {path(config)}")
+    for name, chosen in forced.items():
+        print(f"NERFMAC_VARIANTS overrides it: {name}={chosen}")
+    return 0
+
+
+def _print(tuned: Tuned) -> None:
+    print(tuned.operation)
+    for tried in tuned.tried:
+        mark = "*" if tried.name == tuned.chosen else " "
+        print(f"  {mark} {tried.name:14}{_outcome(tried)}", flush=True)
+
+
+def _outcome(tried: Tried) -> str:
+    if tried.timing is None or tried.ratio is None or tried.at_most is None:
+        return f"FAILS: {tried.fault}"
+    median, low, high, _ = tried.timing
+    spread = f"({low:.3f} to {high:.3f})"
+    ratio = f"{tried.ratio:7.2f} of the reference's time (at most {tried.at_most:.2f})"
+    return f"{median:9.3f} ms {spread:>20}{ratio}"

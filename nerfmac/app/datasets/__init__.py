@@ -1,0 +1,9 @@
+"""Public scenes of the field, listed and fetched by name. Nothing else in nerfmac uses the network.
+
+folder = nerfmac.app.datasets.fetch("lego")
+run = nerfmac.train(folder)
+"""
+
+from nerfmac.app.datasets.catalogue import COLLECTIONS as COLLECTIONS
+from nerfmac.app.datasets.catalogue import find as find
+from nerfmac.app.datasets.fetching import fetch as fetch

@@ -1,0 +1,186 @@
+"""HTML pages that open from disk, and the page of a split's views (`evaluate_to_page`).
+
+Pictures are inside a page. Its security policy forbids every request.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+from tqdm.auto import tqdm
+
+from nerfmac.app.run import Run
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing
+from nerfmac.rendering.colour_map import INFERNO, TURBO, Anchors, coloured
+from nerfmac.rendering.evaluation import Compared, Evaluation, ViewQuality, evaluate
+from nerfmac.rendering.perceptual import Lpips
+from nerfmac.rendering.renderer import Picture, to_bytes
+
+QUALITY = 92
+"""JPEG quality (of 100) of a page's pictures; figures are computed from the exact pictures."""
+LARGEST_ERROR = 0.2
+"""Error (mean over the colour channels, in [0, 1]) shown as yellow, the colour map's end."""
+WORST = 5
+"""Largest number of views in the list of the worst."""
+
+HEAD = """<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark }}
+body {{ font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 100em; padding: 0 1em }}
+section {{ display: grid; grid-template-columns: repeat(4, 1fr); gap: .5em; margin: 2em 0 }}
+h2 {{ font-size: 1.3em; margin: 1.5em 0 .5em }}
+section.curves {{ grid-template-columns: repeat(3, 1fr) }}
+section > h2 {{ grid-column: 1 / -1; font-size: 1.1em; margin: 0 }}
+figure {{ margin: 0; max-width: 60em }}
+img {{ display: block; width: 100%; outline: 1px solid #8884 }}
+figcaption, p {{ opacity: .8 }}
+table {{ border-collapse: collapse }}
+td, th {{ padding: .1em 1em .1em 0; text-align: left; vertical-align: top }}
+td {{ font-variant-numeric: tabular-nums; overflow-wrap: anywhere }}
+pre {{ overflow-x: auto; font-size: 12px }}
+svg {{ width: 100%; max-width: 50em }}
+@media (max-width: 50em) {{ section, section.curves {{ grid-template-columns: repeat(2, 1fr) }} }}
+</style>
+<h1>{title}</h1>
+"""
+
+
+def evaluate_to_page(
+    run: Run,
+    path: str | Path,
+    split: str = "test",
+    background: str = "white",
+    *,
+    progress: bool = True,
+    lpips: Lpips | None = None,
+) -> Evaluation:
+    """Evaluate all views of a split, as `Run.evaluate` does, and write them to an .html file.
+
+    The page shows photograph, rendering, error and depth of each view. One view's pictures are in
+    memory at a time. Raises `InputError` for another ending, as `Run.views` does, and if the file
+    cannot be written.
+    """
+    path = Path(path)
+    check_page(path)
+    with appearing(path) as partial, tempfile.TemporaryFile("w+", encoding="utf-8") as body:
+        views = run.views(split, progress=progress)
+
+        def add(view: ViewQuality, pictures: Compared) -> None:
+            body.write(view_section(view, pictures, views.names.index(view.name)))
+
+        blend = run.config.train.blend
+        outcomes = evaluate(run.renderer, views, background, blend, on_view=add, lpips=lpips)
+        bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
+        measured = Evaluation(bar, split=split, of=len(views.names))
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(head(f"{split} views of {scene_name(run)}"))
+            file.write(_summary(run, measured, background))
+            body.seek(0)
+            shutil.copyfileobj(body, file)
+    return measured
+
+
+def worst(views: Sequence[ViewQuality]) -> list[ViewQuality]:
+    """The views with the least PSNR, at most 5 and at most half of them, the worst first."""
+    return sorted(views, key=lambda view: view.psnr)[: min(WORST, len(views) // 2)]
+
+
+def means(views: Sequence[ViewQuality]) -> str:
+    """Mean PSNR and SSIM over the views, as bold HTML."""
+    psnr, ssim = (np.mean([getattr(view, name) for view in views]) for name in ("psnr", "ssim"))
+    return f"<strong>PSNR {psnr:.2f} dB, SSIM {ssim:.4f}</strong>"
+
+
+def check_page(path: Path) -> None:
+    """Raise `InputError` unless the ending of `path` is .html or .htm."""
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{path} is no page's name; expected an ending of .html")
+
+
+def scene_name(run: Run) -> str:
+    """Name of the run's scene: that of its folder, without its place on this machine."""
+    return Path(run.scene.path).name if run.scene.path else "a scene in memory"
+
+
+def head(title: str) -> str:
+    """HTML of a page up to its title."""
+    return HEAD.format(title=escape(title))
+
+
+def table(rows: Iterable[Sequence[object]], heading: Sequence[object] = ()) -> str:
+    """An HTML table; floats are shown with six significant digits."""
+
+    def row_of(kind: str, cells: Sequence[object]) -> str:
+        shown = (f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in cells)
+        return "<tr>" + "".join(f"<{kind}>{escape(text)}</{kind}>" for text in shown) + "</tr>"
+
+    lines = [row_of("th", heading)] if heading else []
+    lines += [row_of("td", row) for row in rows]
+    return "<table>\n" + "\n".join(lines) + "\n</table>\n"
+
+
+def view_section(view: ViewQuality, pictures: Compared, number: int) -> str:
+    """A view's photograph, rendering, error and depth, with the anchor `#view-NUMBER`."""
+    error = np.abs(pictures.rendering - pictures.truth).mean(axis=2)
+    is_seen = pictures.opacity > 0.5
+    near, far = np.percentile(pictures.depth[is_seen], (1, 99)) if is_seen.any() else (0.0, 1.0)
+    fraction = (pictures.depth - near) / max(far - near, 1e-6)
+    depth = np.where(is_seen[..., None], _mapped(1.0 - fraction, TURBO), 0.0)
+    shown = (
+        (pictures.truth, "photograph"),
+        (pictures.rendering, "rendering"),
+        (_mapped(error / LARGEST_ERROR, INFERNO), f"error: black 0, yellow {LARGEST_ERROR:g}"),
+        (depth, f"depth: red {near:.3g}, violet {far:.3g} scene units"),
+    )
+    figures = "".join(figure(picture, words) for picture, words in shown)
+    title = f"{escape(view.name)}: {view.psnr:.2f} dB, SSIM {view.ssim:.4f}"
+    return f'<section id="view-{number}"><h2>{title}</h2>\n{figures}</section>\n'
+
+
+def figure(picture: Picture, caption: str) -> str:
+    """A picture (h, w, 3) in [0, 1], as a JPEG inside the page, with a caption."""
+    pixels = to_bytes(picture)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "JPEG", quality=QUALITY, subsampling=0)
+    source = f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"
+    return (
+        f'<figure><img alt="{caption.split(":")[0]}" src="{source}">'
+        f"<figcaption>{caption}</figcaption></figure>\n"
+    )
+
+
+def _mapped(values: npt.NDArray[np.floating], anchors: Anchors) -> Picture:
+    """Colours (h, w, 3) of `values` (h, w) in [0, 1]."""
+    flat = coloured(mx.array(values.astype(np.float32).ravel()), anchors)
+    return np.array(flat).reshape(*values.shape, 3)
+
+
+def _summary(run: Run, views: Sequence[ViewQuality], background: str) -> str:
+    numbers = {view.name: number for number, view in enumerate(views)}
+    links = ", ".join(
+        f'<a href="#view-{numbers[view.name]}">{escape(view.name)}</a> ({view.psnr:.2f} dB)'
+        for view in worst(views)
+    )
+    worst_line = f"<p>Worst views: {links}</p>\n" if links else ""
+    light = {"srgb": "sRGB"}.get(run.config.train.blend, run.config.train.blend)
+    return (
+        f"<p>{means(views)}, means over {len(views)} views, "
+        f"blended over {background} in {light} light; {run.state.step} steps, "
+        f"{run.state.train_seconds:.1f} s of training.</p>\n{worst_line}"
+    )

@@ -1,0 +1,238 @@
+"""`write_report`: a page about a whole run, to be attached to a paper or a bug report."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from nerfmac.app.export.curves import curve
+from nerfmac.app.export.pages import (
+    check_page,
+    figure,
+    head,
+    scene_name,
+    table,
+    view_section,
+)
+from nerfmac.app.run import Run, read_scalars
+from nerfmac.app.scenes.pictures import decode
+from nerfmac.backend.machine import machine
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import appearing, read_json
+from nerfmac.config import Config
+from nerfmac.config.record import flattened
+from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
+
+WORST = 3
+"""Largest number of test views, those of least PSNR, whose pictures are shown."""
+AROUND, LONGEST = 4, 480
+"""Number of pictures along an orbit of the scene, and their largest longer side in pixels."""
+HALVES = "grid-template-columns: repeat(2, 1fr); max-width: 60em"
+CURVES = (
+    ("psnr", "PSNR of training pixels, dB", False),
+    ("loss", "loss", True),
+    ("rays_per_second", "rays per second", False),
+)
+"""Curves of the page: key of the scalars, title, and whether the axis is logarithmic."""
+LABELS = {
+    "psnr_test": "PSNR of test views, dB",
+    "psnr_corrected_test": "PSNR with each view's colors fitted, dB",
+    "ssim_test": "SSIM of test views",
+    "test_views": "evaluated test views",
+    "test_views_in_scene": "test views of the scene",
+    "test_row_fraction": "fraction of rows evaluated",
+    "test_measured": "evaluated",
+    "train_seconds": "training, seconds",
+    "wall_seconds": "training with loading and evaluation, seconds",
+    "kernel_build_seconds": "compiling kernels, seconds",
+    "peak_memory_bytes": "peak memory, bytes",
+    "active_memory_bytes": "memory at the end, bytes",
+    "needless_traces": "unnecessary traces",
+    "held_out": "held-out views",
+    "device_name": "device",
+    "mlx_version": "MLX",
+    "nerfmac_version": "nerfmac",
+    "python_version": "Python",
+}
+"""Labels of measurements by their keys; other keys are shown with spaces."""
+
+
+def write_report(
+    run: Run, folder: Path, path: Path, *, seconds: float = 20.0, progress: bool = True
+) -> None:
+    """Write the page of `run`, which was saved in `folder`, to an .html file.
+
+    It has curves, pictures, the worst test views, figures, a profile if the folder holds one,
+    versions and the configuration. As many test views are evaluated as fit into `seconds`; without
+    the scene's pictures the page says so. Raises `InputError` for another ending, for broken files
+    in `folder`, and if the page cannot be written.
+    """
+    check_page(path)
+    with appearing(path) as partial:
+        metrics, profile = (_read(folder / f"{name}.json") for name in ("metrics", "profile"))
+        profile_part = _profile(profile)  # a broken file is found before minutes of rendering
+        parts = [
+            head(f"{folder.resolve().name}: {scene_name(run)}"),
+            _headline(metrics),
+            f"<p>{run.state.step} steps, {run.state.train_seconds:.1f} s of training, preset "
+            f"{run.config.preset}.</p>\n",
+            "<h2>Curves</h2>\n" + _curves(run, folder),
+            "<h2>Images</h2>\n" + _pictures(run, folder, has_test=bool(metrics.get("test_views"))),
+            "<h2>Worst test views</h2>\n" + _worst(run, seconds, progress),
+            "<h2>Measurements</h2>\n" + _figures(metrics),
+            profile_part,
+            "<h2>Made by</h2>\n" + table(_named(machine())),
+            "<h2>Configuration</h2>\n" + _configuration(run.config),
+        ]
+        partial.write_text("".join(parts), encoding="utf-8")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The JSON object in `path`; an empty one if there is no such file."""
+    values = read_json(path) if path.is_file() else {}
+    if not isinstance(values, dict):
+        raise InputError(f"{path} is no JSON object")
+    return values
+
+
+def _headline(metrics: Mapping[str, Any]) -> str:
+    """One figure about the run's quality: that of the evaluation after training."""
+    psnr = metrics.get("psnr_test")
+    if not isinstance(psnr, int | float):
+        return "<p>Training evaluated no test views.</p>\n"
+    on = metrics.get("test_measured") or "the test views"
+    return (
+        f"<p><strong>PSNR {psnr:.2f} dB</strong> on {escape(str(on))}, which training did not use."
+        "</p>\n"
+    )
+
+
+def _curves(run: Run, folder: Path) -> str:
+    """HTML of the `CURVES` in the folder's scalars, PSNR else from the run."""
+    lines = read_scalars(folder)
+    drawn = []
+    for key, title, is_log in CURVES:
+        points = [(line["seconds"], line[key]) for line in lines if line.get(key) is not None]
+        if is_log:
+            points = [(seconds, value) for seconds, value in points if value > 0]
+        if key == "psnr" and not points:
+            points = [(seconds, psnr) for _, seconds, psnr in run.curve]
+        if points:
+            drawn.append(curve(title, points, is_log=is_log))
+    return '<section class="curves">\n' + "".join(drawn) + "</section>\n"
+
+
+def _pictures(run: Run, folder: Path, *, has_test: bool) -> str:
+    """The run's preview, and renderings from positions around the scene.
+
+    With `has_test` the preview is a test view's rendering, and next to it its photo.
+    """
+    lens = run.scene.cameras[0].lens
+    scale = min(1.0, LONGEST / max(lens.width, lens.height))
+    size = max(round(lens.width * scale), 2), max(round(lens.height * scale), 2)
+    around = "".join(
+        figure(
+            run.render(camera, run.scene.backdrop).colour,
+            f"position {number} of {AROUND} around the scene",
+        )
+        for number, camera in enumerate(run.orbit(AROUND, size), start=1)
+    )
+    preview = ""
+    if (folder / "preview.png").is_file():
+        pixels = decode(folder / "preview.png", 3, "preview.png").astype(np.float32) / 255.0
+        halves = {"preview.png: a rendering": pixels}
+        if has_test:
+            rendering, photo = np.split(pixels[:, : pixels.shape[1] // 2 * 2], 2, axis=1)
+            halves = {"rendering of a test view": rendering, "photo of the same view": photo}
+        shown = "".join(figure(half, caption) for caption, half in halves.items())
+        preview = f'<section style="{HALVES}">\n{shown}</section>\n'
+    return f"{preview}<section>\n{around}</section>\n"
+
+
+def _worst(run: Run, seconds: float, progress: bool) -> str:
+    """The test views with the least PSNR, with their pictures."""
+    try:
+        if not run.pictures().splits.get("test"):
+            return "<p>The scene has no test views.</p>\n"
+        views = run.views("test", progress=progress)
+    except InputError as error:
+        return f"<p>Not evaluated: {escape(str(error))}</p>\n"
+    least: list[tuple[float, int, ViewQuality, Compared]] = []
+
+    def keep(view: ViewQuality, pictures: Compared) -> None:
+        # A heap of the worst views, the best of them first.
+        item = (-view.psnr, -views.names.index(view.name), view, pictures)
+        (heapq.heappush if len(least) < WORST else heapq.heappushpop)(least, item)
+
+    blend = run.config.train.blend
+    outcomes = evaluate(run.renderer, views, "white", blend, seconds=seconds, on_view=keep)
+    bar = tqdm(outcomes, "test views", len(views.names), disable=not progress, unit="view")
+    part = measured(list(bar), len(views.names), "test")
+    summary = f"<p>The views with the lowest PSNR of {part}, over white.</p>\n"
+    worst = sorted(least, key=lambda item: item[2].psnr)
+    return summary + "".join(view_section(item[2], item[3], -item[1]) for item in worst)
+
+
+def _figures(metrics: Mapping[str, Any]) -> str:
+    """Figures that training wrote: quality, times, rates, memory, versions."""
+    if not metrics:
+        return "<p>The folder holds no metrics.json.</p>\n"
+    own = {key: value for key, value in metrics.items() if key not in machine()}
+    return table(_named(own))
+
+
+def _named(values: Mapping[str, Any]) -> list[tuple[str, object]]:
+    """Rows of labels and values, without lists, empty values, and nested values."""
+    return [
+        (LABELS.get(key, key.replace("_", " ")), "yes" if value is True else value)
+        for key, value in values.items()
+        if not isinstance(value, list | dict) and value is not None
+    ]
+
+
+def _profile(profile: Mapping[str, Any]) -> str:
+    """The parts of a step, from the JSON of `nerfmac profile`; empty without it."""
+    if not profile:
+        return ""
+    try:
+        step = profile["step"]
+        rows = [_part(part, step["ms"]["median"]) for part in step["parts"]]
+        summary = (
+            f"<p>A step of {step['rays']} rays takes {step['ms']['median']:.3f} ms on "
+            f"{escape(str(profile['device_name']))}; its parts together {step['sum_ms']:.3f} ms."
+            "</p>\n"
+        )
+        references = profile["references"].items()
+    except (KeyError, TypeError) as error:
+        raise InputError(f"profile.json is not as nerfmac profile writes it: {error}") from error
+    heading = ("stage", "part", "ms", "share", "GB/s", "GFLOP/s", "type", "runs as")
+    reasons = [(f"{name} runs as reference", why) for name, why in references]
+    return f"<h2>Profile</h2>\n{summary}{table(rows, heading)}{table(reasons) if reasons else ''}"
+
+
+def _part(part: Mapping[str, Any], step: float) -> Sequence[object]:
+    milliseconds = part["ms"]["median"]
+    times = [f"{milliseconds:.3f}", f"{milliseconds / step:.1%}"]
+    rates = part["bytes_per_second"], part["operations_per_second"]
+    shown_rates = ["-" if rate is None else f"{rate / 1e9:.1f}" for rate in rates]
+    dtypes = ", ".join(part["dtypes"])
+    return [part["stage"], part["part"], *times, *shown_rates, dtypes, part["backend"]]
+
+
+def _configuration(config: Config) -> str:
+    """HTML table of all settings of the run, with the preset's value where they differ."""
+    preset = dict(flattened(config.unchanged.to_json()))
+    return table(
+        (
+            f"--{name.replace('_', '-')}",
+            value,
+            "" if preset[name] == value else f"preset: {preset[name]}",
+        )
+        for name, value in flattened(config.to_json())
+    )

@@ -1,0 +1,184 @@
+"""`write_scene_page`: one HTML file in which anyone flies through a run's field.
+
+The page opens from disk, without Python and without a network: its security policy forbids every
+request. It holds the field, which it traces by WebGPU, and a still image, which it shows at once.
+In a browser without WebGPU the still image stays.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from math import atan
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from nerfmac.app.export.pages import check_page, scene_name
+from nerfmac.app.export.traced_field import TracedField, wgsl
+from nerfmac.app.run import Run
+from nerfmac.app.viewer import View
+from nerfmac.common.files import appearing, user_path
+from nerfmac.common.page_modules import joined_modules
+from nerfmac.geometry.cameras import Camera
+from nerfmac.rendering.renderer import to_bytes
+from nerfmac.version import version
+
+STILL_SIZE = 960, 600
+"""Width and height of the still picture, in pixels."""
+
+STILL_QUALITY = 85
+"""JPEG quality of the still picture."""
+
+FIELD_BLOCKS = "table", "values", "weights", "bits"
+"""Arrays of a `TracedField` in the page; tracer.js reads them by these names."""
+
+Colour = tuple[float, float, float]
+
+
+class PagePath(NamedTuple):
+    """A camera path that the page plays, over and over."""
+
+    cameras: Sequence[Camera]
+    """Cameras evenly spaced in time; the page interpolates between them."""
+    fps: float
+    """Cameras per second."""
+    closed: bool = False
+    """Whether the first camera follows the last."""
+
+
+def write_scene_page(
+    run: Run,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    background: Colour = (1.0, 1.0, 1.0),
+    camera_path: PagePath | None = None,
+) -> None:
+    """Write the page of a run's field to an .html file.
+
+    Args:
+        run: the run to show; its field is a hash grid with two networks.
+        path: the file.
+        title: the page's title; by default the scene's name.
+        background: sRGB in [0, 1] behind the scene.
+        camera_path: what plays when the page opens; its first camera is the page's first view.
+
+    Weights are rounded to float16, features to one of 256 values of their level. Raises
+    `InputError`, before anything is written, for another ending, another field, or a field without
+    an occupancy grid.
+    """
+    path = user_path(path)
+    check_page(path)
+    field, title = TracedField.of(run), title or scene_name(run)
+    view = _first_view(run, camera_path)
+    still = run.render(view.camera(*STILL_SIZE), background).colour
+    values = {
+        "view": _view_values(view),
+        "path": None if camera_path is None else _path_values(camera_path),
+        "background": [round(channel, 4) for channel in background],
+        "march": field.march,
+        "levels": field.levels,
+        "features": field.constants["FEATURES"],
+    }
+    blocks = [
+        _block("scene", "application/json", json.dumps(values).replace("<", "\\u003c")),
+        _block("trace-shader", "text/wgsl", field.shader),
+        _block("show-shader", "text/wgsl", wgsl("show")),
+        *(
+            _data_block(name, getattr(field, name))
+            for name in ("table", "values", "weights", "bits")
+        ),
+    ]
+    text = _page(title, still, blocks, run)
+    with appearing(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def _page(title: str, still: npt.NDArray[np.float32], blocks: Sequence[str], run: Run) -> str:
+    """The page's text."""
+    script = joined_modules(_read, "export/page/main.js")
+    style = _read("export/page/page.css")
+    about = f"{title}: a radiance field of {len(run.scene.cameras)} photographs to fly through."
+    parts = {
+        "title": escape(title),
+        "description": escape(f"{about} It is rendered in the browser, from this file alone."),
+        "alt": escape(f"{title}, seen from the page's first view"),
+        "version": version(),
+        "still": f"data:image/jpeg;base64,{_base64(_jpeg(still))}",
+        "script_hash": _hash(script),
+        "style_hash": _hash(style),
+        "blocks": "\n".join(blocks),
+        "script": script,
+        "style": style,
+    }
+    # Not str.format: the style sheet and the script have braces of their own.
+    text = _read("export/page/page.html")
+    pieces = text.split("{")
+    filled = [pieces[0]]
+    for piece in pieces[1:]:
+        name, _, rest = piece.partition("}")
+        filled.append(parts[name] + rest)
+    return "".join(filled)
+
+
+def _first_view(run: Run, camera_path: PagePath | None) -> View:
+    view = View.initial(run.scene.cameras, run.scene.up)
+    if camera_path is None:
+        return view
+    camera = camera_path.cameras[0]
+    return view.stand(camera.pose).with_fov(_fov(camera))
+
+
+def _fov(camera: Camera) -> float:
+    """Vertical field of view in radians, without distortion."""
+    return 2.0 * atan(camera.lens.tangents[1])
+
+
+def _view_values(view: View) -> dict[str, Any]:
+    arrays = {"pose": view.pose, "centre": view.centre, "up": view.up}
+    return {**{name: array.ravel().tolist() for name, array in arrays.items()}, "fov": view.fov}
+
+
+def _path_values(path: PagePath) -> dict[str, Any]:
+    frames = [
+        [round(float(number), 6) for number in (*camera.pose.ravel(), _fov(camera))]
+        for camera in path.cameras
+    ]
+    return {"fps": path.fps, "closed": path.closed, "frames": frames}
+
+
+def _jpeg(picture: npt.NDArray[np.float32]) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(to_bytes(picture)).save(file, "JPEG", quality=STILL_QUALITY, optimize=True)
+    return file.getvalue()
+
+
+def _block(name: str, kind: str, text: str) -> str:
+    return f'<script type="{kind}" id="{name}">{text}</script>'
+
+
+def _data_block(name: str, data: bytes) -> str:
+    return _block(name, "application/octet-stream", _base64(gzip.compress(data, 9, mtime=0)))
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _hash(text: str) -> str:
+    """A source's hash in a content security policy."""
+    return _base64(hashlib.sha256(text.encode("utf-8")).digest())
+
+
+def _read(name: str) -> str:
+    return (files("nerfmac") / "app" / name).read_text(encoding="utf-8")

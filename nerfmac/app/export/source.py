@@ -1,0 +1,181 @@
+"""`Source`: the parts of a run that exports read: field, occupied cells, placement of the scene."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.run import Run, placement_of
+from nerfmac.app.scenes.placement import shown_coordinates
+from nerfmac.common.checks import InputError, finite
+from nerfmac.fields.field import Field, Parameters
+from nerfmac.geometry.bounds import CENTRE, Bounds
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.cells import Cells, cells_of, number_of
+from nerfmac.geometry.placement import Placement
+from nerfmac.geometry.rays import Rays, rays_through
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.march import Occupied
+from nerfmac.rendering.crop import Box
+from nerfmac.rendering.normals import normals
+
+BATCH = 2**16
+"""Number of surface points whose normals and colours are evaluated at a time."""
+
+Coordinates = npt.NDArray[np.float64]
+
+log = logging.getLogger("nerfmac")
+
+
+class OccupiedCells:
+    """Lookup of a sampler's occupied cells; without a grid the whole cube counts as occupied."""
+
+    def __init__(self, occupied: Occupied | None, extent: float) -> None:
+        """Unpack the bits of `occupied`; None: there is no grid. `extent` is the cube's side."""
+        self._geometry, self._bounds = None, Bounds(extent)
+        if occupied is not None:
+            self._geometry = occupied.geometry
+            words = np.array(occupied.bits).astype("<u4")
+            self._is_set = np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
+
+    def hold(self, x: Coordinates, y: Coordinates, z: Coordinates) -> npt.NDArray[np.bool_]:
+        """Whether scene positions (x, y, z), of shapes that broadcast, are in occupied cells.
+
+        The cell is that of the smallest cascade around a position; outside the cube there is none.
+        """
+        shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
+        near = [self._bounds.holds(values[..., None], 1e-6) for values in (x, y, z)]
+        in_cube = near[0] & near[1] & near[2]
+        if self._geometry is None:
+            return np.broadcast_to(in_cube, shape)
+        resolution, held = self._geometry.resolution, np.zeros(shape, bool)
+        inner = np.zeros(shape, bool)  # positions in a smaller cascade
+        for cascade in range(self._bounds.cascades):
+            grid = [((values - CENTRE) / 2.0**cascade + 0.5) * resolution for values in (x, y, z)]
+            within = [(along >= 0) & (along <= resolution) for along in grid]
+            cells = [np.clip(along, 0, resolution - 1).astype(np.int32) for along in grid]
+            number = number_of(Cells(np.int32(cascade), *cells), resolution)
+            is_inside = within[0] & within[1] & within[2]
+            held |= is_inside & ~inner & self._is_set[number]
+            inner = is_inside
+        return held & in_cube
+
+    def innermost(self) -> tuple[Coordinates, Coordinates] | None:
+        """Lowest and highest corner (3,) of the unit cube's occupied cells; None if there are none.
+
+        Without a grid they are those of the unit cube.
+        """
+        if self._geometry is None:
+            return np.zeros(3), np.ones(3)
+        resolution = self._geometry.resolution
+        (numbers,) = np.nonzero(self._is_set[: resolution**3])
+        if not len(numbers):
+            return None
+        places = np.stack(cells_of(numbers, resolution)[1:], axis=1)
+        return places.min(axis=0) / resolution, (places.max(axis=0) + 1) / resolution
+
+
+class Region(NamedTuple):
+    """An axis-aligned box in the coordinates of the scene's files."""
+
+    low: Coordinates  # (3,)
+    high: Coordinates  # (3,)
+
+    def holds(self, position: npt.NDArray[np.floating]) -> npt.NDArray[np.bool_]:
+        """Whether positions (points, 3) lie in the box, (points,)."""
+        return np.all((position >= self.low) & (position <= self.high), axis=1)
+
+    def __str__(self) -> str:
+        side = float(np.max(self.high - self.low, initial=0.0))
+        return " to ".join(f"({shown_coordinates(corner, side)})" for corner in self)
+
+
+class Source(NamedTuple):
+    """A field with its averaged parameters, its occupied cells, and its scene's placement."""
+
+    field: Field
+    parameters: Parameters
+    occupied: OccupiedCells
+    extent: float
+    placement: Placement
+
+    @classmethod
+    def of(cls, run: Run) -> Source:
+        """The source in `run`. Raises `InputError` if it lacks the scene's placement."""
+        placement = placement_of(run)
+        cells = OccupiedCells(run.trainer.sampler.occupied(run.state.sampling), run.scene.extent)
+        return cls(run.trainer.field, run.state.average, cells, run.scene.extent, placement)
+
+    def region(self, crop: Box | None) -> Region:
+        """The box to export: `crop`, in the files' coordinates, within the scene's cube.
+
+        By default the smallest box around the occupied cells of the unit cube, which leaves far
+        surroundings out. Raises `InputError` for a crop that is no box or lies outside the cube,
+        and without a crop if nothing is occupied.
+        """
+        half = self.extent / 2
+        cube = self._around((np.full(3, 0.5 - half), np.full(3, 0.5 + half)))
+        if crop is None:
+            innermost = self.occupied.innermost()
+            if innermost is None:
+                raise InputError("the run's occupancy grid is empty: there is nothing to export")
+            asked = self._around(innermost)
+            log.info("the box is %s; --crop sets another", asked)
+        else:
+            asked = Region(*finite("crop", crop, (2, 3)))
+            if (asked.low >= asked.high).any():
+                raise InputError(f"crop is {asked}; expected its lowest corner, then its highest")
+        region = Region(np.maximum(asked.low, cube.low), np.minimum(asked.high, cube.high))
+        if (region.low >= region.high).any():
+            raise InputError(f"the crop {asked} is outside of the scene's cube, {cube}")
+        return region
+
+    def _around(self, box: tuple[Coordinates, Coordinates]) -> Region:
+        """The box in the files' coordinates around a box of scene space, given by two corners."""
+        return Region(*self.placement.box_to_file(*box))
+
+    def density(self, position: mx.array) -> mx.array:
+        """Density (points,) per scene unit at scene positions (points, 3)."""
+        return self.field.density(self.parameters, position)
+
+    def surface(
+        self, position: npt.NDArray[np.floating], reach: npt.ArrayLike
+    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
+        """Normals and sRGB colours of the surface at scene positions, all (points, 3).
+
+        Unit normals point out of the dense side, in the files' axes; where density is constant
+        they are close to zero. Colours are seen along the negative normal. `reach`, a number or
+        (points,), is half the side of the cube, in scene units, at whose corners the density is
+        compared (see `normals`).
+        """
+        reaches = np.broadcast_to(np.asarray(reach, np.float32), position.shape[:1])
+        facing = np.empty(position.shape, np.float32)
+        colours = np.empty(position.shape, np.uint8)
+        for first in range(0, len(position), BATCH):
+            some = slice(first, first + BATCH)
+            points = mx.array(position[some], mx.float32)
+            normal = normals(self.density, points, mx.array(reaches[some]))
+            colour = mx.clip(self._colour(points, -normal), 0.0, 1.0)
+            facing[some] = self.placement.turned_to_file(np.array(normal))
+            colours[some] = np.array(colour * 255.0 + 0.5)
+        return facing, colours
+
+    def _colour(self, position: mx.array, direction: mx.array) -> mx.array:
+        """Colour (points, 3) at `position` (points, 3), seen along `direction` (points, 3)."""
+        count, one = position.shape[0], mx.ones(position.shape[0])
+        ray, start = mx.arange(count, dtype=mx.int32), mx.arange(count + 1, dtype=mx.int32)
+        samples = Samples(position, one, one, ray, start, mx.ones(count, mx.int32))
+        return self.field(self.parameters, samples, direction)[1]
+
+
+def training_rays(cameras: Sequence[Camera], count: int, random: np.random.Generator) -> Rays:
+    """`count` rays, each through a random position in the picture of a random camera."""
+    view = random.integers(0, len(cameras), count, np.int32)
+    sizes = np.array([(camera.lens.width, camera.lens.height) for camera in cameras])
+    pixel = random.random((count, 2)) * sizes[view]
+    return rays_through(Cameras.stack(cameras), mx.array(view), mx.array(pixel, mx.float32))

@@ -1,0 +1,152 @@
+"""Comparison of two scenes' cameras for the same pictures, up to a similarity."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import numpy as np
+import numpy.typing as npt
+from tqdm.auto import tqdm
+
+from nerfmac.app.inspection.findings import shown_names
+from nerfmac.app.inspection.pictures import measure_pictures, normalised
+from nerfmac.app.scenes import Frame, Scene, load_scene
+from nerfmac.common.checks import InputError
+from nerfmac.common.progress import delayed_progress
+
+Array = npt.NDArray[np.float64]
+Pair = tuple[Frame, Frame]
+
+log = logging.getLogger("nerfmac")
+
+FEWEST = 3
+"""Smallest number of common pictures for a comparison."""
+SAME = 0.998
+"""Correlation of two thumbnails above which they show one picture. Frames of a phone's film and
+their JPEG copies have 0.9992 or more; successive frames have 0.98 in the median."""
+TINY = 1e-12
+"""Lower limit of lengths in denominators."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Differences between the two cameras of each of n common pictures, after alignment."""
+
+    names: tuple[str, ...]
+    away: Array  # (n,) distance, over the mean distance of the second cameras from their centre
+    degrees: Array  # (n,) angle of the rotation between the two
+    lengths: Array  # (n,) ratio of the focal lengths, each divided by its picture's width
+    counts: tuple[int, int]  # pictures of the two scenes
+
+    def __str__(self) -> str:
+        far, turned = int(self.away.argmax()), int(self.degrees.argmax())
+        first, second = self.counts
+        return "\n".join(
+            [
+                f"in common  {len(self.names)} pictures, of {first} and {second}",
+                f"places     {np.median(self.away):.3%} of the mean radius apart in the median; "
+                f"{self.away[far]:.3%} at most, {self.names[far]}",
+                f"rotations  {np.median(self.degrees):.3f} degrees apart in the median; "
+                f"{self.degrees[turned]:.3f} at most, {self.names[turned]}",
+                f"focal      {np.median(self.lengths):.4f} times as long in the median",
+            ]
+        )
+
+
+def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Comparison:
+    """Compare a scene's cameras with those of `against` for the pictures of the same names.
+
+    Endings of names are ignored, and folders unless names repeat. If fewer than three names are
+    common, as for frames of a film that two programs numbered, pictures are matched by content,
+    with a line in the log. The scene's cameras are aligned by the best similarity for positions
+    and rotations (Umeyama 1991; rotations count because positions in a line leave a turn open).
+    Raises InputError for fewer than three common pictures.
+    """
+    other = against if isinstance(against, Scene) else load_scene(against)
+    first, second = _frames(scene), _frames(other)
+    common = _by_name(first, second)
+    if len(common) < FEWEST:
+        same, common = len(common), _by_content(scene, other)
+        if len(common) < FEWEST:
+            raise InputError(
+                f"{scene.name} and {other.name} have {same} pictures of the same name, such as "
+                f"{first[0].name} and {second[0].name}, and {len(common)} that look the same; "
+                f"expected {FEWEST} or more"
+            )
+        log.info(
+            f"pictures are matched by what they show, as {same} have the same name: {len(common)}, "
+            f"such as {next(iter(common))}"
+        )
+    names, pairs = sorted(common), [common[name] for name in sorted(common)]
+    poses = np.array([[frame.camera.pose for frame in pair] for pair in pairs], np.float64)
+    away, degrees = differences(poses[:, 0], poses[:, 1])
+    lengths = [
+        (one.camera.lens.fl_x / one.camera.lens.width)
+        / (two.camera.lens.fl_x / two.camera.lens.width)
+        for one, two in pairs
+    ]
+    counts = len(first), len(second)
+    return Comparison(tuple(names), away, degrees, np.array(lengths), counts)
+
+
+def differences(found: Array, true: Array) -> tuple[Array, Array]:
+    """Differences between two sets of poses (n, 3, 4), after a similarity aligned the first.
+
+    Returns distances (n,) in mean distances of `true` from their centre, and angles (n,) in
+    degrees.
+    """
+    eyes, onto = (poses[:, :, 3] - poses[:, :, 3].mean(axis=0) for poses in (found, true))
+    size, radius = (max(float(np.sqrt((at**2).sum(1).mean())), TINY) for at in (eyes, onto))
+    # Positions and rotations weigh alike: each sum is as large as the number of cameras.
+    sums = onto.T @ eyes / (size * radius)
+    sums += np.einsum("nij,nkj->ik", true[:, :, :3], found[:, :, :3])
+    left, _, right = np.linalg.svd(sums)
+    turn = left * [1.0, 1.0, np.sign(np.linalg.det(left @ right))] @ right
+    turned = eyes @ turn.T
+    scale = (onto * turned).sum() / max(float((turned**2).sum()), TINY)
+    away = np.linalg.norm(scale * turned - onto, axis=1)
+    away /= max(float(np.linalg.norm(onto, axis=1).mean()), TINY)
+    # The chord |A - B| = 2 sqrt(2) sin(angle / 2) is exact where a cosine would be rounded away.
+    chord = np.linalg.norm(turn @ found[:, :, :3] - true[:, :, :3], axis=(1, 2)) / np.sqrt(8)
+    return away, np.degrees(2 * np.arcsin(np.minimum(chord, 1.0)))
+
+
+def _frames(scene: Scene) -> list[Frame]:
+    return list(dict.fromkeys(frame for some in scene.splits.values() for frame in some))
+
+
+def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]:
+    """Pairs of frames by common names, with the folder if names alone are not unique.
+
+    Empty if names with the folder are not unique either.
+    """
+    for parts in (1, 2):
+        ours, theirs = (
+            {"/".join(PurePosixPath(f.name).with_suffix("").parts[-parts:]): f for f in frames}
+            for frames in (first, second)
+        )
+        if (len(ours), len(theirs)) == (len(first), len(second)):
+            return {name: (ours[name], theirs[name]) for name in ours.keys() & theirs.keys()}
+    return {}
+
+
+def _by_content(scene: Scene, other: Scene) -> dict[str, Pair]:
+    """Pairs of frames with the same content: each is the most similar to the other in its scene."""
+    first, second = _frames(scene), _frames(other)
+    names, others = shown_names(scene, first), shown_names(other, second)
+    with tqdm(None, "pictures", len(first) + len(second), **delayed_progress(True)) as bar:
+        ours, theirs = (
+            normalised([picture.thumbnail for picture in measure_pictures(frames, bar)])
+            for frames in (first, second)
+        )
+    likeness = ours @ theirs.T
+    best = likeness.argmax(axis=1)
+    return {
+        f"{names[index]} = {others[match]}": (first[index], second[match])
+        for index, match in enumerate(best)
+        if likeness[index, match] > SAME and likeness[:, match].argmax() == index
+    }

@@ -1,0 +1,78 @@
+"""Findings about folds, without feature matches: successive pictures look alike, but their cameras
+look in very different directions.
+
+`capture.fold_check` explains folds and tells them from rigs of fixed cameras.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from nerfmac.app.capture.fold_check import WALKED, angles, folded_leaps
+from nerfmac.app.inspection.findings import shown_names, summed_up
+from nerfmac.app.inspection.pictures import THUMBNAIL, normalised
+from nerfmac.app.scenes import Scene
+from nerfmac.common.files import counted
+from nerfmac.geometry.cameras import Camera
+
+FEWEST = 12
+"""Smallest number of pictures whose order can be recognised as a walk."""
+NEAR = 30.0
+"""Two successive pictures are near neighbours if their viewing axes differ by fewer degrees."""
+ALIKE = 0.1
+"""The two pictures at a leap look alike if their correlation reaches this quantile of the
+correlations of near neighbours."""
+
+
+def fold_findings(
+    names: Sequence[str],
+    cameras: Sequence[Camera],
+    thumbnail: Callable[[int], npt.NDArray[np.floating]],
+) -> list[str]:
+    """Lines about folded pairs of pictures that follow each other by name.
+
+    `thumbnail(index)` returns a picture, all of one size; it is called only if the cameras do
+    not decide. Empty for fewer than `FEWEST` pictures, and if the order of names is no walk.
+    """
+    order = sorted(range(len(names)), key=lambda index: counted(names[index]))
+    if len(order) < FEWEST:
+        return []
+    axes = np.stack([cameras[index].pose[:, 2] for index in order]).astype(np.float64)
+    apart = angles(axes)
+    step = np.diagonal(apart, 1)
+    if (step < NEAR).mean() < WALKED:
+        return []
+
+    @cache
+    def likeness() -> npt.NDArray[np.float64]:
+        small = normalised([thumbnail(index) for index in order])
+        return small @ small.T
+
+    lines = [
+        f"{names[order[leap]]} and {names[order[leap + 1]]} follow each other and look alike, but "
+        f"their cameras look {step[leap]:.0f} degrees apart: a thing that is the same from two "
+        "sides may be folded onto itself"
+        for leap in folded_leaps(apart, likeness).tolist()
+        if likeness()[leap, leap + 1] >= np.quantile(np.diagonal(likeness(), 1)[step < NEAR], ALIKE)
+    ]
+    return summed_up(lines, "and the next one look alike, but their cameras are torn apart")
+
+
+def folds_of_training(scene: Scene) -> list[str]:
+    """`fold_findings` of a scene's training pictures, from their pixels on the device."""
+    views = scene.views("train", progress=False)
+
+    def thumbnail(index: int) -> npt.NDArray[np.floating]:
+        picture = views.image(index)
+        step = max(min(picture.shape[:2]) // (4 * THUMBNAIL[0]), 1)
+        grey = Image.fromarray(np.array(picture[::step, ::step, :3])).convert("L")
+        return np.asarray(grey.resize(THUMBNAIL, Image.Resampling.BOX), np.float32)
+
+    frames = scene.splits["train"]
+    cameras = [frame.camera for frame in frames]
+    return fold_findings(shown_names(scene, frames), cameras, thumbnail)

@@ -1,0 +1,164 @@
+"""`inspect_scene`: the contents of a scene, the cube that is trained, and what looks wrong."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from tqdm.auto import tqdm
+
+from nerfmac.app.capture import captured
+from nerfmac.app.inspection.cameras import (
+    bent_findings,
+    camera_findings,
+    impossible_findings,
+    lens_findings,
+)
+from nerfmac.app.inspection.findings import shown_names
+from nerfmac.app.inspection.folds import fold_findings, folds_of_training
+from nerfmac.app.inspection.pictures import measure_pictures, picture_findings
+from nerfmac.app.inspection.turntable import turntable
+from nerfmac.app.scenes import Frame, Scene, load_scene
+from nerfmac.app.scenes.diagram import draw_scene, scene_picture
+from nerfmac.app.scenes.options import described
+from nerfmac.app.scenes.placement import shown_coordinates
+from nerfmac.common.files import user_path
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.lenses import Lens
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """A scene with lines of `facts` about its contents and of `findings` that look wrong.
+
+    In a notebook it shows the cameras, points and cube, to be turned with the mouse, and the lines.
+    """
+
+    scene: Scene
+    facts: tuple[str, ...]
+    findings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        findings = self.findings or ("nothing looks wrong",)
+        return "\n".join([*self.facts, "", *findings])
+
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Write a PNG of cameras, points and cube. Raises InputError if it cannot be written."""
+        draw_scene(user_path(path), self.scene)
+
+    def _repr_png_(self) -> bytes:
+        content = io.BytesIO()
+        scene_picture(self.scene).save(content, "PNG")
+        return content.getvalue()
+
+    def _repr_html_(self) -> str:
+        return turntable(self.scene, str(self))
+
+
+def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = True) -> Inspection:
+    """Inspect a scene, or the scene at a path; a video or photographs there are captured first.
+
+    Every picture of every split is decoded once. Raises InputError as `load_scene` does, and for a
+    picture that cannot be decoded.
+    """
+    if not isinstance(scene, Scene):
+        scene = load_scene(captured(Path(scene)))
+    frames = [frame for some in scene.splits.values() for frame in some]
+    unique = list({id(frame): frame for frame in frames}.values())
+    names = shown_names(scene, unique)
+    with tqdm(total=len(unique), desc="pictures", disable=not progress) as bar:
+        measures = measure_pictures(unique, bar)
+    cameras = [frame.camera for frame in unique]
+    findings = [
+        *picture_findings(names, measures),
+        *camera_findings(names, cameras, scene.up),
+        *fold_findings(names, cameras, lambda index: measures[index].thumbnail),
+        *lens_findings(names, [camera.lens for camera in cameras]),
+        *_split_findings(scene),
+    ]
+    return Inspection(scene, tuple(_facts(scene, frames)), tuple(findings))
+
+
+def training_findings(scene: Scene) -> list[str]:
+    """The findings about a scene's training views that take little time.
+
+    Decodes the training views unless they are decoded. Raises InputError for a broken picture.
+    """
+    frames = scene.splits["train"]
+    lenses = [frame.camera.lens for frame in frames]
+    names = shown_names(scene, frames)
+    findings = impossible_findings(names, lenses) + bent_findings(names, lenses)
+    return findings + _split_findings(scene) + folds_of_training(scene)
+
+
+def _split_findings(scene: Scene) -> list[str]:
+    """Findings about the splits.
+
+    One if there is a single training view, and one for each two splits that have the same pictures.
+    """
+    findings = []
+    if len(scene.splits["train"]) == 1:
+        findings.append("there is one training view; depth can be told from several views only")
+    pictures = {
+        name: {frame.picture for frame in frames if isinstance(frame.picture, Path)}
+        for name, frames in scene.splits.items()
+    }
+    for one, other in combinations(pictures, 2):
+        if pictures[one] and pictures[one] == pictures[other]:
+            count = len(pictures[one])
+            findings.append(f"the splits {one} and {other} have the same {count} pictures")
+    return findings
+
+
+def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
+    splits = ", ".join(f"{len(some)} {name}" for name, some in scene.splits.items() if some)
+    splits += f" (held out: {described(scene.options.split)})"
+    lenses = list(dict.fromkeys(frame.camera.lens for frame in frames))
+    x, y, z = scene.up
+    return [
+        f"scene      {scene.name}",
+        f"views      {splits}",
+        f"alpha      {'yes' if scene.has_alpha else 'no'}",
+        f"lens       {_lens(lenses[0])}{f', and {len(lenses) - 1} more' if lenses[1:] else ''}",
+        f"points     {0 if scene.points is None else len(scene.points)}",
+        f"cube       {_cube(scene, frames)}",
+        f"up         {x:.2f}, {y:.2f}, {z:.2f}",
+    ]
+
+
+def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
+    """A line about the trained cube: its side, its place in the files' coordinates, contents."""
+    text = f"side {scene.extent:g}, in units of the scene: what is trained"
+    if scene.placement is not None:
+        side, centre = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
+        half = np.full(3, scene.extent / 2)
+        box = scene.placement.box_to_file(0.5 - half, 0.5 + half)
+        text += f"; in its files' coordinates {side:.3g} around ({shown_coordinates(centre, side)})"
+        text += f", which is --crop {shown_coordinates(box, side, ',')}"
+    eyes = np.stack([frame.camera.pose[:, 3] for frame in frames])
+    text += f"; it holds {_inside(eyes, scene.extent):.0%} of the cameras"
+    if scene.points is not None and len(scene.points):
+        text += f" and {_inside(scene.points, scene.extent):.0%} of the points"
+    return text
+
+
+def _inside(positions: npt.NDArray[np.floating], extent: float) -> float:
+    """Fraction of the positions (n, 3) that are in the cube of side `extent`."""
+    return float(Bounds(extent).holds(positions).mean())
+
+
+def _lens(lens: Lens) -> str:
+    kind = "fisheye" if lens.is_fisheye else "distorted" if lens.is_distorted else "no distortion"
+    ratio = lens.width / lens.fl_x
+    angle = ratio if lens.is_fisheye else 2 * math.atan(ratio / 2)
+    return (
+        f"{lens.width}x{lens.height} pixels, focal length {lens.fl_x:.1f}, "
+        f"{math.degrees(angle):.0f} degrees wide, {kind}"
+    )

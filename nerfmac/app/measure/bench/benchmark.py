@@ -1,0 +1,245 @@
+"""Time of every operation as kernels and as reference, and time of a picture.
+
+Operations have the sizes of a training step (`StepInputs`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+
+from nerfmac.app.measure.ceilings import measure_ceilings
+from nerfmac.app.measure.inputs import StepInputs
+from nerfmac.app.measure.launches import trained
+from nerfmac.app.measure.timing import Timing, measure
+from nerfmac.app.run import Run
+from nerfmac.app.scenes import Scene
+from nerfmac.backend import current_device, kernels_disabled, working_dtype
+from nerfmac.backend.fallback import why_reference
+from nerfmac.backend.machine import machine
+from nerfmac.common.checks import InputError
+from nerfmac.config import Config, MarchConfig
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import Rays
+from nerfmac.ops.adam import Step, adam_step, most_first
+from nerfmac.ops.composite import composite
+from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.hash_encode import hash_encode
+from nerfmac.ops.march import march
+from nerfmac.ops.networks import networks, networks_density
+from nerfmac.ops.occupancy_update import pack_bits, splat
+from nerfmac.ops.packing import ray_starts
+from nerfmac.ops.spherical_harmonics import spherical_harmonics
+from nerfmac.ops.thin import thin
+from nerfmac.ops.trace import TraceGeometry, trace
+
+STEPS = 1024
+"""Training steps before the picture is timed: by then the occupancy grid is sparse."""
+PICTURE = {"cpu": 200}
+"""Width and height of the picture by device; 800 on other devices."""
+
+
+def benchmark(
+    scene: Scene,
+    config: Config,
+    *,
+    seconds: float = 1.0,
+    on_line: Callable[[str], None] = print,
+) -> dict[str, Any]:
+    """Time every operation and a picture on the current device.
+
+    Args:
+        scene: the scene for the training before the picture.
+        config: configuration of the operations' sizes and of the trained model.
+        seconds: approximate time per measurement.
+        on_line: called with each line of the printed table as soon as it is known.
+
+    Returns:
+        The figures as JSON values, times in milliseconds.
+
+    Raises:
+        InputError: no kernels run here, or a picture of the scene is broken.
+    """
+    if why := why_reference():
+        raise InputError(f"there are no kernels to time: {why}")
+    scene.views("train")  # a broken picture fails before anything is measured
+    about = machine()
+    on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
+    most = measure_ceilings(seconds)
+    heading = f"{'operation':34}{'kernel':>10}{'(quartiles)':>17}{'plain MLX':>10}{'speed-up':>9}"
+    on_line(f"{most}\n\n{heading}")
+    operations = {}
+    for times in measure_operations(config, seconds):
+        on_line(str(times))
+        operations[times.name] = times.to_json()
+    on_line(f"\ntraining on {scene.name} for {STEPS} steps, then rendering a picture")
+    side, timing = time_picture(trained(Run.begin(scene, config), STEPS), seconds)
+    rays = side**2 / timing.median * 1e3
+    on_line(f"a picture of {side}x{side}: {timing}, {rays:.3g} rays/s")
+    return {
+        **about,
+        "preset": config.preset,
+        "scene": scene.name,
+        "ceilings": most._asdict(),
+        "operations": operations,
+        "frame": {"side": side, "ms": timing._asdict(), "rays_per_second": rays},
+    }
+
+
+def time_picture(run: Run, seconds: float) -> tuple[int, Timing]:
+    """Side in pixels and time of a square picture of the run.
+
+    Its camera has the first photograph's pose and horizontal field of view.
+    """
+    side = PICTURE.get(current_device(), 800)
+    camera = run.scene.cameras[0]
+    angle = 2.0 * math.atan(0.5 * camera.lens.width / camera.lens.fl_x)
+    view = Camera(Lens.from_fov(angle, side, side), camera.pose)
+    renderer = run.renderer()
+    return side, measure(lambda: renderer.pixels(view, (1.0, 1.0, 1.0)), seconds=seconds)
+
+
+Computation = tuple[str, Callable[[], Any]]
+"""A name, and a function that returns unevaluated arrays."""
+
+
+class OperationTimes(NamedTuple):
+    """Times of one operation, in milliseconds."""
+
+    name: str
+    kernel: Timing
+    reference: Timing
+
+    @property
+    def ratio(self) -> float:
+        """Speed-up of the kernel: reference time / kernel time."""
+        return self.reference.median / self.kernel.median
+
+    def __str__(self) -> str:
+        median, low, high, _ = self.kernel
+        times = (
+            f"{median:7.2f} ms {f'({low:.2f} to {high:.2f})':>16}{self.reference.median:7.1f} ms"
+        )
+        return f"{self.name:34}{times}{self.ratio:8.1f}x"
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON values."""
+        return {
+            "kernel_ms": self.kernel._asdict(),
+            "reference_ms": self.reference._asdict(),
+            "ratio": self.ratio,
+        }
+
+
+def measure_operations(config: Config, seconds: float) -> Iterator[OperationTimes]:
+    """Time each computation with kernels, then with references, for about `seconds` each."""
+    for name, compute in computations(config):
+        kernel = measure(compute, seconds=seconds)
+        with kernels_disabled():
+            reference = measure(compute, seconds=seconds)
+        yield OperationTimes(name, kernel, reference)
+
+
+def computations(config: Config) -> Iterator[Computation]:
+    """All computations to time, at the sizes of `config` in the unit cube."""
+    inputs = StepInputs(config)
+    yield from _sample_computations(inputs)
+    yield from _ray_computations(inputs)
+    shape, keys = inputs.table.shape, mx.random.split(mx.random.key(14))
+    parameters, gradient = (mx.random.uniform(shape=shape, key=key) for key in keys)
+    most = most_first(0.9, 0.99)
+    step = mx.array(Step(0.9, 0.99, size=1e-3, epsilon=1e-15, l2=1e-6, most=most))
+    unscale = mx.array([1e-3])
+    _, moments = adam_step(parameters, mx.zeros(shape, mx.uint32), gradient, unscale, step)
+    mx.eval(parameters, moments, gradient)
+    yield "adam", lambda: adam_step(parameters, moments, gradient, unscale, step)
+
+
+def _with_backward(
+    name: str, function: Callable[..., Any], *arguments: mx.array, result: mx.Dtype = mx.float32
+) -> Iterator[Computation]:
+    """Two computations: `function` alone, and with the gradients of all arguments.
+
+    float16 arrays are first converted to `working_dtype()`, which may differ between kernels and
+    references: conversions must not be timed.
+    """
+    inputs = _in_working_dtype(arguments)
+    results = function(*inputs())
+    results = results if isinstance(results, tuple) else (results,)
+    key = mx.random.key(9)
+    cotangents = _in_working_dtype(
+        mx.random.normal(array.shape, key=key).astype(result) for array in results
+    )
+    yield f"{name} forward", lambda: function(*inputs())
+    yield f"{name} forward + backward", lambda: mx.vjp(function, inputs(), cotangents())
+
+
+def _in_working_dtype(arrays: Iterable[mx.array]) -> Callable[[], list[mx.array]]:
+    """A function that returns `arrays` evaluated, float16 ones converted to `working_dtype()`."""
+    arrays = list(arrays)
+
+    @cache
+    def converted(dtype: mx.Dtype) -> list[mx.array]:
+        inputs = [array.astype(dtype) if array.dtype == mx.float16 else array for array in arrays]
+        mx.eval(inputs)
+        return inputs
+
+    return lambda: converted(working_dtype())
+
+
+def _sample_computations(inputs: StepInputs) -> Iterator[Computation]:
+    samples, shape, half = inputs.samples, inputs.shape, inputs.features.astype(mx.float16)
+    # Training does not use the gradient of positions.
+    encode = lambda table: hash_encode(inputs.positions, table, inputs.grid.levels)  # noqa: E731
+    yield from _with_backward("hash_encode", encode, inputs.table, result=mx.float16)
+    yield from _with_backward("spherical_harmonics", spherical_harmonics, inputs.marched[1])
+
+    def both_networks(features: mx.array, density: mx.array, colour: mx.array) -> Any:
+        return networks(features, inputs.basis, samples.ray, samples.used, density, colour, shape)
+
+    yield from _with_backward("networks", both_networks, half, *inputs.weights)
+    arrays = _in_working_dtype([half, *inputs.weights])
+    density_only: Callable[..., Any] = partial(networks_density, shape=shape)
+    yield "networks density", lambda: density_only(*arrays())
+
+    def flat(density: mx.array, colour: mx.array) -> mx.array:
+        pixels = composite(density, colour, samples)
+        return mx.concatenate([pixels.colour.reshape(-1), pixels.opacity, pixels.depth])
+
+    density = 20.0 * mx.random.uniform(shape=(inputs.slots,), key=mx.random.key(11))
+    colour = mx.random.uniform(shape=(inputs.slots, 3), key=mx.random.key(12))
+    yield from _with_backward("composite", flat, density, colour)
+
+
+def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:
+    geometry, rays, slots = inputs.geometry, inputs.rays, inputs.slots
+    lens = Lens(400, 400, 550.0, 550.0, 200.0, 200.0)
+    cameras = Cameras.stack([Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), lens)] * 16)
+    pixels = mx.random.randint(0, 256, (16 * 400 * 400, 4), key=mx.random.key(9)).astype(mx.uint8)
+    drawn = mx.random.uniform(shape=(3, rays), key=mx.random.key(10))
+    yield "draw_pixels", lambda: draw_pixels(pixels, cameras, drawn)
+    yield "march", lambda: march(*inputs.marched, slots)
+    counts = inputs.samples.ray_start[1:] - inputs.samples.ray_start[:-1]
+    yield "packing", lambda: ray_starts(counts, slots // 2)
+    thinned = inputs.samples, mx.full((slots,), 20.0), mx.full((rays,), 0.5)
+    below = MarchConfig().thin_below
+    yield "thin", lambda: thin(*thinned, slots // 2, below)._replace(thinning=None)
+    values = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(8))
+    cells = mx.random.randint(0, geometry.cells, (slots,), key=mx.random.key(13))
+    threshold = mx.array([0.95])
+    mx.eval(pixels, drawn, counts, values, cells)
+    yield (
+        "occupancy_update",
+        lambda: (splat(cells, values[:slots], geometry.cells), pack_bits(values, threshold)),
+    )
+    sizes = TraceGeometry(geometry, inputs.grid.levels, inputs.shape)
+    arrays = _in_working_dtype([inputs.table.astype(mx.float16), *inputs.weights])
+    origins, directions, _, occupied = inputs.marched
+    through = Rays(origins, directions)
+    traced: Callable[..., Any] = partial(trace, through, occupied.bits, sizes)
+    yield "trace", lambda: traced(*arrays())

@@ -1,0 +1,194 @@
+"""Comparison of the vanilla and the hash model: quality over training time on one scene.
+
+Vanilla is Mildenhall et al. 2020: two networks of eight layers of 256 units. The hash model is
+Müller et al. 2022: a multiresolution hash encoding and small networks. They train one after the
+other. Compiling and evaluating do not count as training time.
+
+An epoch has as many rays as the scene has training pixels. Pixels are drawn at random with
+replacement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nerfmac.app.measure.bench.quality import HeldOutViews, followed
+from nerfmac.app.measure.timing import Bar
+from nerfmac.app.run import Run
+from nerfmac.app.scenes import Scene
+from nerfmac.backend import current_device, memory_bytes
+from nerfmac.backend.machine import machine
+from nerfmac.common import checks
+from nerfmac.common.extras import needed
+from nerfmac.common.files import appearing
+from nerfmac.config import Config
+from nerfmac.config.presets import preset
+from nerfmac.training.goal import Goal
+
+MODELS = ("vanilla", "hash")
+REPORTS = 100
+"""Approximate number of reports in a training. Evaluations follow reports, so each is late by at
+most about 1/`REPORTS` of the training."""
+
+
+class ModelPoint(NamedTuple):
+    """A model's PSNR at one time of its training."""
+
+    seconds: float  # training time
+    step: int
+    epochs: float  # rays so far / training pixels
+    psnr: float  # dB, mean of the held-out views
+
+
+class ModelCurve(NamedTuple):
+    """One model's PSNR over its training."""
+
+    points: list[ModelPoint]
+    build_seconds: float  # spent compiling
+
+
+class ModelComparison(NamedTuple):
+    """The curves of all models by name, and a description of the machine and the scene."""
+
+    about: dict[str, Any]
+    models: dict[str, ModelCurve]
+
+    def lines(self) -> Iterator[str]:
+        """The printed table, line by line."""
+        about = self.about
+        yield (
+            f"{about['scene']}, preset {about['preset']}, on {about['device_name']}; an epoch is "
+            f"{about['training_pixels']} rays"
+        )
+        yield f"{'model':12}{'seconds':>10}{'steps':>10}{'epochs':>10}{'PSNR':>12}"
+        for name, model in self.models.items():
+            for seconds, step, epochs, psnr in model.points:
+                yield f"{name:12}{seconds:10.2f}{step:10}{epochs:10.3g}{psnr:9.2f} dB"
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as JSON values."""
+        models = {
+            name: {"build_seconds": built, "points": [point._asdict() for point in points]}
+            for name, (points, built) in self.models.items()
+        }
+        return {**self.about, "models": models}
+
+
+def model_configs(name: str = "auto") -> dict[str, Config]:
+    """The configurations of `MODELS` with the preset `name`, for the current device.
+
+    Raises `InputError` for an unknown preset name.
+    """
+    device, memory = current_device(), memory_bytes()
+    return {model: preset(name, device, memory, model=model) for model in MODELS}
+
+
+def compare_models(
+    scene: Scene,
+    configs: Mapping[str, Config],
+    *,
+    seconds: float | Mapping[str, float] = 60.0,
+    points: int = 16,
+    test_views: int = 2,
+) -> ModelComparison:
+    """Train each model on `scene` on the current device and evaluate it during the training.
+
+    Args:
+        scene: a scene with a "train" and a "test" split.
+        configs: configurations by model name; see `model_configs`.
+        seconds: training time of each model, or training times by model name.
+        points: number of evaluations of a model, at `evaluation_times`.
+        test_views: number of "test" views to evaluate, evenly spread.
+
+    Raises:
+        InputError: the scene has no test views, or a number is out of its range.
+        DivergedError: a model's training diverged.
+    """
+    limits = dict(seconds) if isinstance(seconds, Mapping) else dict.fromkeys(configs, seconds)
+    for limit in limits.values():
+        checks.number("seconds", limit, low=0.1)
+    checks.number("points", points, low=1, whole=True)
+    first = next(iter(configs.values()))
+    views = HeldOutViews(scene, test_views, first.train.blend)
+    models = {
+        name: _trained(name, Run.begin(scene, config), limits[name], points, views)
+        for name, config in configs.items()
+    }
+    about = {
+        **machine(),
+        "scene": scene.name,
+        "preset": first.preset,
+        "training_pixels": training_pixels(scene),
+        "test_views": views.names,
+        "seconds": limits,
+    }
+    return ModelComparison(about, models)
+
+
+def plot_models(path: str | Path, comparison: ModelComparison) -> None:
+    """Write a PNG of the models' PSNR over training time, on a logarithmic time axis.
+
+    Raises `InputError` as `plot_quality` does.
+    """
+    curves = {
+        name: [(p.seconds, p.psnr) for p in model.points]
+        for name, model in comparison.models.items()
+    }
+    title = f"{comparison.about['scene']}, {comparison.about['device_name']}"
+    plot_quality(path, curves, title=title, log_time=True)
+
+
+def training_pixels(scene: Scene) -> int:
+    """Number of pixels of all training views together."""
+    return scene.views("train").cameras.pixels
+
+
+def _trained(name: str, run: Run, seconds: float, points: int, views: HeldOutViews) -> ModelCurve:
+    """Train one model for `seconds` and evaluate it at `evaluation_times`."""
+    pixels, curve = training_pixels(run.pictures()), list[ModelPoint]()
+    rays = before = 0.0
+    goal = Goal(seconds=seconds, report_interval=seconds / REPORTS)
+    with Bar(f"training {name}", seconds, "s") as bar:
+        for report, is_due in followed(run, goal, points):
+            now = run.state.train_seconds
+            rays += report.rays_per_second * (now - before)
+            before = now
+            bar.reach(now)
+            if is_due:
+                curve.append(ModelPoint(now, run.state.step, rays / pixels, views.psnr_of(run)))
+    return ModelCurve(curve, run.build_seconds)
+
+
+def check_plot() -> None:
+    """Raise `InputError` if the library of the extra `plot` is not installed."""
+    needed("matplotlib", "plot", "plots need")
+
+
+def plot_quality(
+    path: str | Path,
+    curves: Mapping[str, Sequence[tuple[float, float]]],
+    *,
+    title: str = "",
+    log_time: bool = False,
+) -> None:
+    """Write a PNG of `curves` to `path`; the file appears whole or not at all.
+
+    `curves` are points (seconds, PSNR in dB) in order, by name in the legend. `log_time`: whether
+    the time axis is logarithmic. Raises `InputError` if matplotlib is missing or the file cannot be
+    written.
+    """
+    check_plot()
+    figure = needed("matplotlib.figure", "plot", "plots need").Figure((9.6, 6.0), layout="tight")
+    axes = figure.subplots()
+    axes.set(title=title, xlabel="seconds of training", ylabel="PSNR of held-out views, dB")
+    if log_time:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+    axes.grid(color="#dedede")
+    for name, points in curves.items():
+        axes.plot(*zip(*points, strict=True), "o-", markersize=4, label=name)
+    axes.legend(loc="lower right")
+    with appearing(Path(path)) as partial:
+        figure.savefig(partial, format="png")

@@ -1,0 +1,104 @@
+"""Quality during training: the PSNR of a few held-out views, evaluated more often at first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import ceil, sqrt
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.app.run import Run
+from nerfmac.app.scenes import Scene
+from nerfmac.backend import current_device
+from nerfmac.common import checks
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.colour import over
+from nerfmac.rendering.evaluation import BACKGROUNDS
+from nerfmac.rendering.metrics import psnr
+from nerfmac.rendering.renderer import Picture
+from nerfmac.training.goal import Goal, Report
+
+BACKGROUND = BACKGROUNDS["white"]  # behind renderings and photographs (sRGB)
+VIEW_PIXELS = {"cpu": 2**12}
+"""Largest number of pixels to evaluate per view, by device; other devices evaluate all. On a CPU,
+rendering whole pictures of the vanilla model would take longer than its training."""
+
+
+class HeldOutViews:
+    """Evenly spread test views of a scene, to measure PSNR during training; kept on the host."""
+
+    def __init__(
+        self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None
+    ) -> None:
+        """Take at most `count` views, and of each every nth pixel across and down.
+
+        n is chosen so that about `most_pixels` are left, by default those of `VIEW_PIXELS`. `blend`
+        is the configuration's `train.blend`.
+        Raises `InputError` if the scene has no test views or `count` is no positive integer.
+        """
+        checks.number("test_views", count, low=1, whole=True)
+        most_pixels = most_pixels or VIEW_PIXELS.get(current_device())
+        views = scene.views("test")
+        self.names: list[str] = []
+        self.cameras: list[Camera] = []
+        self._photographs: list[Picture] = []
+        for index in map(int, np.unique(np.linspace(0, len(views.names) - 1, count).astype(int))):
+            photograph = views.image(index).astype(mx.float32) / 255.0
+            if photograph.shape[2] == 4:
+                photograph = over(photograph, mx.array(BACKGROUND), blend)
+            camera, step = views.cameras[index], 1
+            if most_pixels:
+                step = ceil(sqrt(camera.lens.width * camera.lens.height / most_pixels))
+            self.names.append(views.names[index])
+            self.cameras.append(every_nth_pixel(camera, step))
+            self._photographs.append(np.array(photograph)[step // 2 :: step, step // 2 :: step])
+
+    def psnr(self, render: Callable[[Camera], Picture]) -> float:
+        """Mean PSNR in dB over the views; `render` maps a camera to its picture."""
+        pairs = zip(self.cameras, self._photographs, strict=True)
+        return float(np.mean([psnr(render(camera), photograph) for camera, photograph in pairs]))
+
+    def psnr_of(self, run: Run) -> float:
+        """`psnr` of the run in its current state."""
+        return self.psnr(lambda camera: run.renderer().render(camera, BACKGROUND).colour)
+
+
+def evaluation_times(seconds: float, points: int) -> list[float]:
+    """Training times of `points` evaluations, seconds * (i / points)^2 for i = 1 .. points.
+
+    They are denser at first, where quality changes fastest.
+    """
+    return [seconds * (index / points) ** 2 for index in range(1, points + 1)]
+
+
+def followed(run: Run, goal: Goal, points: int) -> Iterator[tuple[Report, bool]]:
+    """Train `run` to the goal's seconds; yield each report and whether an evaluation is due.
+
+    An evaluation is due at the first report after one or several of the `evaluation_times`.
+    """
+    times = evaluation_times(goal.seconds or 0.0, points)
+    for report in run.fit(goal):
+        now = run.state.train_seconds
+        later = [moment for moment in times if moment > now]
+        yield report, len(later) < len(times)
+        times = later
+
+
+def every_nth_pixel(camera: Camera, step: int) -> Camera:
+    """The camera with every `step`-th pixel of `camera`.
+
+    Its pixel (x, y) has the ray of pixel (step x + step // 2, step y + step // 2) of `camera`.
+    """
+    lens, first = camera.lens, step // 2
+    smaller = replace(
+        lens,
+        width=len(range(first, lens.width, step)),
+        height=len(range(first, lens.height, step)),
+        fl_x=lens.fl_x / step,
+        fl_y=lens.fl_y / step,
+        cx=(lens.cx - first - 0.5) / step + 0.5,
+        cy=(lens.cy - first - 0.5) / step + 0.5,
+    )
+    return Camera(smaller, camera.pose)

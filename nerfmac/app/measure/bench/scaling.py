@@ -1,0 +1,179 @@
+"""Scaling: the same training on several numbers of ranks, with samples per second and PSNR.
+
+The ranks are processes started on this machine, for one number of ranks after the other. In a
+process that already is a rank of a job, only that job's ranks train.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from math import floor
+from pathlib import Path
+from typing import Any
+
+from nerfmac.app.measure.bench.quality import HeldOutViews, followed
+from nerfmac.app.run import Run
+from nerfmac.app.scenes import Scene, load_scene
+from nerfmac.app.scenes.options import DEFAULTS, SceneOptions
+from nerfmac.backend import choose_device, current_device
+from nerfmac.backend.machine import machine
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import read_json, write_json
+from nerfmac.config import Config
+from nerfmac.ranks import LostRankError, current_ranks, join, start_local
+from nerfmac.training.goal import Goal
+
+POINTS, VIEWS = 24, 4
+"""Number of evaluations during a training, and number of held-out views in each."""
+
+
+@dataclass(frozen=True)
+class RankedTraining:
+    """Speed and quality of one training on several ranks."""
+
+    ranks: int
+    backend: str
+    rays: int  # rays of the last step, all ranks together
+    steps: int
+    samples_per_second: float  # all ranks together, over the second half of the training
+    points: tuple[tuple[float, float], ...]  # training seconds, PSNR of the held-out views in dB
+    is_alike: bool  # all ranks ended with bit-identical parameters and occupancy grids
+
+    def seconds_to(self, psnr: float) -> float | None:
+        """Training seconds to reach `psnr` dB, interpolated; None if it was never reached."""
+        for (before, low), (after, high) in pairwise(((0.0, 0.0), *self.points)):
+            if high >= psnr:
+                return after - (after - before) * (high - psnr) / max(high - low, 1e-9)
+        return None
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON values."""
+        return {**self.__dict__, "points": [list(point) for point in self.points]}
+
+
+def table(trainings: Sequence[RankedTraining]) -> Iterator[str]:
+    """The printed table, with a line for each training."""
+    goal = floor(min(max(psnr for _, psnr in training.points) for training in trainings))
+    yield (
+        f"{'ranks':>5}{'rays/step':>12}{'steps':>9}{'samples/s':>13}{'speed-up':>10}"
+        f"{'PSNR':>11}{f'to {goal} dB':>12}  ranks equal"
+    )
+    for training in trainings:
+        seconds = training.seconds_to(goal)
+        speed_up = training.samples_per_second / trainings[0].samples_per_second
+        yield (
+            f"{training.ranks:5}{training.rays:12}{training.steps:9}"
+            f"{training.samples_per_second:13.3g}{speed_up:10.2f}{training.points[-1][1]:8.2f} dB"
+            f"{'never' if seconds is None else f'{seconds:.2f} s':>12}"
+            f"  {'yes' if training.is_alike else 'NO'}"
+        )
+
+
+def measure_scaling(
+    scene: Path,
+    config: Config,
+    options: SceneOptions = DEFAULTS,
+    *,
+    counts: Sequence[int],
+    seconds: float,
+    on_line: Callable[[str], None] = print,
+) -> dict[str, Any]:
+    """Train on `scene` for `seconds` with each number of ranks in `counts`; return JSON values.
+
+    `options` are the options of `load_scene`. On NVIDIA GPUs ranks communicate by NCCL, with a GPU
+    each; elsewhere by MLX's ring. Raises `InputError` if the scene has no test views, or if a rank
+    fails.
+    """
+    if current_ranks().size > 1:
+        trainings = [follow(load_scene(scene, **vars(options)), config, seconds)]
+    else:
+        trainings = [_started(scene, config, options, count, seconds) for count in counts]
+    if current_ranks().is_first:
+        for line in table(trainings):
+            on_line(line)
+    about = {**machine(), "scene": str(scene), "preset": config.preset, "seconds": seconds}
+    about |= {"exchange": asdict(config.ranks)}
+    return {**about, "trainings": [training.to_json() for training in trainings]}
+
+
+def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
+    """Train on all ranks of this job, with evaluations; every rank must call this."""
+    views, run = HeldOutViews(scene, VIEWS, config.train.blend), Run.begin(scene, config)
+    ranks = run.trainer.ranks
+    points: list[tuple[float, float]] = []
+    samples = since = before = 0.0
+    for report, is_due in followed(run, Goal(seconds=seconds), POINTS):
+        now = run.state.train_seconds
+        if now > seconds / 2:
+            samples += report.samples_per_second * (now - before)
+            since += now - before
+        before = now
+        if ranks.is_first and is_due:
+            points.append((now, views.psnr_of(run)))
+    return RankedTraining(
+        ranks=ranks.size,
+        backend=ranks.backend,
+        rays=run.state.rays * ranks.size,
+        steps=run.state.step,
+        samples_per_second=samples / max(since, 1e-9),
+        points=tuple(points),
+        is_alike=ranks.alike(run.state.parameters | run.state.sampling),
+    )
+
+
+def _started(
+    scene: Path, config: Config, options: SceneOptions, count: int, seconds: float
+) -> RankedTraining:
+    """Train on `count` ranks on this machine, each in a process of its own."""
+    checks.number("ranks", count, low=1, whole=True)
+    device = current_device()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        request, result = folder / "request.json", folder / "result.json"
+        values = {"config": config.to_json(), "scene": str(scene.resolve()), "device": device}
+        write_json(request, values | {"options": vars(options), "seconds": seconds})
+        module = "nerfmac.app.measure.bench.scaling"
+        command = [sys.executable, "-P", "-m", module, str(request), str(result)]
+        started = start_local(
+            command, count, folder, backend="nccl" if device == "cuda" else "ring"
+        )
+        try:
+            while None in (codes := [rank.poll() for rank in started]) and not any(codes):
+                time.sleep(0.1)
+        finally:
+            for rank in started:
+                rank.kill()
+        if any(codes):
+            raise InputError(f"a rank of {count} failed: the exit codes are {codes}")
+        values = read_json(result)
+    points = tuple((at, psnr) for at, psnr in values.pop("points"))
+    return RankedTraining(**values, points=points)
+
+
+def serve(request: Path, result: Path) -> None:
+    """Train as one of the ranks that `measure_scaling` starts.
+
+    The JSON file `request` holds scene, configuration and time; the first rank writes its
+    `RankedTraining` to `result`.
+    """
+    values = read_json(request)
+    choose_device(values["device"])
+    ranks = join()
+    scene = load_scene(values["scene"], **values["options"])
+    training = follow(scene, Config.from_json(values["config"]), values["seconds"])
+    if ranks.is_first:
+        write_json(result, training.to_json())
+
+
+if __name__ == "__main__":
+    try:
+        serve(Path(sys.argv[1]), Path(sys.argv[2]))
+    except (InputError, LostRankError) as error:
+        print(f"nerfmac: {error}", file=sys.stderr)
+        sys.exit(2)

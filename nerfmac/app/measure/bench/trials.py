@@ -1,0 +1,169 @@
+"""Trainings of several scenes with several seeds, each in a process of its own, evaluated alike.
+
+`nerfmac bench --table` and `scripts/judge.py` train with these.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nerfmac.app.run import Run, protocol, train
+from nerfmac.app.run.configuration import config_for_device
+from nerfmac.app.scenes import load_scene
+from nerfmac.backend import choose_device
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+from nerfmac.config.record import with_settings
+from nerfmac.rendering.perceptual import Lpips
+from nerfmac.training.measured import DivergedError
+
+OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "downscale": int,
+    "max_images": int,
+    "split": str,
+    "extent": float,
+    "up": str,
+}
+"""Options of `nerfmac.load_scene` that a scene may have, with their types."""
+
+
+@dataclass(frozen=True)
+class TrialScene:
+    """A scene to train on."""
+
+    path: str
+    name: str
+    """Its name in the table."""
+    options: dict[str, Any]
+    """Keywords of `nerfmac.load_scene`."""
+    has_alpha: bool
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Settings of one training and its evaluation."""
+
+    scene: TrialScene
+    seed: int
+    seconds: float | None = None
+    """Training time; None: the number of `steps`."""
+    steps: int | None = None
+    """Training steps; None, without `seconds` too: the preset's number."""
+    preset: str = "auto"
+    device: str = "auto"
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Settings that differ from the preset's, by dotted names such as "train.steps"."""
+    background: str = "white"
+    lpips: Path | None = None
+    """Weights for LPIPS, as for `Lpips`; None: it is not measured."""
+    on_run: Callable[[Run], None] | None = None
+    """Called with the trained run, in the process of the training."""
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """The keys and values in an argument SCENE[:KEY=VALUE,...]. Raises `InputError`."""
+    path, _, settings = text.partition(":")
+    keys: dict[str, Any] = {"scene": path}
+    for setting in filter(None, settings.split(",")):
+        key, separator, value = setting.partition("=")
+        if not separator:
+            raise InputError(f"{text!r} has {setting!r}; expected KEY=VALUE")
+        keys[key] = value
+    return keys
+
+
+def trial_scene(keys: Mapping[str, Any], options: Mapping[str, Any]) -> TrialScene:
+    """The scene with these `keys`: "scene", its path, "name", and those of `OPTIONS`.
+
+    Its files are checked. `options` are keywords of `load_scene` where the keys name none. Raises
+    `InputError`, also for a scene without test views.
+    """
+    known = ["scene", "name", *OPTIONS]
+    if unknown := sorted(set(keys) - set(known)):
+        raise InputError(f"a scene has {', '.join(unknown)}; expected {', '.join(known)}")
+    if not keys.get("scene"):
+        raise InputError(f"{dict(keys)} has no scene; expected a path at the key 'scene'")
+    own = {}
+    for key, convert in OPTIONS.items():
+        if key in keys:
+            try:
+                own[key] = convert(keys[key])
+            except ValueError:
+                name = getattr(convert, "__name__", "a number")
+                message = f"{key} is {keys[key]!r}; expected {name}"
+                raise InputError(message) from None
+    path, options = user_path(keys["scene"]).resolve(), {**options, **own}
+    scene = load_scene(path, **options)
+    scene.cameras("test")  # without held-out views there is nothing to measure
+    return TrialScene(str(path), keys.get("name", path.name), dict(options), scene.has_alpha)
+
+
+def check_names(scenes: Iterable[TrialScene]) -> None:
+    """Raise `InputError` unless the scenes have names that differ, and there is one at least."""
+    names = [scene.name for scene in scenes]
+    if not names or len(set(names)) < len(names):
+        raise InputError(
+            f"scenes are {names}; expected at least one, with names that differ, as in SCENE:name=A"
+        )
+
+
+def trained(trial: Trial) -> dict[str, Any]:
+    """Train and evaluate on all test views; returns JSON values."""
+    began = time.perf_counter()
+    scene = load_scene(trial.scene.path, **trial.scene.options)
+    lpips = Lpips(trial.lpips) if trial.lpips else None
+    device = choose_device(trial.device)
+    config = with_settings(config_for_device(trial.preset, trial.seed), trial.changes)
+    limits: dict[str, Any] = {"steps": trial.steps, "seconds": trial.seconds}
+    has_diverged = False
+    try:
+        run = train(
+            scene, config=config, device=device, progress=False, interruptible=False, **limits
+        )
+    except DivergedError as error:
+        if error.run is None:
+            raise
+        run, has_diverged = error.run, True
+    trained_at = time.perf_counter()
+    views = run.evaluate("test", trial.background, progress=False, lpips=lpips)
+    if trial.on_run:
+        trial.on_run(run)
+    return {
+        "seed": trial.seed,
+        "psnr": views.psnr,
+        "worst_view": min(view.psnr for view in views),
+        "ssim": views.ssim,
+        **({"lpips": views.lpips} if lpips else {}),
+        "steps": run.state.step,
+        "seconds": run.state.train_seconds,
+        "start_seconds": trained_at - began - run.state.train_seconds,
+        "diverged": has_diverged,
+        "preset": run.config.preset,
+        "options": trial.scene.options,
+        "test_views": len(views),
+        "protocol": protocol(run, "test", trial.background, has_lpips=lpips is not None),
+    }
+
+
+def outcomes(trials: Iterable[Trial]) -> Iterator[tuple[Trial, dict[str, Any]]]:
+    """Each trial with the JSON values of `trained`, one after the other.
+
+    Raises `InputError` if a training ends its process, as without memory.
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool:
+        for trial in trials:
+            try:
+                yield trial, pool.submit(trained, trial).result()
+            except BrokenProcessPool as error:
+                raise InputError(
+                    f"the training of {trial.scene.name} with seed {trial.seed} ended its process, "
+                    "perhaps for want of memory; try a smaller --preset or a larger --downscale"
+                ) from error

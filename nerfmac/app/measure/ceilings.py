@@ -1,0 +1,88 @@
+"""The device's highest rates, measured: bytes per second and operations per second.
+
+Bandwidth is that of a copy of a large array: on a GPU by MLX, on a CPU by a kernel on all cores,
+since MLX's operations use one. The rate of operations is that of a large matrix product: on a GPU
+in the kernels' dtype, on a CPU by NumPy. A GPU may compute products on units that no other
+operation can use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.app.measure.timing import measure
+from nerfmac.backend import current_device, working_dtype
+from nerfmac.backend.cpu_kernel import CpuKernel
+from nerfmac.backend.sources import dialect_source
+
+_GPU_FLOATS, _CPU_FLOATS = 2**26, 2**24  # length of the copied array: larger than any cache
+_SIZE, _CPU_SIZE = 4096, 2048  # rows and columns of the matrices
+_CHUNK = 4096  # floats that one thread copies
+
+# Copies the array's first half to its second half, which nothing else uses. An output array would
+# be new memory, and the time would include the system's allocation and clearing of its pages.
+_COPY = f"""
+  const float* from = array + {_CHUNK} * thread_position_in_grid.x;
+  float* to = const_cast<float*>(from) + {_CPU_FLOATS};
+  for (unsigned i = 0; i < {_CHUNK}; ++i) to[i] = from[i];
+  done[thread_position_in_grid.x] = to[0];
+"""
+
+
+class Ceilings(NamedTuple):
+    """The highest rates measured on the current device."""
+
+    bandwidth: float  # bytes read plus bytes written, per second
+    rate: float  # floating-point operations per second; a multiply-add is two
+    method: str  # description of both measurements
+
+    def __str__(self) -> str:
+        rates = f"{self.bandwidth / 1e9:.1f} GB/s, {self.rate / 1e9:.0f} GFLOP/s"
+        return f"this machine's highest rates: {rates}, by {self.method}"
+
+
+def measure_ceilings(seconds: float) -> Ceilings:
+    """Measure both rates on the current device, about `seconds` each."""
+    return _cpu_ceilings(seconds) if current_device() == "cpu" else _gpu_ceilings(seconds)
+
+
+def _gpu_ceilings(seconds: float) -> Ceilings:
+    array = mx.zeros(_GPU_FLOATS)
+    matrix = mx.random.normal((_SIZE, _SIZE), key=mx.random.key(0)).astype(working_dtype())
+    mx.eval(array, matrix)
+    name = str(matrix.dtype).removeprefix("mlx.core.")
+    return Ceilings(
+        2 * array.nbytes / _lower_quartile(lambda: array + 1.0, seconds),
+        2 * _SIZE**3 / _lower_quartile(lambda: matrix @ matrix, seconds),
+        f"a copy of {array.nbytes / 1e6:.0f} MB and a {name} product of {_SIZE}x{_SIZE} matrices",
+    )
+
+
+def _cpu_ceilings(seconds: float) -> Ceilings:
+    copy = CpuKernel("nerfmac_copy", ["array"], ["done"], _COPY, dialect_source("cpu"))
+    array, chunks = mx.zeros(2 * _CPU_FLOATS), _CPU_FLOATS // _CHUNK
+    matrix = np.random.default_rng(0).random((_CPU_SIZE, _CPU_SIZE), np.float32)
+    mx.eval(array)
+    launch: dict[str, Any] = {"inputs": [array], "grid": (chunks, 1, 1)}
+    launch |= {"output_shapes": [(chunks,)], "output_dtypes": [mx.float32]}
+
+    def multiplied() -> list[mx.array]:
+        np.matmul(matrix, matrix)
+        return []
+
+    return Ceilings(
+        # Half of the array is read, half is written.
+        array.nbytes / _lower_quartile(lambda: copy(**launch), seconds),
+        2 * _CPU_SIZE**3 / _lower_quartile(multiplied, seconds),
+        f"a copy of {array.nbytes / 2e6:.0f} MB on all cores and NumPy's float32 product of "
+        f"{_CPU_SIZE}x{_CPU_SIZE} matrices",
+    )
+
+
+def _lower_quartile(compute: Callable[[], Any], seconds: float) -> float:
+    """Seconds of a call: the lower quartile, which other programs hardly affect."""
+    return measure(compute, seconds=seconds, queued=True).low / 1e3

@@ -1,0 +1,288 @@
+"""Recorded launches of kernels and their work: bytes, operations and atomic additions.
+
+Launches are recorded from any computation, or from a training step: of a run in its current state,
+or of a configuration. The work follows from the launch: the sizes of its arrays, its grid and its
+template. Bytes are counted in two ways. `cached` assumes a perfect cache: each input is read once
+and each output written once, or read and written if the kernel adds to it. `uncached` assumes no
+cache: each access to a row of a table moves that row. Unused slots of the batch count as samples.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+
+from nerfmac.app.measure.timing import Bar
+from nerfmac.app.run import Run
+from nerfmac.backend import kernel, uncompiled
+from nerfmac.backend.device import pretended
+from nerfmac.config import Config
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.views import Views
+from nerfmac.ops.hash_encode import CORNERS
+from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.training.goal import Goal
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
+
+Build = Callable[..., list[mx.array]]
+Call = dict[str, Any]
+
+CUBE = Bounds(1.0)
+"""The cube of an object without surroundings."""
+
+
+class Work(NamedTuple):
+    """Bytes, operations, atomic additions and launches; the module's docstring defines them."""
+
+    cached: int = 0  # bytes
+    uncached: int = 0  # bytes
+    operations: int = 0
+    """Floating-point operations; a multiply-add is two. Counted for the hash encoding and the
+    networks only: other kernels have at most about one operation per byte, so bytes decide."""
+    float_atomics: int = 0
+    """Upper bound of the atomic additions of floats: neighbouring threads of a simdgroup whose
+    points lie in the same cell may add their sum at once."""
+    integer_atomics: int = 0
+    """The same for integers."""
+    launches: int = 0
+    """Launches of kernels, each filling of an output with zeros among them."""
+
+    def __add__(self, other: Work) -> Work:  # type: ignore[override]
+        return Work(*map(sum, zip(self, other, strict=True)))
+
+    @property
+    def atomics(self) -> int:
+        """Atomic additions of floats and of integers."""
+        return self.float_atomics + self.integer_atomics
+
+    def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
+        """Roofline model: max(bytes / bandwidth, operations / rate).
+
+        `bandwidth` is in bytes and `rate` in operations, per second.
+        """
+        moved = self.cached if cached else self.uncached
+        return max(moved / bandwidth, self.operations / rate)
+
+    def __floordiv__(self, parts: int) -> Work:
+        """One of `parts` equal parts."""
+        return Work(*(number // parts for number in self))
+
+
+def total(works: Iterable[Work]) -> Work:
+    """The sum of several works."""
+    return sum(works, Work())
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A recorded launch: a built kernel, its arguments and its outputs."""
+
+    build: Build
+    call: Call
+    outputs: list[mx.array]
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel's function."""
+        return kernel.kernel_of(self.build).function
+
+    @property
+    def operation(self) -> str:
+        """The operation that the kernel belongs to."""
+        return kernel.kernel_of(self.build).operation
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Sorted names of the float dtypes that the kernel uses; of all dtypes if none is float."""
+        dtypes = {array.dtype for array in self.call["inputs"]} | {*self.call["output_dtypes"]}
+        floats = {dtype for dtype in dtypes if mx.issubdtype(dtype, mx.floating)} or dtypes
+        return tuple(sorted(str(dtype).removeprefix("mlx.core.") for dtype in floats))
+
+    @property
+    def adds(self) -> bool:
+        """Whether it adds to outputs that start from zero."""
+        return "init_value" in self.call
+
+    def again(self) -> list[mx.array]:
+        """Launch the kernel again with the same arguments; return the unevaluated outputs."""
+        return self.build(**self.call)
+
+    @property
+    def work(self) -> Work:
+        """The bytes that the launch moves, its operations and its float atomics."""
+        outputs = zip(self.call["output_shapes"], self.call["output_dtypes"], strict=True)
+        written = sum(prod(shape) * dtype.size for shape, dtype in outputs)
+        inputs = dict(zip(kernel.kernel_of(self.build).inputs, self.call["inputs"], strict=True))
+        read = sum(array.nbytes for array in inputs.values())
+        adds = self.adds
+        moved = Work(read + (1 + adds) * written, read + (1 + adds) * written)
+        moved += Work(launches=1 + adds * len(self.call["output_shapes"]))
+        if self.name == "draw_pixels":
+            pixel = inputs["pixels"].nbytes // inputs["pixels"].shape[0]
+            return moved + _rows(inputs["pixels"].nbytes, pixel, inputs["fractions"].shape[1])
+        if self.operation == "networks":
+            return moved + Work(operations=self._multiplications(inputs))
+        if self.operation != "hash_encode" or "positions" not in inputs:
+            return moved
+        levels = self.call["grid"][1] if adds else inputs["scales"].size
+        cells = inputs["positions"].shape[0] * levels
+        features = dict(self.call["template"])["FEATURES"]
+        moved += Work(operations=cells * (15 + CORNERS * (2 + 2 * features)))
+        if adds:
+            added = CORNERS * cells * features
+            again = Work(uncached=2 * 4 * added - written)
+            is_float = self.call["output_dtypes"][0] == mx.float32
+            return moved + again + Work(**{_ATOMICS[is_float]: added})
+        table = inputs["table"]
+        return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
+
+    def _multiplications(self, inputs: dict[str, mx.array]) -> int:
+        """Operations of the networks' matrix products; a gradient counts as three forwards."""
+        sizes = dict(self.call["template"])
+        if "features" not in inputs:
+            return 0
+        layers = sizes["DENSITY_LAYERS"], sizes.get("COLOUR_LAYERS", 1)
+        shape = NetworksShape(sizes["IN"], sizes["WIDTH"], *layers)
+        has_colour = self.name != "networks_density"
+        weights = shape.density.weights + has_colour * shape.colour.weights
+        times = 6 if self.name == "networks_gradient" else 2
+        return times * inputs["features"].shape[0] * weights
+
+
+_ATOMICS = ("integer_atomics", "float_atomics")
+
+
+def _rows(whole: int, row: int, rows: int) -> Work:
+    """Correction for a gather that moves `rows` rows of `row` bytes, not all `whole` bytes."""
+    return Work(min(rows * row, whole) - whole, rows * row - whole)
+
+
+def launches(
+    compute: Callable[[], Any], *, on_metal: bool = False, generation: int | None = None
+) -> list[Launched]:
+    """Record the kernel launches in `compute`, in order; its results need not be evaluated.
+
+    With `on_metal` they are the launches that an Apple GPU of this `generation` would get, on any
+    machine: nothing is launched, and outputs are zeros of the right shapes.
+    """
+    recorded: list[Launched] = []
+
+    def launch(build: Build, **call: Any) -> list[mx.array]:
+        zeros = map(mx.zeros, call["output_shapes"], call["output_dtypes"])
+        recorded.append(Launched(build, call, list(zeros) if on_metal else build(**call)))
+        return recorded[-1].outputs
+
+    with ExitStack() as stack:
+        if on_metal:
+            stack.enter_context(uncompiled())
+            stack.enter_context(pretended("metal", generation))
+        stack.enter_context(kernel.launched_by(launch))
+        compute()
+    return recorded
+
+
+NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
+"""Kernels in a step's graph whose results are not used, or used only for reports."""
+OTHER_LAUNCHES = 40
+"""Launches of MLX's own operations in a step of preset base: nodes of its compiled graph that
+compute, as `mx.export_to_dot` shows it."""
+_WORDS = ("sampling.bits", "moments.")  # prefixes of a state's uint32 arrays
+
+
+def trained(run: Run, steps: int) -> Run:
+    """Train `run` to a total of `steps` steps, with a progress bar; return it."""
+    with Bar("training", steps, "steps") as bar:
+        for report in run.fit(Goal(steps=steps)):
+            bar.reach(report.state.step)
+    return run
+
+
+def recorded_launches(
+    trainer: Trainer,
+    state: TrainState,
+    *,
+    on_metal: bool = False,
+    generation: int | None = None,
+) -> list[list[Launched]]:
+    """Record the launches of each computation of `Trainer.trial`: updates, step, average.
+
+    Updates are the occupancy updates of the sampler's phases; the last phase is the one after the
+    warm-up. Inputs and outputs are evaluated. With `on_metal` nothing is launched; the launches are
+    then those that an Apple GPU of this `generation` would get.
+    """
+    with uncompiled():
+        trial, count = trainer.trial(state), trainer.sampler.phases + 2
+        options: Any = {"on_metal": on_metal, "generation": generation}
+        recorded = [launches(partial(next, trial), **options) for _ in range(count)]
+    if not on_metal:
+        for launched in itertools.chain(*recorded):
+            mx.eval(launched.call["inputs"], launched.outputs)
+    return recorded
+
+
+def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
+    """A trainer of `config` with one view of four pixels, and a state of zeros."""
+    views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
+    trainer = Trainer(config, bounds, views=views)
+    arrays = {
+        name: mx.zeros(shape, mx.uint32 if name.startswith(_WORDS) else mx.float32)
+        for name, shape in trainer.shapes.items()
+    }
+    numbers = {"step": 0, "rays": config.train.rays, "train_seconds": 0.0}
+    return trainer, TrainState.of(arrays, numbers)
+
+
+def small_camera(pixels: int) -> Camera:
+    """A camera above the scene whose picture has `pixels` x 1 pixels."""
+    return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
+
+
+def step_work(recorded: list[list[Launched]], interval: int) -> dict[str, Work]:
+    """Work of a step by kernel, plus 1/`interval` of the last occupancy update.
+
+    `recorded` is the result of `recorded_launches`.
+    """
+    *updates, step, _average = recorded
+    work = _work_by_kernel(step) | {"between kernels": _between(step)}
+    for name, one in _work_by_kernel(updates[-1] if updates else []).items():
+        work[f"{name} (occupancy)"] = one // interval
+    return work
+
+
+def by_kernel(recorded: list[Launched]) -> dict[str, list[Launched]]:
+    """The recorded launches by kernel name, in order of first launch, without `NEVER_EVALUATED`."""
+    kernels: dict[str, list[Launched]] = {}
+    for launched in recorded:
+        if launched.name not in NEVER_EVALUATED:
+            kernels.setdefault(launched.name, []).append(launched)
+    return kernels
+
+
+def _work_by_kernel(recorded: list[Launched]) -> dict[str, Work]:
+    kernels = by_kernel(recorded).items()
+    return {name: total(launched.work for launched in same) for name, same in kernels}
+
+
+def _between(step: list[Launched]) -> Work:
+    """Bytes and launches of MLX's own operations: rounding the table, adding partial sums."""
+    moved = 0
+    encoded = [one.call["inputs"][1] for one in step if one.name == "hash_encode_forward"]
+    for table in encoded[:1]:  # rounded from float32 once a step
+        moved += table.size * (4 + 2) if table.dtype == mx.float16 else 0
+    for launched in step:
+        if launched.name == "networks_gradient":
+            partial_sums = launched.outputs[1]  # (groups, weights)
+            moved += partial_sums.nbytes + 4 * partial_sums.shape[1]
+        if launched.name == "hash_encode_table_units":
+            moved += launched.call["inputs"][1].nbytes  # read for the levels' units
+    return Work(moved, moved, launches=OTHER_LAUNCHES)

@@ -1,0 +1,260 @@
+"""The parts of a training step, with the time and the work of each.
+
+A step is recorded in the run's current state. Each kernel's launches are repeated with the same
+arrays, without the rest of the step, and timed; the time of as many empty launches is subtracted.
+The remainder of the step is "everything else": MLX's own operations, operations that run as
+reference, launching, reports, and waiting for the host. It may be negative, since kernels may
+overlap in a step, while repeated ones run alone. The occupancy update and the average of the
+parameters are not in every step; their time is divided by the steps between them.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from math import ceil
+from statistics import mean
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.app.measure.ceilings import Ceilings
+from nerfmac.app.measure.launches import Launched, Work, by_kernel, recorded_launches, total
+from nerfmac.app.measure.timing import Timing, measure, measure_interleaved, quartiles
+from nerfmac.app.run import Run
+from nerfmac.backend import current_device, uncompiled
+from nerfmac.common.timeline import Entry, Timeline, recording
+from nerfmac.ops.occupancy_update import pack_bits
+from nerfmac.training.goal import Goal, Report
+from nerfmac.training.optimiser import AVERAGED_EVERY
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
+
+STAGES = {
+    "draw_pixels": "rays",
+    "march": "samples",
+    "packing": "samples",
+    "visibility": "samples",
+    "thin": "samples",
+    "hash_encode": "encoding",
+    "spherical_harmonics": "encoding",
+    "networks": "networks",
+    "composite": "compositing",
+    "adam": "optimiser",
+}
+"""Stage of the training step by operation; an operation that is not listed is its own stage."""
+SETTLING = 5
+"""Reports to train before timing begins: steps are compiled, and the rays per step settle."""
+
+
+class WholeStep(NamedTuple):
+    """The time of a training step."""
+
+    step: Timing  # with its share of updates, averages and reports
+    rays_per_second: float
+    samples_per_second: float
+    state: TrainState  # before the timed steps
+
+
+class Part(NamedTuple):
+    """A part of the step: a kernel, a share of a computation between steps, or everything else."""
+
+    name: str
+    timing: Timing  # per step
+    work: Work = Work()  # per step
+    stage: str = "everything else"
+    backend: str = "mlx"
+    """Back end: metal, cuda or cpu for a kernel, mlx for MLX's own operations."""
+    dtypes: tuple[str, ...] = ()  # float dtypes of a kernel
+
+    def limit(self, most: Ceilings, *, cached: bool) -> float:
+        """Roofline time in ms, at the rates `most`; `cached` is as in `Work.seconds`."""
+        return 1e3 * self.work.seconds(most.bandwidth, most.rate, cached=cached)
+
+    def fraction(self, most: Ceilings, *, cached: bool) -> float | None:
+        """`limit` / measured time; None without work, or if noise makes the time zero."""
+        limit, median = self.limit(most, cached=cached), self.timing.median
+        return limit / median if median > 0 and limit > 0 else None
+
+    def per_second(self, amount: int) -> float | None:
+        """`amount` / measured time, per second; None if noise makes the time zero."""
+        return 1e3 * amount / self.timing.median if self.timing.median > 0 else None
+
+    def to_json(self, most: Ceilings) -> dict[str, Any]:
+        """The record as JSON values."""
+        values = {
+            "part": self.name,
+            "stage": self.stage,
+            "backend": self.backend,
+            "dtypes": list(self.dtypes),
+            "ms": self.timing._asdict(),
+            "counted": self.work._asdict(),
+            "bytes_per_second": self.per_second(self.work.cached),
+            "operations_per_second": self.per_second(self.work.operations),
+        }
+        for name, cached in (("cached", True), ("uncached", False)):
+            values[f"fraction_of_machine_{name}"] = self.fraction(most, cached=cached)
+            values[f"limit_{name}_ms"] = self.limit(most, cached=cached)
+        return values
+
+
+def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
+    """Time training for about `seconds`, or for `steps` rounded up to whole reports.
+
+    The run is trained until its speed has settled. Each timed round then begins from that state, so
+    all rounds have the same rays and samples.
+    """
+    state = list(itertools.islice(run.fit(Goal()), SETTLING))[-1].state
+    rounds = None if steps is None else ceil(steps / run.trainer.sampler.interval_at(state.step))
+    reports: list[Report] = []
+
+    def train() -> float:
+        reports.append(next(run.trainer.train(state, Goal())))
+        now = reports[-1].state
+        return (now.train_seconds - state.train_seconds) / (now.step - state.step)
+
+    (spent,) = measure_interleaved([train], seconds=seconds, rounds=rounds, what="steps")
+    timed = reports[-len(spent) :]
+    # A report's rates assume that all its steps had its last step's samples per ray.
+    rays = [report.state.rays for report in timed]
+    per_ray = [report.samples_per_second / report.rays_per_second for report in timed]
+    samples = [of_step * of_ray for of_step, of_ray in zip(rays, per_ray, strict=True)]
+    rates = mean(rays) / mean(spent), mean(samples) / mean(spent)
+    return WholeStep(quartiles(spent), *rates, state)
+
+
+def time_launch(seconds: float) -> Timing:
+    """Time a launch of a kernel with almost no work, which packs 32 bits."""
+    cells, threshold = mx.zeros(32), mx.zeros(1)
+    return measure(partial(pack_bits, cells, threshold), seconds=seconds, queued=True)
+
+
+def parts(trainer: Trainer, whole: WholeStep, launch: Timing, seconds: float) -> list[Part]:
+    """All parts of the step, each timed for about `seconds`; their medians add up to `whole`.
+
+    `launch` is the time of an empty launch.
+    """
+    step = recorded_launches(trainer, whole.state)[trainer.sampler.phases]
+    kernels = list(kernel_parts(step, launch, seconds))
+    rare = list(_rare_parts(trainer, whole.state, seconds))
+    rest = whole.step.median - sum(part.timing.median for part in (*kernels, *rare))
+    return [*kernels, Part("everything else", Timing(rest, rest, rest, whole.step.calls)), *rare]
+
+
+def kernel_parts(step: list[Launched], launch: Timing, seconds: float) -> Iterator[Part]:
+    """A part for each kernel of the recorded `step`, in order, by repeating its launches."""
+    for name, same in by_kernel(step).items():
+        alone = measure(partial(_repeat, same), seconds=seconds, queued=True)
+        yield Part(
+            name,
+            alone.less(launch.times(len(same))),
+            total(launched.work for launched in same),
+            STAGES.get(same[0].operation, same[0].operation),
+            current_device(),
+            same[0].dtypes,
+        )
+
+
+def _repeat(recorded: list[Launched]) -> list[list[mx.array]]:
+    return [launched.again() for launched in recorded]
+
+
+def _rare_parts(trainer: Trainer, state: TrainState, seconds: float) -> Iterator[Part]:
+    """Parts for the occupancy update and the average of the parameters, per step."""
+    sampler = trainer.sampler
+    interval = sampler.interval_at(state.step)
+    if sampler.phases:
+        phase = sampler.phase_at(state.step)
+        recorded = by_kernel(recorded_launches(trainer, state)[phase]).values()
+        update = measure(_compiled(trainer, state, phase), seconds=seconds, queued=True)
+        work = total(launched.work for same in recorded for launched in same)
+        yield Part(
+            f"occupancy update, 1/{interval}",
+            update.times(1 / interval),
+            work // interval,
+            "occupancy update",
+            current_device(),
+        )
+    average = measure(_compiled(trainer, state, sampler.phases + 1), seconds=seconds, queued=True)
+    moved = 3 * sum(array.nbytes for array in state.parameters.values())  # two read, one written
+    yield Part(
+        f"average, 1/{AVERAGED_EVERY}",
+        average.times(1 / AVERAGED_EVERY),
+        Work(moved, moved) // AVERAGED_EVERY,
+        "optimiser",
+    )
+
+
+def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], Any]:
+    """The computation number `which` of `Trainer.trial`, compiled alone."""
+    arrays, numbers = state.arrays(), state.numbers()
+
+    def compute(arrays: dict[str, mx.array]) -> Any:
+        # Compiled functions inside would take this for a second, needless trace.
+        with uncompiled():
+            trial = trainer.trial(TrainState.of(arrays, numbers))
+            return next(itertools.islice(trial, which, None))
+
+    return partial(mx.compile(compute), arrays)
+
+
+def stages(parts: Iterable[Part]) -> dict[str, list[Part]]:
+    """The parts by stage, in the order of the step."""
+    by_stage: dict[str, list[Part]] = {}
+    for part in parts:
+        by_stage.setdefault(part.stage, []).append(part)
+    return by_stage
+
+
+class Host(NamedTuple):
+    """Times of the host per training step."""
+
+    step: Timing  # from the step's beginning to the next one's
+    work: Timing  # building the step's graph, with its share of occupancy updates
+    launch: Timing  # handing it to the device; on a busy CPU this includes waiting
+    wait: Timing  # waiting for the device
+    steps: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON values, times in milliseconds."""
+        *timings, steps = self._asdict().items()
+        return dict([steps]) | {f"{name}_ms": timing._asdict() for name, timing in timings}
+
+
+def take_steps(run: Run, steps: int) -> Timeline:
+    """Train `run` for further `steps` and record their timeline."""
+    with recording() as timeline:
+        for _ in run.fit(Goal(steps=run.state.step + steps)):
+            pass
+    return timeline
+
+
+def host_of(timeline: Timeline) -> Host:
+    """The host's times for the steps of `timeline`; the last of several steps is left out.
+
+    A report belongs to the step before it and counts as waiting: the host reads there what the
+    device has computed.
+    """
+    entries = sorted(timeline.entries, key=lambda entry: entry.start)
+    begins = [entry.start for entry in entries if entry.name == "step"]
+    ends = begins[1:] or [max(entry.end or entry.start for entry in entries)]
+    spans = list(zip(begins, ends, strict=False))
+    whole = np.array([(end - begin) / 1e9 for begin, end in spans])
+    waits = np.array([_spent(entries, span, ("wait for the device", "report")) for span in spans])
+    launches = np.array([_spent(entries, span, ("launch",)) for span in spans])
+    return Host(
+        step=quartiles(whole),
+        work=quartiles(whole - waits - launches),
+        launch=quartiles(launches),
+        wait=quartiles(waits),
+        steps=len(spans),
+    )
+
+
+def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) -> float:
+    """Seconds of the entries with these `names` that began within `span` (nanoseconds)."""
+    begin, end = span
+    inside = (entry for entry in entries if entry.name in names and begin <= entry.start < end)
+    return sum(entry.seconds for entry in inside)

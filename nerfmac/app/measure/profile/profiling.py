@@ -1,0 +1,235 @@
+"""Profile of training on this machine: time by kernel, time of the host, and a timeline."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+
+from nerfmac.app.film import check_video, film
+from nerfmac.app.measure.ceilings import Ceilings, measure_ceilings
+from nerfmac.app.measure.launches import NEVER_EVALUATED, recorded_launches
+from nerfmac.app.measure.profile.parts import (
+    STAGES,
+    Host,
+    Part,
+    WholeStep,
+    host_of,
+    parts,
+    stages,
+    take_steps,
+    time_launch,
+    time_step,
+)
+from nerfmac.app.measure.timing import Timing
+from nerfmac.app.run import Run
+from nerfmac.backend import references
+from nerfmac.backend.host import processors
+from nerfmac.backend.machine import machine
+from nerfmac.common.checks import InputError
+from nerfmac.common.timeline import Timeline, interval, recording
+
+STEPS = 64
+"""Number of recorded steps for the host's times and the timeline."""
+FRAMES, SIZE, FPS = 6, (128, 96), 24.0
+"""Frames, size and frame rate of the film in the timeline."""
+LANE = "kernels"
+"""Name of the timeline's row for kernels that are launched one by one."""
+
+HEADING = (
+    f"{'stage and kernel':32}{'ms':>9}{'(quartiles)':>20}{'share':>7}{'MB':>10}{'MFLOP':>10}"
+    f"{'M atomics':>10}{'GB/s':>10}{'GFLOP/s':>10}{'of limit':>14}  {'dtype':18}{'runs as'}"
+)
+COLUMNS = """\
+ms: median of the kernel's launches, repeated without the rest of the step; share: of the step;
+MB: each array moved once; MFLOP: hash encoding and networks only; M atomics: 10^6 atomic
+additions; of limit: rate of bytes or operations / this machine's highest, whichever is larger. A
+second figure counts every access to a row of a table. Above 100 %, caches hold arrays."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The results of `profile`, with the machine and the run."""
+
+    machine: dict[str, str]
+    run: Run
+    ceilings: Ceilings
+    whole: WholeStep
+    parts: list[Part]
+    launch: Timing  # time of an empty launch
+    host: Host
+    references: dict[str, str]  # reason by operation that runs as reference
+
+    def to_json(self) -> dict[str, Any]:
+        """The profile as JSON values, times in milliseconds."""
+        config, whole = self.run.config, self.whole
+        by_stage = {name: _sum(some) for name, some in stages(self.parts).items()}
+        step = {
+            "ms": whole.step._asdict(),
+            "rays": whole.state.rays,
+            "slots": config.march.max_samples,
+            "rays_per_second": whole.rays_per_second,
+            "samples_per_second": whole.samples_per_second,
+            "parts": [part.to_json(self.ceilings) for part in self.parts],
+            "stages_ms": by_stage,
+            "sum_ms": _sum(self.parts),
+        }
+        return {
+            **self.machine,
+            "preset": config.preset,
+            "scene": self.run.scene.path,
+            "after_steps": whole.state.step,
+            "ceilings": self.ceilings._asdict(),
+            "launch_ms": self.launch._asdict(),
+            "host": self.host.to_json(),
+            "references": self.references,
+            "step": step,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The printed table."""
+        whole = self.whole
+        yield (
+            f"a step of {whole.state.rays} rays: {whole.step}, "
+            f"{whole.rays_per_second:.3g} rays/s, {whole.samples_per_second:.3g} samples/s"
+        )
+        yield f"\n{HEADING}"
+        for stage, some in stages(self.parts).items():
+            if len(some) > 1:
+                share = _sum(some) / whole.step.median
+                yield f"{stage:32}{_sum(some):9.3f}{'':20}{share:7.1%}"
+            for part in some:
+                yield ("  " if len(some) > 1 else "") + self._line(part, 30 + 2 * (len(some) == 1))
+        host = self.host
+        yield (
+            f"the host takes {host.step.median:.3f} ms per step: it builds it in "
+            f"{host.work.median:.3f} ms, launches it in {host.launch.median:.3f} ms and waits "
+            f"{host.wait.median:.3f} ms for the device"
+        )
+        yield f"kernels' times exclude the time of an empty launch, {self.launch.median:.3f} ms"
+        for operation, why in self.references.items():
+            yield f"{operation} runs as reference: {why}; its time is in 'everything else'"
+        busy = os.getloadavg()[0]
+        if busy > 1.5 * processors():
+            yield (
+                f"do not trust these figures: the machine is busy, with {busy:.0f} tasks on "
+                f"{processors()} cores in the last minute"
+            )
+        yield COLUMNS
+
+    def _line(self, part: Part, width: int) -> str:
+        timing, work = part.timing, part.work
+        spread = f"({timing.low:.3f} to {timing.high:.3f})"
+        share = timing.median / self.whole.step.median
+        figures = f"{timing.median:9.3f}{spread:>20}{share:7.1%}"
+        cached, uncached = (part.fraction(self.ceilings, cached=kind) for kind in (True, False))
+        of_limit = f"{cached or 0.0:.0%}"
+        of_limit += f" - {uncached or 0.0:.0%}" if uncached != cached else ""
+        counts = [count / 1e6 for count in (work.cached, work.operations, work.atomics)]
+        counts += [(part.per_second(count) or 0.0) / 1e9 for count in work[:3:2]]
+        figures += "".join(f"{count:10.2f}" if count else f"{'-':>10}" for count in counts)
+        figures += f"{of_limit if cached else '-':>14}"
+        return f"{part.name:{width}}{figures}  {', '.join(part.dtypes):18}{part.backend}"
+
+
+def profile(
+    run: Run,
+    *,
+    steps: int | None = None,
+    seconds: float = 1.0,
+    trace: Path | None = None,
+    on_line: Callable[[str], None] = lambda _line: None,
+) -> Profile:
+    """Profile `run`'s next training steps on the current device.
+
+    Args:
+        run: the run, which is trained further in memory; it is not saved.
+        steps: number of steps to time (rounded up to whole intervals between occupancy updates)
+            and to record; by default `seconds` decide, and `STEPS` are recorded.
+        seconds: approximate time per measurement.
+        trace: file for the timeline in Chrome's format: the steps, then a step kernel by kernel, an
+            evaluation and a film.
+        on_line: called with each line of the printed table.
+
+    Raises:
+        InputError: a picture of the scene is broken, or `trace` cannot be written.
+    """
+    about = machine()
+    on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {run.config.preset}")
+    most = measure_ceilings(seconds)
+    on_line(str(most))
+    timeline = take_steps(run, STEPS if steps is None else steps)
+    host = host_of(timeline)
+    if trace is not None:
+        _record_the_rest(run, timeline, 2.0 * seconds, on_line)
+        timeline.write(trace)
+    whole, launch = time_step(run, 4.0 * seconds, steps), time_launch(seconds)
+    measured = parts(run.trainer, whole, launch, seconds)
+    result = Profile(about, run, most, whole, measured, launch, host, references())
+    for line in result.lines():
+        on_line(line)
+    return result
+
+
+def _record_the_rest(
+    run: Run, timeline: Timeline, seconds: float, on_line: Callable[[str], None]
+) -> None:
+    """Add to `timeline` a step kernel by kernel, an evaluation of about `seconds`, and a film."""
+    with recording() as more, tempfile.TemporaryDirectory() as folder:
+        _launch_one_by_one(run)
+        if run.pictures().splits.get("test"):
+            run.evaluate("test", seconds=seconds, progress=False)
+        path = Path(folder, "film.gif")
+        try:
+            check_video(path, FPS)
+        except InputError as error:
+            on_line(f"the timeline has no film: {error}")
+        else:
+            film(run, run.orbit(FRAMES, SIZE), path, fps=FPS, progress=False)
+    timeline.entries += more.entries
+
+
+def _launch_one_by_one(run: Run) -> None:
+    """Repeat a recorded occupancy update and step; the host waits for each kernel."""
+    *_, update, step, _average = [[], *recorded_launches(run.trainer, run.state)]
+    for computation, recorded in (("occupancy update", update), ("step", step)):
+        with interval(f"{computation}, kernel by kernel", LANE):
+            for launched in recorded:
+                if launched.name not in NEVER_EVALUATED:
+                    name, operation = launched.name, launched.operation
+                    stage = STAGES.get(operation, operation)
+                    with interval(name, LANE, operation=operation, stage=stage):
+                        mx.eval(launched.again())
+
+
+def _sum(parts: Sequence[Part]) -> float:
+    """Sum of the parts' median milliseconds."""
+    return sum(part.timing.median for part in parts)
+
+
+def check_capture(path: Path) -> None:
+    """Raise `InputError` if Metal cannot write a GPU trace to `path` here."""
+    if not mx.metal.is_available():
+        raise InputError("--gpu-trace needs Metal; expected an Apple GPU")
+    if os.environ.get("MTL_CAPTURE_ENABLED") != "1":
+        raise InputError("--gpu-trace needs the environment variable MTL_CAPTURE_ENABLED=1; set it")
+    if path.suffix != ".gputrace":
+        raise InputError(f"--gpu-trace is {path}; expected a name that ends in .gputrace")
+    if path.exists():
+        raise InputError(f"{path} exists, and Metal overwrites no GPU trace; choose another name")
+
+
+@contextmanager
+def captured(path: Path) -> Iterator[None]:
+    """Context manager: record a GPU trace for Xcode to `path`. See `check_capture`."""
+    mx.metal.start_capture(str(path))
+    try:
+        yield
+    finally:
+        mx.metal.stop_capture()

@@ -1,0 +1,40 @@
+"""`nerfmac selftest`: every kernel compared with its reference on this machine.
+
+A case runs twice, with kernels and with references, and returns named arrays: results, and for
+every differentiable argument the gradient of a fixed random sum of the results. The test suite
+asserts the same cases. `case_of` and `compare_all` compare a user's own kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from nerfmac.app.measure.selftest.comparison import Case as Case
+from nerfmac.app.measure.selftest.comparison import Outcome as Outcome
+from nerfmac.app.measure.selftest.comparison import case_of as case_of
+from nerfmac.app.measure.selftest.comparison import compare as compare
+from nerfmac.app.measure.selftest.comparison import compare_all as compare_all
+from nerfmac.app.measure.selftest.encodings import (
+    adam_cases,
+    hash_encode_cases,
+    spherical_harmonics_cases,
+)
+from nerfmac.app.measure.selftest.fields import networks_cases, trace_cases
+from nerfmac.app.measure.selftest.rays import (
+    composite_cases,
+    draw_pixels_cases,
+    march_cases,
+    occupancy_update_cases,
+    packing_cases,
+    thin_cases,
+)
+
+
+def cases() -> Iterator[Case]:
+    """All test cases, operation by operation."""
+    return chain(
+        *(hash_encode_cases(), spherical_harmonics_cases(), networks_cases()),
+        *(draw_pixels_cases(), march_cases(), packing_cases(), composite_cases()),
+        *(thin_cases(), trace_cases(), occupancy_update_cases(), adam_cases()),
+    )

@@ -1,0 +1,288 @@
+"""Test cases, and the comparison of kernels with their references on the current device.
+
+An exception in a case, for example a compiler error, is recorded as its fault, and the next case
+runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.app.measure.launches import Build
+from nerfmac.app.measure.selftest.specialisations import specialisations
+from nerfmac.backend import Arrays as Arrays
+from nerfmac.backend import (
+    compile_ahead,
+    current_device,
+    device_name,
+    kernel,
+    kernels_disabled,
+    runs_kernel,
+    using,
+    working_dtype,
+)
+from nerfmac.backend.build import BuildError
+from nerfmac.backend.fallback import why_reference
+from nerfmac.backend.metal_text import exported
+from nerfmac.common.checks import InputError
+
+Function = Callable[..., mx.array | Sequence[mx.array]]
+"""A function of arrays that returns one array or several."""
+ROUNDOFF, HALF_ROUNDOFF = 2.0**-24, 2.0**-11
+"""Unit roundoff of float32 and of float16."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A test case: `run` computes named arrays, with kernels or with references, to be compared."""
+
+    operation: str
+    name: str
+    run: Callable[[], Arrays]
+    terms: int  # approximate number of roundings that add up in one output
+    outliers: float = 0.0  # fraction of entries to ignore, for discontinuous functions
+    half_terms: int = 0  # `terms` if the computation is in float16
+
+    @property
+    def tolerance(self) -> float:
+        """Largest relative error |got - want| / |want| of an array that rounding can explain."""
+        if self.half_terms and working_dtype() == mx.float16:
+            return 8 * HALF_ROUNDOFF * self.half_terms
+        return 8 * ROUNDOFF * self.terms
+
+    def __str__(self) -> str:
+        return f"{self.operation}-{self.name}"
+
+
+def in_variant(case: Case, name: str, chosen: str) -> Case:
+    """The `case` with the variant `chosen` of the operation `name` (`nerfmac.backend.variants`)."""
+
+    def run() -> Arrays:
+        with using(**{name: chosen}):
+            return case.run()
+
+    return replace(case, name=f"{chosen}-{case.name}", run=run)
+
+
+class Outcome(NamedTuple):
+    """The comparison of one array of a case."""
+
+    array: str
+    error: float  # |got - want| / |want|; infinite for a wrong shape, type or integer, and NaN
+    passed: bool
+
+
+def compare(case: Case) -> list[Outcome]:
+    """Run `case` with kernels and with references; compare each array."""
+    got = case.run()
+    mx.eval(got)
+    with kernels_disabled():
+        want = case.run()
+        mx.eval(want)
+    return agreement(case, got, want)
+
+
+def agreement(case: Case, got: Arrays, want: Arrays) -> list[Outcome]:
+    """The comparison of each array of `got` with the array of `want` of the same name."""
+    outcomes = []
+    for name, expected in want.items():
+        error = _error(np.array(got[name]), np.array(expected), case.outliers)
+        outcomes.append(Outcome(name, error, error <= case.tolerance))
+    return outcomes
+
+
+def _error(got: np.ndarray, want: np.ndarray, outliers: float) -> float:
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return float("inf")
+    if not np.issubdtype(want.dtype, np.floating):
+        wrong = np.count_nonzero(got != want)
+        return 0.0 if wrong <= outliers * want.size else float("inf")
+    if not np.isfinite(got).all():
+        return float("inf")
+    difference = np.abs(got.astype(np.float64) - want).ravel()
+    kept = np.argsort(difference, kind="stable")[: difference.size - int(outliers * want.size)]
+    length = np.linalg.norm(want.astype(np.float64).ravel()[kept])
+    distance = float(np.linalg.norm(difference[kept]))
+    if distance == 0.0:
+        return 0.0
+    return distance / float(length) if length > 0 else float("inf")
+
+
+def case_of(
+    operation: str,
+    name: str,
+    kernel: Function,
+    reference: Function,
+    inputs: Arrays,
+    *,
+    terms: int,
+    outliers: float = 0.0,
+) -> Case:
+    """A case that compares results and gradients of `kernel` and `reference`.
+
+    Both are called with the arrays of `inputs`, in order. They return one or several float32 arrays
+    that are differentiable in every input. `terms` is the approximate number of roundings that add
+    up in one output. `outliers` is the fraction of an array's entries, those with the largest
+    errors, to ignore: use it for discontinuous functions, where rounding decides on the side.
+    """
+
+    def run() -> Arrays:
+        function = kernel if runs_kernel(operation) else reference
+
+        def results(*arrays: mx.array) -> list[mx.array]:
+            result = function(*arrays)
+            return [result] if isinstance(result, mx.array) else list(result)
+
+        return with_gradients(results, **inputs)
+
+    return Case(operation, name, run, terms, outliers)
+
+
+def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.array) -> Arrays:
+    """Results of `function`, and for each argument the gradient of a random sum of the results."""
+    results = function(*arguments.values())
+    keys = mx.random.split(mx.random.key(7), len(results))
+    weights = [mx.random.normal(r.shape, key=k) for r, k in zip(results, keys, strict=True)]
+
+    def combined(*values: mx.array) -> mx.array:
+        outputs = function(*values)
+        return mx.sum(mx.stack([mx.sum(o * w) for o, w in zip(outputs, weights, strict=True)]))
+
+    _, gradients = mx.vjp(combined, list(arguments.values()), [mx.array(1.0)])
+    named = {f"result {i}": result for i, result in enumerate(results)}
+    named |= {f"d {name}": d for name, d in zip(arguments, gradients, strict=True)}
+    return named
+
+
+HEADING = f"  {'case':36} {'error':>10}  {'tolerance':>9}"
+"""Heading of the lines of `Compared`; `error` is the largest relative error of a case's arrays."""
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The result of a test case: the comparison of its arrays, or its exception."""
+
+    case: Case
+    outcomes: list[Outcome]  # empty after an exception
+    fault: str | None  # the exception
+    launched: list[str]  # kernels' specialisations, in order; recorded on Metal only
+
+    @property
+    def differing(self) -> list[str]:
+        """Names of the arrays that disagree with the reference."""
+        return [outcome.array for outcome in self.outcomes if not outcome.passed]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the case ran and all arrays agree."""
+        return self.fault is None and not self.differing
+
+    def line(self, faults: Collection[str | None]) -> str:
+        """The printed line; a fault in `faults`, which was printed before, is not repeated."""
+        if self.fault:
+            fault = "as above" if self.fault in faults else self.fault
+            return f"  {self.case!s:36} FAILS: {fault}"
+        worst = max(outcome.error for outcome in self.outcomes)
+        verdict = f"DIFFERS: {', '.join(self.differing)}" if self.differing else "ok"
+        return f"  {self.case!s:36} {worst:10.1e}  {self.case.tolerance:9.1e}  {verdict}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON values; infinite errors are null."""
+        return {
+            "case": str(self.case),
+            "passed": self.passed,
+            "tolerance": self.case.tolerance,
+            "arrays": [
+                {
+                    "array": outcome.array,
+                    "error": outcome.error if math.isfinite(outcome.error) else None,
+                    "passed": bool(outcome.passed),
+                }
+                for outcome in self.outcomes
+            ],
+            "fault": self.fault,
+            "specialisations": self.launched,
+        }
+
+
+def as_text(error: Exception) -> str:
+    """The exception's type and message, as text."""
+    return f"{type(error).__name__}: {error}"
+
+
+def compile_for(cases: Iterable[Case]) -> None:
+    """Compile the kernels of the `cases` in parallel; ignore errors.
+
+    If `cases` is a generator, the kernels that make the inputs are compiled too.
+    """
+
+    def build_graphs() -> None:
+        for case in cases:
+            with suppress(Exception):  # `compared` meets the exception again and records it
+                case.run()
+
+    with suppress(BuildError):
+        compile_ahead(build_graphs)
+
+
+def compared(case: Case) -> Compared:
+    """Compare `case`; record an exception as its fault."""
+    launched: list[str] = []
+
+    def launch(build: Build, **call: Any) -> list[mx.array]:
+        launched.append(exported(build, call).specialisation)
+        return build(**call)
+
+    with ExitStack() as stack:
+        if current_device() == "metal":
+            stack.enter_context(kernel.launched_by(launch))
+        try:
+            outcomes, fault = compare(case), None
+        except Exception as error:
+            outcomes, fault = [], as_text(error)
+    return Compared(case, outcomes, fault, list(dict.fromkeys(launched)))
+
+
+def compare_all(cases: Iterable[Case]) -> list[Compared]:
+    """Compare the `cases` on the current device and print a table.
+
+    All arrays agree if `all(case.passed for case in compare_all(...))`. Raises `InputError` if an
+    operation's kernel does not run here.
+    """
+    print(f"{current_device()}: {device_name()}\n{HEADING}")
+    done: list[Compared] = []
+    for case in cases:
+        if reason := why_reference(case.operation):
+            raise InputError(f"no kernel of {case.operation} runs on {current_device()}: {reason}")
+        outcome = compared(case)
+        print(outcome.line({earlier.fault for earlier in done}), flush=True)
+        done.append(outcome)
+    print_sum(done)
+    return done
+
+
+def print_sum(done: Sequence[Compared]) -> None:
+    """Print the number of arrays that agree and of cases that failed."""
+    outcomes = [outcome for case in done for outcome in case.outcomes]
+    agreed = sum(outcome.passed for outcome in outcomes)
+    faults = sum(case.fault is not None for case in done)
+    print(f"{current_device()}: {agreed} of {len(outcomes)} arrays agree with their references")
+    if faults:
+        print(f"{current_device()}: {faults} of {len(done)} cases FAIL")
+
+
+def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]:
+    """The reachable specialisations that ran, and those that did not.
+
+    Metal's compiler sees only kernels that are launched, so it has not seen the latter.
+    """
+    launched = {name for case in done if not case.fault for name in case.launched}
+    reachable = specialisations()
+    return [n for n in reachable if n in launched], [n for n in reachable if n not in launched]

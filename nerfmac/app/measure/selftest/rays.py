@@ -1,0 +1,280 @@
+"""Test cases of drawing pixels, marching, packing, compositing and the occupancy grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.app.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
+from nerfmac.backend import kernels_disabled
+from nerfmac.backend.variants import VARIANTS
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.rays import Rays
+from nerfmac.geometry.samples import Samples, Thinning
+from nerfmac.ops.composite import composite
+from nerfmac.ops.draw_pixels import draw_pixels
+from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
+from nerfmac.ops.occupancy_update import choose, pack_bits, splat
+from nerfmac.ops.packing import ray_starts, samples_per_ray
+from nerfmac.ops.thin import WHOLE, count_kept, thin
+from nerfmac.ops.visibility import FAR, visible_cells
+from nerfmac.sampling.occupancy import random_bits
+
+
+def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]:
+    """Random rays towards the unit cube; the first three are parallel to axes, the third misses.
+
+    Returns origins (count, 3), unit directions (count, 3) and jitter (count,) in [0, 1).
+    """
+    keys = mx.random.split(mx.random.key(count), 3)
+    origins = 0.5 + extent * (mx.random.uniform(shape=(count, 3), key=keys[0]) - 0.45) * 2.0
+    targets = mx.random.uniform(shape=(count, 3), key=keys[1])
+    directions = targets - origins
+    directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
+    along = mx.array([[0.0, 0.0, 1.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    start = mx.array([[0.3, 0.7, -2.0], [2.0 * extent, 0.4, 0.6], [5.0 * extent, -3.0, 0.2]])
+    origins = mx.concatenate([start, origins[3:]])[:count]
+    directions = mx.concatenate([along, directions[3:]])[:count]
+    return origins, directions, mx.random.uniform(shape=(count,), key=keys[2])
+
+
+def draw_pixels_cases() -> Iterator[Case]:
+    """Cases with pictures of several sizes, with and without alpha, through all kinds of lenses."""
+    lenses = {
+        "pinhole": Lens(37, 23, 30.0, 28.0, 17.0, 12.5),
+        "photograph": Lens(37, 23, 34.0, 34.5, 18.0, 11.0, 0.06, -0.08, 0.0, 0.0, -0.001, 2e-4),
+        "strong": Lens(37, 23, 24.0, 23.0, 19.0, 10.8, -0.2, 0.05, -0.01, 0.002, 0.003, -0.004),
+        "fisheye": Lens(37, 23, 12.0, 11.5, 19.0, 10.8, 0.03, -0.01, 2e-3, -4e-4, is_fisheye=True),
+    }
+    for name, lens in lenses.items():
+        for views, channels, count in ((1, 4, 300), (5, 3, 1), (5, 3, 700), (5, 4, 700)):
+            cameras = Cameras.stack([_view(lens, view) for view in range(views)])
+            shape = cameras.pixels, channels
+            pixels = mx.random.randint(0, 256, shape, key=mx.random.key(7)).astype(mx.uint8)
+            fractions = mx.random.uniform(shape=(3, count), key=mx.random.key(3))
+            run = partial(_drawn, pixels, cameras, fractions)
+            yield Case("draw_pixels", f"{name}-{views}-{channels}-{count}", run, 64)
+
+
+def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
+    rays, colour, view = draw_pixels(pixels, cameras, fractions)
+    return {**rays._asdict(), "colour": colour, "view": view}
+
+
+def _view(lens: Lens, index: int) -> Camera:
+    """The camera of a view; the third's picture is smaller, the fourth's has another shape."""
+    width, height = {2: (11, 23), 3: (23, 37)}.get(index, (lens.width, lens.height))
+    eye = 1.0 + index, 2.0 - index, 0.5 + 0.1 * index
+    return Camera.look_at(eye, (0.1, 0.2, 0.0), (0, 0.3, 1), lens.scaled(width, height))
+
+
+def march_cases() -> Iterator[Case]:
+    """Cases with occupancy grids from empty to full, in one cascade and in several."""
+    geometries = {
+        "object": MarchGeometry(Bounds(1.0), 32, 0.05, 3**0.5 / 256, 0.0),
+        "scene": MarchGeometry(Bounds(4.0), 32, 0.1, 3**0.5 / 256, 1 / 64),
+        "odd": MarchGeometry(Bounds(3.0), 16, 0.0, 3**0.5 / 128, 1 / 256),
+    }
+    for name, geometry in geometries.items():
+        for count, filled, slots in ((2, 0.5, 999), (301, 0.2, 9000), (64, 1, 9000), (9, 0, 64)):
+            run = partial(_marched, geometry, count, filled, slots)
+            outliers = 0.03 if count > 100 else 0.0
+            case = Case("march", f"{name}-{count}-{float(filled)}", run, 512, outliers)
+            yield case
+            if name == "scene":
+                for chosen in VARIANTS["march_count"].all:
+                    yield in_variant(case, "march_count", chosen)
+        for count in (1, 40, 500):
+            # Rounding moves a few positions over a cell's face.
+            yield Case(
+                "march", f"{name}-visible-{count}", partial(_visible, geometry, count), 1, 0.01
+            )
+
+
+def _visible(geometry: MarchGeometry, count: int) -> Arrays:
+    origins, directions, jitter = drawn_rays(count, geometry.bounds.extent)
+    # Light reaches infinity on every third ray; on others it may end before the cube.
+    until = 4.0 * geometry.bounds.extent * mx.random.uniform(shape=(count,), key=mx.random.key(1))
+    until = mx.where(mx.arange(count) % 3 == 0, FAR, until)
+    visible = visible_cells(Rays(origins, directions), jitter, until, geometry)
+    return {"visible": visible.astype(mx.float32)}
+
+
+def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> Arrays:
+    drawn = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(3))
+    rays = drawn_rays(count, geometry.bounds.extent)
+    with kernels_disabled():  # packing has its own cases
+        bits = pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
+    occupied = Occupied(geometry, bits)
+    samples = march(*rays, occupied, slots)
+    # The same samples without each ray's first two.
+    skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
+    left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
+    later = write_samples(*rays, occupied, slots, left, skip)
+    # Each ray gets five slots more than it has samples.
+    more = mx.minimum(samples.ray_start + 5 * mx.arange(count + 1), slots)
+    roomy = write_samples(*rays, occupied, slots, more, mx.zeros_like(skip))
+    # Rounding may move a sample over a cell's face, which shifts all later samples. So sums over
+    # rays are compared.
+    return {
+        **_sums_by_ray(samples, count, "position", "distance", "width"),
+        **{f"later {k}": v for k, v in _sums_by_ray(later, count, "distance").items()},
+        **{f"roomy {k}": v for k, v in _sums_by_ray(roomy, count, "distance").items()},
+        "empty": (roomy.width == 0).astype(mx.float32),
+        "wanted": samples.wanted,
+        "fits": samples.fits,
+    }
+
+
+def _sums_by_ray(samples: Samples, rays: int, *names: str) -> Arrays:
+    ray = mx.where(samples.width > 0, samples.ray, rays)
+    values = {name: getattr(samples, name) for name in names}
+    return {
+        name: mx.zeros((rays + 1, *array.shape[1:])).at[ray].add(array)[:rays]
+        for name, array in values.items()
+    }
+
+
+def packing_cases() -> Iterator[Case]:
+    """Cases with sample budgets into which all rays fit, some of them, and none."""
+    for rays in (1, 5, 300, 4097):
+        keys = mx.random.split(mx.random.key(rays), 2)
+        marched = mx.random.randint(0, 40, (rays,), key=keys[0])
+        kept = (marched * mx.random.uniform(shape=(rays,), key=keys[1])).astype(mx.int32)
+        for fraction in (0.0, 0.4, 2.0):
+            yield Case(
+                "packing", f"{rays}-{fraction}", partial(_packed, marched, kept, fraction), 1
+            )
+
+
+def _packed(marched: mx.array, kept: mx.array, fraction: float) -> Arrays:
+    capacity = int(20 * marched.shape[0] * fraction) + 1
+    starts = ray_starts(marched, capacity)
+    mean = samples_per_ray(marched, kept, capacity, capacity // 2 + 1)
+    return {"starts": starts, "samples_per_ray": mean.reshape(1)}
+
+
+def composite_cases() -> Iterator[Case]:
+    """Cases with rays of one sample, all samples and none; whole, and with omitted samples."""
+    for name, density, samples in _packed_rays():
+        keys = mx.random.split(mx.random.key(1), 2)
+        colour = mx.random.uniform(shape=samples.position.shape, key=keys[0])
+        run = partial(_composited, density, colour, samples)
+        yield Case("composite", name, run, 256)
+        expected = mx.random.uniform(shape=(samples.wanted.shape[0], 3), key=keys[1])
+        run = partial(_composited, density, colour, _thinned_at_random(samples), expected)
+        yield Case("composite", f"{name}-thinned", run, 256)
+
+
+def _composited(
+    density: mx.array, colour: mx.array, samples: Samples, expected: mx.array | None = None
+) -> Arrays:
+    return with_gradients(
+        lambda d, c: list(composite(d, c, samples, expected)), density=density, colour=colour
+    )
+
+
+def _thinned_at_random(samples: Samples) -> Samples:
+    """`samples` with a `Thinning` that no thinning computed."""
+    keys = mx.random.split(mx.random.key(2), 2)
+    shape, (rays,) = samples.distance.shape, samples.wanted.shape
+    halvings = mx.random.randint(0, WHOLE.bit_length(), shape, key=keys[0])
+    ray_omitted = mx.random.uniform(0.0, 2.0, (rays,), key=keys[1])
+    # A ray's omitted optical depth grows along it, by less than all that is omitted.
+    omitted = ray_omitted[samples.ray] * samples.distance / (1.0 + samples.distance)
+    thinning = Thinning(mx.power(2.0, halvings), omitted, ray_omitted)
+    return samples._replace(thinning=thinning)
+
+
+def thin_cases() -> Iterator[Case]:
+    """Cases that keep all samples with light, some and few, with slots for all and for half."""
+    for name, density, samples in _packed_rays():
+        rays, slots = samples.wanted.shape[0], density.shape[0]
+        offsets = mx.random.uniform(shape=(rays,), key=mx.random.key(rays))
+        for below in (0.0, 0.01, 0.3):
+            clear = _clear_of_halvings(samples, density, below)
+            for room in (slots, slots // 2):
+                run = partial(_thinned, samples, clear, offsets, room, below)
+                yield Case("thin", f"{name}-{below}-{room}", run, 16)
+
+
+def _thinned(samples: Samples, density: mx.array, offsets: mx.array, *room: Any) -> Arrays:
+    counts = count_kept(density, samples.width, samples.ray_start, offsets, room[-1])
+    kept = thin(samples, density, offsets, *room)
+    arrays = kept._asdict()
+    thinning: Thinning = arrays.pop("thinning")
+    return {"counts": counts, **arrays, **thinning._asdict(), "fits": kept.fits}
+
+
+def _clear_of_halvings(samples: Samples, density: mx.array, below: float) -> mx.array:
+    """`density`, changed where rounding could decide which chance a sample has."""
+    values, width = np.array(density, np.float64), np.array(samples.width, np.float64)
+    limits = [below * 0.5**n for n in range(1, WHOLE.bit_length())]
+    for first, end in pairwise(np.array(samples.ray_start).tolist()):
+        optical = 0.0
+        for i in range(first, end):
+            near = True
+            while near:
+                weight = np.exp(-optical) * -np.expm1(-values[i] * width[i])
+                near = any(abs(weight - limit) < 1e-3 * limit for limit in limits)
+                values[i] *= 1.01 if near else 1.0
+            optical += values[i] * width[i]
+    return mx.array(values, mx.float32)
+
+
+def _packed_rays() -> Iterator[tuple[str, mx.array, Samples]]:
+    """Name, density (slots,) and samples: transparent rays, rays that end, walls; 13 free slots."""
+    lengths = {
+        "one": [5],
+        "empty": [0, 0, 0],
+        "mixed": [0, 1, 64, 0, 33, 7, 200, 0],
+        "single": [600],
+        "many": [i * 7919 % 61 for i in range(517)],
+    }
+    for name, counts in lengths.items():
+        # Transparent rays; early termination; transparent rays with opaque walls.
+        for label, density_scale, walls in (("3", 3.0, 0), ("300", 300.0, 0), ("walls", 3.0, 0.1)):
+            slots = sum(counts) + 13
+            keys = mx.random.split(mx.random.key(slots), 4)
+            density = density_scale * mx.random.uniform(shape=(slots,), key=keys[0])
+            is_wall = mx.random.uniform(shape=(slots,), key=keys[3]) < walls
+            density = mx.where(is_wall, 3e6, density)
+            position = mx.random.uniform(shape=(slots, 3), key=keys[1])
+            width = 0.02 * mx.random.uniform(0.5, 1.0, (slots,), key=keys[2])
+            starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+            ray = np.pad(np.repeat(np.arange(len(counts)), counts), (0, 13)).astype(np.int32)
+            distance = mx.array(0.02 * (np.arange(slots) - starts[ray]), mx.float32)
+            # The last ray wanted more than it got, where there is more than one.
+            wanted = np.array(counts, np.int32)
+            wanted[-1] += len(counts) > 1 and counts[-1] == 0
+            rays = mx.array(ray), mx.array(starts), mx.array(wanted)
+            yield f"{name}-{label}", density, Samples(position, distance, width, *rays)
+
+
+def occupancy_update_cases() -> Iterator[Case]:
+    """Cases with density estimates that share cells, and with words of occupancy bits."""
+
+    def case(name: str, result: str, operation: Callable[..., mx.array], *inputs: Any) -> Case:
+        return Case("occupancy_update", name, lambda: {result: operation(*inputs)}, 1)
+
+    for count in (1, 5, 4000):
+        cells = mx.random.randint(0, 1000, (count,), key=mx.random.key(count))
+        estimates = mx.random.uniform(shape=(count,), key=mx.random.key(5))
+        yield case(f"splat-{count}", "peaks", splat, cells, estimates, 1024)
+    for count in (32, 96, 8192, 8224):
+        values = mx.random.uniform(-0.1, 1.0, (count,), key=mx.random.key(count))
+        yield case(f"pack-{count}", "bits", pack_bits, values, mx.array([0.6]))
+    for words, empty in ((1, 0.0), (3, 0.9), (700, 0.5), (8192, 0.97), (5, 1.0)):
+        keys = mx.random.split(mx.random.key(words), 3)
+        bits = random_bits(words, keys[0])
+        bits = mx.where(mx.random.uniform(shape=(words,), key=keys[1]) < empty, 0, bits)
+        ends = mx.array([0, 2**32 - 1], mx.uint32)
+        draws = mx.concatenate([ends, random_bits(2000, keys[2])])
+        yield case(f"choose-{words}-{empty}", "cells", choose, bits, draws)

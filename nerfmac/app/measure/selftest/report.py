@@ -1,0 +1,288 @@
+"""The selftest's report: one JSON file to attach to a bug report, and the measurements in it.
+
+The file is rewritten after each finding, and before each case with the case's name. So after a
+crash of the process it is valid JSON with all earlier findings and the name of the crashed case.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Mapping
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+
+from nerfmac.app.measure.bench.roofline import Chip, chip_named, estimate
+from nerfmac.app.measure.ceilings import Ceilings, measure_ceilings
+from nerfmac.app.measure.launches import Launched, by_kernel, launches, recorded_launches, step_work
+from nerfmac.app.measure.timing import measure
+from nerfmac.app.measure.tuning import try_variants
+from nerfmac.app.run import Run
+from nerfmac.app.scenes import builtin_scene_path, load_scene
+from nerfmac.backend import current_device, device_name, memory_bytes, using
+from nerfmac.backend.apple import LONGEST_LAUNCH
+from nerfmac.backend.build import compiler_version
+from nerfmac.backend.machine import software
+from nerfmac.backend.metal_text import exported
+from nerfmac.backend.variants import variants_here
+from nerfmac.common.files import write_json
+from nerfmac.config.presets import preset
+
+FINDINGS = ("ceilings", "variants", "training", "kernels", "watchdog", "prediction")
+"""Names of the findings, in order; a report has null for a finding that was not measured."""
+SECONDS = 30.0
+"""Default training time for a report."""
+MEASURED = "measured"
+"""Name of the `Chip` whose rates are those measured on this machine."""
+BOUND = 1e3 * LONGEST_LAUNCH
+"""Longest acceptable launch, in milliseconds: a longer one may delay the GPU's display."""
+_TOO_MANY_THREADS = 2048  # a threadgroup of Metal has at most 1024
+_THREADS_IN_ERROR = re.compile(r"maximum allowed threads per threadgroup \((?P<threads>\d+)\)")
+
+
+class Report:
+    """The findings so far, written to `path` or, if it is None, kept in memory only.
+
+    Raises `InputError` at once if the file cannot be written.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        """Write an empty report."""
+        self.path = path
+        self.values: dict[str, Any] = {"complete": False, **software(), "devices": []}
+        self.save()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every device has passed."""
+        return all(device["passed"] for device in self.values["devices"])
+
+    def begin_device(self) -> None:
+        """Begin the findings of the current device."""
+        details: dict[str, Any] = {}
+        if current_device() == "cpu":
+            details["compiler"] = compiler_version()
+        else:
+            info = mx.device_info().items()
+            details = {name: v if isinstance(v, int) else str(v) for name, v in info}
+        self.values["devices"].append(
+            {
+                "device": current_device(),
+                "device_name": device_name(),
+                "details": details,
+                "passed": True,
+                "running": None,  # the case in progress
+                "cases": [],  # `Compared.to_json` of each
+                "not_run": [],  # specialisations that no case launched
+                **dict.fromkeys(FINDINGS),
+            }
+        )
+
+    def begin(self, what: str | None) -> None:
+        """Record that `what` runs now, in case the process crashes; None: the device is done."""
+        self._device["running"] = what
+        self.save()
+
+    def add(self, finding: str, value: Any, *, passed: bool = True) -> None:
+        """Record `value` as a finding of the device, or append it if the finding is a list.
+
+        Numbers that are not finite become null. The device passes if all findings `passed`.
+        """
+        recorded = self._device[finding]
+        if isinstance(recorded, list):
+            recorded.append(finite(value))
+        else:
+            self._device[finding] = finite(value)
+        self._device["passed"] &= passed
+        self.save()
+
+    def end(self) -> None:
+        """Mark the report as complete."""
+        self.values["complete"] = True
+        self.save()
+
+    def save(self) -> None:
+        """Write the findings so far."""
+        if self.path:
+            write_json(self.path, self.values)
+
+    @property
+    def _device(self) -> dict[str, Any]:
+        return self.values["devices"][-1]
+
+
+def finite(values: Any) -> Any:
+    """`values` with None for numbers that are not finite, which JSON does not have."""
+    if isinstance(values, dict):
+        return {name: finite(value) for name, value in values.items()}
+    if isinstance(values, list):
+        return list(map(finite, values))
+    if isinstance(values, float) and not math.isfinite(values):
+        return None
+    return values
+
+
+class Findings:
+    """Measures the current device; it has a method for each of the `FINDINGS`.
+
+    They return JSON values and must be called in order: later ones use the results of earlier ones.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds  # training time
+        self._chosen: Mapping[str, str] = {}
+        self._ceilings: Ceilings
+        self._kernels: list[dict[str, Any]] = []
+        self._run: Run
+
+    def find(self, finding: str) -> Any:
+        """The finding of that name, measured with the fastest variants."""
+        with using(**self._chosen):
+            return getattr(self, finding)()
+
+    def ceilings(self) -> dict[str, Any]:
+        """The machine's highest bandwidth and rate, see `Ceilings`."""
+        self._ceilings = measure_ceilings(1.0)
+        return self._ceilings._asdict()
+
+    def variants(self) -> dict[str, Any]:
+        """Every variant's time. Later findings use the fastest; the choice is not kept."""
+        done = list(try_variants(preset("auto", current_device(), memory_bytes())))
+        self._chosen = {tuned.operation: tuned.chosen for tuned in done}
+        return {tuned.operation: tuned.to_json() for tuned in done}
+
+    def training(self) -> dict[str, Any]:
+        """Quality after training on the built-in scene with the device's preset."""
+        config = preset("auto", current_device(), memory_bytes())
+        self._run = run = Run.begin(load_scene(builtin_scene_path()), config)
+        run.train(seconds=self._seconds)
+        views, state = run.evaluate("test"), run.state
+        return {
+            "scene": "still_life",
+            "preset": config.preset,
+            "variants": variants_here(config),
+            "seconds": state.train_seconds,
+            "steps": state.step,
+            "step_ms": self._step_ms(),
+            "rays": state.rays,
+            "build_seconds": run.build_seconds,
+            "psnr": sum(view.psnr for view in views) / len(views),
+            "ssim": sum(view.ssim for view in views) / len(views),
+            "test_views": len(views),
+        }
+
+    def kernels(self) -> list[dict[str, Any]]:
+        """Times of each kernel's largest launch in an occupancy update, a step and a picture."""
+        run = self._run
+        *updates, step, _average = recorded_launches(run.trainer, run.state)
+        computations = {
+            "update": list(itertools.chain(*updates)),
+            "step": step,
+            "picture": launches(partial(run.render, run.orbit(frames=1)[0])),
+        }
+        self._kernels = []
+        for computation, recorded in computations.items():
+            for same in by_kernel(recorded).values():
+                largest = max(same, key=lambda launched: prod(launched.call["grid"]))
+                self._kernels.append({"computation": computation, **timed(largest)})
+        return self._kernels
+
+    def watchdog(self) -> dict[str, Any]:
+        """The longest launch of all kernels, and the bound for launches on a GPU."""
+        longest = max(self._kernels, key=lambda kernel: kernel["milliseconds"]["median"])
+        ms = longest["milliseconds"]["median"]
+        name = f"{longest['computation']}, {longest['function']}"
+        return {"bound_ms": BOUND, "longest_ms": ms, "launch": name, "margin": BOUND / ms}
+
+    def prediction(self) -> dict[str, Any]:
+        """The roofline estimate of a step, and its measured time.
+
+        The estimate uses an Apple chip's published figures, as `nerfmac bench --roofline` does; on
+        other devices the measured ceilings.
+        """
+        measured = Chip(MEASURED, self._ceilings.bandwidth / 1e9, self._ceilings.rate / 1e12)
+        published = chip_named(device_name()) if current_device() == "metal" else None
+        run, chip = self._run, published or measured
+        interval = run.trainer.sampler.interval_at(run.state.step)
+        work = step_work(recorded_launches(run.trainer, run.state), interval)
+        _, cached, uncached = estimate(work, chip)
+        return {
+            "chip": chip._asdict(),
+            "cached_ms": cached,
+            "uncached_ms": uncached,
+            "measured_ms": self._step_ms(),
+            "measured_over_cached": self._step_ms() / cached,
+        }
+
+    def _step_ms(self) -> float:
+        return 1e3 * self._run.state.train_seconds / self._run.state.step
+
+
+def timed(launched: Launched) -> dict[str, Any]:
+    """Time and rates of one launch as JSON values; null if `Work` counts no operations.
+
+    The bytes are `Work.cached`, the least that the launch moves. With caches their rate may exceed
+    the memory's bandwidth.
+    """
+    timing, work = measure(launched.again, seconds=0.1), launched.work
+    is_metal = current_device() == "metal"
+    name = exported(launched.build, launched.call).specialisation if is_metal else None
+    return {
+        "function": launched.name,
+        "specialisation": name,
+        "milliseconds": timing._asdict(),
+        "bytes": work.cached,
+        "gigabytes_per_second": work.cached / timing.median / 1e6,
+        "operations": work.operations or None,
+        "gigaflops": work.operations / timing.median / 1e6 or None,
+        "float_atomics": work.float_atomics,
+        "integer_atomics": work.integer_atomics,
+        "most_threads": most_threads(launched),
+    }
+
+
+def most_threads(launched: Launched) -> int | None:
+    """The kernel's largest threadgroup, which its registers limit; None if it is unknown.
+
+    MLX names it on Metal only, in the error for a larger group
+    (mlx/backend/metal/custom_kernel.cpp).
+    """
+    if current_device() != "metal":
+        return None
+    try:
+        mx.eval(launched.build(**{**launched.call, "threadgroup": (_TOO_MANY_THREADS, 1, 1)}))
+    except (ValueError, RuntimeError) as error:
+        match = _THREADS_IN_ERROR.search(str(error))
+        return int(match["threads"]) if match else None
+    return None
+
+
+def in_words(finding: str, values: Any) -> str:
+    """The printed line of a finding, or lines, one for each kernel."""
+    v = values
+    if finding == "ceilings":
+        return f"{v['bandwidth'] / 1e9:.3g} GB/s, {v['rate'] / 1e12:.3g} TFLOPS"
+    if finding == "variants":
+        return ", ".join(f"{name}={tuned['chosen']}" for name, tuned in v.items())
+    if finding == "training":
+        step = f"{v['steps']} steps of {v['step_ms']:.2f} ms"
+        return f"{v['psnr']:.2f} dB after {v['seconds']:.1f} s, {step}, preset {v['preset']}"
+    if finding == "kernels":
+        return "".join(
+            f"\n      {kernel['computation'] + ', ' + kernel['function']:44}"
+            f"{kernel['milliseconds']['median']:8.2f} ms{kernel['gigabytes_per_second']:8.1f} GB/s"
+            for kernel in v
+        )
+    if finding == "watchdog":
+        longest = f"the longest launch takes {v['longest_ms']:.1f} ms ({v['launch']})"
+        return f"{longest}; it should take at most {v['bound_ms']:.0f} ms"
+    chip = v["chip"]["name"]
+    rates = "this machine's highest rates" if chip == MEASURED else f"the {chip}'s published rates"
+    bounds = f"{v['cached_ms']:.2f} (perfect cache) to {v['uncached_ms']:.2f} ms (no cache)"
+    ratio = f"{v['measured_over_cached']:.1f} times the lower estimate"
+    return f"a step took {v['measured_ms']:.2f} ms; at {rates} {bounds}: {ratio}"

@@ -1,0 +1,119 @@
+"""Every specialisation of a kernel that a preset or an option can reach on Metal.
+
+A specialisation is a kernel with template arguments, input dtypes and address spaces (MLX passes
+arrays of fewer than eight elements as `constant`). They are found by tracing, not listed: training
+steps, occupancy updates and pictures of `configurations` are traced and their launches recorded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from importlib.metadata import version
+from itertools import product, zip_longest
+from pathlib import Path
+
+import mlx.core as mx
+
+from nerfmac.app.measure.launches import CUBE, small_camera, unseen
+from nerfmac.backend import using
+from nerfmac.backend.metal_text import Launch, recorded
+from nerfmac.backend.variants import VARIANTS
+from nerfmac.common.files import appearing, check_free, make_folder
+from nerfmac.config import Config, override
+from nerfmac.config.fields import FEATURES, WIDEST_FEATURES, WIDTHS
+from nerfmac.config.presets import PRESETS
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.samples import Samples
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
+from nerfmac.version import version as nerfmac_version
+
+_LEVELS = (2, 4, 16, 32)  # with fewer than 8, arrays per level are `constant`
+_LAYERS = range(1, 4 + 1)
+_PICTURES = (1, 4, 64)  # pixels: arrays of the rays are `constant`, mixed, `device`
+
+
+def configurations() -> Iterator[Config]:
+    """The presets, and configurations that cover each value of each option of a kernel."""
+    yield from PRESETS.values()
+    for levels, features in product(_LEVELS, FEATURES):
+        if levels * features % 16 == 0 and levels * features <= WIDEST_FEATURES:
+            yield override(Config(), grid={"levels": levels, "features": features})
+    for width in WIDTHS:
+        yield override(Config(), networks={"width": width})
+    for layers in _LAYERS:
+        yield override(Config(), networks={"density_layers": layers, "colour_layers": layers})
+
+
+_FIRST_VARIANTS, *_OTHER_VARIANTS = (
+    {name: chosen for name, chosen in zip(VARIANTS, ways, strict=True) if chosen is not None}
+    for ways in zip_longest(*(variants.on_gpu for variants in VARIANTS.values()))
+)
+"""Choices of variants that together cover every variant of a GPU."""
+
+
+def specialisations() -> dict[str, Launch]:
+    """A launch of each specialisation, by `Launch.specialisation`, in the order of first use."""
+    with recorded() as launches, using(**_FIRST_VARIANTS):
+        for config in configurations():
+            build_graphs(config)
+    return {launch.specialisation: launch for launch in launches.values()}
+
+
+def build_graphs(config: Config, bounds: Bounds = CUBE) -> None:
+    """Build the graphs of training and rendering with `config`; evaluate nothing."""
+    trainer, state = unseen(config, bounds)
+    deque(trainer.trial(state), maxlen=0)
+    for pixels in _PICTURES:
+        trainer.renderer(state).render(small_camera(pixels))
+    for chosen in _OTHER_VARIANTS:
+        with using(**chosen):
+            trainer.advance(state, 0.0)
+    # The gradient of the density, for normals.
+    mx.grad(lambda position: _density(trainer, state, position))(mx.zeros((64, 3)))
+
+
+def _density(trainer: Trainer, state: TrainState, position: mx.array) -> mx.array:
+    count = mx.array([0, position.shape[0]], mx.int32)
+    numbers = mx.zeros(position.shape[0])
+    samples = Samples(position, numbers, numbers, numbers.astype(mx.int32), count, count[1:])
+    density, _ = trainer.field(state.parameters, samples, mx.zeros((16, 3)))
+    return density.sum()
+
+
+_BUFFER = re.compile(r"^\s*(?P<type>\S.*?) (?P<name>\w+) \[\[buffer\((?P<index>\d+)\)\]\]", re.M)
+
+
+def write_metal(folder: Path) -> list[Path]:
+    """Write `<specialisation>.metal` for each specialisation into `folder`; return the paths.
+
+    Raises `InputError` unless `folder` is new or empty, before anything is written.
+    """
+    check_free(folder)
+    make_folder(folder)
+    paths = []
+    for name, launch in specialisations().items():
+        path = folder / f"{name}.metal"
+        with appearing(path) as partial:
+            partial.write_text(f"{heading(launch)}\n{launch.text}", encoding="utf-8")
+        paths.append(path)
+    return paths
+
+
+def heading(launch: Launch) -> str:
+    """The comment at the top of a specialisation's file."""
+    shapes = ", ".join(str(shape) for shape in launch.output_shapes)
+    lines = [
+        f"{launch.name}, of nerfmac {nerfmac_version()}",
+        f"as MLX {version('mlx')} gives it to Metal's compiler, after MLX's own header",
+        f"example of a launch: {_by(launch.grid)} threads in groups of {_by(launch.group)}",
+        f"outputs of shapes {shapes}" + (", which start from zero" if launch.zeroed else ""),
+        *(f"buffer {b['index']}: {b['type']} {b['name']}" for b in _BUFFER.finditer(launch.text)),
+    ]
+    return "\n".join(f"// {line}" for line in lines)
+
+
+def _by(size: tuple[int, int, int]) -> str:
+    return " x ".join(map(str, size))

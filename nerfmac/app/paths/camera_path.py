@@ -1,0 +1,172 @@
+"""`CameraPath`: the smooth path through keyframes, and its JSON file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.paths.curve import Curve
+from nerfmac.app.paths.formats import nerfstudio_values, ngp_values, own_values, read_path
+from nerfmac.app.paths.keyframe import Keyframe
+from nerfmac.app.paths.quaternions import matrices, quaternions
+from nerfmac.app.paths.timing import Timing
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path, write_json
+from nerfmac.common.json_reader import read_fields
+from nerfmac.geometry.cameras import Camera
+
+Array = npt.NDArray[np.float64]
+
+KINDS = ("nerfmac", "nerfstudio", "instant-ngp")
+"""Programs whose file formats `save` writes."""
+
+DEFAULT_SECONDS = 5.0
+"""Default duration, in seconds, of a path whose keyframes have no times."""
+
+
+@dataclass(frozen=True, eq=False)
+class CameraPath:
+    """A smooth path through `keyframes`; if `closed`, it leads back from the last to the first.
+
+    The camera moves at constant speed, except where keyframes have times or `ease`. With one
+    keyframe it stands still. A keyframe equal to the one before adds nothing or, if it has a time,
+    a pause. A path without keyframes can only be edited and drawn.
+
+    >>> views = scene.cameras("train")[:3]
+    >>> path = nerfmac.CameraPath([nerfmac.Keyframe(view.pose, fov=0.7) for view in views])
+    >>> cameras = path.cameras(frames=48, size=(640, 480))
+    >>> len(cameras)
+    48
+    """
+
+    keyframes: Sequence[Keyframe]
+    closed: bool = False
+    fps: float | None = None
+    """Frames per second that nerfstudio's file asks for; None for paths from elsewhere."""
+    size: tuple[int, int] | None = None
+    """Width and height of a frame, in pixels, that nerfstudio's file asks for; else None."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keyframes", tuple(self.keyframes))
+
+    def at(self, time: float) -> Keyframe:
+        """Return the keyframe at `time` from 0, the start, to 1, the end.
+
+        Raises InputError for a time outside [0, 1] and a path without keyframes.
+        """
+        checks.number("time", time, low=0.0, high=1.0)
+        walked = self._timing.walked(np.array([time], np.float64))
+        position, rotation, fov = self._curve.at(walked)
+        return Keyframe(np.column_stack([matrices(rotation)[0], position[0]]), fov[0])
+
+    def cameras(self, frames: int, size: tuple[int, int]) -> list[Camera]:
+        """Return `frames` cameras, evenly spaced in time.
+
+        An open path has one at both ends; on a closed path the first camera follows the last.
+        `size` is the width and height of a frame in pixels, rounded down to even, as video needs.
+        Raises InputError for bad numbers and a path without keyframes.
+        """
+        checks.number("frames", frames, low=1, whole=True)
+        width, height = size
+        checks.number("width", width, low=2, whole=True)
+        checks.number("height", height, low=2, whole=True)
+        return [frame.camera(width // 2 * 2, height // 2 * 2) for frame in self._frames(frames)]
+
+    def polyline(self, points: int) -> Array:
+        """Return positions (points, 3), evenly spaced in time; (0, 3) without keyframes."""
+        checks.number("points", points, low=1, whole=True)
+        if not self.keyframes:
+            return np.zeros((0, 3))
+        return self._curve.at(self._timing.walked(np.linspace(0.0, 1.0, points)))[0]
+
+    @property
+    def times(self) -> Array:
+        """Times (n,) of the keyframes, from 0 to 1 as in `at`."""
+        return self._timing.times[: len(self.keyframes)]
+
+    @property
+    def seconds(self) -> float | None:
+        """Duration of the path, in seconds; None if no keyframe has a time."""
+        return self._timing.seconds
+
+    def added(self, keyframe: Keyframe) -> CameraPath:
+        """Return the path with one more keyframe at its end."""
+        return replace(self, keyframes=(*self.keyframes, keyframe))
+
+    def removed(self, index: int) -> CameraPath:
+        """Return the path without keyframe `index`; raises InputError if there is none."""
+        self._check(index)
+        return replace(self, keyframes=(*self.keyframes[:index], *self.keyframes[index + 1 :]))
+
+    def replaced(self, index: int, keyframe: Keyframe) -> CameraPath:
+        """Return the path with keyframe `index` replaced; raises InputError if there is none."""
+        self._check(index)
+        after = self.keyframes[index + 1 :]
+        return replace(self, keyframes=(*self.keyframes[:index], keyframe, *after))
+
+    def save(
+        self,
+        path: str | Path,
+        kind: str = "nerfmac",
+        *,
+        fps: float = 24.0,
+        size: tuple[int, int] = (1920, 1080),
+    ) -> None:
+        """Write the path to the JSON file `path`.
+
+        `kind` is the program that reads it: "nerfmac", "nerfstudio" (camera_path.json, every frame
+        at `fps` frames a second and of `size` pixels) or "instant-ngp" (base_cam.json). Raises
+        InputError without keyframes, for another `kind` or an `fps` below 1, and if the file cannot
+        be written.
+        """
+        if not self.keyframes:
+            raise InputError("the camera path has no keyframes to save; add one first")
+        checks.choice("kind", kind, KINDS)
+        if kind == "nerfmac":
+            values = own_values(self.keyframes, self.closed)
+        elif kind == "instant-ngp":
+            values = ngp_values(self.keyframes, self.closed)
+        else:
+            checks.number("fps", fps, low=1.0)
+            frames = max(round((self.seconds or DEFAULT_SECONDS) * fps), 1)
+            values = nerfstudio_values(self._frames(frames), self.closed, fps, size)
+        write_json(user_path(path), values)
+
+    @classmethod
+    def load(cls, path: str | Path) -> CameraPath:
+        """Read the path in the JSON file `path`, of any of the kinds that `save` writes.
+
+        Raises InputError that names the file and the field.
+        """
+        return cls(*read_path(read_fields(user_path(path))))
+
+    def _check(self, index: int) -> None:
+        if not self.keyframes:
+            raise InputError(
+                f"keyframe {index} does not exist; the camera path has none: add one first"
+            )
+        checks.number("keyframe", index, low=0, high=len(self.keyframes) - 1, whole=True)
+
+    def _frames(self, frames: int) -> list[Keyframe]:
+        steps = frames if self.closed else max(frames - 1, 1)
+        return [self.at(index / steps) for index in range(frames)]
+
+    @cached_property
+    def _timing(self) -> Timing:
+        ends = [*self.keyframes, *(self.keyframes[:1] if self.closed else ())]
+        seconds = [keyframe.seconds for keyframe in ends[1:]]
+        return Timing(self._curve.lengths, seconds, [keyframe.ease for keyframe in ends])
+
+    @cached_property
+    def _curve(self) -> Curve:
+        if not self.keyframes:
+            raise InputError("the camera path has no keyframes; add one first")
+        poses = np.stack([keyframe.pose for keyframe in self.keyframes])
+        fov = np.array([keyframe.fov for keyframe in self.keyframes], np.float64)
+        return Curve(poses[:, :, 3], quaternions(poses[:, :, :3]), fov, self.closed)

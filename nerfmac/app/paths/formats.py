@@ -1,0 +1,179 @@
+"""The JSON files of camera paths: nerfmac's own, nerfstudio's and instant-ngp's.
+
+nerfmac's has `schema`, `closed`, and `keyframes` as `Keyframe` has them.
+
+nerfstudio's camera_path.json, as its viewer writes it and `ns-render camera-path` reads it:
+
+    camera_path    every frame: camera_to_world, 4 rows of 4 numbers, which may also be one list of
+                   16 numbers; OpenGL's axes as here;
+                   fov, vertical, in degrees; aspect
+    keyframes      the keyframes that its viewer edits: the same with `matrix`
+    fps, seconds, is_cycle, render_width, render_height
+
+The frames are read, not the keyframes, so the path is exactly the one that nerfstudio renders.
+Positions are those of nerfstudio's own scene space; `run.load_path` moves them into the scene of a
+run.
+
+instant-ngp's base_cam.json:
+
+    path    the keyframes: R, a quaternion x, y, z, w of the camera-to-scene rotation; T, the
+            position; fov, vertical, in degrees; scale, slice, aperture_size, unused here
+    loop    whether the path is closed; absent in older files
+    time    the time that instant-ngp's window shows
+
+Its scene space has the axes y, z, x of ours, and its cameras look along +z with y down. All
+keyframes are equally far apart in time. instant-ngp draws a B-spline, which passes near the
+keyframes; here the path passes through them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import degrees, radians
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.paths.keyframe import Keyframe
+from nerfmac.app.paths.quaternions import matrices, quaternions
+from nerfmac.common.checks import prefix_errors
+from nerfmac.common.json_reader import Fields
+
+SCHEMA = 1
+"""Version of nerfmac's format."""
+
+PERSPECTIVE = "perspective"
+"""The only `camera_type` of nerfstudio's files that is supported."""
+
+NGP_AXES = [1, 2, 0]
+"""Indices, among our axes, of instant-ngp's first, second and third axis."""
+NGP_FLIP = np.array([1.0, -1.0, -1.0])
+"""Factors that turn OpenGL's camera axes into instant-ngp's: y down, z forwards."""
+NGP_SECONDS = 1.0
+"""Seconds assumed between two of instant-ngp's keyframes: its files do not say."""
+UNIT_WITHIN = 1e-2
+"""Largest error of a quaternion's length: files are written in short decimals."""
+
+
+class PathFile(NamedTuple):
+    """Arguments of `CameraPath` from a file, and the `fps` and `size` of nerfstudio's files."""
+
+    keyframes: list[Keyframe]
+    closed: bool
+    fps: float | None = None
+    size: tuple[int, int] | None = None
+
+
+def read_path(file: Fields) -> PathFile:
+    """Read a file of any of the three formats. Raises InputError that names the field."""
+    if "camera_path" in file:
+        return _read_nerfstudio(file)
+    if "path" in file:
+        keyframes = [_ngp_keyframe(fields) for fields in file.objects("path")]
+        return PathFile(keyframes, file.flag("loop", False))
+    file.allow_only("schema", "closed", "keyframes")
+    if file.number("schema") != SCHEMA:
+        raise file.wrong("schema", f"{SCHEMA}, the only one that this version reads")
+    closed = file.flag("closed")
+    return PathFile([_own_keyframe(fields) for fields in file.objects("keyframes")], closed)
+
+
+def own_values(keyframes: Sequence[Keyframe], closed: bool) -> dict[str, Any]:
+    """Return the path as JSON values of nerfmac's format."""
+    return {"schema": SCHEMA, "closed": closed, "keyframes": [_own_entry(k) for k in keyframes]}
+
+
+def nerfstudio_values(
+    frames: Sequence[Keyframe], closed: bool, fps: float, size: tuple[int, int]
+) -> dict[str, Any]:
+    """Return these `frames` as JSON values of nerfstudio's format.
+
+    `fps` is frames per second, `size` the width and height in pixels.
+    """
+    lenses = [{"fov": degrees(frame.fov), "aspect": size[0] / size[1]} for frame in frames]
+    poses = [[*frame.pose.ravel().tolist(), 0.0, 0.0, 0.0, 1.0] for frame in frames]
+    pairs = list(zip(poses, lenses, strict=True))
+    return {
+        "camera_type": PERSPECTIVE,
+        "render_width": size[0],
+        "render_height": size[1],
+        "fps": fps,
+        "seconds": len(frames) / fps,
+        "is_cycle": closed,
+        "smoothness_value": 0.0,
+        "keyframes": [{"matrix": pose, **lens} for pose, lens in pairs],
+        "camera_path": [{"camera_to_world": pose, **lens} for pose, lens in pairs],
+    }
+
+
+def ngp_values(keyframes: Sequence[Keyframe], closed: bool) -> dict[str, Any]:
+    """Return the path as JSON values of instant-ngp's format."""
+    return {"loop": closed, "time": 0.0, "path": [_ngp_entry(keyframe) for keyframe in keyframes]}
+
+
+def _own_keyframe(fields: Fields) -> Keyframe:
+    fields.allow_only("pose", "fov", "seconds", "ease")
+    pose, fov = np.array(fields.table("pose", (3,), 4)), fields.number("fov")
+    seconds = fields.number("seconds") if "seconds" in fields else None
+    ease = fields.flag("ease", False)
+    with prefix_errors(fields.where):
+        return Keyframe(pose, fov, seconds, ease)
+
+
+def _own_entry(keyframe: Keyframe) -> dict[str, Any]:
+    entry: dict[str, Any] = {"pose": keyframe.pose.tolist(), "fov": keyframe.fov}
+    if keyframe.seconds is not None:
+        entry["seconds"] = keyframe.seconds
+    if keyframe.ease:
+        entry["ease"] = True
+    return entry
+
+
+def _read_nerfstudio(file: Fields) -> PathFile:
+    if "camera_type" in file and file.text("camera_type") != PERSPECTIVE:
+        raise file.wrong("camera_type", f'"{PERSPECTIVE}"')
+    frames = file.objects("camera_path")
+    closed = file.flag("is_cycle", False)
+    intervals = len(frames) if closed else max(len(frames) - 1, 1)
+    fps = file.number("fps", above=0) if "fps" in file else None
+    seconds = file.number("seconds", len(frames) / (fps or 24.0), above=0) / intervals
+    has_size = "render_width" in file and "render_height" in file
+    size = (file.count("render_width"), file.count("render_height")) if has_size else None
+    keyframes = []
+    for frame in frames:
+        pose = _matrix(frame, "camera_to_world")[:3]
+        fov = radians(frame.number("fov"))
+        with prefix_errors(frame.where):
+            keyframes.append(Keyframe(pose, fov, seconds))
+    return PathFile(keyframes, closed, fps, size)
+
+
+def _matrix(frame: Fields, key: str) -> npt.NDArray[np.float64]:
+    """A matrix of 4 columns, written as rows or as one list of 16 numbers."""
+    value = frame.values.get(key)
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        return np.array(frame.table(key, (3, 4), 4))
+    return np.array(frame.numbers(key, 16)).reshape(4, 4)
+
+
+def _ngp_keyframe(fields: Fields) -> Keyframe:
+    x, y, z, w = fields.numbers("R", 4)
+    quaternion = np.array([[w, x, y, z]])
+    length = float(np.linalg.norm(quaternion))
+    if abs(length - 1.0) > UNIT_WITHIN:
+        raise fields.wrong("R", "a quaternion of length one")
+    rotation = matrices(quaternion / length)[0] * NGP_FLIP
+    pose: npt.NDArray[np.float64] = np.empty((3, 4))
+    pose[NGP_AXES] = np.c_[rotation, np.array(fields.numbers("T", 3))]
+    fov = radians(fields.number("fov"))
+    with prefix_errors(fields.where):
+        return Keyframe(pose, fov, NGP_SECONDS)
+
+
+def _ngp_entry(keyframe: Keyframe) -> dict[str, Any]:
+    pose = keyframe.pose[NGP_AXES]
+    w, x, y, z = quaternions((pose[:, :3] * NGP_FLIP)[None])[0].tolist()
+    unused = {"scale": 1.0, "slice": 0.0, "aperture_size": 0.0, "glow_mode": 0}
+    unused["glow_y_cutoff"] = 0.0
+    return {"R": [x, y, z, w], "T": pose[:, 3].tolist(), "fov": degrees(keyframe.fov), **unused}

@@ -1,0 +1,65 @@
+"""The point that cameras on one side of a scene look at, from rendered depth.
+
+The axes of cameras all around an object meet in it. The axes of cameras on one side meet behind the
+visible surfaces, and an orbit around that point would lose the front from sight. The surfaces in
+the middle of their pictures give a better centre.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.paths.rig import Rig
+from nerfmac.geometry.cameras import Camera
+from nerfmac.rendering.renderer import Renderer
+
+VIEWS = 12
+"""Largest number of cameras whose pictures are rendered."""
+
+SIDE = 16
+"""Shorter side of the rendered pictures, in pixels."""
+
+MIDDLE = 0.5
+"""Width and height of the middle part whose pixels count, as a fraction of the picture's."""
+
+MIN_OPACITY = 0.5
+"""Opacity above which a pixel counts."""
+
+
+def look_at_from_depth(
+    renderer: Renderer, cameras: Sequence[Camera], up: npt.ArrayLike
+) -> npt.NDArray[np.float64] | None:
+    """The centre (3,) of the surfaces that the `cameras` look at.
+
+    None if the cameras stand all around or look outwards, and if no surface is visible. Raises
+    `InputError` as `paths.orbit` does.
+    """
+    rig = Rig.of(cameras, up)
+    if rig.goes_round or rig.distance <= 0.0:
+        return None
+    chosen = np.unique(np.linspace(0, len(cameras) - 1, VIEWS).astype(int))
+    centres = [_visible_centre(renderer, cameras[index]) for index in chosen]
+    points = [centre for centre in centres if centre is not None]
+    return np.mean(points, axis=0) if points else None
+
+
+def _visible_centre(renderer: Renderer, camera: Camera) -> npt.NDArray[np.float64] | None:
+    """Median (3,) of the surface points in the middle of the camera's picture; None without any."""
+    lens = camera.lens
+    scale = SIDE / min(lens.width, lens.height)
+    lens = lens.scaled(round(lens.width * scale), round(lens.height * scale))
+    picture = renderer.render(Camera(lens, camera.pose))
+    row, column = np.mgrid[: lens.height, : lens.width] + 0.5
+    counts = (picture.opacity > MIN_OPACITY) & (abs(row / lens.height - 0.5) < 0.5 * MIDDLE)
+    counts &= abs(column / lens.width - 0.5) < 0.5 * MIDDLE
+    if not counts.any():
+        return None
+    # Distortion is ignored: the middle of a picture has almost none.
+    x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
+    direction = np.stack([x, y, -np.ones_like(x)], axis=-1)[counts] @ camera.pose[:, :3].T
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    points = camera.pose[:, 3] + picture.depth[counts][:, None] * direction
+    return np.median(points.astype(np.float64), axis=0)

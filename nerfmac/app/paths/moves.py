@@ -1,0 +1,130 @@
+"""Moves around the point that training cameras look at; all are closed, so videos can be looped.
+
+    orbit             once round, at the height and distance of the cameras on each side; to and
+                      fro if they saw one side only
+    spiral            twice round, from low to high and back; circles that grow and shrink again
+                      if the cameras saw one side only
+    figure_of_eight   an eight, lying on its side, in front of the scene
+    dolly_zoom        nearer and away while the zoom keeps the centre's size (Hitchcock, Vertigo)
+
+All look at the rig's centre with a level horizon, and stay within the angles from which the
+training cameras saw it (`paths.rig`). A dolly zoom goes nearer and farther than they were.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.paths.rig import CIRCLE, Rig
+from nerfmac.common import checks
+from nerfmac.geometry.cameras import Camera
+
+STEEP = math.radians(20.0)
+"""Largest angle of a spiral above and below its middle elevation, in radians."""
+
+EIGHT = math.radians(50.0), math.radians(10.0)
+"""Largest half width and half height of an eight, as angles around the centre in radians."""
+
+NEAREST, FARTHEST = 0.5, 1.5
+"""Camera distances from the centre at the ends of a dolly zoom, as multiples of the rig's distance.
+With a narrow lens the nearest is smaller."""
+
+NEAREST_ANGLE = math.radians(86.0)
+"""Angle of view of a frame's shorter side at a dolly zoom's nearest end, if the lens is narrow.
+
+The camera stays outside the largest ball that the frame shows, as the angle is below 90 degrees.
+"""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A function that fits a closed camera path to training cameras.
+
+    `camera_at(rig, turn)` is the camera at `turn` from 0 to 2 pi; `seconds` is a usual duration.
+    """
+
+    camera_at: Callable[[Rig, float], Camera]
+    seconds: float
+
+    def __call__(
+        self,
+        cameras: Sequence[Camera],
+        *,
+        up: npt.ArrayLike,
+        frames: int,
+        size: tuple[int, int] | None = None,
+        centre: npt.ArrayLike | None = None,
+    ) -> list[Camera]:
+        """Return `frames` cameras on a closed path fitted to the training `cameras`.
+
+        `up` (3,) is the scene's direction to the sky, of any length. `size` is the width and height
+        of a frame in pixels, by default the first camera's; both are rounded down to even, as video
+        needs. `centre` (3,) is the point to look at, by default the one closest to the cameras'
+        axes. The path's lens has no distortion. A full orbit goes counter-clockwise as seen from
+        above; the first frame follows the last. Raises InputError for no cameras, cameras that are
+        all at one position and look in one direction, and bad numbers.
+        """
+        checks.number("frames", frames, low=1, whole=True)
+        rig = Rig.of(cameras, up, size, centre)
+        return [self.camera_at(rig, turn) for turn in CIRCLE * np.arange(frames) / frames]
+
+
+def _orbit(rig: Rig, turn: float) -> Camera:
+    start, arc = rig.arc
+    azimuth = start + (turn if rig.goes_round else 0.5 * arc * (1.0 + math.sin(turn)))
+    return rig.camera(azimuth, *rig.place_at(azimuth))
+
+
+def _spiral(rig: Rig, turn: float) -> Camera:
+    start, arc = rig.arc
+    low, high = rig.heights(STEEP)
+    grown = 0.5 - 0.5 * math.cos(turn)
+    if rig.goes_round:
+        return rig.camera(start + 2.0 * turn, low + grown * (high - low))
+    across, above = grown * math.sin(2.0 * turn), grown * math.cos(2.0 * turn)
+    return rig.camera(start + 0.5 * arc * (1.0 + across), _between(low, high, above))
+
+
+def _figure_of_eight(rig: Rig, turn: float) -> Camera:
+    middle, half = _front(rig)
+    low, high = rig.heights(EIGHT[1])
+    azimuth = middle + min(half, EIGHT[0]) * math.sin(turn)
+    return rig.camera(azimuth, _between(low, high, math.sin(2.0 * turn)))
+
+
+def _dolly_zoom(rig: Rig, turn: float) -> Camera:
+    tangent = min(rig.lens.width, rig.lens.height) / (2.0 * rig.lens.fl_x)
+    nearest = min(NEAREST, tangent / math.tan(0.5 * NEAREST_ANGLE))
+    # Perspective follows the ratio of distances, so the logarithm of the distance changes evenly.
+    distance = math.exp(_between(math.log(nearest), math.log(FARTHEST), math.cos(turn)))
+    return rig.zoomed(distance).camera(_front(rig)[0], rig.level, distance)
+
+
+def _front(rig: Rig) -> tuple[float, float]:
+    """Azimuth of the middle of the cameras' arc, and the arc's half width, in radians."""
+    start, arc = rig.arc
+    return (start, 0.5 * arc) if rig.goes_round else (start + 0.5 * arc, 0.5 * arc)
+
+
+def _between(low: float, high: float, position: float) -> float:
+    """Linear interpolation: `low` for position -1, `high` for 1."""
+    return 0.5 * (low + high) + 0.5 * (high - low) * position
+
+
+orbit = Move(_orbit, 5.0)
+spiral = Move(_spiral, 10.0)
+figure_of_eight = Move(_figure_of_eight, 6.0)
+dolly_zoom = Move(_dolly_zoom, 5.0)
+
+MOVES = {
+    "orbit": orbit,
+    "spiral": spiral,
+    "figure-of-eight": figure_of_eight,
+    "dolly-zoom": dolly_zoom,
+}
+"""The moves by their names on the command line and in the viewer."""

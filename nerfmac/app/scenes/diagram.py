@@ -1,0 +1,203 @@
+"""A picture of a scene's cameras, points and cube, from above and from the side.
+
+It is drawn along the scene's `up`, the red arrow: all positions here are turned about the cube's
+centre so that `up` is z. Cameras are drawn as frustums: training cameras from blue to orange, in
+the order of their names, others grey. Green lines are the edges of the trained cube. A legend says
+so in the picture, which is zoomed to cameras and points: a much larger cube is cut off.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw
+
+from nerfmac.app.scenes.poses import levelling
+from nerfmac.app.scenes.scene import Scene
+from nerfmac.common.files import appearing
+from nerfmac.geometry.cameras import Camera
+
+PANEL = 640
+"""Side of a panel in pixels."""
+OVERSAMPLING = 2
+"""Factor by which the picture is drawn larger, then reduced: Pillow's lines have jagged edges."""
+FONT_SIZE = 13 * OVERSAMPLING
+FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
+POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
+UPWARDS = (200, 30, 60)
+LEGEND = 330 * OVERSAMPLING
+"""Width of the legend in pixels of the larger picture."""
+MARGIN = 0.12
+WITHIN = 0.9
+"""Fraction of the points, those nearest to the cameras' mean, that the picture must show; with far
+points too, the cameras would be tiny."""
+FRUSTUM = 0.07
+"""Length of a camera's frustum, as a fraction of the side of the box around cameras and points."""
+WIDEST_CUBE = 1.5
+"""Side of the largest cube shown whole, as a multiple of the side of the box around cameras and
+points."""
+EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
+"""Corners of a cube in the order of one line that runs along all edges. Bit k of a corner tells
+whether it is at the high end of axis k."""
+
+Array = npt.NDArray[np.float64]
+Colour = tuple[int, int, int]
+
+
+def draw_scene(path: Path, scene: Scene) -> None:
+    """Write the scene's picture to `path`, as PNG. Raises InputError if it cannot be written."""
+    with appearing(path) as partial:
+        scene_picture(scene).save(partial, "PNG")
+
+
+def scene_picture(scene: Scene) -> Image.Image:
+    """Return the picture of the scene's cameras, points and cube."""
+    side = OVERSAMPLING * PANEL
+    sheet = Image.new("RGB", (2 * side, side), "white")
+    for panel, (axes, name) in enumerate((((0, 1), "from above"), ((0, 2), "from the side"))):
+        image = _panel(scene, axes)
+        text = f"{scene.name}, {name}"
+        ImageDraw.Draw(image).text((30, 24), text, INK, font_size=FONT_SIZE)
+        sheet.paste(image, (panel * side, 0))
+    _draw_legend(ImageDraw.Draw(sheet), scene)
+    return sheet.resize((2 * PANEL, PANEL), Image.Resampling.BOX)
+
+
+def camera_lines(scene: Scene) -> list[tuple[Colour, Array]]:
+    """Return colour and frustum of each camera, in the order of names.
+
+    A frustum is a line (11, 3) that begins at the camera.
+    """
+    frames = [(frame, split) for split, part in scene.splits.items() for frame in part]
+    frames.sort(key=lambda pair: pair[0].name)
+    length = FRUSTUM * 2 * _around(_eyes(scene), points_shown(scene))[1]
+    fractions = np.linspace(0.0, 1.0, len(frames))
+    return [
+        (
+            _between(fraction) if split == "train" else HELD_OUT,
+            _upright(scene, _frustum(frame.camera, length)),
+        )
+        for fraction, (frame, split) in zip(fractions.tolist(), frames, strict=True)
+    ]
+
+
+def cube_line(scene: Scene) -> Array:
+    """Return the corners (16, 3) of a line along all edges of the scene's cube."""
+    high = (np.array(EDGES)[:, None] >> np.arange(3)) & 1
+    return _upright(scene, np.asarray(0.5 + scene.extent * (high - 0.5)))
+
+
+def up_line(scene: Scene) -> Array:
+    """Return the corners (5, 3) of an arrow upwards from the middle of the picture."""
+    middle, half = shown(scene)
+    tip, side = 0.4 * half, 0.04 * half
+    barb = tip - 2 * side
+    corners = [[0, 0, 0], [0, 0, tip], [-side, 0, barb], [0, 0, tip], [side, 0, barb]]
+    return middle + np.array(corners)
+
+
+def points_shown(scene: Scene) -> Array:
+    """Return the scene's points (n, 3); there may be none."""
+    return np.zeros((0, 3)) if scene.points is None else _upright(scene, scene.points)
+
+
+def shown(scene: Scene) -> tuple[Array, float]:
+    """Return centre (3,) and half the side of the box that the picture shows.
+
+    It holds the cameras, most points and, unless it is too large, the cube.
+    """
+    middle, half = _around(_eyes(scene), points_shown(scene))
+    if not _fits(scene, half):
+        return middle, half
+    cube = cube_line(scene)
+    low = np.minimum(middle - half, cube.min(axis=0))
+    high = np.maximum(middle + half, cube.max(axis=0))
+    return (low + high) / 2, float((high - low).max()) / 2
+
+
+def _fits(scene: Scene, half: float) -> bool:
+    """Whether the picture shows the whole cube."""
+    return scene.extent <= WIDEST_CUBE * 2 * half
+
+
+def _eyes(scene: Scene) -> Array:
+    eyes = [frame.camera.pose[:, 3] for part in scene.splits.values() for frame in part]
+    return _upright(scene, np.stack(eyes).astype(np.float64))
+
+
+def _upright(scene: Scene, positions: Array) -> Array:
+    """Scene positions (n, 3), turned about the cube's centre so that `up` is z."""
+    return np.asarray(0.5 + (positions - 0.5) @ levelling([], scene.up).T)
+
+
+def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
+    side = OVERSAMPLING * PANEL
+    middle, half = shown(scene)
+    image = Image.new("RGB", (side, side), "white")
+    draw = ImageDraw.Draw(image)
+
+    def pixels(positions: Array) -> list[tuple[float, float]]:
+        flat = (positions[..., axes] - middle[list(axes)]) / half
+        return [(x, y) for x, y in (flat * (1 - MARGIN) * [1, -1] + 1) * side / 2]
+
+    for x, y in pixels(points_shown(scene)):
+        draw.rectangle([x - 1, y - 1, x + 1, y + 1], fill=POINT)
+    draw.line(pixels(cube_line(scene)), CUBE, 2 * OVERSAMPLING)
+    beyond = "" if _fits(scene, half) else ", larger than this image"
+    text = f"the cube that is trained: side {scene.extent:g}{beyond}"
+    draw.text((30, side - 56), text, CUBE, font_size=FONT_SIZE)
+    for colour, line in camera_lines(scene):
+        draw.line(pixels(line), colour, OVERSAMPLING)
+    if 2 in axes:
+        arrow = pixels(up_line(scene))
+        draw.line(arrow, UPWARDS, 2 * OVERSAMPLING)
+        draw.text((arrow[1][0] + 24, arrow[1][1]), "up", UPWARDS, font_size=FONT_SIZE)
+    return image
+
+
+def _draw_legend(draw: ImageDraw.ImageDraw, scene: Scene) -> None:
+    """Explain the colors in the top right corner; absent things are left out."""
+    held_out = sum(len(part) for name, part in scene.splits.items() if name != "train")
+    lines = [
+        (FIRST, f"{len(scene.splits['train'])} training cameras: the first by name"),
+        (LAST, "the last by name"),
+        (HELD_OUT, f"{held_out} held-out cameras" if held_out else ""),
+        (POINT, f"{len(points_shown(scene))} sparse points" if len(points_shown(scene)) else ""),
+        (CUBE, "edges of the trained cube" if _fits(scene, shown(scene)[1]) else ""),
+    ]
+    shown_lines = [(color, text) for color, text in lines if text]
+    left, step = 2 * OVERSAMPLING * PANEL - LEGEND, FONT_SIZE + 8
+    for number, (color, text) in enumerate(shown_lines):
+        y = 24 + number * step
+        draw.rectangle([left, y + 4, left + FONT_SIZE, y + FONT_SIZE], fill=color)
+        draw.text((left + 2 * FONT_SIZE, y), text, INK, font_size=FONT_SIZE)
+
+
+def _around(eyes: Array, points: Array) -> tuple[Array, float]:
+    """Centre and half the side of the box around all cameras and most points."""
+    low, high = eyes.min(axis=0), eyes.max(axis=0)
+    if len(points):
+        # By distance from the cameras' mean, as a few wrong points may be anywhere.
+        distance = np.linalg.norm(points - eyes.mean(axis=0), axis=1)
+        near = points[distance <= np.quantile(distance, WITHIN)]
+        low, high = np.minimum(low, near.min(axis=0)), np.maximum(high, near.max(axis=0))
+    return (low + high) / 2, max(float((high - low).max()) / 2, 1e-3)
+
+
+def _frustum(camera: Camera, length: float) -> Array:
+    """A line (11, 3) from the camera along all edges of its frustum of this `length`."""
+    lens = camera.lens
+    x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x
+    y = (lens.cy - np.array([0, 0, lens.height, lens.height])) / lens.fl_y
+    corners = length * np.stack([x, y, -np.ones(4)], axis=1)
+    line = np.concatenate([np.zeros((1, 3)), corners])[[0, 1, 2, 0, 3, 2, 3, 4, 1, 4, 0]]
+    pose = camera.pose.astype(np.float64)
+    return np.asarray(line @ pose[:, :3].T + pose[:, 3])
+
+
+def _between(fraction: float) -> Colour:
+    mixed = np.array(FIRST) + fraction * (np.array(LAST) - np.array(FIRST))
+    red, green, blue = mixed.astype(int).tolist()
+    return red, green, blue

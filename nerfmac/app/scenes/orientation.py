@@ -1,0 +1,185 @@
+"""EXIF orientation: whether images are read as stored, or turned as the tag says.
+
+Only the program that estimated the cameras knows. COLMAP and instant-ngp ignore the tag, others
+apply it. The reading is chosen for the whole scene, by the first of these that decides:
+
+1. the images' sizes: a lens fits a portrait or a landscape image;
+2. the sparse points: with the right reading, a point has the same color in all images that see it;
+3. otherwise the pixels are read as stored.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import cache
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from nerfmac.app.scenes.pictures import decode_reduced
+from nerfmac.app.scenes.posed_picture import PosedPicture
+from nerfmac.geometry.lenses import Lens, distort
+from nerfmac.geometry.tracks import Tracks
+
+MOST_POINTS = 4000
+"""Largest number of sparse points whose colors are compared."""
+MOST_VIEWS, NEIGHBORS = 6, 3
+"""Largest number of undecided images that are decoded, and of other images for each of them."""
+SIDE = 512
+"""Longer side, in pixels, to which images are reduced before colors are read."""
+FEWEST = 40
+"""Smallest number of observations from which the points decide."""
+CLEAR = 0.2
+"""Difference of the two correlations of colors from which the points decide."""
+
+Flags = npt.NDArray[np.bool_]
+Array = npt.NDArray[np.float64]
+
+log = logging.getLogger("nerfmac")
+
+
+def oriented(
+    pictures: Sequence[PosedPicture], points: Array | None, tracks: Tracks | None, where: str
+) -> list[PosedPicture]:
+    """Return the images with one reading for all whose size does not decide.
+
+    Logs one line that names the reading and the reason, if an image has an EXIF orientation and
+    is read as stored, or if its size does not decide.
+
+    Args:
+        pictures: The scene's images.
+        points: Sparse points (n, 3) in the coordinates of the images' poses, if there are any.
+        tracks: Which pixels show which point, if that is known.
+        where: The file or folder that the message names.
+    """
+    undecided = [index for index, picture in enumerate(pictures) if picture.is_ambiguous]
+    decided = {p.is_upright for p in pictures if p.header.orientation != 1 and not p.is_ambiguous}
+    upright, reason = False, ""
+    if undecided and len(decided) == 1:
+        (upright,) = decided
+        reason = "as the sizes of the other images require"
+    elif undecided:
+        by_points = _by_points(pictures, points, tracks, undecided)
+        upright = bool(by_points)
+        reason = "because sparse points then have the same colors in all images"
+        if by_points is None:
+            reason = (
+                "as COLMAP and instant-ngp read them, because neither sizes nor sparse points "
+                "decide; if the scene comes out wrong, rotate the images or remove the tag"
+            )
+    read = [picture.read(upright) if picture.is_ambiguous else picture for picture in pictures]
+    _report(read, len(undecided), where, reason)
+    return read
+
+
+def _report(pictures: Sequence[PosedPicture], undecided: int, where: str, reason: str) -> None:
+    tagged = [picture for picture in pictures if picture.header.orientation != 1]
+    stored = [picture for picture in tagged if not picture.is_upright]
+    if not undecided and not stored:
+        return
+    shown = stored or tagged
+    log.warning(
+        f"{len(tagged)} of {len(pictures)} images of {where} have an EXIF orientation, such as "
+        f"{shown[0].picture}: {len(stored) or 'none'} of them {'is' if len(stored) < 2 else 'are'} "
+        f"read as stored, {reason or 'because the lenses are for images of that size'}"
+    )
+
+
+def _by_points(
+    pictures: Sequence[PosedPicture],
+    points: Array | None,
+    tracks: Tracks | None,
+    undecided: Sequence[int],
+) -> bool | None:
+    """Whether the undecided images are upright, by the colors of sparse points; None: unknown."""
+    if points is None or len(points) < FEWEST:
+        return None
+    seen, pixel = _observations(pictures, points, tracks)
+    chosen = np.array(undecided)[:: -(-len(undecided) // MOST_VIEWS)]
+    fixed = np.setdiff1d(np.arange(len(seen)), undecided)
+    stored, upright = (
+        _likeness(pictures, seen, pixel, (chosen, fixed), turned) for turned in (False, True)
+    )
+    if np.isnan(stored) or np.isnan(upright) or abs(upright - stored) < CLEAR:
+        return None
+    return upright > stored
+
+
+def _observations(
+    pictures: Sequence[PosedPicture], points: Array, tracks: Tracks | None
+) -> tuple[Flags, Array]:
+    """Which image sees which point, (images, points), and at which pixel, (images, points, 2)."""
+    if tracks is not None:
+        points = tracks.points
+    step = -(-len(points) // MOST_POINTS)
+    points = points[::step]
+    if tracks is not None:
+        seen = np.zeros((len(pictures), len(points)), bool)
+        pixel = np.zeros((*seen.shape, 2))
+        tracks = tracks.observed(tracks.point % step == 0)
+        seen[tracks.view, tracks.point // step] = True
+        pixel[tracks.view, tracks.point // step] = tracks.pixel
+        return seen, pixel
+    projected = [_project(points, picture.pose, picture.lens) for picture in pictures]
+    return np.stack([seen for seen, _ in projected]), np.stack([pixel for _, pixel in projected])
+
+
+def _project(points: Array, pose: Array, lens: Lens) -> tuple[Flags, Array]:
+    """Which points (n,) a camera sees if nothing hides them, and at which pixels (n, 2)."""
+    local = (points - pose[:, 3]) @ pose[:, :3] * (1.0, -1.0, -1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        direction = local[:, :2] / local[:, 2:]
+    if lens.is_fisheye:
+        radius = np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1e-9)
+        direction = direction * np.arctan(radius) / radius
+    bent = np.array(distort(mx.array(direction, mx.float32), mx.array([lens.distortion])))
+    pixel = bent.astype(np.float64) * (lens.fl_x, lens.fl_y) + (lens.cx, lens.cy)
+    is_inside = np.all((pixel >= 0) & (pixel < (lens.width, lens.height)), axis=1)
+    return is_inside & (local[:, 2] > 0), np.nan_to_num(pixel)
+
+
+def _likeness(
+    pictures: Sequence[PosedPicture],
+    seen: Flags,
+    pixel: Array,
+    views: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    upright: bool,
+) -> float:
+    """Correlation of the points' colors in undecided images with those in their neighbors.
+
+    `views` are the undecided and the other images; without others, undecided ones are compared with
+    each other. NaN if fewer than `FEWEST` colors can be compared.
+    """
+    chosen, fixed = views
+
+    @cache
+    def colors(index: int) -> Array:
+        return _colors(pictures[index].read(upright), pixel[index])
+
+    ours, theirs = [], []
+    for index in chosen.tolist():
+        others = fixed if len(fixed) else chosen[chosen != index]
+        shared = (seen[index] & seen[others]).sum(axis=1)
+        for other in others[np.argsort(-shared, kind="stable")[:NEIGHBORS]].tolist():
+            both = seen[index] & seen[other]
+            ours.append(colors(index)[both])
+            theirs.append(colors(other)[both])
+    one, two = (np.concatenate(parts) if parts else np.zeros((0, 3)) for parts in (ours, theirs))
+    if len(one) < FEWEST or min(one.std(), two.std()) < 1.0:
+        return float("nan")
+    return float(np.corrcoef(one.ravel(), two.ravel())[0, 1])
+
+
+def _colors(picture: PosedPicture, pixel: Array) -> Array:
+    """RGB (n, 3), from 0 to 255, of a reduced image at pixels (n, 2) of the image."""
+    image = Image.fromarray(
+        decode_reduced(picture.picture, picture.name, upright=picture.is_upright)[..., :3]
+    )
+    width, height = image.size
+    image.thumbnail((SIDE, SIDE), Image.Resampling.BOX)
+    small = pixel * (image.width / width, image.height / height)
+    column, row = (np.clip(small[:, i], 0, image.size[i] - 1).astype(int) for i in (0, 1))
+    return np.asarray(image, np.float64)[row, column]

@@ -1,0 +1,105 @@
+"""Readers of scene formats, each into a `ParsedScene`; `read_scene` finds a scene's format."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.readers import blender, colmap, llff, polycam, record3d, transforms
+from nerfmac.app.scenes.record import refuse_run
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields, read_fields
+
+PACKED = (".zip", ".r3d", ".tar", ".gz", ".7z")
+"""File name endings of archives, Record3D's among them."""
+BLENDER_FILES = tuple(blender.file_name(split) for split in blender.SPLITS)
+SOUGHT = (
+    f"{transforms.FILE_NAME} (instant-ngp, nerfstudio), {BLENDER_FILES[0]} (Blender), "
+    f"sparse/0/cameras.bin or .txt (COLMAP), {llff.FILE_NAME} (LLFF), metadata (Record3D) or "
+    "keyframes/cameras (Polycam)"
+)
+NEEDS_POSES = (
+    "Photographs or a video alone do not say where the cameras stood: `nerfmac capture FOLDER` or "
+    "`nerfmac capture VIDEO` finds that out and writes a transforms.json"
+)
+
+log = logging.getLogger("nerfmac")
+
+
+def read_scene(path: Path) -> ParsedScene:
+    """Read the scene in the folder or file `path`; see `nerfmac.load_scene` for InputError."""
+    if path.is_file():
+        if path.suffix == ".npy":
+            return llff.read_llff(path)
+        if path.suffix.lower() in PACKED:
+            raise InputError(f"{path} is packed: unpack it, and name the folder that comes of it")
+        if path.suffix.lower() != ".json":
+            raise InputError(
+                f"{path} is not a scene: expected a folder or a {SOUGHT}. {NEEDS_POSES}"
+            )
+        if path.name in BLENDER_FILES:
+            return blender.read_blender(path.parent)
+        return transforms.read_transforms(path, read_fields(path))
+    refuse_run(path)
+    if not path.is_dir():
+        raise InputError(
+            f"{path} does not exist in {Path.cwd()}; name the folder of a scene or of photographs, "
+            "or a video"
+        )
+    if (read := reader_of(path)) is not None:
+        return read()
+    below = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and reader_of(entry)]
+    if below:
+        raise InputError(f"{path} holds no scene itself, but {below[0]} does: name that")
+    state = "is empty" if not any(path.iterdir()) else "holds no scene"
+    raise InputError(f"{path} {state}: looked for {SOUGHT}. {NEEDS_POSES}")
+
+
+def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
+    """Return the function that reads the scene in `folder`; None if no format is recognised.
+
+    Raises InputError if no format is recognised but several JSON files list `frames`.
+    """
+    read: Callable[[], ParsedScene] | None = None
+    if (folder / BLENDER_FILES[0]).exists():
+        read = partial(blender.read_blender, folder)
+    elif (path := folder / transforms.FILE_NAME).exists():
+        read = partial(_read_transforms, path)
+    elif (model := colmap.model_folder(folder)) is not None:
+        read = partial(colmap.read_colmap, colmap.scene_folder(folder), model)
+    elif (folder / llff.FILE_NAME).exists():
+        read = partial(llff.read_llff, folder / llff.FILE_NAME)
+    elif (metadata := record3d.metadata_of(folder)) is not None:
+        read = partial(record3d.read_record3d, metadata)
+    elif (keyframes := polycam.keyframes_of(folder)) is not None:
+        read = partial(polycam.read_polycam, folder, *keyframes)
+    elif (other := _other_json(folder)) is not None:
+        read = partial(transforms.read_transforms, *other)
+    return read
+
+
+def _read_transforms(path: Path) -> ParsedScene:
+    return transforms.read_transforms(path, read_fields(path))
+
+
+def _other_json(folder: Path) -> tuple[Path, Fields] | None:
+    """The folder's only JSON file that lists `frames`, or None. Raises InputError for several."""
+    candidates: list[tuple[Path, Fields]] = []
+    for path in sorted(folder.glob("*.json")):
+        with suppress(InputError):
+            file = read_fields(path)
+            if isinstance(file.values.get("frames"), list):
+                candidates.append((path, file))
+    if len(candidates) > 1:
+        names = ", ".join(path.name for path, _ in candidates)
+        raise InputError(
+            f"{folder} has no {transforms.FILE_NAME} but several files of cameras; name which of "
+            f"them: {names}"
+        )
+    for path, _ in candidates:
+        log.warning(f"there is no {transforms.FILE_NAME} in {folder}; {path.name} is read")
+    return candidates[0] if candidates else None

@@ -1,0 +1,191 @@
+"""COLMAP's folders: a model in `sparse/0`, `sparse` or the folder itself, and its pictures.
+
+Pictures without a camera are left out.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.picture_search import PictureSearch
+from nerfmac.app.scenes.pictures import is_picture
+from nerfmac.app.scenes.posed_picture import PosedPicture, has_aspect, headers_of
+from nerfmac.app.scenes.readers.colmap_model import (
+    ColmapCamera,
+    ColmapImage,
+    ColmapModel,
+    count_images,
+    is_model,
+    read_model,
+)
+from nerfmac.common.checks import InputError, prefix_errors
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.tracks import Tracks
+
+MODEL_FOLDERS = (
+    *("sparse", "colmap/sparse", "colmap_sparse", "colmap_text", "distorted/sparse"),
+    *("dense/0/sparse", "dense/sparse", ""),
+)
+"""Folders of a scene that hold a model, or numbered folders of models."""
+
+IMAGE_FOLDERS = ("images", "input")
+"""Folders of a scene that hold its images."""
+
+TO_OPENGL = np.array([1.0, -1.0, -1.0])
+"""Factors from OpenCV's camera axes (y down, z forwards) to OpenGL's."""
+
+FISHEYE = ("OPENCV_FISHEYE", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE")
+SUPPORTED = (
+    *("SIMPLE_PINHOLE", "PINHOLE", "SIMPLE_RADIAL", "RADIAL", "OPENCV", "FULL_OPENCV"),
+    *FISHEYE,
+)
+
+log = logging.getLogger("nerfmac")
+
+
+def model_folder(folder: Path) -> Path | None:
+    """Return the folder of the COLMAP model of the scene in `folder`; None without one.
+
+    Of several models it is the one with the most pictures, as COLMAP starts a new one for pictures
+    that do not fit the others.
+    """
+    for name in MODEL_FOLDERS:
+        below = folder / name
+        numbered = sorted(below.glob("[0-9]")) + sorted(below.glob("[0-9][0-9]"))
+        models = [path for path in (below, *numbered) if is_model(path)]
+        if models:
+            return max(models, key=count_images) if len(models) > 1 else models[0]
+    return None
+
+
+def scene_folder(path: Path) -> Path:
+    """Return the scene's folder; `path` may also be its model's, such as `scene/sparse/0`.
+
+    Of several possible folders, as for `scene/colmap/sparse/0`, it is the innermost with images.
+    """
+    folder = path.absolute()
+    folder = folder.parent if folder.name.isdigit() else folder
+    names = sorted((Path(name).parts for name in MODEL_FOLDERS if name), key=len)
+    found = [
+        folder.parents[len(parts) - 1] for parts in names if folder.parts[-len(parts) :] == parts
+    ]
+    holding = [each for each in found if any((each / name).is_dir() for name in IMAGE_FOLDERS)]
+    return (holding or found or [path])[0]
+
+
+def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
+    """Read the scene in `folder`, its model in `model_path`; see `load_scene` for InputError."""
+    roots = [folder / "images", model_path / "images", model_path.parent / "images"]
+    roots.append(folder / "input")
+    try:
+        model = read_model(model_path)
+    except InputError as error:
+        raise InputError(f"{error}{_remedy(roots)}") from error
+    if not model.images:
+        raise InputError(
+            f"{model_path} has no registered picture: COLMAP found no camera's place"
+            f"{_remedy(roots)}"
+        )
+    search = PictureSearch(folder, roots=(*roots, *_reduced_in(folder)))
+    found = search.existing([image.name for image in model.images], str(model_path))
+    paths = [path for _, path in found]
+    _warn_of_unposed(model_path, paths)
+    pictures = []
+    for (index, path), header in zip(found, headers_of(paths), strict=True):
+        image = model.images[index]
+        where = f"camera {image.camera} of {model_path}"
+        lens, pose = lens_of(model.cameras[image.camera], where), camera_to_file(image)
+        pictures.append(
+            PosedPicture.of(path, header, lens=lens, pose=pose, where=where, name=image.name)
+        )
+    images = [model.images[index] for index, _ in found]
+    tracks = tracks_of(model, images, pictures)
+    return ParsedScene(str(folder), folder, pictures, points=model.points, tracks=tracks)
+
+
+def _remedy(roots: Sequence[Path]) -> str:
+    """The command that replaces a broken model, if one of `roots` has pictures; else nothing."""
+    for root in roots:
+        if root.is_dir() and any(is_picture(path.name) for path in root.iterdir()):
+            return f"; `nerfmac capture {shlex.quote(str(root))}` finds the cameras anew"
+    return ""
+
+
+def _reduced_in(folder: Path) -> list[Path]:
+    """The folder `images_N` of the smallest N if there is no `images`, with a warning."""
+    if (folder / "images").is_dir():
+        return []
+    numbered = {path.name.removeprefix("images_"): path for path in folder.glob("images_*")}
+    folders = [numbered[n] for n in sorted(filter(str.isdecimal, numbered), key=int)][:1]
+    for reduced in folders:
+        log.warning(f"there is no images in {folder}; {reduced.name} is read")
+    return folders
+
+
+def _warn_of_unposed(model_path: Path, pictures: list[Path]) -> None:
+    folders = {path.parent for path in pictures}
+    files = [path for folder in folders for path in folder.iterdir() if is_picture(path.name)]
+    without = len(files) - len(pictures)
+    if without > 0:
+        log.warning(
+            f"{without} of {len(files)} pictures have no camera in {model_path} and are left out"
+        )
+
+
+def lens_of(camera: ColmapCamera, where: str) -> Lens:
+    """Return the lens of a camera; raises InputError for an unsupported model or coefficient.
+
+    OpenCV's rational denominator, in FULL_OPENCV, must be 1.
+    """
+    parameters: dict[str, Any] = dict(camera.parameters)
+    denominator = [parameters.pop(name, 0.0) for name in ("d1", "d2", "d3")]
+    if camera.model not in SUPPORTED or any(denominator):
+        raise InputError(
+            f"{where} is of the model {camera.model}{' with a denominator' * any(denominator)}; "
+            f"expected one of {', '.join(SUPPORTED)}: COLMAP's image_undistorter makes pictures "
+            "and a model of PINHOLE cameras"
+        )
+    with prefix_errors(where):
+        return Lens(camera.width, camera.height, **parameters, is_fisheye=camera.model in FISHEYE)
+
+
+def camera_to_file(image: ColmapImage) -> np.ndarray:
+    """Return the pose of a registered picture, camera to file (3, 4), with OpenGL's axes."""
+    rotation = image.pose[:, :3].T
+    return np.column_stack([rotation * TO_OPENGL, -rotation @ image.pose[:, 3]])
+
+
+def tracks_of(
+    model: ColmapModel, images: Sequence[ColmapImage | None], pictures: Sequence[PosedPicture]
+) -> Tracks | None:
+    """Return the tracks of a `model` in `pictures`, in its coordinates; None if it has none.
+
+    `images` has the model's entry of each picture, None for a picture that the model lacks.
+    Pictures may be smaller than those that the model was made of.
+    """
+    order = np.argsort(model.numbers)
+    numbers = model.numbers[order]
+    views, pixels, points = [], [], []
+    for index, (image, picture) in enumerate(zip(images, pictures, strict=True)):
+        if image is None or not len(image.points) or not len(numbers):
+            continue
+        camera, lens = model.cameras[image.camera], picture.lens
+        if not has_aspect(lens, camera.width, camera.height):  # a part of it, or turned
+            continue
+        place = np.minimum(np.searchsorted(numbers, image.points), len(numbers) - 1)
+        is_known = numbers[place] == image.points
+        pixels.append(image.pixels[is_known] * (lens.width / camera.width))
+        points.append(order[place[is_known]])
+        views.append(np.full(len(points[-1]), index))
+    if not views:
+        return None
+    error = np.where(np.isfinite(model.errors), np.maximum(model.errors, 0.0), 0.0)
+    view, pixel, point = (np.concatenate(parts) for parts in (views, pixels, points))
+    return Tracks(view, pixel, point, model.points, error)

@@ -1,0 +1,88 @@
+"""Tracks of the COLMAP model that lies beside a transforms.json."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.scenes.posed_picture import PosedPicture
+from nerfmac.app.scenes.readers.colmap import camera_to_file, model_folder, tracks_of
+from nerfmac.app.scenes.readers.colmap_model import ColmapImage, read_model
+from nerfmac.common.checks import InputError
+from nerfmac.geometry.placement import Placement
+from nerfmac.geometry.tracks import Tracks
+
+Array = npt.NDArray[np.float64]
+
+FEWEST_CAMERAS = 3
+"""Fewest cameras from which the similarity between two coordinate systems follows."""
+ALIGNED_WITHIN = 1e-3
+"""Largest misfit of aligned cameras: radians, and the fraction of the cameras' spread."""
+
+log = logging.getLogger("nerfmac")
+
+
+def tracks_beside(folder: Path, pictures: Sequence[PosedPicture]) -> Tracks | None:
+    """Return the tracks of the COLMAP model in `folder`, in the coordinates of the `pictures`.
+
+    `nerfmac capture` and nerfstudio's ns-process-data keep the model that a transforms.json was
+    made of. Its cameras, found by the pictures' names, say how the coordinates differ. None without
+    a model, or if its cameras are not those of the pictures, with a line in the log.
+    """
+    path = model_folder(folder)
+    if path is None:
+        return None
+    try:
+        model = read_model(path)
+    except InputError as error:
+        log.warning(f"{error}; the scene is read without its tracks")
+        return None
+    images = _by_name(model.images, pictures)
+    found = {view: image for view, image in enumerate(images) if image is not None}
+    alignment = _alignment(found, pictures)
+    if alignment is None:
+        log.info(f"the cameras in {path} are others than the scene's: its tracks are not used")
+        return None
+    tracks = tracks_of(model, images, pictures)
+    return tracks and tracks.transformed(alignment)
+
+
+def _by_name(
+    images: Sequence[ColmapImage], pictures: Sequence[PosedPicture]
+) -> list[ColmapImage | None]:
+    """The image of each picture, by its file name; None where that is missing or ambiguous."""
+    by_name: dict[str, ColmapImage | None] = {}
+    for image in images:
+        name = PurePosixPath(image.name.replace("\\", "/")).name
+        by_name[name] = None if name in by_name else image
+    return [by_name.get(PurePosixPath(picture.name).name) for picture in pictures]
+
+
+def _alignment(
+    images: Mapping[int, ColmapImage], pictures: Sequence[PosedPicture]
+) -> Placement | None:
+    """The similarity that maps the images' cameras to those of the pictures; None without one.
+
+    Rotations give the rotation (the orthogonal Procrustes problem), positions the rest.
+    """
+    if len(images) < FEWEST_CAMERAS:
+        return None
+    poses = np.stack([camera_to_file(image) for image in images.values()])
+    wanted = np.stack([pictures[view].pose for view in images])
+    u, _, v = np.linalg.svd(np.einsum("nij,nkj->ik", wanted[:, :, :3], poses[:, :, :3]))
+    rotation = u @ v
+    eyes, targets = poses[:, :, 3] @ rotation.T, wanted[:, :, 3]
+    eyes_from, targets_from = eyes - eyes.mean(0), targets - targets.mean(0)
+    spread = float(np.square(eyes_from).sum())
+    if spread <= 0.0:
+        return None
+    scale = float((eyes_from * targets_from).sum()) / spread
+    misfit = np.abs(scale * eyes_from - targets_from).max()
+    turn = np.abs(rotation @ poses[:, :, :3] - wanted[:, :, :3]).max()
+    if scale <= 0 or max(turn, misfit / np.abs(targets_from).max()) > ALIGNED_WITHIN:
+        return None
+    return Placement(scale, targets.mean(0) - scale * eyes.mean(0), 1.0, rotation)

@@ -1,0 +1,266 @@
+"""A COLMAP model: `cameras`, `images` and `points3D`, all .bin or all .txt files.
+
+The layout is that of COLMAP's documentation ("Output Format"). Poses map world to camera with
+OpenCV's axes: x right, y down, z forwards; quaternions are (w, x, y, z). As in this package, the
+centre of the top left pixel is (0.5, 0.5). The files `rigs` and `frames` of newer models are not
+needed, as `images` still has the pose of every picture.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.scenes.poses import rotation_of
+from nerfmac.common.checks import LARGEST, InputError, prefix_errors
+
+PARAMETERS = {
+    "SIMPLE_PINHOLE": "f cx cy",
+    "PINHOLE": "fl_x fl_y cx cy",
+    "SIMPLE_RADIAL": "f cx cy k1",
+    "RADIAL": "f cx cy k1 k2",
+    "OPENCV": "fl_x fl_y cx cy k1 k2 p1 p2",
+    "OPENCV_FISHEYE": "fl_x fl_y cx cy k1 k2 k3 k4",
+    "FULL_OPENCV": "fl_x fl_y cx cy k1 k2 p1 p2 k3 d1 d2 d3",
+    "FOV": "fl_x fl_y cx cy omega",
+    "SIMPLE_RADIAL_FISHEYE": "f cx cy k1",
+    "RADIAL_FISHEYE": "f cx cy k1 k2",
+    "THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 p1 p2 k3 k4 sx1 sy1",
+    "RAD_TAN_THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 k3 k4 k5 k6 p1 p2 sx1 sx2 sy1 sy2",
+}
+"""Names of the parameters of COLMAP's camera models, in the order of the models' numbers in binary
+files. d1 to d3 are the coefficients of FULL_OPENCV's denominator."""
+
+Parsed = TypeVar("Parsed")
+Array = npt.NDArray[np.float64]
+
+Point = tuple[int, list[float], float]
+"""Number, position and mean reprojection error of a sparse point."""
+
+SHOWN = np.dtype([("pixel", "<f8", 2), ("point", "<i8")])
+"""Binary layout of a picture's point: its pixel, and the number of its 3D point or -1."""
+
+UNREADABLE = (struct.error, UnicodeDecodeError, ValueError, IndexError, OverflowError)
+
+
+class ColmapCamera(NamedTuple):
+    """A lens: its model's name, the picture's size in pixels, and its parameters by name."""
+
+    model: str
+    width: int
+    height: int
+    parameters: dict[str, float]
+
+
+class ColmapImage(NamedTuple):
+    """A registered picture: its name, its camera's number, and its world-to-camera pose (3, 4).
+
+    `pixels` (n, 2), x right and y down, are where it shows the sparse points numbered `points`.
+    """
+
+    name: str
+    camera: int
+    pose: Array
+    pixels: Array = np.zeros((0, 2))
+    points: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+
+
+class ColmapModel(NamedTuple):
+    """Cameras by number, the registered pictures, and the sparse points (n, 3).
+
+    `numbers` (n,) and `errors` (n,) are the points' numbers and mean reprojection errors in pixels.
+    """
+
+    cameras: dict[int, ColmapCamera]
+    images: list[ColmapImage]
+    points: Array
+    numbers: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+    errors: Array = np.zeros(0)
+
+
+def is_model(folder: Path) -> bool:
+    """Return whether `folder` holds the cameras and pictures of a model, in either form."""
+    return any(
+        (folder / f"cameras.{ending}").is_file() and (folder / f"images.{ending}").is_file()
+        for ending in ("bin", "txt")
+    )
+
+
+def count_images(folder: Path) -> int:
+    """Return the number of pictures of the model in `folder`, from a binary file's first bytes."""
+    path = folder / "images.bin"
+    if path.is_file():
+        return int.from_bytes(_bytes(path)[:8], "little")
+    return len(read_model(folder).images)
+
+
+def read_model(folder: Path) -> ColmapModel:
+    """Read the model in `folder`; the binary files if both forms are there. Points may be absent.
+
+    Raises InputError that names the file if it is cut short or is no such file, and for a number
+    that is not finite.
+    """
+    if (folder / "cameras.bin").is_file():
+        ending, parsers = "bin", (_binary_cameras, _binary_images, _binary_points)
+    else:
+        ending, parsers = "txt", (_text_cameras, _text_images, _text_points)
+    paths = [folder / f"{name}.{ending}" for name in ("cameras", "images", "points3D")]
+    cameras = dict(_parsed(paths[0], parsers[0]))
+    images = _parsed(paths[1], parsers[1])
+    rows = _parsed(paths[2], parsers[2]) if paths[2].is_file() else []
+    points = np.array([position for _, position, _ in rows], np.float64).reshape(-1, 3)
+    numbers = np.array([number for number, _, _ in rows], np.int64)
+    errors = np.array([error for _, _, error in rows], np.float64)
+    for image in images:
+        if image.camera not in cameras:
+            raise InputError(
+                f"{paths[1]}: {image.name} has camera {image.camera}, not in {paths[0]}; expected "
+                "files of one model"
+            )
+    return ColmapModel(cameras, images, points, numbers, errors)
+
+
+def _parsed(path: Path, parse: Callable[[bytes], Iterator[Parsed]]) -> list[Parsed]:
+    content = _bytes(path)
+    try:
+        with prefix_errors(str(path)):
+            return list(parse(content))
+    except UNREADABLE as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is no whole file of a COLMAP model: {error}") from error
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapCamera:
+    names = PARAMETERS.get(model, "").split()
+    if not names:
+        raise InputError(f"camera model {model}; expected one of {', '.join(PARAMETERS)}")
+    if min(width, height) < 1:
+        raise InputError(f"a camera is for pictures of {width}x{height} pixels; expected some")
+    named = dict(zip(names, values, strict=True))
+    if not all(abs(value) <= LARGEST for value in values):
+        raise InputError(f"a camera has the parameters {named}; expected finite numbers")
+    if "f" in named:
+        focal = named.pop("f")
+        named = {"fl_x": focal, "fl_y": focal, **named}
+    return ColmapCamera(model, width, height, named)
+
+
+def _image(
+    name: str, camera: int, pose: list[float], pixels: Array, points: npt.NDArray[np.int64]
+) -> ColmapImage:
+    """The picture of a `pose` of 7 numbers, quaternion and translation; points -1 are left out."""
+    translation = pose[4:]
+    if not all(abs(number) <= LARGEST for number in translation):
+        raise InputError(f"{name} has the position {translation}; expected finite numbers")
+    matrix = np.column_stack([rotation_of(pose[:4], name), translation])
+    is_shown = (points >= 0) & (np.abs(pixels) <= LARGEST).all(axis=1)
+    return ColmapImage(name, camera, matrix, pixels[is_shown], points[is_shown])
+
+
+def _point(number: int, position: list[float], error: float) -> Point:
+    if not 0 <= number < 2**63 or len(position) != 3:
+        raise InputError(
+            f"point {number} has the position {position}; expected a number below 2^63 and x, y, z"
+        )
+    return number, position, error
+
+
+def _binary_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
+    (count,), at = struct.unpack_from("<Q", content), 8
+    models = list(PARAMETERS)
+    for _ in range(count):
+        number, model, width, height = struct.unpack_from("<IiQQ", content, at)
+        if not 0 <= model < len(models):
+            raise InputError(f"camera {number} has model {model}; expected 0 to {len(models) - 1}")
+        layout = f"<{len(PARAMETERS[models[model]].split())}d"
+        values = struct.unpack_from(layout, content, at + 24)
+        at += 24 + struct.calcsize(layout)
+        yield number, _camera(models[model], width, height, list(values))
+
+
+def _binary_images(content: bytes) -> Iterator[ColmapImage]:
+    (count,), at = struct.unpack_from("<Q", content), 8
+    for _ in range(count):
+        _, *pose, camera = struct.unpack_from("<I7dI", content, at)
+        end = content.index(b"\0", at + 64)
+        name = content[at + 64 : end].decode()
+        (count_shown,) = struct.unpack_from("<Q", content, end + 1)
+        at = end + 9 + SHOWN.itemsize * count_shown
+        if at > len(content):
+            raise InputError(f"it ends within {name}")
+        shown = np.frombuffer(content, SHOWN, count_shown, end + 9)
+        yield _image(name, camera, pose, shown["pixel"], shown["point"])
+
+
+def _binary_points(content: bytes) -> Iterator[Point]:
+    (count,), at = struct.unpack_from("<Q", content), 8
+    for _ in range(count):
+        number, *position = struct.unpack_from("<Q3d", content, at)
+        yield _point(number, position, struct.unpack_from("<d", content, at + 35)[0])
+        (track,) = struct.unpack_from("<Q", content, at + 43)
+        at += 51 + 8 * track  # an entry: the number of a picture, and of the point in it
+        if at > len(content):
+            raise InputError("it ends within a point")
+
+
+def _text_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
+    for line in _lines(content):
+        number, model, width, height, *values = line.split()
+        camera = _camera(model, int(width), int(height), [float(value) for value in values])
+        yield int(number), camera
+
+
+def _text_images(content: bytes) -> Iterator[ColmapImage]:
+    image: tuple[str, int, list[float]] | None = None
+    for line in content.decode("utf-8-sig").splitlines():
+        # The line after a picture's has its points. It may be empty, and some programs omit it.
+        if image and (not line.strip() or _is_number(line.split()[-1])):
+            yield _image(*image, *_text_shown(line))
+            image = None
+        elif line.strip() and not line.lstrip().startswith("#"):
+            if image:
+                yield _image(*image, *_text_shown(""))
+            _, *pose, camera, name = line.strip().split(maxsplit=9)
+            image = name, int(camera), [float(value) for value in pose]
+    if image:
+        yield _image(*image, *_text_shown(""))
+
+
+def _text_shown(line: str) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Pixels (n, 2) and point numbers (n,) of a picture's line of points."""
+    table = np.array(line.split(), np.float64).reshape(-1, 3)
+    return table[:, :2], table[:, 2].astype(np.int64)
+
+
+def _text_points(content: bytes) -> Iterator[Point]:
+    for line in _lines(content):
+        number, *values = line.split(maxsplit=8)[:8]
+        error = float(values[6]) if len(values) > 6 else 0.0  # some programs write positions alone
+        yield _point(int(number), [float(value) for value in values[:3]], error)
+
+
+def _lines(content: bytes) -> list[str]:
+    """The lines that are neither empty nor comments."""
+    lines = content.decode("utf-8-sig").splitlines()
+    return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

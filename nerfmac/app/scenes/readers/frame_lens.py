@@ -1,0 +1,192 @@
+"""The lens of one of a JSON file's `frames`, in the keys of instant-ngp and nerfstudio.
+
+A frame's own values take precedence over the file's. Some published files have values that are
+clearly wrong: they are read, with a warning that says what was done.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from math import pi, tan
+from typing import Any
+
+from nerfmac.app.scenes.pictures import Header
+from nerfmac.common.checks import InputError, prefix_errors
+from nerfmac.common.json_reader import Fields
+from nerfmac.geometry.lenses import Lens, focal_length
+
+LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
+FISHEYE_MODELS = ("OPENCV_FISHEYE", "RADIAL_FISHEYE", "SIMPLE_RADIAL_FISHEYE")
+MATRICES = ("K", "intrinsics", "intrinsic_matrix")
+"""Keys under which scripts write the matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]]."""
+MISSPELT = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
+NEAR_CENTRE = 0.1
+"""A principal point counts as central if it is closer to the picture's centre than this fraction of
+the width and of the height."""
+RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
+"""Factors on a picture's size, tried in this order, that may give the size its lens was for."""
+TINY = 8
+"""Shorter side of a picture, in pixels, up to which a focal length of 2 pixels or less is read."""
+SQUARE = 1.2
+"""Ratio of the larger to the smaller of fl_x and fl_y from which a warning is logged: cameras have
+square pixels."""
+
+CONTRADICTION = 0.02
+"""Difference of a focal length from that of the field of view, as a fraction, from which a warning
+is logged."""
+
+log = logging.getLogger("nerfmac")
+
+
+def lens_of(frame: Fields, file: Fields, picture: Header, warned: set[str]) -> Lens:
+    """Return the lens of `frame`, for the size that it or its `file` names, else the picture's.
+
+    `warned` collects the kinds of warnings given, so that a file has one of each. Raises InputError
+    for an unsupported lens model, a missing focal length and values out of range.
+    """
+    keys = _LensKeys(_normalised(frame, warned), _normalised(file, warned), picture, warned)
+    width, height = keys.size()
+    fl_x, fl_y = keys.focal_lengths(width, height)
+    defaults = {"cx": width / 2, "cy": height / 2}
+    defaults |= dict.fromkeys(("k1", "k2", "k3", "k4", "p1", "p2"), 0.0)
+    rest: dict[str, Any] = {key: keys.number(key, value) for key, value in defaults.items()}
+    is_fisheye = keys.is_fisheye()
+    if min(width, height) > TINY and (fl_x <= 2 or 0 <= max(rest["cx"], rest["cy"]) <= 1):
+        raise InputError(
+            f"{frame.where}: fl_x is {fl_x:g}, cx {rest['cx']:g} and cy {rest['cy']:g}; expected "
+            f"pixels of {width}x{height}, not parts of the picture's sides"
+        )
+    with prefix_errors(frame.where):
+        return Lens(width, height, fl_x, fl_y, **rest, is_fisheye=is_fisheye)
+
+
+def _normalised(fields: Fields, warned: set[str]) -> Fields:
+    """The fields with fl_x, fl_y, cx, cy also from misspelt keys and matrices (3x3 or 4x4)."""
+    added: dict[str, Any] = {}
+    for key, name in MISSPELT.items():
+        if key in fields:
+            added[name] = fields.values[key]
+            _warn(fields.where, f"{key} is taken for {name}", warned)
+    for key in MATRICES:
+        if key in fields:
+            rows = fields.values[key]
+            columns = 4 if isinstance(rows, list) and len(rows) == 4 else 3
+            table = fields.table(key, rows=(columns,), columns=columns)
+            (fl_x, skew, cx), (_, fl_y, cy) = (row[:3] for row in table[:2])
+            if abs(skew) > 1e-3 * abs(fl_x) or min(fl_x, fl_y) <= 0:
+                raise fields.wrong(key, "positive focal lengths and no skew")
+            added |= {"fl_x": fl_x, "fl_y": fl_y, "cx": cx, "cy": cy}
+    return Fields({**added, **fields.values}, fields.where)
+
+
+@dataclass(frozen=True)
+class _LensKeys:
+    """The keys of a frame's lens, in the frame or in its file."""
+
+    frame: Fields
+    file: Fields
+    picture: Header
+    warned: set[str]
+
+    def is_fisheye(self) -> bool:
+        if fields := self._with("camera_model"):
+            model = fields.text("camera_model").upper()
+            if model not in LENS_MODELS + FISHEYE_MODELS:
+                known = ", ".join(LENS_MODELS + FISHEYE_MODELS)
+                raise fields.wrong("camera_model", f"one of {known}")
+            if model in FISHEYE_MODELS:
+                return True
+        fields = self._with("is_fisheye")
+        return fields is not None and fields.flag("is_fisheye")
+
+    def size(self) -> tuple[int, int]:
+        """Width and height of the picture that the lens is for."""
+        actual = self.picture.width, self.picture.height
+        with_w, with_h = self._with("w"), self._with("h")
+        named = (
+            (with_w or self.file).count("w", actual[0]),
+            (with_h or self.file).count("h", actual[1]),
+        )
+        centre = self.number("cx", named[0] / 2), self.number("cy", named[1] / 2)
+        if not with_w and not with_h and not _is_middle(centre, actual):
+            return self._size_by_centre(centre)
+        if named != actual and _is_middle(centre, actual) and not _is_middle(centre, named):
+            self._warn(
+                f"w and h are {named[0]}x{named[1]}, but cx and cy are in the middle of the "
+                f"pictures as they are, such as {actual[0]}x{actual[1]}; the lens is taken as for "
+                "these"
+            )
+            return actual
+        return named
+
+    def _size_by_centre(self, centre: tuple[float, float]) -> tuple[int, int]:
+        """The picture's size times the factor in RESIZED that centres it at (cx, cy), if any."""
+        width, height = self.picture.width, self.picture.height
+        for factor in RESIZED:
+            size = round(width * factor), round(height * factor)
+            if _is_middle(centre, size):
+                self._warn(
+                    f"cx and cy, {centre[0]:g} and {centre[1]:g}, are in the middle of pictures of "
+                    f"{size[0]}x{size[1]} pixels; the lens is scaled to the {width}x{height} there"
+                )
+                return size
+        return width, height
+
+    def focal_lengths(self, width: int, height: int) -> tuple[float, float]:
+        by_width, by_height = self._focal("x", width), self._focal("y", height)
+        fl_x, fl_y = by_width or by_height, by_height or by_width  # square pixels unless both
+        if fl_x is None or fl_y is None:
+            raise InputError(
+                f"{self.frame.where}: no focal length; expected fl_x or camera_angle_x"
+            )
+        if not 1 / SQUARE < fl_x / fl_y < SQUARE:
+            self._warn(
+                f"fl_x is {fl_x:g} and fl_y {fl_y:g}, so pixels are not square; they are taken as "
+                "they are, and if pictures come out stretched one of them is wrong"
+            )
+        return fl_x, fl_y
+
+    def number(self, key: str, default: float) -> float:
+        return (self._with(key) or self.file).number(key, default)
+
+    def _focal(self, axis: str, size: int) -> float | None:
+        angle, length = f"camera_angle_{axis}", f"fl_{axis}"
+        for fields in (self.frame, self.file):
+            if length in fields:
+                focal = fields.number(length, above=0)
+                if angle in fields:
+                    self._compare(focal, length, fields.number(angle), angle, size)
+                return focal
+            if angle in fields:
+                return focal_length(f"{fields.where}: {angle}", fields.number(angle), size)
+        return None
+
+    def _compare(self, focal: float, length: str, field: float, angle: str, size: int) -> None:
+        """Warn if the focal length and the field of view of one axis contradict each other."""
+        expected = size / (2 * tan(field / 2)) if 0 < field < pi else 0.0
+        if not self.is_fisheye() and abs(focal - expected) > CONTRADICTION * focal:
+            self._warn(
+                f"{angle} is {field:.5g}, which is a focal length of {expected:.5g} for {size} "
+                f"pixels, but {length} is {focal:.5g}: {length} is used, and one of them is wrong"
+            )
+
+    def _with(self, key: str) -> Fields | None:
+        """The frame if it has the key, else the file if that has it, else None."""
+        return next((fields for fields in (self.frame, self.file) if key in fields), None)
+
+    def _warn(self, what: str) -> None:
+        _warn(self.frame.where, what, self.warned)
+
+
+def _warn(where: str, what: str, warned: set[str]) -> None:
+    """Log `what` unless a line with the same first word was logged for this file."""
+    kind = what.split(maxsplit=1)[0]
+    if kind not in warned:
+        warned.add(kind)
+        log.warning(f"{where}: {what}")
+
+
+def _is_middle(centre: tuple[float, float], size: tuple[int, int]) -> bool:
+    sides = zip(centre, size, strict=True)
+    return all(abs(c - side / 2) < NEAR_CENTRE * side for c, side in sides)

@@ -1,0 +1,213 @@
+"""Contents that Blender's and instant-ngp's JSON files share: `frames`, placement, `up`.
+
+Poses are camera-to-file matrices with OpenGL's axes, as in this package.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.scenes.masks import mask_of
+from nerfmac.app.scenes.options import LARGEST_EXTENT
+from nerfmac.app.scenes.picture_search import PictureSearch
+from nerfmac.app.scenes.pictures import Header
+from nerfmac.app.scenes.posed_picture import PosedPicture, headers_of
+from nerfmac.app.scenes.poses import RIGID_WITHIN, UP, estimated_up, rigid, unit
+from nerfmac.app.scenes.readers.frame_lens import lens_of
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.placement import Direction, Placement
+
+Array = npt.NDArray[np.float64]
+
+SPLITS = ("train", "val", "test")
+POSE = "transform_matrix"
+DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
+"""instant-ngp's default `scale` and `offset`, made for the Blender scenes of 2020."""
+
+_UNDISTORTED = "a lens of one of OpenCV's two models: undistort the pictures first"
+_ALPHA = "pictures with an alpha channel, or masks"
+NOT_READ = {
+    **dict.fromkeys(("latlong", "equirectangular", "ftheta_p0"), _UNDISTORTED),
+    "fisheye_crop_radius": _UNDISTORTED,
+    **dict.fromkeys(("mask_color", "white_transparent", "black_transparent"), _ALPHA),
+    "rolling_shutter": "a shutter that opens for all rows at once",
+    "from_na": "poses with OpenGL's axes",
+}
+"""Unsupported keys that change the meaning of a picture, and what is supported instead.
+
+With the value null, false or 0 they are allowed. Other unknown keys, such as depth_file_path, only
+add what this program does not use; they are ignored.
+"""
+
+log = logging.getLogger("nerfmac")
+
+
+class Entry(NamedTuple):
+    """A frame of a JSON file: its fields, the `file` with defaults for them, name and picture."""
+
+    fields: Fields
+    file: Fields
+    name: str
+    picture: Path
+
+
+def entries_of(file: Fields, search: PictureSearch) -> list[Entry]:
+    """Return a file's frames that have a pose and an existing picture, in the file's order.
+
+    Warns of the others. Raises InputError if none is left.
+    """
+    given = file.objects("frames")
+    frames = [fields for fields in given if not _lacks_pose(fields)]
+    if not frames:
+        raise InputError(
+            f"{file.where}: {POSE} is null in each of the {len(given)} frames; expected 4x4 numbers"
+        )
+    if len(frames) < len(given):
+        log.warning(
+            f"{len(given) - len(frames)} of {len(given)} frames of {file.where} have no pose; the "
+            f"other {len(frames)} are used"
+        )
+    names = [fields.text("file_path") for fields in frames]
+    entries = []
+    for index, picture in search.existing(names, file.where):
+        fields, name = frames[index], names[index]
+        fields = replace(fields, where=f"{fields.where} ({name})")
+        entries.append(Entry(fields, file, Path(name).as_posix(), picture))
+    return entries
+
+
+def pictures_of(entries: Sequence[Entry], folder: Path) -> list[PosedPicture]:
+    """Return the frames' pictures with their cameras, and the masks that they name in `folder`.
+
+    Raises InputError for an unsupported key, lens or pose, and for a broken picture.
+    """
+    warned: set[str] = set()
+    poses = _poses([entry.fields for entry in entries])
+    headers = headers_of([entry.picture for entry in entries])
+    pictures = []
+    for (fields, file, name, path), header, pose in zip(entries, headers, poses, strict=True):
+        _refuse_what_is_not_read(fields)
+        _refuse_what_is_not_read(file)
+        lens, where = lens_of(fields, file, header, warned), fields.where
+        picture = PosedPicture.of(path, header, lens=lens, pose=pose, where=where, name=name)
+        pictures.append(picture._replace(mask=mask_of(fields, folder)))
+    return pictures
+
+
+def cameras_of(
+    file: Fields, photo: Header, names: Collection[str] | None = None
+) -> list[tuple[Lens, Array]]:
+    """Return the lens and the camera-to-file pose (3, 4) of a file's frames; images may be absent.
+
+    `photo` is the size of an image for files that do not name one. `names` restricts the frames to
+    those with such a `file_path`. Raises InputError as `pictures_of` does, and without frames.
+    """
+    frames = [fields for fields in file.objects("frames") if not _lacks_pose(fields)]
+    if names is not None:
+        frames = [fields for fields in frames if fields.values.get("file_path") in names]
+    if not frames:
+        raise InputError(f"{file.where}: no frame has a {POSE}; expected 4x4 numbers")
+    warned: set[str] = set()
+    lenses = [lens_of(fields, file, photo, warned) for fields in frames]
+    return list(zip(lenses, _poses(frames), strict=True))
+
+
+def _lacks_pose(fields: Fields) -> bool:
+    return POSE in fields and fields.is_null(POSE)
+
+
+def is_placed(file: Fields) -> bool:
+    """Return whether the file has instant-ngp's keys for its position in scene space."""
+    return any(key in file for key in ("aabb_scale", "scale", "offset"))
+
+
+def placement_of(file: Fields) -> Placement:
+    """Return the file's placement, with instant-ngp's defaults; `offset` is one number or three.
+
+    Raises InputError for a scale that is not positive and an aabb_scale outside (0, 128].
+    """
+    extent = file.number("aabb_scale", 1.0, above=0)
+    if extent > LARGEST_EXTENT:
+        raise file.wrong("aabb_scale", f"a number above 0 and up to {LARGEST_EXTENT:g}")
+    scale = file.number("scale", DEFAULT_SCALE, above=0)
+    if isinstance(file.values.get("offset"), list):
+        offset = np.array(file.numbers("offset", 3))
+    else:
+        offset = np.full(3, file.number("offset", DEFAULT_OFFSET))
+    return Placement(scale, offset, extent)
+
+
+def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
+    """Return the unit vector to the sky in the file's coordinates.
+
+    It is instant-ngp's `up`, if the file has it. nerfstudio's `orientation_override` "none" means
+    that the poses are upright: then it is z. Otherwise it is estimated from the camera-to-file
+    `poses` (3, 4); it is z without poses. nerfstudio's `applied_transform` only records what was
+    done to the poses, and changes nothing.
+
+    Raises InputError for an `up` that is not three numbers, or all zero.
+    """
+    if "up" in file:
+        up = file.numbers("up", 3)
+        if not any(up):
+            raise file.wrong("up", "three numbers that are not all zero")
+        return unit(up)
+    if not poses or file.values.get("orientation_override") == "none":
+        return UP
+    return estimated_up(np.stack(poses))
+
+
+def _poses(frames: Sequence[Fields]) -> list[Array]:
+    """The frames' `transform_matrix` as (3, 4), with their rotations made exactly orthonormal.
+
+    A scale that all rotations share is divided out: it belongs to a similarity of the world, and
+    the positions have it already. If all have the determinant -1 they keep it: the file's world is
+    mirrored, which `Placement.mirrored` undoes. Raises InputError unless a matrix is 4x4 or 3x4,
+    finite, and otherwise rigid.
+    """
+    matrices = [_matrix_of(fields) for fields in frames]
+    determinants = np.array([np.linalg.det(matrix[:, :3]) for matrix in matrices])
+    scales, mirrored = np.cbrt(np.abs(determinants)), bool((determinants < 0).all())
+    scale = float(np.median(scales))
+    if scale > 0 and abs(scale - 1) > RIGID_WITHIN and np.ptp(scales) < RIGID_WITHIN * scale:
+        log.warning(
+            f"the rotations of all {len(frames)} poses are scaled by {scale:.4g}, as in "
+            f"{frames[0].where}; the scale is taken out"
+        )
+        matrices = [np.c_[matrix[:, :3] / scale, matrix[:, 3:]] for matrix in matrices]
+    poses = [
+        rigid(matrix, f"{fields.where}: {POSE}", mirrored=mirrored)
+        for matrix, fields in zip(matrices, frames, strict=True)
+    ]
+    if mirrored:
+        log.warning(
+            f"all {len(frames)} poses mirror space, as in {frames[0].where}: the file's axes are "
+            "taken for left-handed, and x is mirrored; if nothing is found where cameras look, an "
+            "axis of each camera is wrong"
+        )
+    return poses
+
+
+def _matrix_of(fields: Fields) -> Array:
+    matrix = np.array(fields.table(POSE, rows=(3, 4), columns=4))
+    if not np.allclose(matrix[3:], (0, 0, 0, 1), atol=1e-6):
+        raise InputError(
+            f"{fields.where}: {POSE} ends in {matrix[3].tolist()}; expected [0, 0, 0, 1]"
+        )
+    return matrix[:3]
+
+
+def _refuse_what_is_not_read(fields: Fields) -> None:
+    for key, expected in NOT_READ.items():
+        value = fields.values.get(key)
+        if any(value) if isinstance(value, list) else value:
+            raise fields.wrong(key, expected)

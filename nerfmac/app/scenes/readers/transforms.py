@@ -1,0 +1,101 @@
+"""The `transforms.json` of instant-ngp, nerfstudio and NeRFCapture: one file for all frames.
+
+The lens is in pixels of a `w` x `h` picture, and a frame may override any of its values. Frames
+whose picture is absent are left out, because published captures, such as instant-ngp's fox, name
+pictures that they do not contain.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.scenes.parsed_scene import ParsedScene
+from nerfmac.app.scenes.picture_search import PictureSearch
+from nerfmac.app.scenes.ply_points import read_ply_points
+from nerfmac.app.scenes.readers.colmap_beside import tracks_beside
+from nerfmac.app.scenes.readers.json_frames import (
+    SPLITS,
+    entries_of,
+    is_placed,
+    pictures_of,
+    placement_of,
+    up_of,
+)
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import leads_out
+from nerfmac.common.json_reader import Fields
+
+FILE_NAME = "transforms.json"
+
+log = logging.getLogger("nerfmac")
+
+
+def read_transforms(path: Path, file: Fields) -> ParsedScene:
+    """Read the scene of the parsed `file` at `path`; see `load_scene` for InputError."""
+    entries = entries_of(file, PictureSearch(path.parent))
+    entries.sort(key=lambda entry: entry.name)
+    pictures = pictures_of(entries, path.parent)
+    return ParsedScene(
+        source=str(path),
+        folder=path.resolve().parent,
+        pictures=pictures,
+        up=up_of(file, [picture.pose for picture in pictures]),
+        points=_points_of(file, path.parent),
+        placement=placement_of(file) if is_placed(file) else None,
+        splits=_listed_splits(file, [entry.name for entry in entries]),
+        tracks=tracks_beside(path.parent, pictures),
+    )
+
+
+def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
+    """nerfstudio's sparse points (n, 3), which are in the coordinates of its poses."""
+    if not file.values.get("ply_file_path"):
+        return None
+    name = file.text("ply_file_path")
+    path = Path(os.path.normpath(folder / name.replace("\\", "/")))
+    if leads_out(path, folder) or not os.path.isfile(path):
+        log.warning(f"{file.where}: ply_file_path {name} does not exist")
+        return None
+    try:
+        return read_ply_points(path)
+    except InputError as error:
+        log.warning(f"{error}; how large the scene is follows from its cameras")
+        return None
+
+
+def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] | None:
+    """The indices of `names` by split, from nerfstudio's lists such as `train_filenames`.
+
+    None without lists. A frame in no list is left out. Raises InputError for a name that no frame
+    has, and if nothing is left to train on; frames without a picture may be listed.
+    """
+    keys = {split: f"{split}_filenames" for split in SPLITS}
+    if not any(key in file for key in keys.values()):
+        return None
+    index_of = {name: index for index, name in enumerate(names)}
+    frames = file.objects("frames")
+    known = {Path(str(frame.values.get("file_path"))).as_posix() for frame in frames}
+    splits = {}
+    for split, key in keys.items():
+        listed = [Path(name).as_posix() for name in file.texts(key, ())]
+        for name in listed:
+            if name not in known:
+                raise InputError(
+                    f"{file.where}: {key} lists {name!r}, which is the file_path of no frame; "
+                    f"expected one such as {names[0]!r}"
+                )
+        chosen = sorted(index_of[name] for name in listed if name in index_of)
+        if chosen:
+            splits[split] = chosen
+    if "train" not in splits:
+        raise InputError(
+            f"{file.where}: no view is left to train on: {keys['train']} is missing or lists no "
+            f"frame that has a picture; expected a list of names such as {names[0]!r}"
+        )
+    return splits

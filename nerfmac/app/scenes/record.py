@@ -1,0 +1,149 @@
+"""`SceneRecord`: the data on its scene that a run saves, enough to render without pictures."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, Split
+from nerfmac.app.scenes.scene import Colour, Scene
+from nerfmac.common.checks import InputError, prefix_errors
+from nerfmac.common.json_reader import Fields
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.placement import Direction, Placement
+
+
+def is_run(folder: Path) -> bool:
+    """Return whether a run was saved in `folder`."""
+    return (folder / "config.json").is_file()
+
+
+def refuse_run(path: Path) -> None:
+    """Raise InputError if `path` is a run's folder, whose pictures are no photographs."""
+    if is_run(path) and (path / "checkpoint.safetensors").is_file():
+        raise InputError(
+            f"{path} is a run, not a scene; to train it further: `nerfmac train --out {path} "
+            f"--resume`; to look at it: `nerfmac view {path}`"
+        )
+
+
+@dataclass(frozen=True)
+class SceneRecord:
+    """A scene's path and options, its cube, and the cameras of its training views."""
+
+    path: str | None  # None for a scene that was not read from files
+    extent: float
+    up: Direction
+    cameras: tuple[Camera, ...]
+    options: SceneOptions = DEFAULTS
+    placement: Placement | None = None  # placement of the files; None if it is unknown
+    mean_color: Colour | None = None  # of the training images; None: they have alpha, or unknown
+
+    @property
+    def backdrop(self) -> Colour:
+        """Color, sRGB in [0, 1], that videos and stills show where the run has seen nothing.
+
+        It is the mean color of the training images, or white if these images have alpha.
+        """
+        return self.mean_color or (1.0, 1.0, 1.0)
+
+    @property
+    def bounds(self) -> Bounds:
+        """The cube and the map of its space for encodings."""
+        return Bounds(self.extent)
+
+    @classmethod
+    def of(cls, scene: Scene, mean_color: Colour | None = None) -> SceneRecord:
+        """Return the record of `scene`, with the `mean_color` of its training images."""
+        path = str(scene.path.resolve()) if scene.path else None
+        placement = scene.placement
+        if placement is None and scene.path is None:
+            placement = Placement(1.0, np.zeros(3), scene.extent)
+        cameras = scene.cameras("train")
+        options = scene.options
+        return cls(path, scene.extent, scene.up, cameras, options, placement, mean_color)
+
+    def __repr__(self) -> str:
+        return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as JSON values."""
+        cameras = [{**asdict(c.lens), "pose": c.pose.tolist()} for c in self.cameras]
+        placement = self.placement and {
+            "scale": self.placement.scale,
+            "offset": self.placement.offset.tolist(),
+            "rotation": self.placement.rotation.tolist(),
+        }
+        options = asdict(self.options)
+        return {**vars(self), "cameras": cameras, "options": options, "placement": placement}
+
+    @classmethod
+    def from_json(cls, values: Any, path: Path) -> SceneRecord:
+        """Read the record from JSON values of the file `path`; InputError names the key."""
+        record = Fields.of(values, str(path))
+        record.allow_only(*(field.name for field in fields(cls)))
+        x, y, z = record.numbers("up", 3)
+        return cls(
+            None if record.is_null("path") else record.text("path"),
+            record.number("extent", above=0),
+            (x, y, z),
+            tuple(_camera(camera) for camera in record.objects("cameras")),
+            _options(record.object("options")),
+            _placement(record),
+            _color(record),
+        )
+
+
+def _color(record: Fields) -> Colour | None:
+    if "mean_color" not in record or record.is_null("mean_color"):
+        return None
+    red, green, blue = record.numbers("mean_color", 3)
+    return red, green, blue
+
+
+def _options(options: Fields) -> SceneOptions:
+    options.allow_only(*(field.name for field in fields(SceneOptions)))
+    given = {name for name, value in options.values.items() if value is not None}
+    values: dict[str, Any] = {
+        "split": _split(options) if "split" in given else None,
+        "extent": options.number("extent") if "extent" in given else None,
+        "up": options.numbers("up", 3) if "up" in given else None,
+        "downscale": options.count("downscale", 1),
+        "max_images": options.count("max_images") if "max_images" in given else None,
+        "masks": options.flag("masks", default=True),
+    }
+    with prefix_errors(options.where):
+        return SceneOptions(**values)
+
+
+def _split(options: Fields) -> Split:
+    if isinstance(options.values["split"], list):
+        return options.texts("split")
+    number = options.number("split")
+    return int(number) if number == int(number) else number
+
+
+def _placement(record: Fields) -> Placement | None:
+    if "placement" not in record or record.is_null("placement"):
+        return None
+    placement = record.object("placement")
+    placement.allow_only("scale", "offset", "rotation")
+    scale, offset = placement.number("scale", above=0), np.array(placement.numbers("offset", 3))
+    rotation = np.array(placement.table("rotation", (3,), 3))
+    return Placement(scale, offset, record.number("extent", above=0), rotation)
+
+
+def _camera(camera: Fields) -> Camera:
+    lengths = [field.name for field in fields(Lens)][2:-1]
+    camera.allow_only("width", "height", *lengths, "is_fisheye", "pose")
+    size = camera.count("width"), camera.count("height")
+    numbers = [camera.number(name) for name in lengths]
+    is_fisheye = camera.flag("is_fisheye", default=False)
+    pose = np.array(camera.table("pose", (3,), 4))
+    with prefix_errors(camera.where):
+        return Camera(Lens(*size, *numbers, is_fisheye=is_fisheye), pose.astype(np.float32))

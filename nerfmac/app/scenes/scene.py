@@ -1,0 +1,194 @@
+"""A scene: pictures, their cameras, and the cube that is trained.
+
+Scene space is instant-ngp's, without its change of axes: the cube has the side `extent` and the
+centre (0.5, 0.5, 0.5). For an object without surroundings `extent` is 1, the unit cube.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+from tqdm.auto import tqdm
+
+from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, check_extent
+from nerfmac.app.scenes.picture_cache import decode_once, trim
+from nerfmac.app.scenes.pictures import decode_mask
+from nerfmac.app.scenes.prefetch import prefetch
+from nerfmac.common.checks import InputError
+from nerfmac.common.progress import delayed_progress
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
+from nerfmac.geometry.placement import Direction, Placement
+from nerfmac.geometry.tracks import Tracks
+from nerfmac.geometry.views import Views
+
+Colour = tuple[float, float, float]
+
+MOST_PIXELS = 2**31
+"""Limit of a split's pixels: they are numbered by int32."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One photograph: a file or uint8 (h, w, 3 or 4), and its camera.
+
+    Blocks of `reduce` x `reduce` pixels are averaged to the size of the camera's lens. The
+    camera fits the picture as EXIF turns it if `is_upright`, else the picture as stored. A `mask`
+    is an image of the same size, see `scenes.masks`.
+    """
+
+    camera: Camera
+    picture: Path | npt.NDArray[np.uint8]
+    name: str
+    reduce: int = 1
+    is_upright: bool = True
+    mask: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Undecoded frames by split ("train", "test", ...), with cameras in scene space.
+
+    extent      side of the trained cube around (0.5, 0.5, 0.5), in scene units, in (0, 128];
+                InputError for another
+    up          unit vector to the sky
+    has_alpha   whether all pictures of all splits are decoded to RGBA
+    path        the argument of `load_scene`; None if that did not read the scene
+    options     the other arguments; their split is None only if the files have splits
+    placement   from the files' coordinates to scene space; None: both are the same
+    points      sparse points (n, 3) in scene space, if the files have any
+    tracks      which pixels of the split "train" show which sparse point, in scene space, if the
+                files say
+    """
+
+    name: str
+    extent: float
+    splits: Mapping[str, tuple[Frame, ...]]
+    up: Direction = (0.0, 0.0, 1.0)
+    has_alpha: bool = False
+    path: Path | None = None
+    options: SceneOptions = DEFAULTS
+    placement: Placement | None = None
+    points: npt.NDArray[np.float64] | None = None
+    tracks: Tracks | None = None
+    _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_extent(self.extent)
+
+    @property
+    def bounds(self) -> Bounds:
+        """The cube and the map of its space for encodings."""
+        return Bounds(self.extent)
+
+    def __repr__(self) -> str:
+        splits = ", ".join(f"{name}: {len(frames)}" for name, frames in self.splits.items())
+        lenses = [frame.camera.lens for frames in self.splits.values() for frame in frames]
+        size = f"{shown_sizes([(lens.width, lens.height) for lens in lenses])}, " if lenses else ""
+        return f"Scene({self.name!r}, {splits or 'no views'}, {size}extent {self.extent:g})"
+
+    def views(self, split: str, *, progress: bool = True) -> Views:
+        """Decode a split's pictures, once, and put them on the device.
+
+        `progress` shows a bar if that takes more than a second or two.
+
+        Raises InputError for a split that is absent or empty, and for a picture that cannot be
+        decoded or has another size than its lens.
+        """
+        deque(self.decoding(split, progress=progress), maxlen=0)
+        return self._views[split]
+
+    def decoding(self, split: str, *, progress: bool = True) -> Iterator[None]:
+        """Decode a split's images as `views` does, one image at each `next`."""
+        if split not in self._views:
+            channels = 4 if self.has_alpha else 3
+            views = yield from _decoding(self._frames(split), channels, progress)
+            tracks = self.tracks if split == "train" else None
+            self._views[split] = replace(views, tracks=tracks)
+
+    def cameras(self, split: str) -> tuple[Camera, ...]:
+        """Return the cameras of a split; raises InputError if it is absent or empty."""
+        return tuple(frame.camera for frame in self._frames(split))
+
+    def _frames(self, split: str) -> tuple[Frame, ...]:
+        if frames := self.splits.get(split):
+            return frames
+        present = ", ".join(name for name, frames in self.splits.items() if frames) or "none"
+        message = f"scene {self.name!r} has no {split!r} views; its splits: {present}"
+        if split == "test":
+            message += ". Hold out every 8th training view with split=8 (--split 8)"
+        raise InputError(message)
+
+
+def _decoding(
+    frames: tuple[Frame, ...], channels: int, progress: bool
+) -> Generator[None, None, Views]:
+    cameras = Cameras.stack([frame.camera for frame in frames])
+    if cameras.pixels >= MOST_PIXELS:
+        raise InputError(
+            f"{len(frames)} pictures of {shown_sizes(cameras.sizes)} have {cameras.pixels:,} "
+            f"pixels; expected fewer than {MOST_PIXELS:,}, as with downscale=2 (--downscale 2) or "
+            "max_images (--max-images)"
+        )
+    has_mask = any(frame.mask for frame in frames)
+    pixels = mx.zeros((cameras.pixels, channels), mx.uint8)
+    kept = mx.ones(cameras.pixels, mx.bool_) if has_mask else None
+
+    def read(index: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]:
+        frame, (width, height) = frames[index], cameras.sizes[index]
+        picture = decode_once(
+            frame.picture, channels, frame.name, frame.reduce, upright=frame.is_upright
+        )
+        if picture.shape[:2] != (height, width):
+            raise InputError(
+                f"{frame.name} is {picture.shape[1]}x{picture.shape[0]} pixels; its lens is for "
+                f"{width}x{height}: expected a picture of that size"
+            )
+        mask = _mask_of(frame, width, height) if frame.mask else None
+        return picture.reshape(-1, channels), None if mask is None else mask.ravel()
+
+    # Only this thread uses MLX.
+    bar = tqdm(prefetch(read, len(frames)), "pictures", len(frames), **delayed_progress(progress))
+    end = 0
+    for picture, mask in bar:
+        start, end = end, end + len(picture)
+        _put(pixels, start, picture)
+        if kept is not None and mask is not None:
+            _put(kept, start, mask)
+        yield
+    if any(frame.reduce > 1 for frame in frames):
+        trim()
+    return Views(pixels, cameras, tuple(frame.name for frame in frames), kept)
+
+
+def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
+    """Write `rows` into `array` from row `start` on, in place.
+
+    It is evaluated at once, while nothing else holds the array's memory. So pictures are in memory
+    once, not on the host and on the device.
+    """
+    array[start : start + len(rows)] = mx.array(rows)
+    mx.eval(array)
+
+
+def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
+    """The frame's mask, bool (h, w): True where no pixel of the averaged block is black."""
+    assert frame.mask is not None
+    mask = decode_mask(frame.mask, upright=frame.is_upright)
+    across, down = width * frame.reduce, height * frame.reduce
+    if not (
+        0 <= mask.shape[1] - across < frame.reduce and 0 <= mask.shape[0] - down < frame.reduce
+    ):
+        raise InputError(
+            f"{frame.mask} is {mask.shape[1]}x{mask.shape[0]} pixels, unlike {frame.name}; "
+            "expected a mask of its picture's size"
+        )
+    blocks = mask[:down, :across].reshape(height, frame.reduce, width, frame.reduce)
+    return np.asarray(blocks.all(axis=(1, 3)))

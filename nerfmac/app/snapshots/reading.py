@@ -1,0 +1,182 @@
+"""`load_snapshot`: a run from a snapshot of instant-ngp."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.app.run import CONFIGURED, Run, placement_of
+from nerfmac.app.scenes import Scene, load_scene
+from nerfmac.app.scenes.options import LARGEST_EXTENT
+from nerfmac.app.scenes.record import SceneRecord
+from nerfmac.app.snapshots.container import is_snapshot, read_container
+from nerfmac.app.snapshots.dataset import read_cameras, read_placement
+from nerfmac.app.snapshots.density_grid import read_grid
+from nerfmac.app.snapshots.field import read_field, read_parameters
+from nerfmac.backend import Arrays
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+from nerfmac.common.json_reader import Fields
+from nerfmac.config import Config, override
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.placement import Placement
+from nerfmac.ops.march import MarchGeometry
+from nerfmac.ops.occupancy_update import pack_bits
+from nerfmac.rendering.crop import Box, cropped
+from nerfmac.sampling.marching import MarchingSampler
+from nerfmac.training.loss_scale import LossScale
+from nerfmac.training.method import Method
+from nerfmac.training.optimiser import no_moments
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
+
+VERSION = 1
+"""Oldest snapshot version that is read, as in instant-ngp."""
+SMALLEST_EXTENT = 1e-3
+"""Smallest side of a snapshot's cube in scene units; instant-ngp writes 1 or more."""
+OURS = "nerfmac"
+"""Key under which `save_snapshot` stores the placement."""
+
+log = logging.getLogger("nerfmac")
+
+
+def open_run(path: str | Path, *, method: Method = CONFIGURED) -> Run:
+    """The run in a folder or in a snapshot. Raises `InputError`."""
+    path = user_path(path)
+    return load_snapshot(path) if is_snapshot(path) else Run.load(path, method=method)
+
+
+def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
+    """Read a snapshot as a run on the current device, with instant-ngp's axes.
+
+    `scene` is the path of the training scene's files, for an evaluation: their views are moved to
+    the snapshot's scene. Raises `InputError` for a broken file and for features nerfmac lacks.
+    """
+    file = read_container(user_path(path))
+    if "snapshot" not in file:
+        raise InputError(f"{path} holds no snapshot")
+    snapshot = file.object("snapshot")
+    extent = _extent(snapshot)
+    shape = read_field(file, extent)
+    record = _record(snapshot, extent)
+    resolution = snapshot.count("density_grid_size", 128)
+    config = override(shape.config, occupancy={"resolution": resolution})
+    bounds = Bounds(extent)
+    field = shape.field(bounds)
+    parameters = read_parameters(snapshot, shape, field)
+    sampler = MarchingSampler(config.march, config.occupancy, bounds, field.density_of_first)
+    trainer = Trainer(config, bounds, method=Method(field, sampler))
+    state = TrainState(
+        parameters,
+        parameters,
+        no_moments(parameters),
+        _sampling(snapshot, config, sampler.geometry),
+        LossScale.init(config.train.loss_scale)._asdict(),
+        mx.array(1.0),
+        step=int(snapshot.number("training_step", 0)),
+        rays=config.train.rays,
+    )
+    mx.eval(state.arrays())
+    run = Run(config, record, trainer, state)
+    if scene is not None:
+        run.source = _moved_scene(load_scene(scene), run)
+    return run
+
+
+def _extent(snapshot: Fields) -> float:
+    """The side of the scene's cube. Raises `InputError` for scenes that nerfmac cannot show."""
+    version = snapshot.number("version", 0)
+    if version < VERSION:
+        raise InputError(f"{snapshot.where} is of version {version:g}; expected {VERSION} or later")
+    if "mode" in snapshot and snapshot.text("mode").lower() != "nerf":
+        raise snapshot.wrong("mode", "nerf")
+    dataset = snapshot.object("nerf").object("dataset")
+    refused = {
+        "from_mitsuba": "a scene in Mitsuba's axes",
+        "is_hdr": "a scene of high dynamic range",
+        "has_light_dirs": "a scene with light directions",
+        "n_extra_learnable_dims": "a scene with latent codes of its pictures",
+    }
+    for key, kind in refused.items():
+        if dataset.values.get(key):
+            raise InputError(f"{dataset.where} is {kind}, which nerfmac cannot show")
+    extent = dataset.number("aabb_scale", above=0)
+    if not SMALLEST_EXTENT <= extent <= LARGEST_EXTENT:
+        raise dataset.wrong("aabb_scale", f"{SMALLEST_EXTENT:g} up to {LARGEST_EXTENT:g}")
+    if any(dataset.numbers("envmap_resolution", 2, (0.0, 0.0))):
+        log.warning("%s: the environment map is left out", dataset.where)
+    return extent
+
+
+def _record(snapshot: Fields, extent: float) -> SceneRecord:
+    dataset = snapshot.object("nerf").object("dataset")
+    holder, key = (snapshot, "up_dir") if "up_dir" in snapshot else (dataset, "up")
+    x, y, z = holder.numbers(key, 3, (0.0, 1.0, 0.0))
+    placement = read_placement(dataset, extent)
+    if OURS in snapshot:
+        stored = snapshot.object(OURS)
+        scale, offset = stored.number("scale", above=0), np.array(stored.numbers("offset", 3))
+        rotation = np.array(stored.table("rotation", (3,), 3))
+        placement = Placement(scale, offset, extent, rotation)
+    cameras = read_cameras(dataset)
+    return SceneRecord(None, extent, (x, y, z), cameras, placement=placement)
+
+
+def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arrays:
+    """The state of the occupancy grid, cropped to the box that instant-ngp shows."""
+    data = snapshot.values.get("density_grid_binary")
+    stored = read_grid(data, geometry.resolution, geometry.bounds.cascades, snapshot.where)
+    values = mx.ones(geometry.cells) if stored is None else mx.array(stored)
+    innermost = mx.maximum(values[: geometry.resolution**3], 0.0)
+    threshold = mx.minimum(innermost.mean(), config.occupancy.threshold)
+    bits = pack_bits(values, threshold.reshape(1))
+    return {
+        "values": values,
+        "updates_since_visible": mx.zeros(geometry.cells, mx.int32),
+        "bits": cropped(bits, geometry, _shown(snapshot, geometry.bounds)),
+    }
+
+
+def _shown(snapshot: Fields, bounds: Bounds) -> Box | None:
+    """The box that instant-ngp shows; None if it contains the scene's cube or cannot be used."""
+    if "render_aabb" not in snapshot:
+        return None
+    box = snapshot.object("render_aabb")
+    low, high = np.array(box.numbers("min", 3)), np.array(box.numbers("max", 3))
+    lowest, highest = bounds.corners
+    if (low <= lowest).all() and (high >= highest).all():
+        return None
+    turned = np.eye(3)
+    if "render_aabb_to_local" in snapshot:
+        turned = np.array(snapshot.table("render_aabb_to_local", (3,), 3))
+    if not np.allclose(turned, np.eye(3), atol=1e-5) or (low >= high).any():
+        log.warning("%s: its render_aabb is turned or empty; all is shown", snapshot.where)
+        return None
+    (a, b, c), (d, e, f) = low.tolist(), high.tolist()
+    return (a, b, c), (d, e, f)
+
+
+def _moved_scene(scene: Scene, run: Run) -> Scene:
+    """The scene with its cameras moved to the run's scene."""
+    from_files = scene.placement
+    if from_files is None:
+        raise InputError(f"{scene.name!r} does not say where its files' coordinates lie")
+    placement = placement_of(run)
+
+    def moved(camera: Camera) -> Camera:
+        pose = np.eye(4)[:3]
+        pose[:, :3] = from_files.turned_to_file(camera.pose[:, :3].T).T
+        pose[:, 3] = from_files.to_file(camera.pose[:, 3])
+        return replace(camera, pose=placement.apply(pose))
+
+    splits = {
+        name: tuple(replace(frame, camera=moved(frame.camera)) for frame in frames)
+        for name, frames in scene.splits.items()
+    }
+    scene = replace(scene, splits=splits, extent=run.scene.extent)
+    return replace(scene, up=run.scene.up, placement=placement)

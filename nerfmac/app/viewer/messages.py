@@ -1,0 +1,204 @@
+"""`handle`: the action of each message from the page on a `Session`. And what the page is told.
+
+A message is a JSON object whose `kind` names its handler here. Any message may have `t`, the page's
+clock in milliseconds; the picture that answers carries it back.
+
+    ready           page: a name for this page, which may send this message more than once;
+                    width, height of the picture's area in device pixels; warps: whether the page
+                    moves pictures by their depth between two of the kernel's
+    size            width, height
+    visible         page; is_visible: whether any of the page's picture is on screen
+    ping            answered by `pong` at once, even if the worker is busy
+    ack             id: number of a picture that the page has drawn
+    move            pose, centre: those of the page's view, both or neither; page: its name;
+                    version: that of the kernel's view which the page has moved;
+                    moving: whether more moves follow
+    look            x, y in [0, 1] of the picture: the point seen there becomes the centre
+    reset           return to the first view
+    set             values: settings by name
+    refine          name: poses, lenses, exposures or colours; on: whether training refines these
+    train, pause
+    stand           index: look from that training camera, beside its photograph
+    keyframe        action: add, remove, replace or go; index
+    clear           remove all keyframes
+    follow          name of a move around the scene, which replaces the path
+    scrub           at in [0, 1] of the path
+    save, load      name: the camera path's file
+    save_run        name: a folder for the run
+    video           name, seconds, fps, width, height; existing files get a number, here as above
+    cancel          stop the video
+
+The page turns pointer travel into a pose by itself (`page/motion/navigation.js`), so that it can
+show it at once. A view that the kernel has changed since, by `reset` or `Viewer.view` and the like,
+wins over moves that were under way: these have an older `version` and are ignored.
+
+The kernel sends `pong`, `state`, `curve`, `cameras` (`status`), `photo`, `video`, and pictures:
+
+    frame           id: to be acknowledged; t; width, height of the full picture; scale: the
+                    picture's width and height relative to these; still: whether it is full;
+                    pose, lens: the picture's camera (`page/picture/projection.js`);
+                    view: {pose, centre, up, fov in radians}; version; mover: name of the page that
+                    moved there, or null; compared: index of the photograph beside it, or null;
+                    psnr to that, in dB, or null; step: of training;
+                    depth: {columns, rows, largest} of a `DepthGrid`, or null
+
+Buffers of a frame: the picture as JPEG; the grid's codes, uint16, little-endian, deflated, if there
+is one; and padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from nerfmac.app.paths import CameraPath, Keyframe
+from nerfmac.app.viewer.navigation import View
+from nerfmac.app.viewer.path_editor import free_path
+from nerfmac.app.viewer.screen import JPEG_QUALITY, encode_jpeg
+from nerfmac.app.viewer.session import Message, Session
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+from nerfmac.common.json_reader import Fields
+
+MAX_SKEW = 1e-3
+"""Largest difference of a pose's rotation R from R^T R = 1; a larger one is a fault of the page."""
+
+
+def handle(session: Session, message: Message) -> None:
+    """Do what `message` asks for. Raises `InputError`."""
+    kind = Fields.of(message, "message").text("kind")
+    if kind not in HANDLERS:
+        raise InputError(f"message {kind!r} is unknown")
+    HANDLERS[kind](session, Fields(message, f"message {kind}"))
+
+
+def _ready(session: Session, message: Fields) -> None:
+    session.screen.open(message.text("page"), warps=message.flag("warps", default=False))
+    _size(session, message)
+
+
+def _size(session: Session, message: Fields) -> None:
+    width, height = message.count("width"), message.count("height")
+    for name, value in (("width", width), ("height", height)):
+        checks.number(name, value, low=1, high=2**16)
+    session.screen.resize(width, height)
+
+
+def _move(session: Session, message: Fields) -> None:
+    is_moving = message.flag("moving", default=False)
+    if "pose" in message and message.index("version") == session.version:
+        pose = np.reshape(message.numbers("pose", 12), (3, 4))
+        if np.abs(pose[:, :3].T @ pose[:, :3] - np.eye(3)).max() > MAX_SKEW:
+            raise message.wrong("pose", "a rotation and a position, row by row")
+        centre = np.array(message.numbers("centre", 3))
+        session.move(replace(session.view, pose=pose, centre=centre), message.text("page"))
+    session.hold(is_moving=is_moving)
+
+
+def _look(session: Session, message: Fields) -> None:
+    x, y = message.number("x"), message.number("y")
+    if (shown := session.screen.shown) is not None:
+        session.go(session.view.look_at(shown.point_at(x, y, session.view.distance)))
+
+
+def _train(session: Session, _message: Fields) -> None:
+    if session.training.is_done:
+        session.set(steps=None, seconds=None)  # Start beyond a limit means without limits
+    session.start()
+
+
+def _stand(session: Session, message: Fields) -> None:
+    comparison = session.compare(message.index("index"))
+    height, width = comparison.photograph.shape[:2]
+    photo = {"kind": "photo", "index": comparison.index, "name": comparison.name}
+    size = {"width": width, "height": height}
+    session.send({**photo, **size}, [encode_jpeg(comparison.photograph, JPEG_QUALITY[True])])
+
+
+def _keyframe(session: Session, message: Fields) -> None:
+    editor, action = session.path_editor, message.text("action")
+    path, here = editor.path, Keyframe(session.view.pose, session.view.fov)
+    if action == "add":
+        editor.path = path.added(here)
+        return
+    index = message.index("index")
+    if index >= len(path.keyframes):
+        raise InputError(f"keyframe {index} is not there; the path has {len(path.keyframes)}")
+    if action == "remove":
+        editor.path = path.removed(index)
+    elif action == "replace":
+        editor.path = path.replaced(index, here)
+    elif action == "go":
+        session.go(_view_at(session, path.keyframes[index]))
+    else:
+        raise message.wrong("action", "add, remove, replace or go")
+
+
+def _view_at(session: Session, keyframe: Keyframe) -> View:
+    """The view of a keyframe; its centre is as far ahead as that of the present view."""
+    return session.view.stand(keyframe.pose).with_fov(keyframe.fov)
+
+
+def _clear(session: Session, _message: Fields) -> None:
+    session.path_editor.path = CameraPath(())
+
+
+def _scrub(session: Session, message: Fields) -> None:
+    path, at = session.path_editor.path, message.number("at")
+    if path.keyframes:
+        keyframe = path.at(min(max(at, 0.0), 1.0))
+        session.go(_view_at(session, keyframe))
+        session.hold(is_moving=True)
+
+
+def _save(session: Session, message: Fields) -> None:
+    session.notice = f"saved {session.path_editor.save(message.text('name'))}"
+
+
+def _save_run(session: Session, message: Fields) -> None:
+    folder = free_path(user_path(message.text("name")))
+    session.save(folder)
+    session.notice = f"saved the run in {folder}"
+
+
+def _video(session: Session, message: Fields) -> None:
+    size = message.count("width"), message.count("height")
+    name, seconds, fps = message.text("name"), message.number("seconds"), message.number("fps")
+    session.begin_video(str(free_path(user_path(name))), seconds, fps, size).start()
+
+
+def _cancel(session: Session, _message: Fields) -> None:
+    if session.path_editor.video is not None:
+        session.path_editor.video.cancel()
+
+
+HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
+    "ready": _ready,
+    "size": _size,
+    "visible": lambda session, message: session.screen.see(
+        message.text("page"), is_visible=message.flag("is_visible", default=True)
+    ),
+    "ack": lambda session, message: session.screen.acknowledge(message.index("id")),
+    "move": _move,
+    "look": _look,
+    "reset": lambda session, _: session.go(session.home),
+    "set": lambda session, message: session.set(**message.object("values").values),
+    "refine": lambda session, message: session.refine(
+        **{message.text("name"): message.flag("on", default=True)}
+    ),
+    "train": _train,
+    "pause": lambda session, _: session.pause(),
+    "stand": _stand,
+    "keyframe": _keyframe,
+    "clear": _clear,
+    "follow": lambda session, message: session.path_editor.follow(message.text("name")),
+    "scrub": _scrub,
+    "save": _save,
+    "save_run": _save_run,
+    "load": lambda session, message: session.path_editor.load(message.text("name")),
+    "video": _video,
+    "cancel": _cancel,
+}

@@ -1,0 +1,201 @@
+"""`View`: the viewer's camera, and its moves by pointer and keys.
+
+The scene follows the pointer: dragging to the right moves the scene to the right, and the camera to
+the left. Travel of the pointer is in units of the picture's height, x right and y down. The camera
+turns about the view's centre, which is straight ahead. The first turn removes any roll, which a
+training camera may have.
+
+After any move, however far, the view can be rendered and moved back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.paths import Keyframe, orbit
+from nerfmac.app.paths.rig import centre_of
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import focal_length
+
+Vector = npt.NDArray[np.float64]
+
+STEEPEST = math.radians(89.0)
+"""Largest elevation of an orbiting view, in radians. Beyond 90 degrees it would be upside down, and
+close to that a small move to the side would spin it."""
+
+CLOSEST = 0.1
+"""Smallest distance to the centre, in scene units. By default nothing nearer to a camera is
+rendered (`MarchConfig.near`), and multiplying a distance near zero would not lead away again."""
+
+FARTHEST = 1e4
+"""Largest distance from the scene's centre, in scene units: beyond it float32 cannot tell
+neighbouring rays' samples apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A camera and the centre that it orbits. Immutable: each move returns a new view.
+
+    pose    float64 (3, 4), camera to scene
+    centre  float64 (3,), scene position
+    up      float64 (3,), the scene's upright direction; normalised
+    fov     vertical field of view, in radians
+
+    All methods raise `InputError` for wrong shapes and numbers that are not finite.
+    """
+
+    pose: npt.NDArray[np.float64]
+    centre: Vector
+    up: Vector
+    fov: float
+
+    def __post_init__(self) -> None:
+        up = checks.finite("up", self.up, (3,))
+        length = np.linalg.norm(up)
+        if not length > 0.0:
+            raise InputError("up is all zero; expected a direction")
+        focal_length("fov", self.fov, 1)
+        values = {
+            "pose": checks.finite("pose", self.pose, (3, 4)),
+            "centre": checks.finite("centre", self.centre, (3,)),
+            "up": up / length,
+        }
+        for name, value in values.items():
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def initial(cls, cameras: Sequence[Camera], up: npt.ArrayLike) -> Self:
+        """The first view of `paths.orbit` around the subject of the training `cameras`.
+
+        The centre is the path's; for cameras that look outwards, a point as far ahead of the view.
+        Raises `InputError` as `paths.orbit` does.
+        """
+        camera = orbit(cameras, up=up, frames=1)[0]
+        pose = camera.pose.astype(np.float64)
+        distance = abs(float((pose[:, 3] - centre_of(cameras)) @ pose[:, 2]))
+        centre = pose[:, 3] - max(distance, CLOSEST) * pose[:, 2]
+        fov = 2.0 * math.atan(0.5 * camera.lens.height / camera.lens.fl_y)
+        return cls(pose, centre, np.asarray(up, np.float64), fov)
+
+    @property
+    def distance(self) -> float:
+        """Distance from the camera to the centre, in scene units; at least `CLOSEST`."""
+        return max(float(np.linalg.norm(self.centre - self.pose[:, 3])), CLOSEST)
+
+    def orbit(self, right: float, down: float) -> Self:
+        """Turn about the centre, by pi radians for a picture's height of pointer travel.
+
+        Afterwards the horizon is level and the elevation at most `STEEPEST`.
+        """
+        right, down = _number("right", right), _number("down", down)
+        heading, elevation = self._direction(self.pose[:, 2], math.cos(STEEPEST))
+        angle = -math.pi * right
+        heading = math.cos(angle) * heading + math.sin(angle) * np.cross(self.up, heading)
+        elevation += math.pi * min(max(down, -1.0), 1.0)
+        rotation = self._level(heading, min(max(elevation, -STEEPEST), STEEPEST))
+        # The centre keeps its pixel.
+        origin = self.centre + rotation @ (self.pose[:, :3].T @ (self.pose[:, 3] - self.centre))
+        return replace(self, pose=np.c_[rotation, origin])
+
+    def pan(self, right: float, down: float) -> Self:
+        """Move sideways by pointer travel; points at the centre's distance follow the pointer."""
+        height = 2.0 * self.distance * math.tan(0.5 * self.fov)
+        right, down = _number("right", right), _number("down", down)
+        return self._moved(-right * height, down * height, 0.0)
+
+    def dolly(self, log_factor: float) -> Self:
+        """Multiply the distance to the centre by exp(`log_factor`).
+
+        At the distance `CLOSEST` the camera moves on and pushes the centre ahead.
+        """
+        log_factor = _number("log_factor", log_factor)
+        wanted = self.distance * math.exp(min(log_factor, math.log(FARTHEST / self.distance)))
+        moved = self._moved(0.0, 0.0, self.distance - wanted)
+        return moved._centred(CLOSEST) if wanted < CLOSEST else replace(moved, centre=self.centre)
+
+    def walk(self, right: float, up: float, forward: float, speed: float) -> Self:
+        """Move `right`, `up`, `forward` seconds along the axes at `speed` scene units a second."""
+        speed = _number("speed", speed)
+        seconds = {"right": right, "up": up, "forward": forward}
+        return self._moved(*(_number(name, value) * speed for name, value in seconds.items()))
+
+    def look_at(self, point: npt.ArrayLike) -> Self:
+        """Turn to the scene position `point` (3,), which becomes the centre; the horizon is level.
+
+        The centre is at most `FARTHEST` away, in the point's direction. Raises `InputError` if the
+        camera is at the point.
+        """
+        point = checks.finite("point", point, (3,))
+        back = self.pose[:, 3] - point
+        distance = float(np.linalg.norm(back))
+        if not distance > 1e-9:
+            raise InputError(f"point {point.tolist()} is the camera's own position")
+        centre = point if distance <= FARTHEST else self.pose[:, 3] - FARTHEST / distance * back
+        rotation = self._level(*self._direction(back, 1e-9))
+        return replace(self, pose=np.c_[rotation, self.pose[:, 3]], centre=centre)
+
+    def stand(self, pose: npt.ArrayLike) -> Self:
+        """Take the `pose` (3, 4) of a training camera; the centre's distance stays."""
+        moved = replace(self, pose=checks.finite("pose", pose, (3, 4)))
+        return moved._centred(self.distance)
+
+    def with_fov(self, fov: float) -> Self:
+        """This view with another vertical field of view, in radians between 0 and pi."""
+        return replace(self, fov=fov)
+
+    def to_json(self) -> dict[str, Any]:
+        """The view for the page: pose row by row, centre, up, and fov in radians."""
+        arrays = {"pose": self.pose.ravel(), "centre": self.centre, "up": self.up}
+        return {**{name: array.tolist() for name, array in arrays.items()}, "fov": self.fov}
+
+    def camera(self, width: int, height: int) -> Camera:
+        """The camera for a picture of `width` x `height` square pixels, without distortion."""
+        return Keyframe(self.pose, self.fov).camera(width, height)
+
+    def _centred(self, distance: float) -> Self:
+        return replace(self, centre=self.pose[:, 3] - distance * self.pose[:, 2])
+
+    def _moved(self, right: float, up: float, forward: float) -> Self:
+        """Move camera and centre along the camera's axes, in scene units, within `FARTHEST`."""
+        limit = max(FARTHEST, float(np.linalg.norm(self.pose[:, 3])))
+        along = np.clip(np.array([right, up, -forward]), -2.0 * limit, 2.0 * limit)
+        origin = self.pose[:, 3] + self.pose[:, :3] @ along
+        origin *= min(1.0, limit / max(float(np.linalg.norm(origin)), CLOSEST))
+        centre = self.centre + origin - self.pose[:, 3]
+        return replace(self, pose=np.c_[self.pose[:, :3], origin], centre=centre)
+
+    def _direction(self, back: Vector, min_slope: float) -> tuple[Vector, float]:
+        """Horizontal unit vector and elevation in radians of `back`, a vector from scene to camera.
+
+        If the horizontal part of `back` is at most `min_slope` times its height, its direction is
+        ill-defined. Then it comes from the camera's own axes, so that the camera turns least.
+        """
+        height = float(back @ self.up)
+        level = back - height * self.up
+        length = float(np.linalg.norm(level))
+        if length > min_slope * abs(height):
+            return level / length, math.atan2(height, length)
+        own = self.pose[:, 2] - (self.pose[:, 2] @ self.up) * self.up
+        aside = np.cross(self.pose[:, 0], self.up)
+        level = max(own, aside, key=lambda side: float(side @ side))
+        return level / np.linalg.norm(level), math.copysign(0.5 * math.pi, height)
+
+    def _level(self, heading: Vector, elevation: float) -> npt.NDArray[np.float64]:
+        """Rotation (3, 3) without roll of a camera that looks against `heading` at `elevation`."""
+        back = math.cos(elevation) * heading + math.sin(elevation) * self.up
+        right = np.cross(self.up, heading)
+        return np.stack([right, np.cross(back, right), back], axis=1)
+
+
+def _number(name: str, value: float) -> float:
+    checks.number(name, value)
+    return float(value)

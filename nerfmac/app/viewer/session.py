@@ -1,0 +1,254 @@
+"""`Session`: the state of one viewer, and the actions that its page and notebook can take.
+
+It is independent of the widget and does nothing by itself: `Loop` draws and trains, `messages` maps
+the page's messages to actions, and `Status` reports to the page.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, fields, replace
+from math import radians
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nerfmac.app.film import DIAGNOSTICS, RenderOptions
+from nerfmac.app.run import Run
+from nerfmac.app.viewer.navigation import View
+from nerfmac.app.viewer.path_editor import PathEditor
+from nerfmac.app.viewer.pictures import Comparison, Pictures
+from nerfmac.app.viewer.screen import Screen, Target
+from nerfmac.app.viewer.training import Training
+from nerfmac.app.viewer.video_job import Cancelled, VideoJob
+from nerfmac.app.viewer.worker import Worker
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.geometry.cameras import Camera
+from nerfmac.rendering.crop import Box
+
+Message = dict[str, Any]
+Send = Callable[[Message, list[bytes]], None]
+
+HELD_STILL = 0.5
+"""Seconds after which a pointer that is still down but does not move no longer counts as moving."""
+
+HEX_COLOUR = re.compile("#[0-9a-fA-F]{6}")
+
+OUTPUT_OF_MODE = {
+    "colour": "rgb",
+    "depth": "depth",
+    "normals": "normal",
+    "opacity": "opacity",
+    **{output: output for output in DIAGNOSTICS},
+}
+"""The viewer's modes, as its page and notebook name them -> `RenderOptions.output`."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Values of the page's controls other than the camera's. Field names are the page's JSON keys.
+
+    Raises `InputError` for a bad value.
+    """
+
+    mode: str = "colour"
+    background: str = "#ffffff"
+    exposure: float = 0.0  # stops
+    crop: Box | None = None  # lowest and highest corner, scene units
+    share: float = 0.7  # share of the device's time for training; half of it while the camera moves
+    rate: float = 1.0  # factor on the learning rate
+    rays: int | None = None  # largest number of rays per step
+    steps: int | None = None  # training stops at this step
+    seconds: float | None = None  # training stops after this training time
+
+    def __post_init__(self) -> None:
+        checks.choice("mode", self.mode, OUTPUT_OF_MODE)
+        if not (isinstance(self.background, str) and HEX_COLOUR.fullmatch(self.background)):
+            raise InputError(f"background is {self.background!r}; expected such as '#ffffff'")
+        checks.number("exposure", self.exposure, low=-4.0, high=4.0)
+        checks.number("share", self.share, low=0.0, high=1.0)
+        checks.number("rate", self.rate, low=0.1, high=10.0)
+        for name in ("rays", "steps"):
+            if getattr(self, name) is not None:
+                checks.number(name, getattr(self, name), low=1, high=2**31, whole=True)
+        if self.seconds is not None:
+            checks.number("seconds", self.seconds, low=1e-3)
+        object.__setattr__(self, "crop", self.options.crop)  # checked, as tuples
+
+    def changed(self, values: dict[str, Any]) -> Settings:
+        """These settings with some other `values`. Raises `InputError`."""
+        names = {field.name for field in fields(self)}
+        for name in values:
+            checks.choice("setting", name, names)
+        return replace(self, **values)
+
+    @property
+    def rgb_background(self) -> tuple[float, float, float]:
+        """The background as sRGB in [0, 1]."""
+        red, green, blue = (int(self.background[i : i + 2], 16) / 255.0 for i in (1, 3, 5))
+        return red, green, blue
+
+    @property
+    def options(self) -> RenderOptions:
+        """Content and appearance of the pictures."""
+        output = OUTPUT_OF_MODE[self.mode]
+        return RenderOptions(output, self.rgb_background, exposure=self.exposure, crop=self.crop)
+
+
+class Session:
+    """State of one run in a viewer; for the worker's thread only."""
+
+    def __init__(self, worker: Worker, run: Run, send: Send) -> None:
+        """`send(message, buffers)` sends a message to the page."""
+        self.run = run
+        self.name = Path(run.scene.path).name if run.scene.path else "scene"
+        self.settings = Settings()
+        self.training = Training(run)
+        self.home = self.view = View.initial(run.scene.cameras, run.scene.up)
+        self.version = 0
+        """Number of changes of the view by anything but a page's moves."""
+        self.mover: str | None = None
+        """Name of the page that moved the view last; None if the view has changed otherwise."""
+        self.path_editor = PathEditor(run)
+        self.screen = Screen()
+        self.comparison: Comparison | None = None
+        self.notice: str | None = None
+        """A line that the page shows, such as an error."""
+        self.is_resting = threading.Event()
+        """Set while nothing is trained; any thread may wait for it."""
+        self.is_resting.set()
+        self.failure: Exception | None = None
+        """The exception that ended training; None if there was none."""
+        self.moving_until = 0.0
+        """The camera counts as moving until `time.monotonic()` reaches this."""
+        self.send = send
+        self._worker = worker
+        self._target: Target | None = None
+        self._saved_step = run.state.step
+
+    def target(self) -> Target:
+        """The content that the page should show; the same object until something in it changes."""
+        if self._target is None:
+            training_camera = self.comparison.camera if self.comparison else None
+            self._target = Target(self.view, self.settings.options, training_camera)
+        return self._target
+
+    def pictures(self) -> Pictures:
+        """Pictures of the run's current state with the current settings."""
+        return Pictures(self.run.trainer, self.run.state, self.settings.options)
+
+    def go(self, view: View) -> None:
+        """Look from `view`, and let every page follow; this ends a comparison."""
+        self.version += 1
+        self._look_from(view, None)
+
+    def move(self, view: View, page: str) -> None:
+        """Look from `view`, to which a page has moved; this ends a comparison."""
+        self._look_from(view, page)
+
+    def _look_from(self, view: View, mover: str | None) -> None:
+        self.view, self.mover, self.comparison, self._target = view, mover, None, None
+
+    def hold(self, *, is_moving: bool) -> None:
+        """Record whether more moves are to come."""
+        self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
+
+    def compare(self, index: int) -> Comparison:
+        """Show training view `index` and compare it with its photograph. Raises `InputError`."""
+        comparison = Comparison.of(self.run, index, self.settings.rgb_background)
+        self.go(self.view.stand(comparison.camera.pose))
+        self.comparison = comparison
+        return comparison
+
+    def set(self, **values: Any) -> None:
+        """Change settings by name, and `fov`, the view's, in degrees. Raises `InputError`."""
+        if "fov" in values:
+            fov = values.pop("fov")
+            checks.number("fov", fov, low=10.0, high=120.0)
+            self.go(self.view.with_fov(radians(fov)))
+        self.settings = self.settings.changed(values)
+        goal = self.training.goal
+        goal.steps, goal.seconds = self.settings.steps, self.settings.seconds
+        goal.rate, goal.most_rays = self.settings.rate, self.settings.rays
+        self._target = None
+
+    def train(self, steps: int | None, seconds: float | None) -> None:
+        """Start training up to a total of `steps` steps, or for `seconds` more of training time.
+
+        Raises `InputError` if the run has had so many steps.
+        """
+        state = self.run.state
+        if steps is not None and steps <= state.step:
+            raise InputError(
+                f"the run has had {state.step} steps, and steps={steps} is the total at which "
+                "training stops; expected a larger number"
+            )
+        if seconds is not None:
+            checks.number("seconds", seconds, low=1e-3)
+            seconds += state.train_seconds
+        self.set(steps=steps, seconds=seconds)
+        self.start()
+
+    @property
+    def unsaved_steps(self) -> int:
+        """Number of steps of training that no folder holds."""
+        kept = self.run.saved_step if self.run.folder is not None else self._saved_step
+        return self.run.state.step - kept
+
+    def save(self, folder: str | Path) -> None:
+        """Save the run as it is now."""
+        self.run.save(folder)
+        self._saved_step = self.run.state.step
+
+    def start(self) -> None:
+        """Start training. Raises `InputError`."""
+        self.training.start()
+        self.screen.drop()
+        self.failure, self.notice = None, None
+        self.is_resting.clear()
+
+    def pause(self) -> None:
+        """Pause training and save the run."""
+        self.training.pause()
+        self.screen.drop()
+
+    def refine(self, **switches: bool) -> None:
+        """Switch refinement of poses, lenses, exposures or colours. Raises `InputError`."""
+        if self.training.is_running:
+            raise InputError("what training corrects of its views is chosen before it begins")
+        self.run.refine(**switches)
+
+    def view_names(self) -> list[str]:
+        """Names of the training views; numbers if the pictures are missing."""
+        try:
+            return [frame.name for frame in self.run.pictures().splits["train"]]
+        except InputError:
+            return [f"view {index}" for index in range(len(self.run.scene.cameras))]
+
+    def begin_video(self, name: str, seconds: float, fps: float, size: tuple[int, int]) -> VideoJob:
+        """A video of the current state with the current settings, not started yet.
+
+        Raises `InputError`.
+        """
+        pictures, focus = self.pictures(), self.view.distance
+
+        def render(camera: Camera) -> Future[np.ndarray]:
+            return self._worker.submit(lambda: pictures.draw(camera, focus).rgb)
+
+        job = self.path_editor.begin_video(name, seconds, fps, size, render)
+        job.result.add_done_callback(lambda _: self._worker.submit(lambda: self._finish_video(job)))
+        return job
+
+    def _finish_video(self, job: VideoJob) -> None:
+        """Send the page the finished video; an error becomes the page's notice."""
+        error = job.result.exception()
+        if error is None:
+            self.send({"kind": "video", "name": job.path.name}, [job.path.read_bytes()])
+        elif not isinstance(error, Cancelled):
+            self.notice = str(error)

@@ -1,0 +1,101 @@
+"""`Status`: sends the page the changes of its session's state, a few times a second."""
+
+from __future__ import annotations
+
+import time
+from math import degrees
+from typing import Any
+
+from nerfmac.app.viewer.screen import relative_lens
+from nerfmac.app.viewer.session import Message, Session
+from nerfmac.backend import device_name
+from nerfmac.geometry.bounds import Bounds
+
+INTERVAL = 0.2
+"""Shortest time between two messages, in seconds."""
+
+WATCHED_INTERVAL = 1.0
+"""The same while the page is on screen and no one touches it."""
+
+IDLE_INTERVAL = 2.0
+"""The same while the page is not on screen. A message costs the page about 17 ms of processor
+time, often on the cores that train."""
+
+
+class Status:
+    """Sends a session's page messages about state, and remembers what was sent."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._last: Message | None = None
+        self._when = 0.0
+        self._points = self._generation = 0
+        self._device = device_name()  # called once: it may read a file
+
+    def introduce(self) -> None:
+        """Send the whole state, for a page that has just opened."""
+        self._last, self._points = None, 0
+        self._session.send(self._cameras(), [])
+        self._when = 0.0
+        self.tell()
+
+    def tell(self, interval: float = INTERVAL) -> float | None:
+        """Send changes; or, before the `interval` is over, return the seconds that are left."""
+        now = time.monotonic()
+        if now < self._when + interval:
+            return self._when + interval - now
+        message = self._state()
+        if message != self._last:
+            self._when, self._last = now, message
+            self._session.send(message, [])
+        self._tell_curve()
+        return None
+
+    def _tell_curve(self) -> None:
+        history = self._session.run.history
+        is_fresh = self._points == 0 or history.generation != self._generation
+        begin = 0 if is_fresh else self._points
+        if points := history.points[begin:]:
+            curve = {
+                "kind": "curve",
+                "fresh": is_fresh,
+                "points": [list(point) for point in points],
+            }
+            self._session.send(curve, [])
+        self._points, self._generation = len(history.points), history.generation
+
+    def _state(self) -> Message:
+        session = self._session
+        return {
+            "kind": "state",
+            "settings": {**vars(session.settings), "fov": degrees(session.view.fov)},
+            "training": session.training.status(),
+            **session.path_editor.status(),
+            "scene": self._scene(),
+            "notice": session.notice,
+        }
+
+    def _scene(self) -> dict[str, Any]:
+        session = self._session
+        record = session.run.scene
+        return {
+            "name": session.name,
+            "views": len(record.cameras),
+            "extent": record.extent,
+            "device": self._device,
+            "preset": session.run.config.preset,
+            "cube": [corner.tolist() for corner in Bounds(record.extent).corners],
+            "centre": [float(number) for number in session.view.centre],
+        }
+
+    def _cameras(self) -> Message:
+        session = self._session
+        cameras = [
+            {
+                "pose": [float(number) for number in camera.pose.ravel()],
+                "lens": relative_lens(camera.lens),
+                "aspect": camera.lens.width / camera.lens.height,
+            }
+            for camera in session.run.cameras
+        ]
+        return {"kind": "cameras", "cameras": cameras, "names": session.view_names()}

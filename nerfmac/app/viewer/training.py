@@ -1,0 +1,146 @@
+"""`Training`: trains one run in slices of work, with start, pause and changes of the goal."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Generator, Iterator
+from typing import Any
+
+from nerfmac.app.run import Run
+from nerfmac.common.checks import InputError
+from nerfmac.config import REFINED
+from nerfmac.training.goal import Goal, Report
+
+
+class Training:
+    """Trains `run` while `work` is called; for the worker's thread only."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.goal = Goal()
+        self.message: str | None = None
+        self.is_preparing = run.is_preview
+        """Whether there is something to prepare before the first step, by `prepare`."""
+        self._preparation: Iterator[None] | None = None
+        self._reports: Generator[Report | None] | None = None
+        self._last: Report | None = None
+        self._speed = _Speed()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether training has been started and has neither ended nor been paused."""
+        return self._reports is not None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the limit of steps or seconds is reached."""
+        return self.goal.progress(self.run.state) >= 1.0
+
+    def start(self) -> None:
+        """Start training; pictures are read by the first calls of `work`.
+
+        Raises `InputError` without pictures, or if the limit is reached.
+        """
+        if self.is_running:
+            return
+        if self.is_done:
+            raise InputError("training has reached its limit; raise or remove it to go on")
+        self.run.pictures()
+        self._reports = self._train()
+        self._speed = _Speed()
+
+    def pause(self) -> None:
+        """Stop training and save the run."""
+        if self._reports is not None:
+            self._reports.close()
+            self._reports = None
+
+    def prepare(self) -> None:
+        """Do a part of what the first step needs: read an image, or build some kernels."""
+        if self._preparation is None:
+            self._preparation = self._prepare()
+        try:
+            next(self._preparation)
+        except BaseException as error:
+            self.is_preparing, self._preparation, self.message = False, None, None
+            if not isinstance(error, StopIteration):
+                raise
+
+    def work(self, seconds: float) -> None:
+        """Train for about `seconds`. If this raises, training has ended and the run is saved."""
+        self.goal.report_interval = seconds
+        assert self._reports is not None
+        try:
+            report = next(self._reports)
+        except StopIteration:
+            self.pause()
+            return
+        except Exception:
+            self.pause()
+            raise
+        if report is not None:
+            self._last = report
+            self._speed.see(report.progress)
+
+    def status(self) -> dict[str, Any]:
+        """The state of training, for the page."""
+        state, last = self.run.state, self._last
+        progress = self.goal.progress(state)
+        has_end = self.goal.steps is not None or self.goal.seconds is not None
+        return {
+            "can_train": self.run.source is not None or self.run.scene.path is not None,
+            "is_running": self.is_running,
+            "message": self.message,
+            "step": state.step,
+            "seconds": state.train_seconds,
+            "progress": min(progress, 1.0) if has_end else None,
+            "left": self._speed.left(progress) if has_end and self.is_running else None,
+            "loss": last.loss if last else None,
+            "psnr": last.psnr if last else None,
+            "samples_per_second": self.run.rates[1] or None,
+            "rays": state.rays,
+            "refine": {name: getattr(self.run.config.refine, name) for name in REFINED},
+        }
+
+    def _train(self) -> Generator[Report | None]:
+        """Yield None while images are read and kernels built, then reports."""
+        self.is_preparing = True
+        while self.is_preparing:
+            self.prepare()
+            yield None
+        yield from self.run.fit(self.goal)
+
+    def _prepare(self) -> Iterator[None]:
+        """Read the images and build the kernels, a part at each `next`.
+
+        No progress bar is shown: it would be a widget of its own, and JupyterLab hands a page no
+        later message until it has loaded that widget's code, for seconds over a slow network.
+        """
+        self.message = "reading the images"
+        yield
+        yield from self.run.pictures().decoding("train", progress=False)
+        for _ in self.run.prepare():
+            self.message = "building the kernels"
+            yield
+
+
+class _Speed:
+    """Progress of training per second of wall-clock time, which includes drawing pictures."""
+
+    def __init__(self) -> None:
+        self._recent: list[tuple[float, float]] = []
+
+    def see(self, progress: float) -> None:
+        now = time.monotonic()
+        self._recent = [*(pair for pair in self._recent if pair[0] > now - 10.0), (now, progress)]
+
+    def left(self, progress: float) -> float | None:
+        """Estimated seconds until progress is 1; None: unknown."""
+        if len(self._recent) < 2:
+            return None
+        (first, begin), (last, end) = self._recent[0], self._recent[-1]
+        if not end > begin:
+            return None
+        left = (1.0 - progress) * (last - first) / (end - begin)
+        return left if math.isfinite(left) else None

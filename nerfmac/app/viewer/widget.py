@@ -1,0 +1,305 @@
+"""`Viewer`: the notebook widget. Watch a scene while it trains, fly around in it, render videos.
+
+The page's messages may arrive on any thread, so they are only passed to the session's loop. The
+worker answers by `send`, which any thread may call.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+from weakref import WeakSet
+
+import anywidget
+import mlx.core as mx
+import traitlets
+from IPython.display import DisplayHandle, Image, display
+from tqdm.auto import tqdm
+
+from nerfmac.app.capture import captured
+from nerfmac.app.paths import CameraPath
+from nerfmac.app.run import (
+    CONFIGURED,
+    Run,
+    check_unused,
+    config_for_device,
+    is_run,
+    read_history,
+)
+from nerfmac.app.scenes import Scene, load_scene
+from nerfmac.app.snapshots import is_snapshot, load_snapshot
+from nerfmac.app.viewer.loop import Loop
+from nerfmac.app.viewer.navigation import View
+from nerfmac.app.viewer.page.source import script, style
+from nerfmac.app.viewer.session import Message, Session
+from nerfmac.app.viewer.worker import the_worker
+from nerfmac.backend import choose_device
+from nerfmac.common.files import user_path
+from nerfmac.config import Config
+from nerfmac.training.method import Method
+
+T = TypeVar("T")
+
+log = logging.getLogger("nerfmac")
+
+UNSAVED = (
+    "another viewer has %d steps of %s that are not saved; "
+    "nerfmac.Viewer.unsaved()[0].save(FOLDER) saves them, and .close() ends that viewer"
+)
+
+SAVED = """<style>
+.nerfmac-saved { display: none; }
+.jp-OutputArea .nerfmac-saved { display: block; margin: 4px 0; }
+.jp-OutputArea-child:has(.nerfmac-viewer) + .jp-OutputArea-child:has(.nerfmac-saved),
+.jp-OutputArea-child:not(:has(.nerfmac-viewer)):has(+ .jp-OutputArea-child .nerfmac-saved) {
+  display: none;
+}
+</style>
+<p class="nerfmac-saved">This image was saved with the notebook. Run the cell to look around.</p>"""
+"""What JupyterLab shows in place of a widget whose kernel is gone, and of its error message."""
+
+
+class Viewer(anywidget.AnyWidget):
+    """A live view of a scene in training or of a trained run; a cell shows it as last expression.
+
+    Training and rendering run in the background, also while other cells run or no page is open.
+    Methods may be called from any cell, and raise `InputError` for bad arguments.
+    """
+
+    _esm = script()
+    _css = style()
+    _is_open = False  # on the class: a viewer whose `__init__` fails is closed too
+    _opened: ClassVar[WeakSet[Viewer]] = WeakSet()
+    _session: Session
+    still = traitlets.Bytes(b"").tag(sync=True)
+    """The last finished picture as JPEG, for a page without a kernel."""
+
+    def __init__(
+        self,
+        source: Run | Scene | str | Path,
+        *,
+        preset: str = "auto",
+        device: str = "auto",
+        seed: int = 0,
+        config: Config | None = None,
+        method: Method = CONFIGURED,
+        out: str | Path | None = None,
+    ) -> None:
+        """
+        Args:
+            source: a scene to train, a run to view or to train further, or the folder of either; a
+                snapshot of instant-ngp to view; or a video or photographs, which are captured.
+            preset, device, seed, config: for a new run, as in `nerfmac.train`.
+            method: a field, a sampler or a loss of your own, as in `nerfmac.train`.
+            out: folder of a new run, which is saved now, every 30 s of training, and whenever
+                training stops.
+        """
+        super().__init__()
+        choose_device(device)
+        if isinstance(source, Run):
+            mx.eval(source.state.arrays())  # a lazy array can't be evaluated on another thread
+        if isinstance(source, str | Path) and not is_run(user_path(source)):
+            if out is not None:
+                check_unused(user_path(out))  # before a capture
+            source = captured(user_path(source))
+        self._worker = the_worker()
+
+        def begin() -> Session:
+            run = _opened(source, preset, seed, config, method, out)
+            return Session(self._worker, run, self._tell)
+
+        for viewer in self.unsaved():
+            log.warning(UNSAVED, viewer._session.unsaved_steps, viewer._session.name)
+        self._session = self._do(begin)
+        self._loop = self._do(lambda: Loop(self._worker, self._session, self._keep))
+        self._picture: DisplayHandle | None = None
+        _hear_while_cells_run(self.comm)
+        self._worker.add(self._loop)
+        self._is_open = True
+        self._opened.add(self)
+        self.on_msg(self._hear)
+
+    @classmethod
+    def unsaved(cls) -> list[Viewer]:
+        """Return the open viewers with training that is not saved, also those of cells run again.
+
+        Examples:
+            >>> for viewer in nerfmac.Viewer.unsaved():
+            ...     viewer.save("runs/kept")
+        """
+        return [each for each in cls._opened if each._is_open and each._session.unsaved_steps > 0]
+
+    @property
+    def run(self) -> Run:
+        """A copy of the run as it is now, to render, evaluate or save during training."""
+        return self._do(self._session.run.copy)
+
+    @property
+    def view(self) -> View:
+        """The camera and the centre that it orbits. May be set."""
+        return self._session.view
+
+    @view.setter
+    def view(self, view: View) -> None:
+        self._change(lambda: self._session.go(view))
+
+    @property
+    def path(self) -> CameraPath:
+        """The path through the keyframes. May be set."""
+        return self._session.path_editor.path
+
+    @path.setter
+    def path(self, path: CameraPath) -> None:
+        def change() -> None:
+            self._session.path_editor.path = path
+
+        self._change(change)
+
+    def set(self, **values: Any) -> None:
+        """Change settings of the page's controls.
+
+        Args:
+            values: `mode` (`colour`, `depth`, `normals`, `opacity`, `occupancy`, `samples`),
+                `background` (`#rrggbb`), `fov` (degrees), `exposure` (stops), `crop` (lowest and
+                highest corner, scene units), `share` (training's share of the device's time),
+                `rate` (factor on the learning rate), `rays` (largest number per step), `steps` and
+                `seconds` (where training stops).
+        """
+        self._change(lambda: self._session.set(**values))
+
+    def refine(self, **switches: bool) -> None:
+        """Choose what training refines: poses, lenses, exposures, colours, each True or False.
+
+        Call it before training begins; names left out keep their value.
+        """
+        self._change(lambda: self._session.refine(**switches))
+
+    def train(self, steps: int | None = None, seconds: float | None = None) -> None:
+        """Train in the background up to a total of `steps` steps, or for `seconds` more.
+
+        Raises `InputError` if the run has had so many steps.
+        """
+        self._change(lambda: self._session.train(steps, seconds))
+
+    def pause(self) -> None:
+        """Stop training after the present step; `train` continues."""
+        self._change(self._session.pause)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until training has stopped, at most `timeout` seconds; return whether it has.
+
+        Raises the exception that ended training, if any. An interrupt ends the wait only.
+        """
+        is_resting = self._session.is_resting.wait(timeout)
+        if is_resting and self._session.failure is not None:
+            raise self._session.failure
+        return is_resting
+
+    def save(self, folder: str | Path) -> None:
+        """Save the run as it is now."""
+        self._do(lambda: self._session.save(folder))
+
+    def render_video(
+        self,
+        path: str | Path,
+        *,
+        seconds: float = 4.0,
+        fps: float = 24.0,
+        size: tuple[int, int] = (640, 480),
+        progress: bool = True,
+    ) -> Path:
+        """Render the path or, with fewer than two keyframes, an orbit, to an MP4 file.
+
+        Pictures have the page's mode and background. An interrupt leaves no file.
+        """
+        job = self._do(lambda: self._session.begin_video(str(path), seconds, fps, size)).start()
+        bar = tqdm(total=job.total, desc="frames", unit="frame", disable=not progress)
+        try:
+            while not job.result.done():
+                job.wait(0.1)
+                bar.update(job.done - bar.n)
+            return job.result.result()
+        finally:
+            job.cancel()
+            bar.close()
+
+    def close(self) -> None:
+        """End training, save the run if it has a folder, and remove the widget from the page."""
+        if self._is_open:
+            self._is_open = False
+            self._worker.remove(self._loop, self._session.training.pause)
+        super().close()
+        self.layout.close()  # a widget too, which ipywidgets would keep for ever
+
+    def _ipython_display_(self) -> None:
+        """Show the widget, and below it a sentence and an image for pages without a kernel.
+
+        Style sheets hide these two while the widget is alive.
+        """
+        bundle = self._repr_mimebundle_()
+        display(bundle[0] if bundle else {}, raw=True)
+        display({"text/html": SAVED, "text/plain": ""}, raw=True)
+        if self._picture is None:
+            self._picture = display({"text/plain": ""}, raw=True, display_id=True)
+        else:
+            self._picture.display({"text/plain": ""}, raw=True)
+        self._keep(self.still)
+
+    def _keep(self, jpeg: bytes) -> None:
+        """Store `jpeg` in the notebook, to be shown on pages without a kernel."""
+        self.still = jpeg
+        if jpeg and self._picture is not None:
+            self._picture.update(Image(jpeg, format="jpeg"))
+
+    def _do(self, task: Callable[[], T]) -> T:
+        return self._worker.submit(task).result()
+
+    def _change(self, task: Callable[[], None]) -> None:
+        self._do(task)
+        self._worker.wake(self._loop)
+
+    def _hear(self, _widget: Any, message: Message, _buffers: list[memoryview]) -> None:
+        if message.get("kind") == "ping":
+            self.send({"kind": "pong"})  # here, since the worker may be busy for seconds
+        else:
+            self._loop.post(message)
+
+    def _tell(self, message: Message, buffers: list[bytes]) -> None:
+        self.send(message, buffers)
+
+
+def _hear_while_cells_run(comm: Any) -> None:
+    """Receive the page's messages while the kernel's main thread runs a cell.
+
+    JupyterLab sends messages to a subshell of the kernel, on a thread of its own. ipykernel 7
+    passes them to the shell that last sent the page something. That is the main shell, which is
+    busy while a cell runs. So each message is answered on the subshell that received it.
+    """
+    if hasattr(comm, "_reply_subshell_for"):
+        comm._reply_subshell_for = lambda _data, asked: asked
+
+
+def _opened(
+    source: Run | Scene | str | Path,
+    preset: str,
+    seed: int,
+    config: Config | None,
+    method: Method,
+    out: str | Path | None,
+) -> Run:
+    """The run to view; a new one if `source` is a scene. Raises `InputError`."""
+    if isinstance(source, Run):
+        return source.copy()
+    if not isinstance(source, Scene):
+        folder = user_path(source)
+        if is_run(folder):
+            run = Run.load(folder, method=method)
+            run.history = read_history(folder, run.state.step) or run.history
+            return run
+        if is_snapshot(folder):
+            return load_snapshot(folder)
+        source = load_scene(folder)
+    config = config or config_for_device(preset, seed)
+    return Run.begin(source, config, method=method, out=out, decode=False)

@@ -1,5 +1,0 @@
-"""Structure from motion: a video or photographs in, a scene with its cameras out."""
-
-from nerfmac.capture.capture import capture_scene, captured
-
-__all__ = ["capture_scene", "captured"]

@@ -1,0 +1,73 @@
+"""A database of COLMAP's with matches of cameras that are known, made without photographs."""
+
+import json
+from itertools import combinations
+
+import numpy as np
+
+from nerfmac.app.capture.inputs import Picture
+
+WIDTH, HEIGHT = 800, 533
+NOISE = 0.4
+"""Standard deviation of a feature's place, in pixels."""
+
+
+def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
+    """Write `database.db` and `matches.json` of a ring of pictures to `folder`; returns them.
+
+    The cameras stand evenly on an `arc` of degrees with radius 3 and look at the middle of a square
+    table, whose 400 points are up to `depth` above it. `focal` is in longer sides.
+    """
+    import pycolmap
+
+    random = np.random.default_rng(3)
+    points = random.uniform(-1.2, 1.2, (400, 3)) * [1, 1, depth / 1.2]
+    lens = focal * WIDTH, WIDTH / 2, HEIGHT / 2
+    pictures = [Picture(f"{number:02}.png", WIDTH, HEIGHT, 0.0) for number in range(count)]
+    found = []
+    with pycolmap.Database.open(folder / "database.db") as database:
+        guess = pycolmap.Camera.create_from_model_name(1, "RADIAL", 0.85 * WIDTH, WIDTH, HEIGHT)
+        guess.camera_id = database.write_camera(guess)
+        rig = pycolmap.Rig()
+        rig.add_ref_sensor(guess.sensor_id)
+        rig_id = database.write_rig(rig)
+        numbers, visible, places = [], [], []
+        for picture, angle in zip(
+            pictures, np.radians(arc) * np.arange(count) / count, strict=True
+        ):
+            image = pycolmap.Image(name=picture.name, camera_id=guess.camera_id)
+            image.image_id = database.write_image(image)
+            frame = pycolmap.Frame()
+            frame.rig_id = rig_id
+            frame.add_data_id(image.data_id)
+            database.write_frame(frame)
+            pixels = _pixels(points, angle, height, lens) + random.normal(0, NOISE, (400, 2))
+            inside = ((pixels > 0) & (pixels < [WIDTH, HEIGHT])).all(axis=1)
+            database.write_keypoints(image.image_id, pixels[inside].astype(np.float32))
+            numbers.append(image.image_id)
+            visible.append(np.flatnonzero(inside))
+            places.append(pixels[inside])
+        for one, other in combinations(range(count), 2):
+            apart = min(other - one, count - other + one)
+            common = np.intersect1d(visible[one], visible[other], return_indices=True)[1:]
+            pairs = np.stack(common, axis=1).astype(np.uint32)
+            # The further apart, the fewer features are recognised.
+            pairs = pairs[random.random(len(pairs)) < np.exp(-apart / 4)]
+            database.write_matches(numbers[one], numbers[other], pairs)
+            geometry = pycolmap.estimate_two_view_geometry(
+                guess, places[one], guess, places[other], pairs
+            )
+            database.write_two_view_geometry(numbers[one], numbers[other], geometry)
+            found.append([pictures[one].name, pictures[other].name, len(geometry.inlier_matches)])
+    (folder / "matches.json").write_text(json.dumps(found), encoding="utf-8")
+    return pictures
+
+
+def _pixels(points, angle, height, lens):
+    """Where a camera at an angle of the ring sees `points` (n, 3): pixels (n, 2)."""
+    focal, *middle = lens
+    eye = np.array([3 * np.cos(angle), 3 * np.sin(angle), height])
+    forward = -eye / np.linalg.norm(eye)
+    right = np.cross(forward, [0, 0, 1]) / np.linalg.norm(np.cross(forward, [0, 0, 1]))
+    local = (points - eye) @ np.stack([right, np.cross(forward, right), forward], axis=1)
+    return focal * local[:, :2] / local[:, 2:] + middle

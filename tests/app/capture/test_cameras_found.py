@@ -1,0 +1,33 @@
+"""Cameras that are known are found again from pictures alone, by pycolmap."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nerfmac.app.capture import capture_scene
+from nerfmac.app.film.video import write_video
+from nerfmac.app.inspection.comparison import differences
+from nerfmac.app.scenes import load_scene
+from tests.app.capture.corner import LENS, cameras, papers, seen
+
+pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")
+
+
+@pytest.mark.slow
+def test_a_filmed_corner(tmp_path):
+    truth, sheets = cameras(12), papers()
+    path = tmp_path / "corner.mp4"
+    write_video(path, (seen(camera, sheets) for camera in truth), fps=8)
+    folder = capture_scene(path, tmp_path / "scene", progress=False)
+    report = json.loads((folder / "capture.json").read_text())
+    assert report["registered"] == report["given"] == 12
+    assert report["mean_reprojection_error"] < 1.0
+    frames = load_scene(folder, split=0).splits["train"]
+    numbers = [int(Path(frame.name).stem.removeprefix("frame_")) for frame in frames]
+    poses = np.stack([frame.camera.pose for frame in frames]).astype(float)
+    away, degrees = differences(poses, np.stack([truth[n].pose for n in numbers]).astype(float))
+    assert np.median(away) < 0.01
+    assert np.median(degrees) < 0.5
+    assert frames[0].camera.lens.fl_x == pytest.approx(LENS.fl_x, rel=0.02)

@@ -1,0 +1,360 @@
+"""From a video or photographs to a scene, and what is said where that cannot be."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from nerfmac.app.capture import capture, capture_scene, captured, structure
+from nerfmac.app.capture.focal import ADVICE, UnknownFocalError
+from nerfmac.app.capture.fold_check import FoldCheck
+from nerfmac.app.capture.steps import step_name
+from nerfmac.app.capture.structure import Solver
+from nerfmac.app.film.video import write_video
+from nerfmac.app.scenes import load_scene
+from nerfmac.common.checks import InputError
+from tests.app.capture.structures import ring_of, write_pictures
+from tests.app.cli.refusals import refused
+from tests.scene_factory import nerfmac
+
+NAMES = [f"{number:02}.png" for number in range(12)]
+
+
+@pytest.fixture(autouse=True)
+def somewhere(tmp_path, monkeypatch):
+    """Work in a folder of its own, as if pycolmap were there."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(capture, "need_pycolmap", lambda: None)
+
+
+@pytest.fixture
+def photographs(tmp_path):
+    """Return a folder of twelve pictures."""
+    write_pictures(tmp_path / "garden", NAMES)
+    return tmp_path / "garden"
+
+
+@pytest.fixture
+def solved(monkeypatch):
+    """Give every capture as many cameras of a ring as the value says; it knows how it was asked."""
+    asked = {"cameras": 12, "calls": []}
+
+    def solve(self, matching):
+        asked["calls"].append((len(self.pictures), matching))
+        found = ring_of(asked["cameras"], scale=2.0, rotation=np.eye(3), offset=np.ones(3))
+        renamed = [
+            image._replace(name=picture.name)
+            for image, picture in zip(found.model.images, self.pictures, strict=False)
+        ]
+        sparse = self.folder / "sparse"
+        sparse.mkdir(exist_ok=True)
+        (sparse / "cameras.bin").write_bytes(b"model")
+        return found._replace(model=found.model._replace(images=renamed), folder=sparse)
+
+    monkeypatch.setattr(Solver, "solve", solve)
+    return asked
+
+
+def test_photographs_become_a_scene_with_a_report(photographs, tmp_path, solved, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    assert nerfmac("capture", photographs, "--out", tmp_path / "scene") == 0
+    assert "12 of 12 pictures have a camera; points are off by 0.50 pixels" in caplog.text
+    scene = load_scene(tmp_path / "scene")
+    assert len(scene.splits["train"]) + len(scene.splits["test"]) == 12
+    report = json.loads((tmp_path / "scene" / "capture.json").read_text())
+    assert (report["given"], report["registered"], report["points"]) == (12, 12, 200)
+    assert {path.name for path in (tmp_path / "scene").iterdir()} == {
+        *("images", "sparse", "transforms.json", "points.ply", "cameras.png", "capture.json")
+    }
+    assert (tmp_path / "scene" / "sparse" / "0" / "cameras.bin").read_bytes() == b"model"
+    assert solved["calls"] == [(12, "auto")]
+
+
+def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
+    photographs, tmp_path, solved, caplog, monkeypatch
+):
+    torn = [("03.png", "04.png", 171.2), ("03.png", "05.png", 168.0)]
+    solve = Solver.solve
+
+    def fold(self, matching):
+        found = solve(self, matching)
+        check = FoldCheck(found.fold_check.groups, torn, torn)
+        return found._replace(fold_check=check, matching=matching)
+
+    monkeypatch.setattr(Solver, "solve", fold)
+    capture_scene(photographs, tmp_path / "scene", matching="exhaustive", progress=False)
+    (line,) = caplog.messages
+    assert line.startswith("03.png and 04.png show the same, but their cameras look 171 degrees")
+    assert "2 such pairs are torn" in line
+    assert "--matching sequential" in line
+    report = json.loads((tmp_path / "scene" / "capture.json").read_text())
+    assert report["torn"] == [["03.png", "04.png", 171.2], ["03.png", "05.png", 168.0]]
+    assert (report["matching"], report["matched"]) == ("exhaustive", "exhaustive")
+
+
+def test_several_torn_pairs_are_refused_unless_the_matching_is_asked_for(
+    photographs, tmp_path, solved, monkeypatch
+):
+    torn = [("03.png", "04.png", 171.2), ("03.png", "05.png", 168.0)]
+    folded = torn[:1]
+    solve = Solver.solve
+
+    def fold(self, matching):
+        found = solve(self, matching)
+        return found._replace(fold_check=FoldCheck(found.fold_check.groups, torn, folded))
+
+    monkeypatch.setattr(Solver, "solve", fold)
+    capture_scene(photographs, tmp_path / "rig", progress=False)
+    folded.append(torn[1])
+    with pytest.raises(InputError, match=r"03\.png and 04\.png .*--matching sequential keeps"):
+        capture_scene(photographs, tmp_path / "folded", progress=False)
+    assert not (tmp_path / "folded" / "transforms.json").exists()
+    capture_scene(photographs, tmp_path / "folded", matching="sequential", progress=False)
+    assert (tmp_path / "folded" / "transforms.json").exists()
+
+
+def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
+    photographs, tmp_path, solved, monkeypatch, capsys
+):
+    solve = Solver.solve
+
+    def refuse_unknown(self, matching):
+        assert not (self.folder / "database.db").exists(), "its cameras have another focal length"
+        (self.folder / "database.db").touch()
+        (self.folder / "more").mkdir()
+        if not self.pictures[0].focal:
+            raise UnknownFocalError(f"unknown; {ADVICE}")
+        return solve(self, matching)
+
+    monkeypatch.setattr(Solver, "solve", refuse_unknown)
+    scene = tmp_path / "scene"
+    asked = "capture", photographs, "--out", scene
+    assert nerfmac(*asked) == 2
+    assert "--focal-35mm" in capsys.readouterr().err
+    monkeypatch.setattr(capture, "take_pictures", None)  # those of the first time serve
+    assert nerfmac(*asked, "--focal-35mm", 26) == 0
+    report = json.loads((scene / "capture.json").read_text())
+    assert (report["given"], report["focal_35mm"]) == (12, 26)
+    capsys.readouterr()
+    refused(capsys, tmp_path, *asked, "--focal-35mm", 30, names=["with other options"])
+
+
+def test_a_focal_length_that_is_given_goes_before_exifs_and_reaches_the_solver(
+    photographs, tmp_path, solved, monkeypatch, capsys
+):
+    focals = []
+    solve = Solver.solve
+
+    def noted(self, matching):
+        focals.extend({picture.focal for picture in self.pictures})
+        return solve(self, matching)
+
+    monkeypatch.setattr(Solver, "solve", noted)
+    assert nerfmac("capture", photographs, "--out", tmp_path / "s", "--focal-35mm", 26) == 0
+    assert focals == [pytest.approx(26 * np.hypot(64, 48) / 43.27)]
+    capsys.readouterr()
+    refused(
+        *(capsys, tmp_path, "capture", photographs, "--out", tmp_path / "t", "--focal-35mm", 1),
+        names=["--focal-35mm is 1"],
+    )
+
+
+def test_a_scene_without_any_is_captured_once_where_one_is_wanted(photographs, solved, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    folder = captured(photographs)
+    assert str(folder) == "captures/garden"
+    assert "garden is a folder of photographs alone" in caplog.text
+    assert captured(photographs) == folder
+    assert len(solved["calls"]) == 1
+    assert "holds this capture already" in caplog.text
+    assert captured(folder) == folder
+    assert captured(photographs / "nothing") == photographs / "nothing"
+
+
+def test_a_videos_frames_are_taken_in_their_order(tmp_path, solved):
+    random = np.random.default_rng(1)
+    ground = random.integers(0, 255, (48, 300, 3), np.uint8)
+    path = tmp_path / "walk.mp4"
+    write_video(path, (ground[:, 3 * k : 3 * k + 64] for k in range(40)), fps=20)
+    folder = capture_scene(path, frames=12, progress=False)
+    assert str(folder) == "captures/walk"
+    assert solved["calls"] == [(12, "sequential")]
+    assert len(list((folder / "images").glob("frame_*.jpg"))) == 12
+
+
+def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
+    photographs, tmp_path, solved, monkeypatch
+):
+    solved["cameras"] = 3
+    with pytest.raises(InputError, match="only 3 of 12 pictures overlap: film more slowly"):
+        capture_scene(photographs, tmp_path / "scene", progress=False)
+    assert (tmp_path / "scene" / "capture" / "pictures.json").is_file()
+    assert not (tmp_path / "scene" / "transforms.json").exists()
+    solved["cameras"] = 9
+    monkeypatch.setattr(capture, "take_pictures", None)  # those of the first time serve
+    capture_scene(photographs, tmp_path / "scene", progress=False)
+    report = json.loads((tmp_path / "scene" / "capture.json").read_text())
+    assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("take_pictures", "finished work is in garden; the same command continues it"),
+        ("pictures_in", "nothing is kept"),
+    ],
+)
+def test_an_interrupted_capture_says_in_one_line_what_is_kept(
+    photographs, tmp_path, capfd, monkeypatch, where, kept
+):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(capture, where, interrupt)
+    monkeypatch.chdir(photographs.parent)
+    photographs.rename("given")
+    assert nerfmac("capture", "given", "--out", "garden") == 130
+    assert capfd.readouterr().err.splitlines()[-1] == f"nerfmac: interrupted; {kept}"
+
+
+def test_a_folder_of_something_else_is_left_alone(photographs, tmp_path, solved, capsys):
+    taken = tmp_path / "taken"
+    taken.mkdir()
+    (taken / "thesis.txt").write_text("mine")
+    flags = "--out", taken
+    refused(capsys, tmp_path, "capture", photographs, *flags, names=[f"{taken} exists already"])
+    capture_scene(photographs, "scene", progress=False)
+    refused(
+        *(capsys, tmp_path, "capture", photographs, "--out", "scene", "--longest-side", 640),
+        names=["scene holds a capture of", "garden with other options"],
+    )
+
+
+def test_one_picture_is_refused(tmp_path, capsys):
+    write_pictures(tmp_path / "one", ["a.png"])
+    refused(
+        *(capsys, tmp_path, "capture", tmp_path / "one"),
+        names=["one has 1 picture;", "three that overlap"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("nowhere", "does not exist"), ("empty", "holds no photo"), ("a.txt", "is neither")],
+)
+def test_what_is_no_picture_is_refused(tmp_path, capsys, name, what):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a.txt").write_text("words")
+    refused(
+        *(capsys, tmp_path, "capture", tmp_path / name),
+        names=[f"{tmp_path / name} {what}"],
+    )
+
+
+def test_a_black_video_is_refused_before_anything_is_written(tmp_path, capfd):
+    write_video(tmp_path / "night.mp4", (np.zeros((48, 64, 3), np.uint8),) * 5, fps=10)
+    assert nerfmac("capture", "night.mp4") == 2
+    assert "night.mp4 shows nothing" in capfd.readouterr().err
+    assert not (tmp_path / "captures").exists()
+
+
+def test_without_pycolmap_it_is_said_how_to_install_it(photographs, tmp_path, capsys, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr("nerfmac.app.capture.capture.find_spec", lambda name: None)
+    refused(
+        *(capsys, tmp_path, "capture", photographs, "--out", tmp_path / "scene"),
+        names=["pycolmap is not installed", "pip install", '"pycolmap>=4.2"'],
+    )
+
+
+@pytest.fixture
+def solver(tmp_path, photographs):
+    """Return a solver whose stages are short programs."""
+    pictures = [capture.Picture(name, 64, 48, 0.0) for name in NAMES]
+    (tmp_path / "work").mkdir()
+
+    class Bar:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return None
+
+        def update(self, count):
+            counted.append(count)
+            if solver.is_interrupted:
+                raise KeyboardInterrupt
+
+    counted = []
+    solver = Solver(tmp_path / "work", photographs, pictures, lambda name, total: Bar())
+    solver.counted, solver.is_interrupted = counted, False
+    return solver
+
+
+def stage_is(monkeypatch, program):
+    start, processes = subprocess.Popen, []
+
+    def started(command, **how):
+        processes.append(start([sys.executable, "-c", program], **how))
+        return processes[-1]
+
+    monkeypatch.setattr(structure.subprocess, "Popen", started)
+    return processes
+
+
+def test_a_stages_progress_is_counted(solver, monkeypatch):
+    stage_is(monkeypatch, "print(4); print('COLMAP says something'); print(8)")
+    solver.run("features", 12)
+    assert solver.counted == [4, 8]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("SQLite error: database or disk is full", "the disk of .* is full"),
+        ("Check failed: something", "stage matches failed with code 7: Check failed: something"),
+    ],
+)
+def test_a_stage_that_fails_is_told_in_one_line(solver, monkeypatch, words, expected):
+    program = f"import sys; sys.stderr.write({words!r}); sys.exit(7)"
+    stage_is(monkeypatch, program)
+    with pytest.raises(InputError, match=expected):
+        solver.run("matches", 12)
+
+
+def test_a_disk_without_room_for_a_log_is_told(solver, monkeypatch):
+    stage_is(monkeypatch, "import sys; sys.exit(7)")
+    with pytest.raises(InputError, match="stage matches failed with code 7: no message"):
+        solver.run("matches", 12)
+    monkeypatch.setattr(structure, "ROOM", 2**62)
+    with pytest.raises(InputError, match="is full"):
+        solver.run("matches", 12)
+
+
+def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
+    processes = stage_is(monkeypatch, "import time; print(1, flush=True); time.sleep(600)")
+    solver.is_interrupted = True
+    with pytest.raises(KeyboardInterrupt):
+        solver.run("mapping", 12)
+    assert processes[0].poll() is not None
+
+
+@pytest.mark.parametrize(
+    ("stage", "of_video", "text"),
+    [
+        ("frames", True, "1 of 5: choosing frames"),
+        ("matches", True, "4 of 5: matching"),
+        ("pictures", False, "1 of 4: writing images"),
+        ("matches", False, "3 of 4: matching"),
+        ("focal length 0.9", False, "4 of 4: finding cameras, focal length 0.9"),
+    ],
+)
+def test_steps_are_counted(stage, of_video, text):
+    assert step_name(stage, of_video=of_video) == text
+
+
+def test_the_bars_name_the_steps(photographs, solved, capfd):
+    capture_scene(photographs, "scene")
+    assert "1 of 4: writing images" in capfd.readouterr().err

@@ -1,0 +1,103 @@
+"""A focal length that EXIF does not name is chosen from trials, or refused."""
+
+import pytest
+
+from nerfmac.app.capture.focal import (
+    ENOUGH,
+    TRIAL_PICTURES,
+    Trial,
+    UnknownFocalError,
+    check_focal,
+    choose_trial,
+    is_settled,
+    trial_pictures,
+)
+from nerfmac.app.capture.pairs import in_sequence
+
+RIGHT = Trial(1.2, 1.14, 0.0, 0.0, error=0.34, observations=4000, pictures=16)
+"""What a guess near the focal length gives."""
+SLID = Trial(0.85, 0.58, 0.0, 0.0, error=0.93, observations=3900, pictures=16)
+"""What a far guess gives whose scene is wrong."""
+
+
+def test_the_least_error_wins_though_it_is_not_the_first():
+    assert choose_trial([SLID, RIGHT]) is RIGHT
+
+
+def test_observations_that_were_lost_count_against_a_trial():
+    few_points = SLID._replace(error=0.26, observations=3000)
+    assert choose_trial([few_points, RIGHT]) is RIGHT
+
+
+def test_a_trial_of_few_pictures_does_not_win():
+    small = SLID._replace(error=0.1, observations=4000, pictures=9)
+    assert choose_trial([small, RIGHT]) is RIGHT
+
+
+def test_trials_that_contradict_each_other_and_fit_equally_well_are_refused():
+    other = RIGHT._replace(guess=0.85, focal=0.85, error=0.35)
+    with pytest.raises(UnknownFocalError, match=r"0\.85 and 1\.14 .*--focal-35mm"):
+        choose_trial([RIGHT, other])
+    assert choose_trial([RIGHT, other._replace(error=0.40)]) is RIGHT
+    assert choose_trial([RIGHT, other._replace(focal=1.1)]) is RIGHT
+
+
+def test_guesses_are_tried_until_the_best_agrees_with_another():
+    same = RIGHT._replace(guess=1.0, focal=1.13, error=0.36)
+    assert not is_settled([])
+    assert not is_settled([RIGHT])
+    assert not is_settled([SLID, RIGHT])
+    assert is_settled([SLID, RIGHT, same])
+    slid_twice = [SLID, SLID._replace(guess=0.7)]
+    assert not is_settled(slid_twice), "two that agree on an error as large are no proof"
+
+
+def test_a_large_error_is_refused_if_most_other_guesses_contradict_it():
+    noisy = RIGHT._replace(error=0.72)
+    near = [noisy._replace(guess=guess, focal=guess + 0.05, error=0.76) for guess in (1.0, 1.1)]
+    away = [SLID._replace(guess=guess, focal=0.7 * guess) for guess in (0.7, 0.85)]
+    assert choose_trial([*away, noisy, *near]) is noisy
+    with pytest.raises(UnknownFocalError, match=r"0\.70 to 0\.49, 0\.85 to 0\.59, 1\.20 to 1\.14"):
+        choose_trial([*away, noisy])
+    assert choose_trial([*away, RIGHT]) is RIGHT
+
+
+@pytest.mark.parametrize(
+    ("focal", "error", "is_refused"),
+    [(0.58, 0.93, True), (1.4, 0.93, True), (0.58, 0.34, False), (1.1, 0.93, False)],
+)
+def test_a_large_error_with_another_focal_length_than_the_trials_is_refused(
+    focal, error, is_refused
+):
+    if is_refused:
+        with pytest.raises(UnknownFocalError, match=f"{error} pixels .* 1.14 to {focal:.2f} "):
+            check_focal(RIGHT, focal, error)
+    else:
+        check_focal(RIGHT, focal, error)
+
+
+NAMES = [f"{number:02}.jpg" for number in range(30)]
+
+
+def matched(reach, most=10 * ENOUGH):
+    """Return matches of each picture with the `reach` that follow it, fewer the further apart."""
+    return {
+        pair: most // (1 + NAMES.index(pair[1]) - NAMES.index(pair[0]))
+        for pair in in_sequence(NAMES, reach)
+    }
+
+
+def test_a_trial_spreads_over_the_pictures_and_each_is_matched_to_two():
+    matches = matched(6)
+    some = trial_pictures(NAMES, matches)
+    assert len(some) == TRIAL_PICTURES
+    assert NAMES.index(some[-1]) - NAMES.index(some[0]) > 1.5 * TRIAL_PICTURES
+    for name in some:
+        counts = sorted(matches.get((min(name, each), max(name, each)), 0) for each in some)
+        assert counts[-2] >= ENOUGH
+
+
+def test_a_trial_takes_weaker_matches_where_it_must_and_none_without():
+    assert trial_pictures(NAMES[:5], matched(4, most=ENOUGH)) == NAMES[:5]
+    assert len(trial_pictures(NAMES, {})) == 1
+    assert trial_pictures(NAMES, matched(1, most=5 * ENOUGH))[1:] == ["01.jpg"]

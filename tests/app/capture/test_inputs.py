@@ -1,0 +1,241 @@
+"""Videos and photographs become upright pictures of a scene."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from imageio_ffmpeg import get_ffmpeg_exe
+from PIL import Image
+from tqdm import tqdm
+
+from nerfmac.app.capture.inputs import (
+    choose_frames,
+    is_input,
+    pictures_in,
+    take_frames,
+    take_pictures,
+)
+from nerfmac.app.capture.video import full_frames, open_video
+from nerfmac.app.film.video import write_video
+from nerfmac.common.checks import InputError
+
+ORIENTATION, EXIF, FOCAL_35MM = 0x0112, 0x8769, 0xA405
+
+
+@pytest.fixture
+def bar():
+    with tqdm(disable=True) as each:
+        yield each
+
+
+def photograph(path, size=(64, 48), *, orientation=None, focal=None, mode="RGB"):
+    width, height = size
+    rows = np.linspace(0, 255, height)[:, None] + np.zeros(width)
+    columns = np.linspace(0, 255, width)[None] + np.zeros((height, 1))
+    pixels = np.stack([rows, columns, rows * 0 + 90], axis=2).astype(np.uint8)
+    exif = Image.Exif()
+    if orientation:
+        exif[ORIENTATION] = orientation
+    if focal:
+        exif.get_ifd(EXIF)[FOCAL_35MM] = focal
+    Image.fromarray(pixels).convert(mode).save(path, exif=exif)
+    return path
+
+
+def moving(count, size=(64, 48), step=4):
+    random = np.random.default_rng(5)
+    ground = np.asarray(
+        Image.fromarray(random.integers(0, 255, (40, 200, 3), np.uint8)).resize((800, 160))
+    )
+    for number in range(count):
+        yield ground[20 : 20 + size[1], step * number : step * number + size[0]]
+
+
+def test_a_photograph_lying_on_a_side_is_stored_upright_and_its_focal_length_known(tmp_path, bar):
+    path = photograph(tmp_path / "a.jpg", (64, 48), orientation=6, focal=26)
+    (taken,) = take_pictures([path], tmp_path / "images", 1000, bar, {}) if _made(tmp_path) else ()
+    assert (taken.width, taken.height) == (48, 64)
+    assert taken.focal == pytest.approx(26 * np.hypot(64, 48) / 43.27)
+    with Image.open(tmp_path / "images" / taken.name) as stored:
+        assert stored.size == (48, 64)
+        assert ORIENTATION not in stored.getexif()
+        upright = np.asarray(stored, int)
+    assert upright[0, :, 0].mean() == pytest.approx(upright[-1, :, 0].mean(), abs=8)
+    assert upright[:, 0, 0].mean() > upright[:, -1, 0].mean() + 200, "turned to the right"
+
+
+def test_the_name_of_a_video_may_have_a_colon(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_video(Path("film.mp4"), moving(3), fps=10)
+    name = Path("film.mp4").rename("12:30.mp4")
+    assert open_video(name).frames == 3
+    assert len(list(full_frames(name, [0, 2], 64))) == 2
+
+
+def _made(folder):
+    (folder / "images").mkdir(exist_ok=True)
+    return True
+
+
+def test_a_plain_photograph_is_copied_as_it_is(tmp_path, bar):
+    path = photograph(tmp_path / "a.jpg")
+    _made(tmp_path)
+    (taken,) = take_pictures([path], tmp_path / "images", 64, bar, {})
+    assert taken == ("a.jpg", 64, 48, 0.0)
+    assert (tmp_path / "images" / "a.jpg").read_bytes() == path.read_bytes()
+
+
+def test_a_large_photograph_is_reduced_and_its_focal_length_too(tmp_path, bar):
+    paths = [photograph(tmp_path / "a.jpg", (128, 96), focal=50)]
+    paths += [photograph(tmp_path / "b.png", (128, 96), mode="RGBA")]
+    _made(tmp_path)
+    one, other = take_pictures(paths, tmp_path / "images", 32, bar, {})
+    assert one[:3] == ("a.jpg", 32, 24)
+    assert one.focal == pytest.approx(50 * 40 / 43.27)
+    assert other[:3] == ("b.png", 32, 24)
+    with Image.open(tmp_path / "images" / "b.png") as stored:
+        assert stored.mode == "RGBA"
+
+
+def test_pictures_of_an_iphone_are_read(tmp_path, bar):
+    heif = pytest.importorskip("pillow_heif", reason="needs pillow-heif, of the extra capture")
+    heif.register_heif_opener()
+    path = photograph(tmp_path / "IMG_1.HEIC", (64, 48))
+    _made(tmp_path)
+    (taken,) = take_pictures([path], tmp_path / "images", 64, bar, {})
+    assert taken[:3] == ("IMG_1.jpg", 64, 48)
+
+
+def test_a_photograph_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog):
+    paths = [photograph(tmp_path / name) for name in ("IMG_1.JPG", "IMG_1.tif", "IMG_2.JPG")]
+    _made(tmp_path)
+    taken = take_pictures(paths, tmp_path / "images", 64, bar, {})
+    assert [picture.name for picture in taken] == ["IMG_1.JPG", "IMG_2.JPG"]
+    (line,) = caplog.messages
+    assert line.startswith("1 of 3 pictures are left out")
+    assert line.endswith(f"{paths[1]} from IMG_1.JPG")
+
+
+def test_photographs_are_in_the_order_of_their_numbers(tmp_path):
+    for name in ("IMG_10.jpg", "IMG_9.jpg", "IMG_9b.jpg", "a.png", "._IMG_9.jpg"):
+        (tmp_path / name).touch()
+    names = [path.name for path in pictures_in(tmp_path)]
+    assert names == ["IMG_9.jpg", "IMG_9b.jpg", "IMG_10.jpg", "a.png"]
+
+
+def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
+    paths = [photograph(tmp_path / f"{name}.jpg") for name in "abc"]
+    paths[1].write_bytes(paths[1].read_bytes()[:500])
+    _made(tmp_path)
+    assert [taken.name for taken in take_pictures(paths, tmp_path / "images", 64, bar, {})] == [
+        "a.jpg",
+        "c.jpg",
+    ]
+    (line,) = caplog.messages
+    assert line.startswith(f"{paths[1]} is left out")
+    for path in paths:
+        path.write_bytes(b"nothing")
+    with pytest.raises(InputError, match="none of the 3 pictures"):
+        take_pictures(paths, tmp_path / "images", 64, bar, {})
+
+
+def test_what_can_be_captured_is_known_by_its_kind(tmp_path):
+    assert not is_input(tmp_path)
+    (tmp_path / "notes.txt").write_text("no picture")
+    assert not is_input(tmp_path)
+    _made(tmp_path)
+    photograph(tmp_path / "images" / "b.jpg")
+    photograph(tmp_path / "images" / "a.JPG")
+    assert [path.name for path in pictures_in(tmp_path)] == ["a.JPG", "b.jpg"]
+    assert is_input(tmp_path)
+    (tmp_path / "film.MOV").write_bytes(b"")
+    assert is_input(tmp_path / "film.MOV")
+    assert not is_input(tmp_path / "notes.txt")
+
+
+def test_frames_of_a_video_are_those_that_were_chosen(tmp_path, bar):
+    path = tmp_path / "film.mp4"
+    write_video(path, moving(40), fps=20)
+    numbers = choose_frames(path, 6, bar)
+    assert len(numbers) == 6
+    assert np.all(np.diff(numbers) > 0)
+    _made(tmp_path)
+    taken = take_frames(path, numbers, tmp_path / "images", 1000, bar)
+    assert [each.name for each in taken] == [f"frame_{number:06}.jpg" for number in numbers]
+    truth = list(moving(40))
+    for each, number in zip(taken, numbers, strict=True):
+        assert (each.width, each.height) == (64, 48)
+        stored = np.asarray(Image.open(tmp_path / "images" / each.name), float)
+        errors = [np.abs(stored - frame).mean() for frame in truth]
+        assert np.argmin(errors) == number
+    (small,) = take_frames(path, numbers[:1], tmp_path / "images", 32, bar)
+    assert small[1:3] == (32, 24)
+
+
+def test_any_number_of_frames_is_taken(tmp_path, bar):
+    write_video(tmp_path / "film.mp4", moving(160), fps=20)
+    (tmp_path / "images").mkdir()
+    taken = take_frames(tmp_path / "film.mp4", range(150), tmp_path / "images", 2000, bar)
+    assert len(taken) == 150
+    assert (tmp_path / "images/frame_000149.jpg").is_file()
+
+
+def test_a_black_video_is_refused(tmp_path, bar):
+    path = tmp_path / "night.mp4"
+    write_video(path, (np.zeros((48, 64, 3), np.uint8) for _ in range(5)), fps=10)
+    with pytest.raises(InputError, match=r"night\.mp4 shows nothing"):
+        choose_frames(path, None, bar)
+
+
+@pytest.mark.parametrize("content", [b"", b"no video at all" * 100])
+def test_what_is_no_video_is_refused(tmp_path, bar, content):
+    path = tmp_path / "film.mp4"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"film\.mp4 cannot be read as a video"):
+        choose_frames(path, None, bar)
+
+
+def test_a_video_that_breaks_off_gives_what_can_be_decoded(tmp_path, bar, caplog):
+    path = tmp_path / "film.mp4"
+    write_video(path, moving(120, step=3), fps=30)
+    content = path.read_bytes()
+    middle = len(content) // 2
+    path.write_bytes(content[:middle] + bytes(len(content) - middle))
+    numbers = choose_frames(path, 10, bar)
+    assert numbers
+    assert numbers[-1] < 100
+    assert "is cut off" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("ending", "flags", "says"),
+    [
+        (".mp4", "-movflags faststart", "4.0"),
+        (".mp4", "-movflags frag_keyframe+empty_moov -frag_duration 200000", "..."),
+        (".mkv", "", "4.0"),
+    ],
+)
+def test_a_video_cut_short_says_how_much_of_it_is_there(tmp_path, bar, caplog, ending, flags, says):
+    whole, cut = tmp_path / f"whole{ending}", tmp_path / f"cut{ending}"
+    write_video(tmp_path / "film.mp4", moving(120, step=3), fps=30)
+    copied = [get_ffmpeg_exe(), "-v", "error", "-i", tmp_path / "film.mp4", "-c", "copy"]
+    subprocess.run([*copied, *flags.split(), whole], check=True)
+    choose_frames(whole, 10, bar)
+    assert caplog.messages == [], "nothing is missing"
+    content = whole.read_bytes()
+    cut.write_bytes(content[: len(content) // 2])
+    last = choose_frames(cut, 10, bar)[-1]
+    (line,) = caplog.messages
+    pattern = rf"of {says} seconds in its header ... \((\d+) frames\) can be decoded"
+    assert last < int(re.search(pattern, line)[1]) < 90
+
+
+def test_a_video_without_its_index_says_so(tmp_path, bar):
+    whole, path = tmp_path / "whole.mp4", tmp_path / "film.mp4"
+    write_video(whole, moving(20), fps=30)
+    subprocess.run([get_ffmpeg_exe(), "-v", "error", "-i", whole, "-c", "copy", path], check=True)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(InputError, match="as a video: it has no index, so its end is missing"):
+        choose_frames(path, 10, bar)

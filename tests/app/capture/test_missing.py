@@ -1,0 +1,43 @@
+"""Pictures without a camera are told with the reason."""
+
+import numpy as np
+import pytest
+from PIL import Image, ImageFilter
+
+from nerfmac.app.capture.missing import missing_pictures
+
+NAMES = [f"{index:02}.png" for index in range(20)]
+
+
+@pytest.fixture
+def images(tmp_path):
+    random = np.random.default_rng(2)
+    for index, name in enumerate(NAMES):
+        picture = Image.fromarray(random.integers(0, 255, (48, 64, 3), np.uint8))
+        if index in (3, 4, 11):
+            picture = picture.filter(ImageFilter.GaussianBlur(2))
+        picture.save(tmp_path / name)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("missing", "said", "unsaid"),
+    [
+        ((3, 4), "2 blurred, such as 03.png", "overlaps"),
+        ((3, 7, 8), "1 blurred, such as 03.png", "nothing"),
+        ((3, 7, 8), "2 whose content overlaps too little", "nothing"),
+        ((7, 8), "such as 07.png", "blurred"),
+    ],
+)
+def test_blurred_pictures_are_called_blurred(images, missing, said, unsaid, caplog):
+    found = {name for index, name in enumerate(NAMES) if index not in missing}
+    assert missing_pictures(images, NAMES, found) == [NAMES[index] for index in missing]
+    (told,) = caplog.messages
+    assert told.startswith(f"{len(missing)} of 20 pictures have no camera: ")
+    assert said in told
+    assert unsaid not in told
+
+
+def test_a_single_one_is_not_worth_a_line(images, caplog):
+    assert missing_pictures(images, NAMES, {*NAMES} - {"03.png"}) == ["03.png"]
+    assert caplog.messages == []

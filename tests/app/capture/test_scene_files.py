@@ -1,0 +1,104 @@
+"""What a structure becomes: a scene that is level, in the middle, and one unit from its cameras."""
+
+import json
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.app.capture.scene_files import write_scene
+from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes.ply_points import read_ply_points
+from nerfmac.app.scenes.readers.colmap_model import ColmapCamera
+from nerfmac.geometry.lenses import distort
+from tests.app.capture.structures import ring_of, write_pictures
+
+TURN = np.linalg.qr(np.random.default_rng(4).normal(size=(3, 3)))[0]
+TURN *= np.sign(np.linalg.det(TURN))
+
+
+@pytest.fixture
+def placed(tmp_path):
+    """Return the folder of a scene, and the structure that it was made from."""
+    structure = ring_of(12, scale=7.3, rotation=TURN, offset=np.array([4.0, -9.0, 2.5]))
+    write_pictures(tmp_path / "images", [image.name for image in structure.model.images])
+    write_scene(tmp_path, structure, is_object=False)
+    return tmp_path, structure
+
+
+def test_the_cameras_are_level_and_one_unit_from_what_they_look_at(placed):
+    folder, _ = placed
+    scene = load_scene(folder, split=0)
+    poses = np.stack([frame.camera.pose for frame in scene.splits["train"]]).astype(float)
+    eyes = poses[:, :, 3] - 0.5
+    np.testing.assert_allclose(np.linalg.norm(eyes, axis=1), 1.0, atol=1e-5)
+    np.testing.assert_allclose(eyes[:, 2], 1 / np.sqrt(5), atol=1e-5)
+    np.testing.assert_allclose(poses[:, 2, 0], 0.0, atol=1e-6)  # right axes are level
+    assert (poses[:, 2, 1] > 0.8).all()
+    assert scene.up == (0.0, 0.0, 1.0)
+
+
+def test_a_point_is_seen_at_the_same_pixel_as_in_the_structure(placed):
+    folder, structure = placed
+    scene = load_scene(folder, split=0)
+    points = scene.points
+    assert len(points) == 200
+    for frame, image in zip(scene.splits["train"], structure.model.images, strict=True):
+        assert frame.name.endswith(image.name)
+        camera = frame.camera
+        local = (points - camera.pose[:, 3]) @ camera.pose[:, :3] * [1, -1, -1]
+        before = structure.points[:, :3] @ image.pose[:, :3].T + image.pose[:, 3]
+        np.testing.assert_allclose(
+            pixels(local, camera.lens), pixels(before, camera.lens), atol=0.01
+        )
+
+
+def pixels(local, lens):
+    bent = mx.array([lens.distortion])
+    at = np.array(distort(mx.array(local[:, :2] / local[:, 2:]), bent))
+    return at * [lens.fl_x, lens.fl_y] + [lens.cx, lens.cy]
+
+
+def test_the_file_has_what_other_programs_read(placed):
+    folder, _ = placed
+    values = json.loads((folder / "transforms.json").read_text())
+    assert values["camera_model"] == "OPENCV"
+    assert (values["w"], values["h"], values["fl_x"], values["k1"]) == (64, 48, 70.0, 0.05)
+    assert values["ply_file_path"] == "points.ply"
+    assert values["aabb_scale"] in (1, 2, 4, 8, 16)
+    assert isinstance(values["aabb_scale"], int)
+    assert [frame["file_path"] for frame in values["frames"]][:2] == [
+        "images/00.png",
+        "images/01.png",
+    ]
+
+
+def test_points_that_few_pictures_see_are_left_out(tmp_path):
+    structure = ring_of(5, scale=1.0, rotation=np.eye(3), offset=np.zeros(3))
+    structure.points[:80, 7] = 2
+    write_pictures(tmp_path / "images", [image.name for image in structure.model.images])
+    write_scene(tmp_path, structure, is_object=False)
+    assert len(read_ply_points(tmp_path / "points.ply")) == 120
+
+
+def test_pictures_of_two_lenses_have_each_their_own(tmp_path):
+    structure = ring_of(6, scale=1.0, rotation=np.eye(3), offset=np.zeros(3))
+    cameras, images = structure.model.cameras, structure.model.images
+    cameras[2] = cameras[1]._replace(parameters={**cameras[1].parameters, "fl_x": 64.5})
+    images[3] = images[3]._replace(camera=2)
+    write_pictures(tmp_path / "images", [image.name for image in images])
+    write_scene(tmp_path, structure, is_object=True)
+    scene = load_scene(tmp_path, split=0)
+    focal = [frame.camera.lens.fl_x for frame in scene.splits["train"]]
+    assert focal == [70.0, 70.0, 70.0, 64.5, 70.0, 70.0]
+    assert scene.extent == 1.0
+
+
+def test_what_a_lens_does_not_have_is_written_as_0(tmp_path):
+    found = ring_of(8, scale=1.0, rotation=np.eye(3), offset=np.zeros(3))
+    lens = {"fl_x": 70.0, "fl_y": 70.0, "cx": 32.0, "cy": 24.0, "k1": 0.05, "k2": -0.01}
+    model = found.model._replace(cameras={1: ColmapCamera("RADIAL", 64, 48, lens)})
+    write_scene(tmp_path, found._replace(model=model), is_object=False)
+    values = json.loads((tmp_path / "transforms.json").read_text())
+    assert {key: values[key] for key in lens} == lens
+    assert (values["p1"], values["p2"]) == (0, 0)

@@ -1,0 +1,178 @@
+"""A capture knows the files that it was made of, their copies, and their masks."""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+from tqdm import tqdm
+
+from nerfmac.app.capture import capture_scene, captured, colmap_process
+from nerfmac.app.capture.inputs import take_pictures
+from nerfmac.app.film.video import write_video
+from nerfmac.app.inspection import inspect_scene
+from nerfmac.app.scenes import load_scene
+from nerfmac.common.checks import InputError
+from tests.app.capture.test_capture import NAMES, photographs, solved, somewhere
+from tests.app.cli.refusals import refused
+
+__all__ = ["photographs", "solved", "somewhere"]
+
+HOLES = np.full((48, 64), 255, np.uint8)
+HOLES[:20, :30] = 0
+
+
+def test_a_source_that_is_copied_or_touched_has_not_changed(photographs, solved):
+    capture_scene(photographs, "scene", progress=False)
+    content = (photographs / NAMES[0]).read_bytes()
+    (photographs / NAMES[0]).unlink()
+    (photographs / NAMES[0]).write_bytes(content)
+    os.utime(photographs / NAMES[1], (1, 1))
+    capture_scene(photographs, "scene", progress=False)
+    assert len(solved["calls"]) == 1
+
+
+def change(photographs, how):
+    noise = Image.fromarray(np.random.default_rng(7).integers(0, 255, (48, 64, 3), np.uint8))
+    if how == "added":
+        noise.save(photographs / "new.png")
+    elif how == "removed":
+        (photographs / NAMES[3]).unlink()
+    else:
+        noise.save(photographs / NAMES[3])
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ("added", "1 added (new.png)"),
+        ("removed", f"1 removed ({NAMES[3]})"),
+        ("changed", f"1 changed ({NAMES[3]})"),
+    ],
+)
+def test_a_capture_of_photos_that_have_changed_is_not_reused(
+    photographs, tmp_path, solved, capsys, how, told
+):
+    capture_scene(photographs, "captures/garden", progress=False)
+    change(photographs, how)
+    again = "remove captures/garden or name another folder with --out"
+    expected = [f"captures/garden holds a capture of {photographs}", told, again]
+    refused(capsys, tmp_path, "capture", photographs, names=expected)
+    with pytest.raises(InputError, match="which has changed since: 1"):
+        inspect_scene(photographs, progress=False)
+    refused(
+        *(capsys, tmp_path, "train", photographs, "--device", "cpu", "--out", "run"), names=expected
+    )
+    shutil.rmtree("captures/garden")
+    solved["cameras"] = 12 + (how == "added") - (how == "removed")
+    assert len(load_scene(captured(photographs), split=0).cameras("train")) == solved["cameras"]
+
+
+def test_a_video_that_was_filmed_anew_under_the_same_name_is_told(tmp_path, solved):
+    random = np.random.default_rng(1)
+    for _ in range(2):
+        ground = random.integers(0, 255, (48, 300, 3), np.uint8)
+        write_video(tmp_path / "walk.mp4", (ground[:, 3 * k : 3 * k + 64] for k in range(40)), 20)
+        if not solved["calls"]:
+            capture_scene("walk.mp4", frames=12, progress=False)
+    with pytest.raises(InputError, match=r"changed since: 1 changed \(walk\.mp4\); to capture it"):
+        capture_scene("walk.mp4", frames=12, progress=False)
+
+
+def test_an_unfinished_capture_of_photos_that_have_changed_starts_anew(photographs, solved, caplog):
+    solved["cameras"] = 2
+    with pytest.raises(InputError, match="only 2 of 12"):
+        capture_scene(photographs, "scene", progress=False)
+    change(photographs, "removed")
+    solved["cameras"] = 11
+    capture_scene(photographs, "scene", progress=False)
+    assert f"1 removed ({NAMES[3]}); its capture starts anew" in caplog.text
+    names = {path.name for path in (photographs.parent / "scene/images").iterdir()}
+    assert names == {*NAMES} - {NAMES[3]}
+
+
+def test_identical_copies_are_called_copies_and_skipped(photographs, solved, caplog):
+    for copy in ("03 (1).png", "00 - Copy.png"):
+        shutil.copyfile(photographs / f"{copy[:2]}.png", photographs / copy)
+    capture_scene(photographs, "scene", progress=False)
+    assert solved["calls"] == [(12, "auto")]
+    (line,) = [line for line in caplog.messages if "copies" in line]
+    assert line.startswith("2 of 14 photos are identical copies of others and are skipped, such as")
+    assert "of 00.png" in line or "of 03.png" in line
+    assert json.loads((photographs.parent / "scene/capture.json").read_text())["given"] == 12
+
+
+@pytest.mark.parametrize("form", ["masks/{0}.png", "dynamic_mask_{1}.png", "{1}_mask.png"])
+def test_masks_of_photos_become_the_scene_s(photographs, solved, form, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    (photographs / "masks").mkdir()
+    values = 255 - HOLES if "dynamic" in form else HOLES
+    for name in NAMES[:5]:
+        path = photographs / form.format(name, name.removesuffix(".png"))
+        Image.fromarray(values).save(path)
+    folder = capture_scene(photographs, "scene", progress=False)
+    assert solved["calls"] == [(12, "auto")], "masks are no photos"
+    assert "5 of 12 pictures have a mask" in caplog.text
+    scene = load_scene(folder, split=0)
+    masks = {path.name for path in (folder / "masks").iterdir()}
+    assert masks == {f"{name}.png" for name in NAMES}, "COLMAP wants one for each image"
+    views = scene.views("train")
+    for index in range(12):
+        expected = HOLES > 0 if index < 5 else HOLES >= 0
+        np.testing.assert_array_equal(np.array(views.kept_of(index)), expected)
+
+
+def test_masks_may_be_next_to_the_folder_of_the_photos(photographs, solved):
+    (photographs.parent / "masks").mkdir()
+    for name in NAMES:
+        Image.fromarray(HOLES).save(photographs.parent / f"masks/{name}")
+    views = load_scene(capture_scene(photographs, "scene", progress=False), split=0).views("train")
+    np.testing.assert_array_equal(np.array(views.kept_of(3)), HOLES > 0)
+    (photographs.parent / f"masks/{NAMES[0]}").unlink()
+    with pytest.raises(InputError, match=r"1 removed \(\.\./masks/00\.png\)"):
+        capture_scene(photographs, "scene", progress=False)
+
+
+def test_a_mask_is_turned_and_reduced_with_its_photo(photographs):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    with Image.open(photographs / NAMES[0]) as image:
+        image.resize((128, 96)).save(photographs / NAMES[0], exif=exif)
+    mask, images = photographs / "mask.png", photographs / "images"
+    Image.fromarray(HOLES).resize((128, 96), Image.Resampling.NEAREST).save(mask)
+    images.mkdir()
+    with tqdm(disable=True) as bar:
+        photo = photographs / NAMES[0]
+        take_pictures([photo], images, 64, bar, {photo: mask})
+    at = images / "00.jpg", photographs / "masks/00.jpg.png"
+    with Image.open(at[0]) as image, Image.open(at[1]) as mask:
+        assert image.size == mask.size == (48, 64)
+        np.testing.assert_array_equal(np.asarray(mask) > 0, np.rot90(HOLES, -1) > 0)
+
+
+def test_a_mask_of_another_size_is_refused(photographs, solved, tmp_path, capsys):
+    (photographs / "masks").mkdir()
+    Image.fromarray(HOLES[:-1]).save(photographs / f"masks/{NAMES[2]}")
+    with pytest.raises(InputError, match=r"02\.png is 64x47 pixels; expected .* size, 64x48"):
+        capture_scene(photographs, "scene", progress=False)
+
+
+def test_colmap_finds_no_features_where_a_mask_is_black(tmp_path, photographs):
+    pycolmap = pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")
+    (tmp_path / "masks").mkdir()
+    for name, mask in zip(NAMES, (HOLES, np.full_like(HOLES, 255)), strict=False):
+        Image.fromarray(mask).save(tmp_path / f"masks/{name}.png")
+    lens = {"pictures": NAMES[:2], "parameters": []}
+    plan = {"images": str(photographs), "masks": str(tmp_path / "masks"), "lenses": [lens]}
+    colmap_process.find_features(pycolmap, tmp_path, plan | {"focal_guess": 0.85})
+    with pycolmap.Database.open(tmp_path / "database.db") as opened:
+        found = [
+            np.array(opened.read_keypoints(opened.read_image_with_name(name).image_id))[:, :2]
+            for name in NAMES[:2]
+        ]
+    for number, points in enumerate(found):
+        is_masked = (points[:, 0] < 29) & (points[:, 1] < 19)
+        assert is_masked.any() == (number == 1)
+        assert len(points)

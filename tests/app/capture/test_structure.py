@@ -1,0 +1,141 @@
+"""Which pictures are compared: in their order if that is a walk and agrees, else with more."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from nerfmac.app.capture import structure
+from nerfmac.app.capture.colmap_process import LENS_MODEL
+from nerfmac.app.capture.fold_check import FoldCheck
+from nerfmac.app.capture.inputs import Picture
+from nerfmac.app.capture.structure import NoCamerasError, Solver
+from nerfmac.app.scenes.readers.colmap_model import PARAMETERS
+from tests.app.capture.structures import ring_of
+
+NAMES = [f"{number:02}.png" for number in range(20)]
+
+
+@pytest.fixture
+def photographs(tmp_path, monkeypatch):
+    """Return what is done for twenty photographs, and what is found in their order and in any."""
+    done = {
+        "neighbours": 99,
+        "broken_at": None,
+        "sequential": (20, 0),
+        "any": (20, 0),
+        "pairs": [],
+        "mapped": [],
+    }
+
+    def match(self, pairs):
+        done["pairs"].append((self.folder.name, len(pairs)))
+        (self.folder / "database.db").touch()
+
+    def matches(self):
+        walked = dict.fromkeys(pairwise(NAMES), done["neighbours"])
+        return {pair: count for pair, count in walked.items() if pair[1] != done["broken_at"]}
+
+    def mapped(self, matching, to="sparse"):
+        done["mapped"].append(matching)
+        found, torn = done["sequential" if matching == "sequential" else "any"]
+        if not found:
+            raise NoCamerasError("no two")
+        ring = ring_of(found, scale=1.0, rotation=np.eye(3), offset=np.zeros(3))
+        together = FoldCheck([set(NAMES[: found - torn])], [("00.png", "01.png", 170.0)] * torn)
+        return ring._replace(matching=matching, fold_check=together)
+
+    def run(self, stage, total):
+        done["pairs"].append((self.folder.name, stage))
+
+    for name, stub in (("_match", match), ("_matches", matches), ("_map", mapped), ("run", run)):
+        monkeypatch.setattr(Solver, name, stub)
+    monkeypatch.setattr(structure, "in_space", lambda *_: [])
+    pictures = [Picture(name, 64, 48, 0.0) for name in NAMES]
+    (tmp_path / "work").mkdir()
+    done["solver"] = Solver(tmp_path / "work", tmp_path, pictures, None)
+    return done
+
+
+def test_a_walk_is_compared_in_its_order_alone(photographs, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    assert photographs["solver"].solve("auto").matching == "sequential"
+    assert photographs["pairs"] == [("work", "features"), ("work", 145)]
+    assert photographs["mapped"] == ["sequential"]
+    assert caplog.messages == ["matching is sequential: by their names the pictures are one walk"]
+
+
+def test_what_is_no_walk_is_compared_each_with_each(photographs, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    photographs["neighbours"] = 3
+    assert photographs["solver"].solve("auto").matching == "exhaustive"
+    assert photographs["pairs"][1:] == [("work", 145), ("more", 190)]
+    assert photographs["mapped"] == ["exhaustive"]
+    assert caplog.messages == ["matching is exhaustive: the order of the names is no help"]
+
+
+def test_many_that_are_no_walk_are_compared_in_a_window(photographs, monkeypatch):
+    photographs["neighbours"] = 3
+    monkeypatch.setattr(structure, "ALL_BELOW", 20)
+    assert photographs["solver"].solve("auto").matching == "window"
+
+
+@pytest.mark.parametrize(
+    ("in_order", "in_any", "chosen"),
+    [
+        ((12, 0), (20, 0), "exhaustive"),
+        ((20, 3), (20, 0), "exhaustive"),
+        ((18, 0), (20, 9), "sequential"),
+        ((18, 0), (18, 0), "sequential"),
+        ((0, 0), (7, 0), "exhaustive"),
+    ],
+)
+def test_where_the_order_leaves_something_out_what_agrees_more_is_chosen(
+    photographs, caplog, in_order, in_any, chosen
+):
+    caplog.set_level("INFO", "nerfmac")
+    photographs["sequential"], photographs["any"] = in_order, in_any
+    found = photographs["solver"].solve("auto")
+    assert found.matching == chosen
+    assert len(found.model.images) == (in_order if chosen == "sequential" else in_any)[0]
+    assert photographs["mapped"] == ["sequential", "exhaustive"]
+    assert caplog.messages[-1].startswith(f"matching is {chosen}: ")
+
+
+@pytest.mark.parametrize(
+    ("in_any", "chosen", "mapped"),
+    [
+        ((20, 0), "exhaustive", ["exhaustive"]),
+        ((20, 9), "sequential", ["exhaustive", "sequential"]),
+        ((18, 0), "exhaustive", ["exhaustive", "sequential"]),
+    ],
+)
+def test_a_walk_that_breaks_off_is_mapped_in_its_order_only_if_nothing_else_is_whole(
+    photographs, in_any, chosen, mapped
+):
+    photographs["broken_at"] = "12.png"
+    photographs["sequential"], photographs["any"] = (12, 0), in_any
+    assert photographs["solver"].solve("auto").matching == chosen
+    assert photographs["mapped"] == mapped
+
+
+def test_a_walk_that_ends_a_picture_early_is_not_broken(photographs):
+    photographs["broken_at"] = "19.png"
+    photographs["solver"].solve("auto")
+    assert photographs["mapped"] == ["sequential"]
+
+
+def test_a_known_focal_length_is_that_of_a_lens_with_the_picture_around_its_middle():
+    pictures = [Picture("a.jpg", 64, 48, 70.0), Picture("b.jpg", 48, 64, 0.0)]
+    unknown, known = structure._lenses(pictures)
+    assert unknown == {"pictures": ["b.jpg"], "parameters": []}
+    assert known["pictures"] == ["a.jpg"]
+    names = PARAMETERS[LENS_MODEL].split()
+    named = dict(zip(names, known["parameters"], strict=True))
+    assert named == {"f": 70.0, "cx": 32.0, "cy": 24.0, "k1": 0, "k2": 0}
+
+
+@pytest.mark.parametrize("matching", ["sequential", "exhaustive", "window"])
+def test_what_is_asked_for_is_done_and_no_more(photographs, matching):
+    assert photographs["solver"].solve(matching).matching == matching
+    assert photographs["mapped"] == [matching]

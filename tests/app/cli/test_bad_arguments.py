@@ -1,0 +1,184 @@
+"""Words that are no command, no flag or no value are refused, and the right ones named."""
+
+import pytest
+import tyro
+
+from nerfmac.app.cli import COMMANDS, GROUPS, arguments, train
+from nerfmac.app.cli import eval as eval_command
+from nerfmac.app.cli.arguments import SWITCHES, checked
+from nerfmac.app.cli.declared import flags_of
+from nerfmac.backend.device import gpu
+from nerfmac.common.checks import InputError
+from nerfmac.config import RefineConfig
+from nerfmac.version import version
+from tests.app.cli.refusals import refused, train_refused
+from tests.scene_factory import nerfmac
+
+
+@pytest.mark.skipif(gpu() is not None, reason="needs a machine without a GPU")
+@pytest.mark.parametrize("device", ["cuda", "metal"])
+def test_a_device_that_is_not_there(capsys, tmp_path, scene, device):
+    names = [f"device is '{device}'", "finds only cpu"]
+    out = tmp_path / "run"
+    for command in (("train", scene, "--out", out), ("info",), ("eval", out), ("render", out)):
+        refused(capsys, tmp_path, *command, "--device", device, names=names)
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (("--steps", 0), ["steps is 0", "at least 1"]),
+        (("--steps", -3), ["steps is -3"]),
+        (("--seconds", -1), ["seconds is -1"]),
+        (("--seconds", 0), ["seconds is 0"]),
+        (("--seconds", "nan"), ["seconds is nan"]),
+        (("--seconds", "inf"), ["seconds is inf"]),
+        (("--steps", 5, "--seconds", 5), ["steps and seconds"]),
+        (("--split", -1), ["split is -1"]),
+        (("--split", 1), ["split=1 holds out every view"]),
+        (("--split", ""), ["--split is ''", "expected a value"]),
+        (("--split", "some"), ["split is 'some', which is no file"]),
+        (("--extent", 0), ["extent is 0", "more than 0"]),
+        (("--extent", 129), ["extent is 129", "up to 128"]),
+        (("--up", "-w"), ["up is '-w'", "x, y, z"]),
+    ],
+)
+def test_an_impossible_number(capsys, tmp_path, scene, flags, names):
+    train_refused(capsys, tmp_path, scene, *flags, names=names)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (("train", "--device", "warp"), ["--device", "warp", "metal"]),
+        (("train", "--preset", "huge"), ["--preset", "huge", "tiny"]),
+        (("train", "--preset"), ["--preset"]),
+        (("train", "--colour", "red"), ["--colour"]),
+        (("train", "--steps", "many"), ["--steps", "many"]),
+        (("train", "--steps", "1.5"), ["--steps", "1.5"]),
+        (("train", "--seed", -1), ["seed is -1"]),
+        (("train", "--grid.levels", 0), ["grid.levels is 0", "2 and 32"]),
+        (("train", "--march.max-samples", 7), ["--march.max-samples is 7"]),
+        (("train", "--networks.width", 17), ["networks.width is 17"]),
+        (("train", "--optimiser.rate", "nan"), ["optimiser.rate is nan"]),
+        (("eval",), ["RUN"]),
+        (("eval", "run", "--split", "best"), ["--split", "best"]),
+        (
+            ("render", "run", "--path", "zigzag"),
+            ["--path", "zigzag", "orbit, spiral", "test; or", "FILE.json"],
+        ),
+        (("render", "run", "--path", "tour.json"), ["tour.json cannot be read"]),
+        (("info", "--loud"), ["no flag --loud", "`nerfmac info --help-all`"]),
+        (("info", "-v"), ["no flag -v"]),
+        (("info", "cpu"), ["'cpu' is too much", "flags only"]),
+        (("train", "one", "two"), ["'two' is too much", "at most one SCENE"]),
+        (("train", "--out", "--resume"), ["--out has no value"]),
+        (("train", "--resume=yes"), ["--resume is 'yes'"]),
+        (("render", "run", "--frames", 0), ["--frames is 0"]),
+        (("render", "run", "--fps", 0), ["--fps is 0"]),
+        (("render", "run", "--size", "big"), ["--size is 'big'", "WxH"]),
+        (("render", "run", "--size", "0x16"), ["--size's width is 0"]),
+        (("render", "run", "--out", "movie.avi"), ["movie.avi is neither"]),
+        (("render", "run"), ["run is not a run"]),
+    ],
+)
+def test_an_argument_that_does_not_exist(capsys, tmp_path, monkeypatch, arguments, names):
+    monkeypatch.chdir(tmp_path)
+    refused(capsys, tmp_path, *arguments, names=names)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flag"),
+    [
+        (("train", "--stepz", 4), "--steps"),
+        (("train", "--grid.levls=4"), "--grid.levels"),
+        (("eval", "run", "--splt", "test"), "--split"),
+        (("render", "run", "--frame", 3), "--frames"),
+        (("info", "--devcie", "cpu"), "--device"),
+        (("selftest", "--dump_metl", "folder"), "--dump-metal"),
+        (("bench", "--presett", "tiny"), "--preset"),
+        (("view", "--no-browsr"), "--no-browser"),
+    ],
+)
+def test_a_mistyped_flag_is_answered_with_the_one_that_was_meant(
+    capsys, tmp_path, monkeypatch, arguments, flag
+):
+    monkeypatch.chdir(tmp_path)
+    refused(capsys, tmp_path, *arguments, names=[f"nerfmac {arguments[0]}", f"mean {flag}?"])
+
+
+def test_a_renamed_flag_is_accepted_with_its_new_name(monkeypatch, caplog):
+    renamed = {"--train.most_old": "--train.steps", "--no-film": "--no-video", "--steps": "--seed"}
+    monkeypatch.setattr(
+        arguments, "RENAMED_FLAGS", {k.replace("_", "-"): renamed[k] for k in renamed}
+    )
+    argv = ["--train.most_old", "9", "--no-film", "--steps=5"]
+    assert checked("train", train.Arguments, argv) == ["--train.steps=9", "--no-video", "--steps=5"]
+    assert [record.args[:2] for record in caplog.records] == [
+        ("--train.most-old", "--train.steps"),
+        ("--no-film", "--no-video"),
+    ]
+    with pytest.raises(InputError, match=r"no flag --train\.most-old"):
+        checked("eval", eval_command.Arguments, ["--train.most-old=9"])
+
+
+@pytest.mark.parametrize(
+    ("given", "word", "value"),
+    [
+        (["--refine.exposures"], "on", True),
+        (["--refine.exposures", "on"], "on", True),
+        (["--refine.exposures=off"], "off", False),
+        (["--refine.exposures", "auto"], "auto", None),
+    ],
+)
+def test_a_setting_that_is_on_off_or_left_open_takes_a_word(given, word, value):
+    words = checked("train", train.Arguments, [*given, "--refine.poses", "scene"])
+    assert words == [f"--refine.exposures={word}", "--refine.poses", "scene"]
+    parsed = tyro.cli(RefineConfig, args=[f"--exposures={word}"], registry=SWITCHES)
+    assert parsed == RefineConfig(exposures=value)
+
+
+def test_another_word_for_such_a_setting_is_refused():
+    with pytest.raises(InputError, match="expected one of: auto, on, off"):
+        checked("train", train.Arguments, ["--refine.exposures=maybe"])
+
+
+@pytest.mark.parametrize("flag", arguments.RENAMED_FLAGS)
+def test_every_renamed_flag_names_one_that_there_is(flag):
+    flags = flags_of(train.Arguments)
+    assert arguments.RENAMED_FLAGS[flag] in flags
+    assert flag not in flags
+
+
+def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    words = checked(
+        "train", train.Arguments, ["a", "--out=~/run", "--split", "~/names", "--up", "z"]
+    )
+    assert words == ["--out=/home/me/run", "--split=~/names", "--up=z", "a"]
+
+
+def test_an_unknown_command(capsys, tmp_path):
+    refused(capsys, tmp_path, "fly", names=["'fly'", "capture, inspect, train, view"])
+    refused(capsys, tmp_path, "trian", names=["'trian'", "did you mean train?"])
+    refused(capsys, tmp_path, "--steps", names=["'--steps' is no command"])
+
+
+@pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",), ("--help-all",)])
+def test_without_a_command_all_are_shown_in_groups_with_an_example(capsys, words):
+    assert nerfmac(*words) == (0 if words else 2)
+    told = capsys.readouterr().out
+    lines = told.splitlines()
+    assert [line.split()[0] for line in lines if line.startswith("  ")][: len(COMMANDS)] == [
+        *COMMANDS
+    ]
+    assert [line for line in lines if line in GROUPS] == [*GROUPS]
+    assert len(GROUPS) == 3
+    assert "\n  nerfmac train film.mp4" in told
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_the_version_is_told(capsys, flag):
+    assert nerfmac(flag) == 0
+    assert capsys.readouterr().out == f"nerfmac {version()}\n"

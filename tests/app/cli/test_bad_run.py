@@ -1,0 +1,153 @@
+"""A run that is broken, is not there or is in the way is refused, and stays as it was."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nerfmac.app.run import Run
+from nerfmac.config import Config, override
+from nerfmac.training.checkpoint import FORMAT
+from tests.app.cli.refusals import refused
+from tests.scene_factory import CONFIG, FLAGS, write_scene
+
+
+def test_a_run_folder_that_exists(capsys, tmp_path, scene, run):
+    refused(capsys, tmp_path, "train", scene, *FLAGS, "--out", run, names=[run, "exists already"])
+    file = tmp_path / "file"
+    file.write_text("mine")
+    refused(capsys, tmp_path, "train", scene, *FLAGS, "--out", file, names=[file, "exists already"])
+
+
+def test_a_run_folder_that_cannot_be_made(capsys, tmp_path, scene):
+    (tmp_path / "file").write_text("mine")
+    out = tmp_path / "file" / "run"
+    refused(capsys, tmp_path, "train", scene, *FLAGS, "--out", out, names=[out, "cannot be made"])
+
+
+def test_resuming_without_a_run(capsys, tmp_path, scene):
+    out = tmp_path / "run"
+    names = [f"{out} is not a run", "config.json"]
+    refused(capsys, tmp_path, "train", scene, "--out", out, "--resume", names=names)
+    refused(capsys, tmp_path, "train", scene, "--resume", names=["resume", "--out"])
+
+
+def test_resuming_with_another_configuration(capsys, tmp_path, run):
+    for flags in (("--preset", "tiny"), ("--seed", 9), ("--grid.levels", 4)):
+        names = ["a resumed run continues with its own configuration"]
+        refused(capsys, tmp_path, "train", "--out", run, "--resume", *flags, names=names)
+
+
+def test_resuming_on_other_views(capsys, tmp_path, run):
+    other = write_scene(tmp_path / "other", train=4)
+    arguments = ("train", other, "--out", run, "--resume", "--steps", 4)
+    refused(capsys, tmp_path, *arguments, names=[run, "from other views", "'other'"])
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (("--memory-fraction", 7), ["memory fraction is 7"]),
+        (("--memory-limit", 0.01, "--preset", "big"), ["training takes at least"]),
+        (("--resume",), ["has shape", "its configuration says"]),
+    ],
+)
+def test_what_cannot_be_trained_before_pictures_are_decoded(
+    capsys, tmp_path, scene, run, monkeypatch, flags, names
+):
+    values = json.loads((run / "config.json").read_text())
+    (run / "config.json").write_text(json.dumps({**values, "grid": {"log2_entries": 11}}))
+    monkeypatch.setattr("nerfmac.app.scenes.scene._decoding", lambda *_: pytest.fail("decoded"))
+    given = ("train", "--out", run) if "--resume" in flags else ("train", scene)
+    refused(capsys, tmp_path, *given, *flags, names=names)
+
+
+@pytest.mark.parametrize("command", ["eval", "render", "resume"])
+@pytest.mark.parametrize("left", [0, 7, 100, 5000, -1])
+def test_a_checkpoint_cut_short(capsys, tmp_path, run, command, left):
+    path = run / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes()[:left])
+    arguments = ("train", "--resume", "--out", run) if command == "resume" else (command, run)
+    refused(capsys, tmp_path, *arguments, names=[path, "cut short"])
+
+
+@pytest.mark.parametrize("command", ["eval", "render", "export", "report", "resume"])
+def test_a_checkpoint_with_noise_in_its_middle(capsys, tmp_path, run, command):
+    path = run / "checkpoint.safetensors"
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2
+    data[middle : middle + 2000] = np.random.default_rng(1).bytes(2000)
+    path.write_bytes(data)
+    arguments = {
+        "resume": ("train", "--resume", "--out", run),
+        "export": ("export", run, tmp_path / "mesh.ply"),
+    }.get(command, (command, run))
+    refused(capsys, tmp_path, *arguments, names=[path, "damaged"])
+
+
+def test_a_checkpoint_of_another_version(capsys, tmp_path, run):
+    path = run / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes().replace(FORMAT.encode(), b"nerfmac checkpoint 9"))
+    refused(capsys, tmp_path, "eval", run, names=[path, "'nerfmac checkpoint 9'"])
+
+
+def test_a_checkpoint_of_another_configuration(capsys, tmp_path, run):
+    values = json.loads((run / "config.json").read_text())
+    for part, key, value in (("grid", "log2_entries", 11), ("occupancy", "resolution", 64)):
+        changed = {**values, part: {**values[part], key: value}}
+        (run / "config.json").write_text(json.dumps(changed))
+        names = [run / "checkpoint.safetensors", "has shape", "its configuration says"]
+        refused(capsys, tmp_path, "eval", run, names=names)
+
+
+def test_a_run_without_its_checkpoint(capsys, tmp_path, run):
+    (run / "checkpoint.safetensors").unlink()
+    refused(capsys, tmp_path, "eval", run, names=["checkpoint.safetensors does not exist"])
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("{", ["config.json", "not valid JSON"]),
+        ("[]", ["config is []", "expected an object"]),
+        ('{"girth": 3}', ["config: girth is unknown"]),
+        ('{"grid": {"levels": "eight"}}', ['config.grid: levels is "eight"']),
+        ('{"grid": {"levels": NaN}}', ["config.grid: levels is NaN"]),
+        ('{"grid": {"levels": 1000}}', ["grid.levels is 1000"]),
+    ],
+)
+def test_a_configuration_that_is_broken(capsys, tmp_path, run, text, names):
+    (run / "config.json").write_text(text)
+    refused(capsys, tmp_path, "render", run, names=names)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"cameras": [{}]}', '{"cameras": 3}'])
+def test_a_scene_record_that_is_broken(capsys, tmp_path, run, text):
+    (run / "scene.json").write_text(text)
+    refused(capsys, tmp_path, "render", run, names=["scene.json"])
+
+
+def test_a_split_that_is_not_there(capsys, tmp_path, run):
+    refused(capsys, tmp_path, "eval", run, "--split", "val", names=["no 'val' views"])
+    out = tmp_path / "bare"
+    Run.load(run).save(out)
+    bare = write_scene(tmp_path / "scene", test=0, train=3)
+    record = json.loads((out / "scene.json").read_text())
+    (out / "scene.json").write_text(json.dumps({**record, "path": str(bare)}))
+    refused(capsys, tmp_path, "eval", out, names=["no 'test' views"])
+    refused(capsys, tmp_path, "render", out, "--path", "test", names=["no 'test' views"])
+
+
+def test_a_scene_that_has_gone(capsys, tmp_path, run):
+    record = json.loads((run / "scene.json").read_text())
+    (run / "scene.json").write_text(json.dumps({**record, "path": str(tmp_path / "gone")}))
+    refused(capsys, tmp_path, "eval", run, names=[tmp_path / "gone", "is not there any more"])
+
+
+def test_every_run_made_for_these_tests_is_whole(made):
+    assert Config.from_json(json.loads((made / "config.json").read_text())) == override(
+        CONFIG,
+        train={"steps": 2},
+        refine={"exposures": False},  # decided, as there are no tracks
+    )
+    assert Run.load(made).state.step == 2

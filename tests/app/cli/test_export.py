@@ -1,0 +1,176 @@
+"""`nerfmac export` writes what its file's ending says, or refuses with nothing written."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from nerfmac.app.export import extract_density, extract_mesh
+from nerfmac.app.run import Run
+from tests.app.cli.refusals import everything, refused
+from tests.killed import half_written
+from tests.scene_factory import nerfmac
+
+# Imported where it is used: it brings SciPy, and each process that has tests imports this file.
+pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the extra export")
+
+THIN = ("--resolution", 12, "--threshold", 0.1)
+"""For a run of two steps, which knows nothing of a surface."""
+
+
+@pytest.mark.parametrize("name", ["mesh.ply", "mesh.obj", "mesh.glb", "mesh.GLB"])
+def test_a_mesh_by_its_files_ending(run, tmp_path, capsys, name):
+    import trimesh
+
+    assert nerfmac("export", run, tmp_path / name, *THIN, "--smallest", 0) == 0
+    vertices, faces = (int(word) for word in capsys.readouterr().out.split()[1::2][:2])
+    mesh = trimesh.load_mesh(tmp_path / name, file_type=name[-3:].lower(), process=False)
+    assert (len(mesh.vertices), len(mesh.faces)) == (vertices, faces)
+    assert faces > 100
+
+
+def test_the_verb_does_what_three_lines_of_python_do(run, tmp_path):
+    assert nerfmac("export", run, tmp_path / "command.ply", *THIN, "--device", "cpu") == 0
+    mesh = extract_mesh(Run.load(run), resolution=12, threshold=0.1, progress=False)
+    mesh.save(tmp_path / "python.ply")
+    assert (tmp_path / "command.ply").read_bytes() == (tmp_path / "python.ply").read_bytes()
+
+
+def test_density_in_a_box(run, tmp_path, capsys):
+    crop = "--crop=-0.5,-0.25,0,0.5,0.25,0.125"
+    assert nerfmac("export", run, tmp_path / "d.npz", "--resolution", 8, crop) == 0
+    assert capsys.readouterr().out == f"{tmp_path / 'd.npz'}: 9 x 5 x 2 points\n"
+    box = ((-0.5, -0.25, 0.0), (0.5, 0.25, 0.125))
+    want = extract_density(Run.load(run), resolution=8, crop=box, progress=False)
+    assert np.array_equal(np.load(tmp_path / "d.npz")["density"], want.density)
+
+
+def test_cameras_and_points(run, tmp_path, capsys, monkeypatch):
+    import trimesh
+
+    assert nerfmac("export", run, tmp_path / "c.json") == 0
+    assert len(json.loads((tmp_path / "c.json").read_text())["frames"]) == 5, (
+        "3 of training, 2 of test"
+    )
+    monkeypatch.setattr("nerfmac.app.export.points.LEAST_THICKNESS", 1e-4)
+    monkeypatch.setattr("nerfmac.app.export.points.RAYS", 2**10)
+    monkeypatch.setattr("nerfmac.app.export.points.OPAQUE", 0.1)
+    assert nerfmac("export", run, tmp_path / "p.ply", "--as", "points", "--count", 50) == 0
+    assert capsys.readouterr().out.endswith(f"{tmp_path / 'p.ply'}: 50 points\n")
+    assert len(trimesh.load(tmp_path / "p.ply").vertices) == 50
+
+
+def test_a_page_with_its_path_and_background(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("nerfmac.app.export.scene_page.STILL_SIZE", (16, 12))
+    flags = ("--path", "orbit", "--background", "51,102,255", "--title", "Mine")
+    assert nerfmac("export", run, tmp_path / "p.html", *flags) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path / 'p.html'}: ")
+    text = (tmp_path / "p.html").read_text()
+    (values,) = re.findall(r'<script type="application/json" id="scene">(.*?)</script>', text)
+    scene = json.loads(values)
+    assert "<title>Mine</title>" in text
+    assert scene["background"] == [0.2, 0.4, 1.0]
+    path = scene["path"]
+    assert (path["fps"], path["closed"]) == (12.0, True)
+    assert {len(frame) for frame in path["frames"]} == {13}
+    assert scene["view"]["pose"] == pytest.approx(path["frames"][0][:12], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "names"),
+    [
+        (
+            "m.stl",
+            (),
+            [
+                "m.stl does not say what to export",
+                "mesh: .ply, .obj, .glb; points: .ply; cameras: .json; density: .npz, .vdb;",
+            ],
+        ),
+        ("m", (), ["does not say what to export"]),
+        ("d.vdb", ("--as", "mesh"), ["d.vdb cannot hold mesh", ".glb"]),
+        ("m.obj", ("--as", "points"), ["m.obj cannot hold points", "ending of .ply"]),
+        ("m.ply", ("--as", "shape"), ["--as is 'shape'", "mesh, points, cameras, density"]),
+        ("c.json", ("--resolution", 9), ["--resolution", "cameras"]),
+        ("m.ply", ("--count", 9), ["--count", "mesh", "--crop, --resolution"]),
+        (
+            "m.ply",
+            ("--path", "orbit"),
+            ["--path is no flag for mesh"],
+        ),
+        ("p.html", ("--path", "orbti"), ["--path is 'orbti'; did you mean orbit?"]),
+        (
+            "p.html",
+            ("--background", "1,2"),
+            ["--background is '1,2'; expected white, black or"],
+        ),
+        ("p.html", ("--background", "transparent"), ["expected white, black or R,G,B"]),
+        ("p.html", ("--count", 9), ["--count is no flag for page", "--background, --path"]),
+        ("m.ply", ("--resolution", 1), ["resolution is 1; expected between 2 and 4096"]),
+        ("m.ply", ("--resolution", 4096), ["of the machine's", "GB; a resolution of"]),
+        ("m.ply", ("--threshold", "high"), ["--threshold is 'high'; expected a number"]),
+        ("m.ply", ("--threshold", 0), ["threshold is 0; expected at least"]),
+        ("m.ply", ("--crop", "1,2,3"), ["--crop is '1,2,3'; expected six numbers"]),
+        ("m.ply", ("--crop", "9,9,9,10,10,10"), ["outside of the scene's cube"]),
+        ("nowhere/m.ply", (), ["nowhere/m.ply cannot be written: No such file"]),
+        (".", (), ["does not say what to export"]),
+    ],
+)
+def test_what_cannot_be_done_is_refused(capsys, tmp_path, run, name, flags, names):
+    refused(capsys, tmp_path, "export", run, tmp_path / name, *flags, names=names)
+
+
+def test_missing_and_superfluous_arguments_are_named(capsys, tmp_path, run):
+    refused(capsys, tmp_path, "export", names=["RUN is missing", "nerfmac export RUN FILE"])
+    refused(capsys, tmp_path, "export", run, names=["FILE is missing"])
+    refused(capsys, tmp_path, "export", run, "a.ply", "b.ply", names=["'b.ply' is too much"])
+
+
+def test_an_empty_mesh_and_a_folder_in_the_way_leave_nothing(capfd, tmp_path, run):
+    (tmp_path / "folder.ply").mkdir()
+    before = everything(tmp_path)
+    assert nerfmac("export", run, tmp_path / "folder.ply") == 2
+    assert "it is a folder" in capfd.readouterr().err
+    assert nerfmac("export", run, tmp_path / "m.ply", "--resolution", 8) == 2
+    assert "the mesh is empty: nothing in the box is denser" in capfd.readouterr().err
+    assert everything(tmp_path) == before
+
+
+def test_an_absent_library_is_named_before_the_run_is_read(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    arguments = ("export", tmp_path / "no run", tmp_path / "m.ply")
+    refused(capsys, tmp_path, *arguments, names=["trimesh is not installed", "trimesh>=4.6"])
+
+
+def test_a_run_that_is_none_is_refused(capsys, tmp_path):
+    arguments = ("export", tmp_path / "no run", tmp_path / "c.json")
+    refused(capsys, tmp_path, *arguments, names=["no run is not a run"])
+
+
+def test_what_a_killed_export_left_is_removed_with_the_next(tmp_path, run):
+    abandoned = half_written(tmp_path / "c.json")
+    assert nerfmac("export", run, tmp_path / "c.json") == 0
+    assert not abandoned.exists()
+
+
+def test_an_interrupted_export_leaves_nothing(tmp_path, run):
+    before = everything(tmp_path)
+    command = [sys.executable, "-m", "nerfmac", "export", run, tmp_path / "m.ply"]
+    flags = ["--resolution", "400", "--threshold", "0.01", "--device", "cpu"]
+    words = [*map(str, command), *flags]
+    # Shells start background jobs, and with them these tests, with SIGINT ignored.
+    hears = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    with subprocess.Popen(words, stderr=subprocess.PIPE, env=os.environ, **hears) as process:
+        end = time.monotonic() + 120
+        while b"density" not in os.read(process.stderr.fileno(), 4096):
+            assert time.monotonic() < end
+        process.send_signal(signal.SIGINT)
+        assert process.wait(120) == 130
+    assert everything(tmp_path) == before

@@ -1,0 +1,95 @@
+"""The help pages: short and whole, the same on every machine, with examples that are right."""
+
+import re
+import shlex
+from importlib import import_module
+
+import pytest
+import tyro
+
+from nerfmac.app.cli import COMMANDS
+from nerfmac.app.cli.arguments import SWITCHES, checked
+from nerfmac.app.cli.declared import declared, flags_of
+from nerfmac.app.cli.help import COMMON, EXAMPLES
+from nerfmac.config import Config
+from tests.scene_factory import nerfmac
+
+
+def page(capsys, *words):
+    assert nerfmac(*words) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    return told.out
+
+
+def shown_flags(text):
+    """Return the flags that a page lists; a help text may begin a line with a flag, indented."""
+    listed = [line for line in text.splitlines() if re.match("  --", line)]
+    return re.findall(r"--[a-z0-9][\w.-]*", " ".join(line[2:].split("  ")[0] for line in listed))
+
+
+def arguments_of(command):
+    return import_module(f"nerfmac.app.cli.{command}").Arguments
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_whole_page_lists_every_flag_in_lines_of_80_columns(capsys, command):
+    text = page(capsys, command, "--help-all")
+    shown = set(shown_flags(text))
+    off = {f"--no-{name.removeprefix('--')}" for name in shown}
+    assert shown <= flags_of(arguments_of(command)).keys() <= shown | off
+    assert max(map(len, text.splitlines())) <= 80
+    for word in ("None", "MISSING", "(default: True)", "(default: False)"):
+        assert word not in text
+    for argument in declared(arguments_of(command)):
+        assert argument.text, argument.name
+        assert " ".join(argument.text.split()) in " ".join(text.split())
+
+
+def test_trainings_page_is_short_and_shows_what_most_need(capsys):
+    text = page(capsys, "train", "-h")
+    lines = text.splitlines()
+    assert len(lines) <= 45
+    assert max(map(len, lines)) <= 80
+    shown = {*shown_flags(text)} - {"--no-video", "--help-all"}
+    assert shown == {f"--{name}" for name in COMMON["train"].split()}
+    assert 12 <= len(shown) <= 17
+    assert [line for line in lines if line.startswith("  nerfmac train ")] == lines[-3:]
+    assert "--help-all" in text
+
+
+@pytest.mark.parametrize("words", [("train", "--help"), ("help", "train"), ("--help", "train")])
+def test_each_way_to_ask_shows_the_same_page(capsys, words):
+    assert page(capsys, *words) == page(capsys, "train", "-h")
+
+
+@pytest.mark.parametrize("asked", ["-h", "--help-all"])
+def test_a_page_does_not_depend_on_the_machine(capsys, monkeypatch, asked):
+    before = page(capsys, "train", asked)
+    monkeypatch.setattr("nerfmac.backend.device.gpu", lambda: "metal")
+    monkeypatch.setenv("COLUMNS", "200")
+    assert page(capsys, "train", "--preset", "tiny", "--device", "cpu", asked) == before
+
+
+def test_the_defaults_of_settings_are_those_of_preset_base(capsys):
+    text = " ".join(page(capsys, "train", "--help-all").split())
+    for part in ("grid", "networks", "march", "optimiser", "refine"):
+        for name, value in vars(getattr(Config(), part)).items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                flag = f"--{part}.{name}".replace("_", "-")
+                about = text.partition(f" {flag} ")[2]
+                assert about.partition("(default: ")[2].startswith(f"{value})"), flag
+
+
+def test_the_short_page_names_flags_that_there_are():
+    for command, names in COMMON.items():
+        assert {f"--{name}" for name in names.split()} <= flags_of(arguments_of(command)).keys()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_examples_are_understood(command, capsys):
+    for words in EXAMPLES[command]:
+        arguments = arguments_of(command)
+        written = checked(command, arguments, shlex.split(words))
+        whole = {"default": arguments(**vars(Config()))} if issubclass(arguments, Config) else {}
+        assert isinstance(tyro.cli(arguments, args=written, registry=SWITCHES, **whole), arguments)

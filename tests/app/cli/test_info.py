@@ -1,0 +1,63 @@
+"""`nerfmac info` describes a machine and starts no compiler."""
+
+import subprocess
+
+import mlx.core as mx
+import pytest
+
+from nerfmac.app.cli import info
+from nerfmac.backend import build, extension, fallback
+from nerfmac.backend.build import BuildError
+from nerfmac.training import loss_scale
+from nerfmac.version import version
+from tests.scene_factory import nerfmac
+
+
+@pytest.fixture(autouse=True)
+def no_compiler_runs(monkeypatch):
+    version()  # asks git, once
+
+    def refuse(*command, **_options):
+        raise AssertionError(f"{command} was started")
+
+    monkeypatch.setattr(build.subprocess, "run", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setattr(fallback, "why_no_extension", refuse)
+
+
+def test_kernels_for_a_cpu_are_named_and_not_built(capsys):
+    assert nerfmac("info", "--device", "cpu") == 0
+    shown = capsys.readouterr().out
+    assert f"C++ compiler  {build.compiler()}" in shown
+    assert "hash_encode             cpu kernel, built on first use" in shown
+
+
+def test_what_kernels_lack_is_told(capsys, monkeypatch):
+    def compiler():
+        raise BuildError("no C++ compiler: try something")
+
+    monkeypatch.setattr(info, "compiler", compiler)
+    monkeypatch.setattr(extension, "compiler", compiler)
+    assert nerfmac("info", "--device", "cpu") == 0
+    shown = capsys.readouterr().out
+    assert "C++ compiler  none (no C++ compiler: try something)" in shown
+    assert "march                   reference (no C++ compiler: try something)" in shown
+
+
+def test_the_check_of_gradients_is_proved_on_this_machine(capsys):
+    assert nerfmac("info", "--device", "cpu") == 0
+    assert "loss scaling  detects NaN and infinity in gradients" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("check", "fault"),
+    [
+        (lambda total: mx.array(True), "a gradient of nan counts as finite"),
+        (lambda total: total == total, "a gradient of inf counts as finite"),
+        (lambda total: mx.array(False), "a gradient of 1.0 counts as not finite"),
+    ],
+)
+def test_a_check_that_a_compiler_has_removed_is_reported(capsys, monkeypatch, check, fault):
+    monkeypatch.setattr(loss_scale.mx, "isfinite", check)
+    assert nerfmac("info", "--device", "cpu") == 0
+    assert f"loss scaling  FAILS: {fault}" in capsys.readouterr().out

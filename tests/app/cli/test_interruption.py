@@ -1,0 +1,101 @@
+"""A run that is interrupted is saved and goes on as if it had not been."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from nerfmac.app.run import Run
+from tests.scene_factory import FLAGS, nerfmac, write_scene
+
+STEPS = 400  # a run is resumed to as many: its learning rate follows from them
+PATIENCE = 30.0  # seconds until a run must have come to what is waited for
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    return write_scene(tmp_path_factory.mktemp("scenes") / "balls")
+
+
+@pytest.fixture(scope="module")
+def whole(scene, tmp_path_factory):
+    """The last state of a run that nothing interrupted."""
+    out = tmp_path_factory.mktemp("runs") / "whole"
+    assert nerfmac("train", scene, *FLAGS, "--steps", STEPS, "--out", out, "--no-video") == 0
+    return Run.load(out).state
+
+
+def started(scene, out, *flags, before=()):
+    command = [*before, sys.executable, "-m", "nerfmac", "train", scene, *FLAGS, *flags]
+    words = [str(word) for word in (*command, "--out", out, "--no-video")]
+    # A suite started in the background ignores Ctrl-C, and a process inherits that: as from a
+    # terminal, unless a test wants it otherwise.
+    old = None if before else signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    finally:
+        if old is not None:
+            signal.signal(signal.SIGINT, old)
+
+
+def interrupted(process, stop):
+    """Send the signal `stop` once the bar counts steps; return the exit code and stderr."""
+    told, begin = "", time.monotonic()
+    try:
+        while "step 1" not in told:
+            assert time.monotonic() - begin < PATIENCE, told
+            told += process.stderr.read(1)
+        process.send_signal(stop)
+        _, rest = process.communicate(timeout=PATIENCE)
+        return process.returncode, told + rest
+    finally:
+        process.kill()
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_is_saved_and_resumed_to_the_same_bits(scene, whole, tmp_path, stop):
+    out = tmp_path / "run"
+    code, told = interrupted(started(scene, out, "--steps", STEPS), stop)
+    assert code == 130
+    assert "Traceback" not in told
+    assert f"is saved in {out}; `nerfmac train --out {out} --resume --steps {STEPS}`" in told
+    *_, line = told.splitlines()
+    assert line.startswith("nerfmac: interrupted; step ")
+    names = {path.name for path in out.iterdir()}
+    assert names == {"config.json", "scene.json", "checkpoint.safetensors", "scalars.jsonl"}
+    assert 0 < Run.load(out).state.step < STEPS
+
+    resumed = ("train", "--resume", "--out", out, "--steps", STEPS, "--device", "cpu")
+    assert nerfmac(*resumed, "--no-video") == 0
+    state = Run.load(out).state
+    assert state.step == whole.step == STEPS
+    for name, values in whole.arrays().items():
+        same = np.array(values).tobytes() == np.array(state.arrays()[name]).tobytes()
+        assert same, f"{name} differs"
+
+
+def test_a_run_in_the_background_of_a_script_can_be_terminated(scene, tmp_path):
+    # Shells start background jobs with SIGINT ignored.
+    deaf = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    before = (sys.executable, "-c", deaf + "os.execv(sys.argv[1], sys.argv[1:])")
+    process = started(scene, tmp_path / "run", "--seconds", 60, before=before)
+    code, _ = interrupted(process, signal.SIGTERM)
+    assert code == 130
+    assert Run.load(tmp_path / "run").state.step > 0
+
+
+def test_a_run_that_diverges_keeps_its_last_good_state(scene, tmp_path, capsys):
+    out = tmp_path / "run"
+    flags = (*FLAGS, "--steps", 50, "--optimiser.rate", "1e14")
+    assert nerfmac("train", scene, *flags, "--out", out, "--no-video") == 2
+    *_, line = capsys.readouterr().err.splitlines()
+    assert line.startswith("nerfmac: ")
+    assert "not finite" in line or "the loss is" in line
+    assert f"the last good state is in {out}" in line
+    state = Run.load(out).state
+    assert state.step < 50
+    for name, values in state.arrays().items():
+        assert np.isfinite(np.array(values)).all(), f"{name} is not finite"

@@ -1,0 +1,161 @@
+"""Where the log of a command goes, and what it says."""
+
+import json
+import logging
+import os
+import re
+
+import pytest
+
+from nerfmac.app.cli.logs import logged, without_log_file
+from nerfmac.app.run import read_scalars
+from tests.scene_factory import FLAGS, nerfmac
+
+log = logging.getLogger("nerfmac")
+TINY = (*FLAGS, "--steps", 20, "--no-video")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, balls):
+    """A run trained with everything written, and the file of its log."""
+    place = tmp_path_factory.mktemp("logs")
+    flags = ("--out", place / "run", "--log-file", place / "all.log", "--tensorboard")
+    assert nerfmac("train", balls, *TINY, *flags) == 0
+    return place / "run", (place / "all.log").read_text()
+
+
+def test_the_file_says_what_computes_and_what_was_built_traced_and_taken(trained):
+    _, said = trained
+    assert re.search(r"^\d{4}-\d\d-\d\d .* DEBUG device cpu, .+$", said, re.M)
+    assert re.search(r"DEBUG found in the cache .*: nerfmac|INFO compiling ", said)
+    assert "DEBUG tracing the step of 64 rays" in said
+    assert re.search(r"DEBUG memory after training: \d+ MB active, \d+ MB at most", said)
+    assert "a fault" not in said
+
+
+def test_traces_are_counted_in_the_metrics(trained):
+    metrics = json.loads((trained[0] / "metrics.json").read_text())
+    assert metrics["traces"] == trained[1].count("DEBUG tracing the ")
+    assert metrics["needless_traces"] == 0
+
+
+def test_scalars_are_lines_of_json_and_tensorboard_reads_them_too(trained):
+    event_file = pytest.importorskip("tensorboardX.event_file_writer")
+    assert event_file
+    run, _ = trained
+    lines = read_scalars(run)
+    assert lines[-1]["step"] == 20
+    assert {"seconds", "rays", "loss", "psnr", "rays_per_second"} <= set(lines[-1])
+    values, pictures = _board(run / "tensorboard")
+    assert values["training/psnr", 20] == pytest.approx(lines[-1]["psnr"], rel=1e-6)
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert values["test/psnr", 20] == pytest.approx(metrics["psnr_test"], rel=1e-6)
+    assert pictures == {("preview", 20): (40, 16)}
+
+
+def _board(folder):
+    """By name and step, the scalars, and the widths and heights of pictures."""
+    from tensorboardX.proto.event_pb2 import Event
+
+    (path,) = folder.iterdir()
+    data, values, pictures = path.read_bytes(), {}, {}
+    while data:  # each record: length, its checksum, the event, its checksum
+        length = int.from_bytes(data[:8], "little")
+        event, data = Event.FromString(data[12 : 12 + length]), data[16 + length :]
+        for value in event.summary.value:
+            if value.HasField("image"):
+                pictures[value.tag, event.step] = value.image.width, value.image.height
+            else:
+                values[value.tag, event.step] = value.simple_value
+    return values, pictures
+
+
+def test_without_compiling_the_results_are_the_same(trained, balls, tmp_path):
+    out = tmp_path / "run"
+    assert nerfmac("train", balls, *TINY, "--no-compile", "--out", out) == 0
+    figures = [json.loads((each / "metrics.json").read_text()) for each in (trained[0], out)]
+    assert figures[1]["traces"] == 0
+    assert figures[1]["psnr_test"] == pytest.approx(figures[0]["psnr_test"], abs=0.01)
+    losses = [read_scalars(each)[-1]["loss"] for each in (trained[0], out)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
+
+
+def test_a_resumed_run_drops_lines_after_its_checkpoint(trained, balls, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("config.json", "scene.json", "checkpoint.safetensors"):
+        (run / name).write_bytes((trained[0] / name).read_bytes())
+    (run / "scalars.jsonl").write_text('{"step": 4}\n{"step": 999}\n')
+    assert nerfmac("train", "--resume", "--out", run, "--device", "cpu", "--steps", 24) == 0
+    steps = [line["step"] for line in read_scalars(run)]
+    assert steps[0] == 4
+    assert steps[-1] == 24
+    assert 999 not in steps
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_log_on_a_full_disk_is_one_message_and_the_command_goes_on(caplog):
+    with caplog.at_level(logging.INFO, "nerfmac"):
+        assert nerfmac("info", "--device", "cpu", "--log-file", "/dev/full") == 0
+    (said,) = [each.getMessage() for each in caplog.records if "/dev/full" in each.getMessage()]
+    assert said == (
+        "the log /dev/full cannot be written: No space left on device; going on without it"
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_scalars_on_a_full_disk_are_one_message_and_training_goes_on(run, caplog, monkeypatch):
+    from nerfmac.app.run import Run, scalars
+
+    written = scalars.Scalars(run, step=2)
+    written._file.close()
+    written._file = open("/dev/full", "ab", buffering=0)  # noqa: SIM115 - closed by `close`
+    monkeypatch.setattr(scalars, "SECONDS", 0.0)
+    loaded = Run.load(run)
+    loaded.train(steps=8, progress=False, on_report=written.add)
+    written.close()
+    assert loaded.state.step == 8
+    (said,) = [each.getMessage() for each in caplog.records if "cannot be written" in each.msg]
+    assert "No space left on device; going on without" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("info", "--log-file"), ["--log-file has no value"]),
+        (("info", "--log-file", "--device", "cpu"), ["--log-file has no value"]),
+        (("info", "--log-file", "no/a.log"), ["no/a.log cannot be written"]),
+    ],
+)
+def test_a_file_that_cannot_be_is_refused(capsys, tmp_path, monkeypatch, words, names):
+    monkeypatch.chdir(tmp_path)
+    assert nerfmac(*words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert all(name in line for name in names)
+
+
+def test_another_level_is_refused(capsys, monkeypatch):
+    monkeypatch.setenv("NERFMAC_LOG", "loud")
+    assert nerfmac("info") == 2
+    assert "NERFMAC_LOG is 'loud'; expected one of: info, debug" in capsys.readouterr().err
+
+
+def test_the_flag_is_taken_wherever_it_stands(tmp_path):
+    kept, path = without_log_file(["a", "--log-file=b.log", "--device", "cpu"])
+    assert (kept, path.name) == (["a", "--device", "cpu"], "b.log")
+    assert without_log_file(["a"]) == (["a"], None)
+
+
+def test_debug_is_shown_only_if_asked_for(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own
+
+    def shown():
+        with logged(tmp_path / "a.log"):
+            log.debug("fine detail")
+            log.info("news")
+        return capsys.readouterr().err
+
+    assert shown() == "nerfmac: news\n"
+    monkeypatch.setenv("NERFMAC_LOG", "debug")
+    assert shown() == "nerfmac: fine detail\nnerfmac: news\n"
+    assert (tmp_path / "a.log").read_text().count("DEBUG fine detail") == 2

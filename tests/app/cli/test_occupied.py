@@ -1,0 +1,63 @@
+"""What cannot be written, or is asked for wrongly, is found out before minutes of capture."""
+
+import pytest
+
+import nerfmac as library
+from nerfmac.app.capture import capture
+from nerfmac.common.checks import InputError
+from tests.app.capture.structures import write_pictures
+from tests.app.cli.refusals import refused
+from tests.scene_factory import FLAGS
+
+
+@pytest.fixture
+def photographs(tmp_path, monkeypatch):
+    """Return a folder of photographs that must not be captured."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(capture, "capture_scene", lambda *_, **__: pytest.fail("captured"))
+    write_pictures(tmp_path / "garden", ["a.png", "b.png", "c.png"])
+    return tmp_path / "garden"
+
+
+@pytest.fixture
+def taken(tmp_path):
+    """Return a folder that holds something else."""
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.txt").write_text("mine")
+    return tmp_path / "taken"
+
+
+def test_a_folder_of_something_else_is_left_alone_and_nothing_captured(
+    photographs, taken, tmp_path, capsys
+):
+    names = [f"{taken} exists already"]
+    refused(capsys, tmp_path, "train", photographs, *FLAGS, "--out", taken, names=names)
+    with pytest.raises(InputError, match="taken exists already"):
+        library.train(photographs, out=taken, device="cpu")
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before(photographs, taken, tmp_path, capsys):
+    out = taken / "thesis.txt" / "run"
+    names = [f"folder {out} cannot be made: {taken / 'thesis.txt'} is no folder"]
+    refused(capsys, tmp_path, "train", photographs, *FLAGS, "--out", out, names=names)
+
+
+def test_the_viewer_finds_it_out_before_too(photographs, taken):
+    pytest.importorskip("anywidget")
+    with pytest.raises(InputError, match="taken exists already"):
+        library.Viewer(photographs, out=taken, device="cpu")
+
+
+@pytest.mark.parametrize("command", [("train", *FLAGS), ("inspect",)])
+def test_options_that_cannot_be_are_refused_before(photographs, tmp_path, capsys, command):
+    for flag, value in (("--split", "list.txt"), ("--extent", 0), ("--up", "q")):
+        name, *flags = command
+        names = [f"{flag[2:]} is "]
+        refused(capsys, tmp_path, name, photographs, *flags, flag, value, names=names)
+
+
+def test_what_is_no_run_is_not_resumed_with_a_capture(photographs, taken, tmp_path, capsys):
+    names = [f"{taken} is not a run"]
+    refused(capsys, tmp_path, "train", photographs, "--resume", "--out", taken, names=names)
+    with pytest.raises(InputError, match="taken is not a run"):
+        library.train(photographs, out=taken, resume=True, device="cpu")

@@ -1,0 +1,311 @@
+"""`nerfmac render` and `nerfmac eval` show and measure a saved run."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.cli.render import _duration as duration
+from nerfmac.app.film import series
+from nerfmac.app.paths import CameraPath, Keyframe
+from nerfmac.app.run import Run, train
+from nerfmac.app.scenes import load_scene
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.rendering.renderer import to_bytes
+from tests.app.scenes.scene_files import write_transforms
+from tests.conftest import ROOT
+from tests.decoding import decoded
+from tests.scene_factory import CONFIG, HEIGHT, WIDTH, _pose, nerfmac, write_scene
+
+LENS = Lens.from_fov(0.6, WIDTH, HEIGHT)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("made")
+    scene = load_scene(write_scene(place / "balls"))
+    train(scene, steps=150, device="cpu", config=CONFIG, out=place / "run", progress=False)
+    return place / "run"
+
+
+def pictures(folder):
+    return [np.asarray(Image.open(path)).copy() for path in sorted(folder.glob("frame_*.png"))]
+
+
+def test_a_turn_is_a_video_of_as_many_frames_as_asked_for(folder, tmp_path):
+    out = tmp_path / "film.mp4"
+    assert nerfmac("render", folder, "--frames", 5, "--out", out) == 0
+    _, frames = decoded(out)
+    assert frames.shape == (5, HEIGHT, WIDTH, 3)
+    assert all(frame.std() > 5 for frame in frames), "a frame shows nothing"
+    assert not np.array_equal(frames[0], frames[2])
+
+
+def test_without_a_name_the_video_lies_in_the_run(folder):
+    assert nerfmac("render", folder, "--frames", 1) == 0
+    assert len(decoded(folder / "orbit.mp4")[1]) == 1
+
+
+@pytest.mark.parametrize("path", ["orbit", "test"])
+def test_a_video_of_odd_size_is_the_next_smaller_even_one_and_says_so(
+    folder, tmp_path, path, capsys
+):
+    out = tmp_path / "odd.mp4"
+    flags = ("--path", path, "--frames", 1, "--out", out, "--overwrite")
+    assert nerfmac("render", folder, *flags, "--size", "33x21") == 0
+    assert decoded(out)[1].shape[1:3] == (20, 32)
+    assert "the video is 32x20 and not 33x21: H.264" in capsys.readouterr().err
+    assert nerfmac("render", folder, *flags, "--size", "32x20") == 0
+    assert "H.264" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["orbit", "test", "tour.json"])
+def test_pictures_keep_an_odd_size(folder, tmp_path, path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = Run.load(folder)
+    CameraPath([Keyframe(each.pose, 0.6) for each in run.scene.cameras[:2]]).save("tour.json")
+    flags = ("--path", path, "--frames", 1, "--out", "frames", "--size", "33x21")
+    assert nerfmac("render", folder, *flags) == 0
+    assert {picture.shape for picture in pictures(tmp_path / "frames")} == {(21, 33, 3)}
+    assert "H.264" not in capsys.readouterr().err
+
+
+def test_the_test_path_is_the_test_cameras_and_a_folder_gets_pictures(folder, tmp_path, capsys):
+    out = tmp_path / "frames"
+    assert nerfmac("render", folder, "--path", "test", "--out", out) == 0
+    assert capsys.readouterr().out == f"{out}\n"
+    rendered = pictures(out)
+    assert len(rendered) == 2
+    for index, picture in enumerate(rendered):
+        with Image.open(folder.parent / "balls" / "test" / f"r_{index}.png") as file:
+            photograph = np.asarray(file).astype(float)
+        alpha = photograph[..., 3:] / 255
+        errors = [
+            np.square(picture - photograph[..., :3] * alpha - 255 * (1 - alpha)).mean()
+            for picture in (picture, rendered[1 - index])
+        ]
+        assert errors[0] < errors[1], f"frame {index} is nearer to the other view"
+
+
+def test_a_saved_camera_path_is_rendered_from_its_first_keyframe_to_its_last(folder, tmp_path):
+    run = Run.load(folder)
+    keyframes = [Keyframe(run.scene.cameras[index].pose, 0.5 + 0.2 * index) for index in range(3)]
+    CameraPath(keyframes).save(tmp_path / "tour.JSON")
+    out = tmp_path / "frames"
+    flags = ("--path", tmp_path / "tour.JSON", "--frames", 4, "--size", "32x24", "--out", out)
+    assert nerfmac("render", folder, *flags) == 0
+    rendered = pictures(out)
+    assert len(rendered) == 4
+    for picture, keyframe in ((rendered[0], keyframes[0]), (rendered[-1], keyframes[-1])):
+        want = 255.0 * run.render(keyframe.camera(32, 24)).colour
+        assert np.abs(picture - want).max() < 2.0
+    assert np.abs(rendered[1].astype(float) - rendered[2]).mean() > 1.0
+
+
+def test_a_saved_camera_paths_video_is_named_after_it_and_as_large_as_the_photographs(
+    folder, tmp_path
+):
+    CameraPath([Keyframe(Run.load(folder).scene.cameras[1].pose, 0.6)]).save(
+        tmp_path / "still.json"
+    )
+    assert nerfmac("render", folder, "--path", tmp_path / "still.json", "--frames", 2) == 0
+    assert decoded(folder / "still.mp4")[1].shape == (2, HEIGHT, WIDTH, 3)
+
+
+def test_the_background_lies_behind_the_scene(folder, tmp_path):
+    corner = {}
+    for background in ("white", "black"):
+        out = tmp_path / background
+        flags = ("--path", "test", "--out", out, "--background", background)
+        assert nerfmac("render", folder, *flags) == 0
+        corner[background] = pictures(out)[0][:3].mean()
+    assert corner["white"] > corner["black"] + 60
+
+
+def test_the_script_renders_as_the_verb_does(folder, tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    arguments = ("render", folder, "--frames", 2, "--device", "cpu", "--out")
+    assert nerfmac(*arguments, one) == 0
+    script = [sys.executable, ROOT / "scripts" / "render_video.py", *arguments[1:], other]
+    subprocess.run([str(word) for word in script], check=True, capture_output=True)
+    for got, want in zip(pictures(other), pictures(one), strict=True):
+        assert np.array_equal(got, want)
+
+
+def test_eval_prints_each_view_and_writes_the_same_figures(folder, tmp_path, capsys):
+    file = tmp_path / "quality.json"
+    assert nerfmac("eval", folder, "--json", file, "--device", "cpu") == 0
+    told = json.loads(file.read_text())
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    for name, line in zip(told["views"], lines, strict=False):
+        assert line.startswith(name)
+        assert f"{told['views'][name]['psnr']:.2f} dB" in line
+    assert f"{told['psnr_test']:.2f} dB  SSIM {told['ssim_test']:.4f}" in lines[-1]
+    views = told["views"].values()
+    assert told["psnr_test"] == pytest.approx(np.mean([view["psnr"] for view in views]))
+    assert told["ssim_test"] == pytest.approx(np.mean([view["ssim"] for view in views]))
+    assert (told["test_views"], told["background"], told["device"]) == (2, "white", "cpu")
+
+
+def test_eval_measures_what_render_shows(folder, tmp_path):
+    out, file = tmp_path / "frames", tmp_path / "quality.json"
+    assert nerfmac("render", folder, "--path", "test", "--out", out) == 0
+    assert nerfmac("eval", folder, "--json", file) == 0
+    told = json.loads(file.read_text())["views"]
+    for index, (picture, view) in enumerate(zip(pictures(out), told.values(), strict=True)):
+        with Image.open(folder.parent / "balls" / "test" / f"r_{index}.png") as photograph:
+            target = np.asarray(photograph).astype(float) / 255
+        target = target[..., :3] * target[..., 3:] + 1 - target[..., 3:]
+        psnr = -10 * np.log10(np.square(picture / 255 - target).mean())
+        assert psnr == pytest.approx(view["psnr"], abs=0.05)  # the pictures are rounded
+
+
+def test_eval_measures_the_split_it_is_told(folder, tmp_path):
+    file = tmp_path / "quality.json"
+    flags = ("--split", "train", "--background", "black", "--json", file)
+    assert nerfmac("eval", folder, *flags) == 0
+    told = json.loads(file.read_text())
+    assert (told["train_views"], told["background"]) == (8, "black")
+    assert told["psnr_train"] > 10
+
+
+@pytest.mark.parametrize(
+    ("out", "flags", "kept"),
+    [
+        ("a.mp4", (), "its frames so far are in {out}.frames, and the same command continues"),
+        ("a.mp4", ("--resume",), "its frames so far are in {out}.frames, and the same command"),
+        ("frames", (), "its frames so far are in {out}; with --resume the same command continues"),
+    ],
+)
+def test_an_interrupted_film_says_in_one_line_what_is_kept(
+    folder, tmp_path, capsys, monkeypatch, out, flags, kept
+):
+    def film(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nerfmac.app.cli.render.film", film)
+    out = tmp_path / out
+    capsys.readouterr()
+    assert nerfmac("render", folder, "--frames", 2, "--out", out, *flags) == 130
+    *_, line = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"nerfmac: interrupted; {kept.format(out=out)}")
+
+
+def test_an_interrupted_video_is_continued_by_the_same_command(
+    folder, tmp_path, capsys, monkeypatch
+):
+    out, saved = tmp_path / "a.mp4", []
+    save = series.save_png
+
+    def interrupted(path, *rest):
+        if len(saved) == 2:
+            raise KeyboardInterrupt
+        saved.append(path.name)
+        save(path, *rest)
+
+    again = ("render", folder, "--frames", 5, "--size", "20x16", "--out", out)
+    monkeypatch.setattr(series, "save_png", interrupted)
+    assert nerfmac(*again) == 130
+    assert not out.exists()
+    assert {path.name for path in Path(f"{out}.frames").glob("*.png")} == {*saved}
+
+    def counted(path, *rest):
+        saved.append(path.name)
+        save(path, *rest)
+
+    monkeypatch.setattr(series, "save_png", counted)
+    other = ("render", folder, "--frames", 4, "--size", "20x16", "--out", out)
+    assert nerfmac(*other) == 2
+    assert "made with another path" in capsys.readouterr().err
+    assert nerfmac(*again) == 0
+    assert saved == [f"frame_{number:05}.png" for number in range(5)], "none is rendered twice"
+    assert len(decoded(out)[1]) == 5
+    assert not Path(f"{out}.frames").exists()
+
+
+def test_frames_of_another_video_are_replaced_on_request(folder, tmp_path):
+    out = tmp_path / "a.mp4"
+    series.begin(tmp_path / "a.mp4.frames", {"format": "png", "path": "x"}, resume=True)
+    (tmp_path / "a.mp4.frames/frame_00000.png").write_bytes(b"old")
+    flags = ("--frames", 2, "--size", "20x16", "--out", out)
+    assert nerfmac("render", folder, *flags) == 2
+    assert nerfmac("render", folder, *flags, "--overwrite") == 0
+    assert len(decoded(out)[1]) == 2
+
+
+def test_what_will_be_rendered_is_said_before_it_begins(folder, tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr("nerfmac.app.cli.render.seconds_per_pixel", lambda *_: 0.01)
+    out = tmp_path / "a.mp4"
+    flags = ("--frames", 3, "--size", "20x16", "--samples-per-pixel", 4, "--out", out)
+    assert nerfmac("render", folder, *flags) == 0
+    (line,) = [line for line in caplog.messages if "takes about" in line]
+    assert line == f"rendering 3 frames of 20x16 pixels to {out} takes about 38 seconds"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "1 second"), (45.4, "45 seconds"), (200, "3 minutes"), (9000, "2.5 hours")],
+)
+def test_durations_are_written_in_words(seconds, text):
+    assert duration(seconds) == text
+
+
+def scene_file(folder, **values):
+    """A file of three cameras beside those of the run, and their poses."""
+    poses = [_pose(index, LENS) for index in (20, 21, 22)]
+    frames = [
+        {"file_path": f"./test/{i:04}.png", "transform_matrix": [*p.tolist(), [0, 0, 0, 1]]}
+        for i, p in enumerate(poses)
+    ]
+    path = folder / "transforms_test.json"
+    path.write_text(json.dumps({"camera_angle_x": 0.6, "frames": frames, **values}))
+    return path
+
+
+@pytest.mark.parametrize("size", [{}, {"w": 30, "h": 24}])
+def test_a_scene_s_file_is_a_path_with_one_frame_for_each_camera(folder, tmp_path, size):
+    path = scene_file(tmp_path, **size)
+    assert nerfmac("render", folder, "--path", path, "--out", tmp_path / "out") == 0
+    shown = pictures(tmp_path / "out")
+    width, height = size.get("w", WIDTH), size.get("h", HEIGHT)
+    assert [picture.shape for picture in shown] == [(height, width, 3)] * 3
+    run, lens = Run.load(folder), Lens.from_fov(0.6, width, height)
+    for picture, index in zip(shown, (20, 21, 22), strict=True):
+        pose = run.scene.placement.apply(_pose(index, LENS))
+        expected = to_bytes(run.render(Camera(lens, pose)).colour)
+        assert np.abs(picture.astype(int) - expected).max() <= 1
+    tour = ("--path", path, "--frames", 7, "--out", tmp_path / "tour")
+    assert nerfmac("render", folder, *tour) == 0
+    assert len(pictures(tmp_path / "tour")) == 7
+
+
+def test_the_test_split_needs_no_images(tmp_path):
+    scene = write_scene(tmp_path / "balls", test=0)
+    train(scene, steps=2, device="cpu", config=CONFIG, out=tmp_path / "run", progress=False)
+    scene_file(scene)
+    flags = ("--path", "test", "--out", tmp_path / "out")
+    assert nerfmac("render", tmp_path / "run", *flags) == 0
+    assert len(pictures(tmp_path / "out")) == 3
+
+
+def test_a_list_of_test_frames_needs_no_images_either(tmp_path):
+    names = [f"images/{index:03}.png" for index in range(6)]
+    path = write_transforms(
+        tmp_path / "scene", 6, absent=(4, 5), train_filenames=names[:4], test_filenames=names[4:]
+    )
+    Run.begin(load_scene(path), CONFIG, out=tmp_path / "run", progress=False)
+    flags = ("--path", "test", "--device", "cpu", "--out", tmp_path / "out")
+    assert nerfmac("render", tmp_path / "run", *flags) == 0
+    assert len(pictures(tmp_path / "out")) == 2
+
+
+def test_transforms_of_nerfstudio_say_nothing_about_a_scene_s_file(folder, tmp_path, capsys):
+    path = scene_file(tmp_path)
+    assert nerfmac("render", folder, "--path", path, "--transforms", path) == 2
+    assert "--transforms is for a path of nerfstudio" in capsys.readouterr().err

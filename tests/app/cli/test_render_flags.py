@@ -1,0 +1,237 @@
+"""Each flag of `nerfmac render` does what it says, and what cannot be is refused at once."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.paths import CameraPath, Keyframe
+from nerfmac.app.run import Run
+from tests.app.cli.refusals import refused
+from tests.decoding import decoded
+from tests.scene_factory import HEIGHT, WIDTH, nerfmac
+
+
+def arrays(folder):
+    found = []
+    for path in sorted(folder.glob("frame_*.npz")):
+        with np.load(path) as file:
+            found.append(dict(file))
+    return found
+
+
+def rendered(run, out, *flags):
+    """What the files of values hold that are written with these flags."""
+    size = ("--size", "24x18", "--device", "cpu")
+    assert nerfmac("render", run, *size, *flags, "--format", "npz", "--out", out) == 0
+    return arrays(out)
+
+
+@pytest.mark.parametrize(
+    "path", ["orbit", "spiral", "figure-of-eight", "dolly-zoom", "train", "test"]
+)
+def test_every_named_path_has_as_many_frames_as_asked_for(run, tmp_path, path):
+    files = rendered(run, tmp_path / "out", "--path", path, "--frames", 4)
+    assert len(files) == 4
+    poses = np.stack([file["pose"] for file in files])
+    assert len(np.unique(poses.round(4), axis=0)) >= 3
+    assert files[0]["rgb"].shape == (18, 24, 3)
+
+
+def test_seconds_and_the_rate_give_the_frames(run, tmp_path):
+    out = tmp_path / "film.mp4"
+    flags = ("--seconds", 0.5, "--fps", 12, "--device", "cpu", "--out", out)
+    assert nerfmac("render", run, *flags) == 0
+    about, frames = decoded(out)
+    assert frames.shape == (6, HEIGHT, WIDTH, 3)
+    assert "12 fps" in about
+
+
+def test_the_views_of_a_split_are_its_own_cameras_unless_a_tour_is_asked_for(run, tmp_path):
+    own = Run.load(run).scene.cameras
+    views = rendered(run, tmp_path / "views", "--path", "train")
+    assert np.allclose([view["pose"] for view in views], [camera.pose for camera in own])
+    toured = rendered(run, tmp_path / "tour", "--path", "train", "--frames", 3)
+    assert not np.allclose(toured[0]["pose"], own[0].pose, atol=1e-3)
+
+
+@pytest.fixture
+def studio(run, tmp_path):
+    """A path of nerfstudio: 0.75 s long, at 8 frames a second of 26x20 pixels."""
+    cameras = Run.load(run).scene.cameras
+    keyframes = [Keyframe(camera.pose, 0.7, 0.25) for camera in cameras[:3]]
+    path = CameraPath(keyframes, closed=True)
+    path.save(tmp_path / "tour.json", "nerfstudio", fps=8.0, size=(26, 20))
+    return tmp_path / "tour.json"
+
+
+def test_a_path_of_nerfstudio_has_its_length_rate_and_size_unless_flags_say_otherwise(
+    run, studio, tmp_path, caplog
+):
+    flags = ("--path", studio, "--device", "cpu")
+    assert nerfmac("render", run, *flags, "--out", tmp_path / "film.mp4") == 0
+    about, frames = decoded(tmp_path / "film.mp4")
+    assert (frames.shape, "8 fps" in about) == ((6, 20, 26, 3), True)
+    assert f"as {studio} asks: 26x20 pixels, 8 frames a second" in caplog.text
+    caplog.clear()
+    other = ("--fps", 4, "--size", "24x18", "--out", tmp_path / "other.mp4")
+    assert nerfmac("render", run, *flags, *other) == 0
+    about, frames = decoded(tmp_path / "other.mp4")
+    assert (frames.shape, "4 fps" in about) == ((3, 18, 24, 3), True)
+    assert "asks" not in caplog.text
+
+
+@pytest.mark.parametrize(("name", "value"), [("render_width", 9000), ("fps", 5000)])
+def test_a_size_or_rate_of_a_file_that_cannot_be_is_refused(
+    run, studio, capsys, tmp_path, name, value
+):
+    studio.write_text(json.dumps(json.loads(studio.read_text()) | {name: value}))
+    refused(capsys, tmp_path, "render", run, "--path", studio, names=[f"tour.json: {name} is"])
+
+
+def test_a_path_with_times_takes_as_long_as_it_says(run, studio, tmp_path):
+    files = rendered(run, tmp_path / "out", "--path", studio)
+    assert len(files) == 6
+    assert np.allclose(files[2]["pose"], Run.load(run).scene.cameras[1].pose, atol=1e-4)
+
+
+def test_the_outputs_are_named_in_their_files(run, tmp_path):
+    for output, shape in {"rgb": (18, 24, 3), "depth": (18, 24), "normal": (18, 24, 3)}.items():
+        (file,) = rendered(run, tmp_path / output, "--frames", 1, "--output", output)
+        assert file[output].shape == shape
+        assert (file[output].dtype, file["opacity"].shape) == (np.float32, (18, 24))
+
+
+def test_crop_near_background_and_exposure_reach_the_pictures(run, tmp_path):
+    def colour(name, *flags):
+        return rendered(run, tmp_path / name, "--frames", 1, *flags)[0]["rgb"]
+
+    plain = colour("plain", "--background", "51,102,153")
+    nothing = colour("near", "--background", "51,102,153", "--near", 50)
+    assert nothing == pytest.approx(np.tile([0.2, 0.4, 0.6], (18, 24, 1)), abs=1e-6)
+    assert not np.allclose(plain, nothing, atol=0.01)
+    crop = ("--crop", "-9,-9,-9,-8,-8,-8")
+    assert np.array_equal(colour("crop", "--background", "51,102,153", *crop), nothing)
+    brighter = colour("bright", "--background", "51,102,153", "--exposure", 1)
+    assert (brighter >= plain - 1e-6).all()
+    assert brighter.mean() > plain.mean() + 0.05
+
+
+def test_a_transparent_background_gives_pictures_alpha(run, tmp_path):
+    flags = ("--background", "transparent", "--frames", 1, "--size", "24x18", "--device", "cpu")
+    assert nerfmac("render", run, *flags, "--out", tmp_path / "out") == 0
+    with Image.open(tmp_path / "out" / "frame_00000.png") as picture:
+        assert (picture.mode, picture.size) == ("RGBA", (24, 18))
+
+
+def test_blur_takes_several_samples_of_itself(run, tmp_path):
+    (sharp,) = rendered(run, tmp_path / "sharp", "--frames", 1)
+    flags = ("--depth-of-field", 0.1, "--samples-per-pixel", 4)
+    (soft,) = rendered(run, tmp_path / "soft", "--frames", 1, *flags)
+    moving = rendered(
+        run, tmp_path / "moving", "--frames", 2, "--motion-blur", 0.5, "--samples-per-pixel", 3
+    )
+    for other in (soft, moving[0]):
+        assert np.abs(other["rgb"] - sharp["rgb"]).mean() > 1e-3
+    record = json.loads((tmp_path / "soft" / "series.json").read_text())
+    assert (record["samples"], record["aperture"]) == (4, 0.1)
+
+
+def test_a_panorama_is_twice_as_wide_as_high(run, tmp_path):
+    out = tmp_path / "round"
+    flags = ("--projection", "equirectangular", "--frames", 1, "--size", "48x24")
+    assert nerfmac("render", run, *flags, "--format", "npz", "--out", out, "--device", "cpu") == 0
+    assert arrays(out)[0]["rgb"].shape == (24, 48, 3)
+
+
+def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsys):
+    out, flags = tmp_path / "out", ("--frames", 3, "--device", "cpu")
+    assert nerfmac("render", run, *flags, "--out", out) == 0
+    capsys.readouterr()
+    refused(capsys, tmp_path, "render", run, *flags, "--out", out, names=[out, "--resume"])
+    (out / "frame_00001.png").unlink()
+    assert nerfmac("render", run, *flags, "--out", out, "--resume") == 0
+    assert len(list(out.glob("frame_*.png"))) == 3
+    assert nerfmac("render", run, "--frames", 1, *flags[2:], "--out", out, "--overwrite") == 0
+    assert len(list(out.glob("frame_*.png"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [
+        (("--frames", 0), ["--frames is 0", "between 1 and"]),
+        (("--seconds", 0), ["--seconds is 0"]),
+        (("--seconds", 50_000), ["--seconds is 50000; expected between 0.01 and 41666"]),
+        (("--frames", 10**12), ["--frames is 1", "expected between 1 and 1e+06"]),
+        (("--fps", 1e9), ["--fps is 1e+09; expected between 1 and 1000"]),
+        (("--frames", 2, "--seconds", 1), ["--frames and --seconds", "leave one"]),
+        (("--fps", 0), ["--fps is 0"]),
+        (("--fps", 60, "--out", "a.gif"), ["fps is 60", "between 1 and 50"]),
+        (("--path", "orbti"), ["'orbti'", "did you mean orbit?"]),
+        (("--path", "nowhere.json"), ["nowhere.json cannot be read"]),
+        (("--output", "heat"), ["--output is 'heat'", "rgb, depth"]),
+        (("--colormap", "jet"), ["--colormap is 'jet'", "turbo"]),
+        (("--background", "mauve"), ["--background is 'mauve'", "R,G,B"]),
+        (("--background", "0,0,300"), ["background is 1.17"]),
+        (("--background", "transparent"), ["orbit.mp4", "transparent", "folder"]),
+        (("--crop", "0,0,1"), ["--crop is '0,0,1'", "six numbers"]),
+        (("--crop", "0,0,0,1,nan,1"), ["crop's highest corner is nan"]),
+        (("--depth-range", "2,1"), ["depth range is 1"]),
+        (("--near", "nan"), ["near is nan"]),
+        (("--exposure", "99"), ["exposure is 99"]),
+        (("--samples-per-pixel", 0), ["samples"]),
+        (("--depth-of-field", 0.1, "--samples-per-pixel", 1), ["needs several samples"]),
+        (("--motion-blur", 1.5), ["--motion-blur is 1.5"]),
+        (("--format", "exr"), ["--format exr is for a folder"]),
+        (("--out", "film.avi"), ["film.avi is neither", ".webm"]),
+        (("--out", "absent/film.mp4"), ["absent", "cannot be made"]),
+        (("--out", "absent/frames"), ["absent", "cannot be made"]),
+        (("--path", "train", "--motion-blur", 0.5), ["--motion-blur needs a tour"]),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(run, capsys, tmp_path, monkeypatch, flags, names):
+    monkeypatch.chdir(tmp_path)
+    refused(capsys, tmp_path, "render", run, *flags, names=names)
+
+
+def test_a_request_to_end_is_an_interruption(run, tmp_path, monkeypatch):
+    def ended(*_, **__):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("nerfmac.app.cli.render.film", ended)
+    assert nerfmac("render", run, "--frames", 1, "--out", tmp_path / "film.mp4") == 130
+
+
+def test_a_path_with_nan_is_refused(run, capsys, tmp_path):
+    pose = np.eye(4)[:3].tolist()
+    values = {"schema": 1, "closed": False, "keyframes": [{"pose": pose, "fov": float("nan")}]}
+    (tmp_path / "tour.json").write_text(json.dumps(values))
+    names = ["tour.json, keyframe 0", "fov is NaN"]
+    refused(capsys, tmp_path, "render", run, "--path", tmp_path / "tour.json", names=names)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        ("--out", "film.webm"),
+        ("--out", "film.gif"),
+        ("--output", "depth", "--format", "exr", "--out", "frames"),
+    ],
+)
+def test_without_an_encoder_nothing_is_begun(run, capsys, tmp_path, monkeypatch, flags):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "/bin/true")
+    refused(capsys, tmp_path, "render", run, *flags, names=["/bin/true has no encoder"])
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(tmp_path / "absent"))
+    refused(capsys, tmp_path, "render", run, *flags, names=["no ffmpeg"])
+    assert not (tmp_path / "frames").exists()
+
+
+def test_a_folder_that_may_not_be_written_is_refused(run, capsys, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    names = ["file is a file; expected a video's name or a folder"]
+    refused(capsys, tmp_path, "render", run, "--out", tmp_path / "file", names=names)

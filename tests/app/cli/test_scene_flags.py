@@ -1,0 +1,97 @@
+"""A command that reads a scene reads it as the flags say; one that reads none refuses them."""
+
+import ast
+import json
+import sys
+from importlib import import_module
+
+import pytest
+
+import nerfmac
+from nerfmac.app.measure.bench import scaling
+from nerfmac.common.checks import InputError
+from tests.app.cli.refusals import refused
+from tests.scene_factory import HEIGHT, WIDTH
+from tests.scene_factory import nerfmac as command
+
+FLAGS = (*("--split", "none", "--up", "-y", "--extent", 2.5, "--downscale", 2, "--max-images", 2),)
+OPTIONS = {
+    **{"split": 0, "up": (0.0, -1.0, 0.0), "extent": 2.5, "downscale": 2, "max_images": 2},
+    "masks": False,
+}
+
+
+@pytest.mark.parametrize("words", [("tune",), ("profile",), ("bench", "--scene")])
+def test_the_scene_is_read_as_the_flags_say(scene, monkeypatch, capsys, words):
+    asked = []
+
+    def read(path, **options):
+        asked.append((path, options))
+        raise InputError("enough")
+
+    monkeypatch.setattr(import_module(f"nerfmac.app.cli.{words[0]}"), "load_scene", read)
+    assert command(*words, scene, "--device", "cpu", *FLAGS, "--no-masks") == 2
+    assert capsys.readouterr().err == "nerfmac: enough\n"
+    assert asked == [(scene, OPTIONS)]
+
+
+@pytest.mark.parametrize("of", ["a scene", "the built-in scene"])
+def test_the_viewers_notebook_reads_the_scene_as_the_flags_say(scene, tmp_path, monkeypatch, of):
+    monkeypatch.setattr("nerfmac.app.cli.view.os.execv", lambda *_: sys.exit(7))
+    monkeypatch.chdir(tmp_path)
+    command("view", *([scene] if of == "a scene" else []), *FLAGS, "--no-masks")
+    (notebook,) = tmp_path.glob("*-view.ipynb")
+    cells = json.loads(notebook.read_text())["cells"]
+    calls = [
+        node
+        for node in ast.walk(ast.parse("".join(cells[1]["source"])))
+        if isinstance(node, ast.Call) and node.func.attr == "load_scene"
+    ]
+    read = eval(ast.unparse(calls[0]), {"nerfmac": nerfmac})
+    assert vars(read.options) == OPTIONS
+    assert read.name in notebook.name
+    if of == "a scene":
+        assert read.cameras("train")[1].lens.width == WIDTH // 2
+        assert read.cameras("train")[1].lens.height == HEIGHT // 2
+
+
+def test_ranks_are_told_how_to_read_the_scene(scene, tmp_path, monkeypatch):
+    class Ended:
+        def poll(self):
+            return 0
+
+        def kill(self):
+            pass
+
+    def rank(words, count, folder, **_):
+        scaling.serve(*(folder / name for name in ("request.json", "result.json")))
+        return [Ended()]
+
+    def follow(scene, config, seconds):
+        seen.append(scene.options)
+        return scaling.RankedTraining(1, "none", 96, 300, 1e6, ((1.0, 20.0),), True)
+
+    seen = []
+    monkeypatch.setattr(scaling, "start_local", rank)
+    monkeypatch.setattr(scaling, "follow", follow)
+    given = ("--scaling", 1, "--scene", scene, "--device", "cpu", "--seconds", 1)
+    assert command("bench", *given, *FLAGS, "--no-masks") == 0
+    assert [vars(each) for each in seen] == [OPTIONS]
+
+
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        (("tune", "--extent", 2), ["--extent says how a scene is read", "SCENE"]),
+        (("bench", "--roofline", "--up", "z"), ["--up says how", "--roofline"]),
+        (("profile", "RUN", "--no-masks"), ["--no-masks says how", "keeps its own"]),
+        (("view", "RUN", "--max-images", 3), ["--max-images says how", "run"]),
+        (("tune", "SCENE", "--downscale", 0), ["downscale is 0"]),
+        (("bench", "--downscale", 0), ["downscale is 0"]),
+        (("profile", "SCENE", "--split", "some"), ["split is 'some'"]),
+        (("view", "SCENE", "--downscale", 900), ["nerfmac: --downscale is 900"]),
+    ],
+)
+def test_flags_that_say_nothing_are_refused(capsys, tmp_path, scene, run, words, names):
+    words = [{"RUN": run, "SCENE": scene}.get(word, word) for word in words]
+    refused(capsys, tmp_path, *words, names=names)

@@ -1,0 +1,280 @@
+"""What `nerfmac selftest` says, writes and refuses."""
+
+import json
+import sys
+
+import mlx.core as mx
+import pytest
+
+import nerfmac.app.cli.selftest as selftest_command
+from nerfmac.app.measure.selftest import Case, cases
+from nerfmac.app.measure.selftest.comparison import Compared, compared, launched_and_missed
+from nerfmac.app.measure.selftest.specialisations import heading, specialisations
+from nerfmac.backend import device, kernel
+from nerfmac.backend.cpu_kernel import CpuKernel
+from nerfmac.backend.metal_text import recorded
+from nerfmac.common.files import partial_path
+from nerfmac.ops import spherical_harmonics
+from tests.scene_factory import nerfmac
+
+# One operation and one device: the whole takes half a minute.
+QUICK = ("selftest", "--device", "cpu", "--operation", "spherical_harmonics")
+
+
+def names(operation):
+    return [str(case) for case in cases() if case.operation == operation]
+
+
+def strictly(path):
+    """The JSON in `path`, without the infinities that Python lets through."""
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(path.read_text(), parse_constant=refuse)
+
+
+def found(path):
+    """The report, and its cases by name."""
+    report = strictly(path)
+    (only,) = report["devices"]
+    return report, only, {each["case"]: each for each in only["cases"]}
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return specialisations()
+
+
+def test_the_metal_text_is_written_as_mlx_gives_it(texts, tmp_path, capsys):
+    folder = tmp_path / "new" / "metal"
+    assert nerfmac("selftest", "--dump-metal", folder) == 0
+    said = capsys.readouterr().out
+    assert str(folder) in said
+    assert f"{len(texts)} specialisations" in said
+    assert {path.name for path in folder.iterdir()} == {f"{name}.metal" for name in texts}
+    for name, launch in texts.items():
+        written = (folder / f"{name}.metal").read_text()
+        comment, text = written[: -len(launch.text)], written[-len(launch.text) :]
+        assert text == launch.text
+        assert "[[kernel]]" in text
+        lines = comment.splitlines()
+        assert all(line.startswith("// ") for line in lines)
+        assert comment.endswith("\n")
+        assert " x ".join(map(str, launch.grid)) in comment
+        assert sum(line.startswith("// buffer ") for line in lines) == text.count("[[buffer(")
+
+
+def test_the_heading_names_each_buffer_with_its_type(texts):
+    lines = heading(texts["occupancy_pack_float_floatc_uint32_t"]).splitlines()
+    assert "// buffer 0: const device float* values" in lines
+    assert "// buffer 1: const constant int* values_shape" in lines
+    assert "// buffer 2: const constant float* threshold" in lines
+    assert (
+        f"// as MLX {mx.__version__} gives it to Metal's compiler, after MLX's own header" in lines
+    )
+
+
+def test_every_specialisation_has_a_file_name_on_every_system(texts):
+    # A Mac's file system takes names that differ in case alone for one.
+    assert len({name.casefold() for name in texts}) == len(texts)
+    longest = max(len(f".{name}.1234567890.metal".encode()) for name in texts)
+    assert longest <= 255
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--dump-metal", "full"), "full"),
+        (("--dump-metal", "full/file"), "full/file"),
+        (("--dump-metal", "full/file/deeper"), "full/file"),
+        (("--dump-metal", "new", "--device", "cpu"), "--dump-metal"),
+        (("--dump-metal", "new", "--report", "new.json"), "--dump-metal"),
+        (("--device", "cpu", "--operation", "sing"), "sing"),
+        (("--device", "cpu", "--report", "full"), "full"),
+        (("--device", "cpu", "--report", "nowhere/new.json"), "nowhere/new.json"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_written(
+    arguments, told, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").write_text("kept")
+    assert nerfmac("selftest", *arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    (line,) = said.err.splitlines()
+    assert told in line
+    assert [path.name for path in tmp_path.rglob("*")] == ["full", "file"]
+    assert (tmp_path / "full" / "file").read_text() == "kept"
+
+
+@pytest.mark.parametrize("absent", ["metal", "cuda"])
+def test_a_device_that_is_not_there_is_refused(absent, tmp_path, capsys):
+    if device.gpu() == absent:
+        pytest.skip(f"this machine has {absent}")
+    assert nerfmac("selftest", "--device", absent, "--report", tmp_path / "new.json") == 2
+    assert absent in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_kernels_that_are_switched_off_are_not_called_right(monkeypatch, capsys):
+    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "spherical_harmonics")
+    assert nerfmac(*QUICK) == 2
+    assert "NERFMAC_DISABLE_KERNELS=spherical_harmonics" in capsys.readouterr().err
+
+
+def test_the_report_holds_every_case(tmp_path, capsys):
+    path = tmp_path / "selftest.json"
+    assert nerfmac(*QUICK, "--report", path) == 0
+    said = capsys.readouterr().out
+    assert str(path) in said
+    report, only, by_name = found(path)
+    assert report["complete"]
+    assert report["mlx_version"] == mx.__version__
+    assert report["python_version"] == ".".join(map(str, sys.version_info[:3]))
+    assert report["system"].split()[0] in said
+    assert (only["device"], only["passed"], only["running"]) == ("cpu", True, None)
+    assert list(by_name) == names("spherical_harmonics")
+    for name, case in by_name.items():
+        assert case["passed"]
+        assert {each["array"] for each in case["arrays"]} == {"result 0", "d directions"}
+        assert all(each["error"] <= case["tolerance"] for each in case["arrays"])
+        assert name in said
+
+
+@pytest.mark.parametrize("wrong", [lambda y: 1.01 * y, lambda y: mx.full(y.shape, mx.inf)])
+def test_a_kernel_that_differs_from_its_reference_is_named(wrong, tmp_path, monkeypatch, capsys):
+    right = spherical_harmonics.spherical_harmonics
+
+    def spoilt(directions):
+        outputs = right(directions)
+        is_kernel = spherical_harmonics.runs_kernel("spherical_harmonics")
+        return wrong(outputs) if is_kernel and directions.shape[0] == 2 else outputs
+
+    monkeypatch.setattr("nerfmac.app.measure.selftest.encodings.spherical_harmonics", spoilt)
+    path = tmp_path / "selftest.json"
+    assert nerfmac(*QUICK, "--report", path) == 1
+    line = next(x for x in capsys.readouterr().out.splitlines() if "spherical_harmonics-2 " in x)
+    assert "DIFFERS: result 0" in line
+    report, only, by_name = found(path)
+    assert report["complete"]
+    assert not only["passed"]
+    assert [name for name, case in by_name.items() if not case["passed"]] == [
+        "spherical_harmonics-2"
+    ]
+    bad = by_name["spherical_harmonics-2"]["arrays"][0]
+    assert (bad["array"], bad["passed"]) == ("result 0", False)
+
+
+def test_a_kernel_that_the_compiler_refuses_is_reported_and_the_others_go_on(tmp_path, capsys):
+    header = "#include <cstdint>\nstruct uint3 { std::uint32_t x, y, z; };"
+    broken = CpuKernel("nerfmac_broken", ["x"], ["y"], "y[0] = no_such_name;", header)
+
+    def launch(build, **call):
+        return (broken if call["output_shapes"][0][0] == 2 else build)(**call)
+
+    path = tmp_path / "selftest.json"
+    with kernel.launched_by(launch):
+        assert nerfmac(*QUICK, "--report", path) == 1
+    said = capsys.readouterr().out
+    (line,) = (line for line in said.splitlines() if " spherical_harmonics-2 " in line)
+    assert "BuildError" in line
+    assert "1 of 3 cases" in said
+    _, only, by_name = found(path)
+    assert list(by_name) == names("spherical_harmonics")
+    assert [case["passed"] for case in by_name.values()] == [True, False, True]
+    assert "no_such_name" in by_name["spherical_harmonics-2"]["fault"]
+    assert not only["passed"]
+
+
+def test_one_operations_verdict_does_not_hang_on_the_others_kernels():
+    def launch(build, **call):
+        if len(call["inputs"]) > 2:  # more than the spherical harmonics' kernels take
+            raise RuntimeError("refused")
+        return build(**call)
+
+    with kernel.launched_by(launch):
+        assert nerfmac(*QUICK) == 0
+
+
+@pytest.mark.parametrize(("seconds", "found_out"), [("1", True), ("0", False)])
+def test_what_ends_the_findings_is_reported(seconds, found_out, tmp_path, monkeypatch, capsys):
+    def fail(*_arguments, **_options):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr("nerfmac.app.cli.selftest.cases", lambda: iter([]))
+    monkeypatch.setattr("nerfmac.app.measure.selftest.report.measure_ceilings", fail)
+    path = tmp_path / "selftest.json"
+    flags = ("--device", "cpu", "--report", path, "--seconds", seconds)
+    assert nerfmac("selftest", *flags) == found_out
+    said = capsys.readouterr().out
+    assert ("RuntimeError: out of memory" in said) == found_out
+    report, only, _ = found(path)
+    assert report["complete"]
+    assert only["ceilings"] == ({"fault": "RuntimeError: out of memory"} if found_out else None)
+    assert only["passed"] != found_out
+
+
+def test_an_interrupted_selftest_leaves_what_it_found(tmp_path, capsys):
+    launches = []
+
+    def launch(build, **call):
+        launches.append(call["output_shapes"][0][0])
+        if launches[-1] == 257:
+            # As if it had come while the report was being written.
+            partial_path(path).touch()
+            raise KeyboardInterrupt
+        return build(**call)
+
+    path = tmp_path / "selftest.json"
+    with kernel.launched_by(launch):
+        assert nerfmac(*QUICK, "--report", path) == 130
+    assert str(path) in capsys.readouterr().err
+    report, only, by_name = found(path)
+    assert not report["complete"]
+    assert list(by_name) == names("spherical_harmonics")[:2]
+    assert only["running"] == "spherical_harmonics-257"
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_on_metal_the_specialisations_that_a_case_launches_are_noted():
+    case = next(case for case in cases() if case.operation == "composite")
+    with recorded() as launches:
+        mx.eval(case.run())
+    with device.pretended("metal"):
+        outcome = compared(case)
+    if not mx.metal.is_available():
+        assert "No Metal back-end" in outcome.fault
+    assert outcome.launched
+    assert set(outcome.launched) <= {launch.specialisation for launch in launches.values()}
+
+
+def test_a_specialisation_that_no_case_ran_is_not_called_run(texts):
+    first, second, *others = texts
+    case = Case("march", "any", dict, 1)
+    comparisons = [
+        Compared(case, [], None, [first, "not_reachable"]),
+        Compared(case, [], "RuntimeError: refused", [first, second]),
+    ]
+    ran, not_run = launched_and_missed(comparisons)
+    assert ran == [first]
+    assert not_run == [second, *others]
+
+
+@pytest.mark.parametrize(("missing", "devices"), [(None, ["metal", "cpu"]), ("no c++", ["metal"])])
+def test_a_mac_hears_nothing_of_cpu_kernels_that_cannot_be_built(
+    missing, devices, monkeypatch, capsys
+):
+    now = []
+
+    def why(operation=None, *, builds=True):
+        assert not (builds and now[-1] == "cpu" and missing), "a compiler would start"
+        return missing if now[-1] == "cpu" else None
+
+    monkeypatch.setattr(selftest_command, "gpu", lambda: "metal")
+    monkeypatch.setattr(selftest_command, "choose_device", now.append)
+    monkeypatch.setattr(selftest_command, "why_reference", why)
+    assert selftest_command._testable("all", ["march"]) == devices
+    assert capsys.readouterr().err == ""

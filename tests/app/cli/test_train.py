@@ -1,0 +1,238 @@
+"""`nerfmac train` leaves a run that is whole; `--resume` goes on with it and with nothing else."""
+
+import json
+import math
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.run import Run, train
+from nerfmac.common.checks import InputError
+from nerfmac.config import Config, override
+from tests.conftest import ROOT
+from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
+
+STEPS = 40
+FILES = {
+    *("config.json", "scene.json", "checkpoint.safetensors", "metrics.json", "preview.png"),
+    "scalars.jsonl",
+}
+METRICS = {
+    **dict.fromkeys(("device", "device_name", "backend", "mlx_version", "preset"), str),
+    **dict.fromkeys(("background", "held_out"), str),
+    **dict.fromkeys(
+        ("steps", "test_views", "test_views_in_scene", "peak_memory_bytes", "seed"), int
+    ),
+    **dict.fromkeys(("traces", "needless_traces", "train_views"), int),
+    **dict.fromkeys(("train_seconds", "kernel_build_seconds", "wall_seconds"), float),
+    **dict.fromkeys(("psnr_test", "ssim_test", "test_row_fraction"), float),
+    "psnr_corrected_test": float,
+    **dict.fromkeys(("samples_per_second", "rays_per_second"), float),
+    "psnr_curve": list,
+}
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    return write_scene(tmp_path_factory.mktemp("scenes") / "balls")
+
+
+@pytest.fixture(scope="module")
+def folder(scene, tmp_path_factory):
+    """A run of STEPS steps, made by the command line."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    arguments = ("train", scene, *FLAGS, "--steps", STEPS, "--seed", 3, "--out", folder)
+    assert nerfmac(*arguments, "--no-video") == 0
+    return folder
+
+
+def metrics(folder):
+    return json.loads((folder / "metrics.json").read_text())
+
+
+def state_of(folder):
+    return Run.load(folder).state
+
+
+def assert_same_state(one, other):
+    assert one.step == other.step
+    for name, values in one.arrays().items():
+        same = np.array(values).tobytes() == np.array(other.arrays()[name]).tobytes()
+        assert same, f"{name} differs"
+
+
+def test_a_run_holds_its_files_and_nothing_else(folder):
+    assert {path.name for path in folder.iterdir()} == FILES
+
+
+def test_a_run_without_a_name_is_called_as_its_scene_is(scene, tmp_path, monkeypatch):
+    place = tmp_path / "100%d"
+    scene = shutil.copytree(scene, place)
+    monkeypatch.chdir(scene)
+    assert nerfmac("train", ".", *FLAGS, "--steps", 1, "--no-video") == 0
+    (folder,) = (scene / "runs").iterdir()
+    assert re.fullmatch(r"100%d-\d{8}-\d{6}", folder.name)
+
+
+def test_a_video_that_fails_leaves_all_else(scene, tmp_path, monkeypatch):
+    def fail(*_):
+        raise InputError("no program to write videos with")
+
+    monkeypatch.setattr("nerfmac.app.cli.train.save_turntable", fail)
+    out = tmp_path / "run"
+    assert nerfmac("train", scene, *FLAGS, "--steps", 20, "--out", out) == 2
+    assert {path.name for path in out.iterdir()} == FILES
+
+
+def test_a_run_tells_all_its_figures(folder):
+    told = metrics(folder)
+    for name, kind in METRICS.items():
+        assert type(told[name]) is kind, f"{name} is {told[name]!r}"
+    for name, value in told.items():
+        if isinstance(value, float):
+            assert math.isfinite(value), f"{name} is {value}"
+    assert told["steps"] == STEPS
+    assert told["seed"] == 3
+    assert told["preset"] == "tiny"
+    assert told["test_views"] == told["test_views_in_scene"] == 2
+    assert told["test_measured"] == "2 test views"
+    assert (told["train_views"], told["extent"]) == (8, 1.0)
+    assert (told["split"], told["held_out"]) == (None, "as the scene says")
+    assert told["background"] == "white"
+    assert (told["device"], told["backend"]) == ("cpu", "cpu")
+    assert 0 < told["train_seconds"] < told["wall_seconds"]
+    assert told["peak_memory_bytes"] > 2**20
+
+
+def test_the_curve_rises_in_steps_and_seconds(folder):
+    curve = metrics(folder)["psnr_curve"]
+    assert len(curve) > 5
+    steps, seconds, psnr = zip(*curve, strict=True)
+    assert list(steps) == sorted(set(steps))
+    assert list(seconds) == sorted(set(seconds))
+    assert steps[-1] == STEPS
+    assert all(0 < value < 60 for value in psnr)
+
+
+def test_a_run_keeps_every_number_it_was_made_with(folder):
+    config = Config.from_json(json.loads((folder / "config.json").read_text()))
+    assert config.seed == 3
+    asked = override(CONFIG, train={"steps": STEPS})
+    assert (config.grid, config.march, config.train) == (asked.grid, asked.march, asked.train)
+
+
+def test_the_preview_shows_the_first_test_view_beside_its_photograph(scene, folder):
+    with Image.open(folder / "preview.png") as picture:
+        preview = np.asarray(picture)
+    assert preview.shape == (HEIGHT, 2 * WIDTH, 3)
+    with Image.open(scene / "test" / "r_0.png") as picture:
+        photograph = np.asarray(picture).astype(float)
+    alpha = photograph[..., 3:] / 255
+    over_white = photograph[..., :3] * alpha + 255 * (1 - alpha)
+    assert np.abs(preview[:, WIDTH:] - over_white).max() < 2
+
+
+def test_an_empty_run_folder_is_taken(scene, tmp_path):
+    assert nerfmac("train", scene, *FLAGS, "--steps", 1, "--out", tmp_path, "--no-video") == 0
+    assert {path.name for path in tmp_path.iterdir()} == FILES
+
+
+def test_a_scene_without_test_views_is_trained_and_says_so(tmp_path, capsys):
+    scene, out = write_scene(tmp_path / "balls", test=0), tmp_path / "run"
+    assert nerfmac("train", scene, *FLAGS, "--steps", 1, "--out", out, "--no-video") == 0
+    assert "no test views" in capsys.readouterr().out
+    told = metrics(out)
+    assert (told["psnr_test"], told["ssim_test"], told["test_views"]) == (None, None, 0)
+    assert (out / "preview.png").is_file()
+
+
+def test_a_run_without_name_gets_one_of_its_scene_under_runs(scene, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert nerfmac("train", scene, *FLAGS, "--steps", 1, "--no-video") == 0
+    (run,) = (tmp_path / "runs").iterdir()
+    assert run.name.startswith("balls-")
+
+
+def test_the_seconds_asked_for_end_a_run(scene, tmp_path):
+    out = tmp_path / "run"
+    assert nerfmac("train", scene, *FLAGS, "--seconds", 0.3, "--out", out, "--no-video") == 0
+    assert 0.3 <= metrics(out)["train_seconds"] < 2.0
+
+
+def test_a_finished_run_is_resumed_to_more_steps_on_its_own_scene(folder, tmp_path):
+    # Neither the scene nor the configuration is named again.
+    out = tmp_path / "run"
+    Run.load(folder).save(out)
+    resumed = ("train", "--resume", "--out", out, "--steps", STEPS + 8, "--no-video")
+    assert nerfmac(*resumed, "--device", "cpu") == 0
+    assert state_of(out).step == metrics(out)["steps"] == STEPS + 8
+    assert metrics(out)["test_views"] == 2
+    assert metrics(out)["psnr_curve"][: len(metrics(folder)["psnr_curve"])]
+
+
+def test_resuming_what_is_done_changes_nothing(folder, tmp_path):
+    out = tmp_path / "run"
+    Run.load(folder).save(out)
+    assert nerfmac("train", "--resume", "--out", out, "--steps", STEPS, "--no-video") == 0
+    assert_same_state(state_of(out), state_of(folder))
+
+
+def test_a_run_keeps_to_its_split_when_resumed(scene, tmp_path, capsys):
+    out = tmp_path / "run"
+    first = ("train", scene, *FLAGS, "--steps", 1, "--split", 3, "--out", out, "--no-video")
+    assert nerfmac(*first) == 0
+    assert metrics(out)["test_views"] == 3
+    assert nerfmac("train", "--resume", "--out", out, "--steps", 2, "--no-video") == 0
+    assert metrics(out)["test_views"] == 3
+    refused_to_resume = (
+        (("--split", 4), "split is 4, and 3 in the run"),
+        (("--no-masks",), "masks is"),
+    )
+    for flags, why in refused_to_resume:
+        assert nerfmac("train", "--resume", "--out", out, "--steps", 3, *flags) == 2
+        assert why in capsys.readouterr().err
+
+
+def test_a_run_keeps_its_cube_its_up_and_its_split_by_name(scene, tmp_path, capsys):
+    out, names = tmp_path / "run", tmp_path / "test.txt"
+    names.write_text("train/r_6\ntrain/r_2\n")
+    asked = ("--extent", 1.5, "--up", "-y", "--split", names)
+    first = ("train", scene, *FLAGS, "--steps", 1, *asked, "--out", out, "--no-video")
+    assert nerfmac(*first) == 0
+    assert "on 2 test views (2 by name)" in capsys.readouterr().out
+    names.unlink()
+    loaded = Run.load(out)
+    assert (loaded.scene.extent, loaded.scene.up) == (1.5, (0.0, -1.0, 0.0))
+    assert [camera.pose[1, 3] for camera in loaded.orbit(2)] == pytest.approx(
+        [loaded.orbit(2)[0].pose[1, 3]] * 2, abs=1e-5
+    ), "an orbit's cameras stay at a height, along -y here"
+    views = [frame.name for frame in loaded.pictures().splits["test"]]
+    assert views == ["train/r_2", "train/r_6"]
+    again = ("train", "--resume", "--out", out, "--steps", 2, "--no-video")
+    for flags in (("--extent", 2), ("--up", "z"), ("--up", "auto"), ("--split", "none")):
+        assert nerfmac(*again, *flags) == 2
+        assert f"{flags[0][2:]} is " in capsys.readouterr().err
+    assert nerfmac(*again, "--extent", 1.5, "--up=0,-2,0") == 0
+    told = metrics(out)
+    assert told["split"] == ["train/r_6", "train/r_2"]
+    assert (told["extent"], told["train_views"], told["test_views"]) == (1.5, 6, 2)
+    resumed = train(scene, resume=True, out=out, steps=3, device="cpu", progress=False)
+    assert resumed.scene.options == loaded.scene.options
+
+
+def test_the_turntable_has_even_frames_and_the_script_does_as_the_verb(scene, tmp_path):
+    out = tmp_path / "run"
+    command = [sys.executable, ROOT / "scripts" / "train.py", scene, *FLAGS, "--steps", 2]
+    ran = subprocess.run(
+        [*map(str, command), "--out", str(out)], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith(f"{out}: 2 steps in ")
+    assert {path.name for path in out.iterdir()} == {*FILES, "video.mp4"}
+    assert b"moov" in (out / "video.mp4").read_bytes()
+    assert "step 2, loss" in ran.stderr  # the bar's last words

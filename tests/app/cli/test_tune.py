@@ -1,0 +1,121 @@
+"""`nerfmac tune` and what shows its choice."""
+
+import json
+import re
+
+import pytest
+
+from nerfmac.app.cli import info
+from nerfmac.app.measure import tuning as choosing
+from nerfmac.app.measure.tuning import Tried, Tuned
+from nerfmac.backend import choose_device, variants
+from nerfmac.config.presets import PRESETS
+from tests.scene_factory import nerfmac
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch, tmp_path):
+    choose_device("cpu")
+    monkeypatch.delenv("NERFMAC_VARIANTS", raising=False)
+    monkeypatch.setattr(variants, "cache_folder", lambda: tmp_path / "kept")
+    variants._stored.cache_clear()
+    yield
+    variants._stored.cache_clear()
+
+
+@pytest.fixture
+def sizes(monkeypatch):
+    """What is asked to be tried: the configuration and the extent; nothing is measured."""
+    asked = []
+
+    def try_variants(config, extent=1.0, *, seconds, shows_bar):
+        asked.append((config, extent, seconds))
+        timing = choosing.quartiles([0.002, 0.004, 0.003])
+        tried = [Tried("four", timing, 1.0, at_most=1.0), Tried("two", timing, 0.5, at_most=0.6)]
+        yield Tuned("march_count", "two", [*tried, Tried("eight", fault="differs: counts")])
+
+    monkeypatch.setattr(choosing, "try_variants", try_variants)
+    return asked
+
+
+def test_the_table_names_the_quickest_and_it_is_kept_and_shown(
+    sizes, tmp_path, monkeypatch, capsys
+):
+    file = tmp_path / "tune.json"
+    assert nerfmac("tune", "--device", "cpu", "--preset", "tiny", "--json", file) == 0
+    said = capsys.readouterr().out.splitlines()
+    (two,) = (line for line in said if " two " in line)
+    assert two.startswith("  * two")
+    for figure in ("3.000 ms", "0.50 of", "0.60"):
+        assert figure in two
+    assert any(line.startswith("    four ") for line in said)
+    assert any("eight" in line and "differs: counts" in line for line in said)
+    (kept,) = (tmp_path / "kept").iterdir()
+    assert said[-1].endswith(str(kept))
+    values = json.loads(file.read_text())
+    assert values["preset"] == "tiny"
+    assert values["variants"]["march_count"]["chosen"] == "two"
+    assert values["variants"]["march_count"]["tried"]["four"]["ms"]["median"] == 3.0
+    monkeypatch.setattr(info, "preset", lambda *_: PRESETS["tiny"])
+    assert nerfmac("info", "--device", "cpu") == 0
+    shown = capsys.readouterr().out
+    assert "variants for preset tiny (chosen by `nerfmac tune`)" in shown
+    assert re.search(r"march_count +two \(others: four, eight\)", shown)
+    monkeypatch.setattr(info, "preset", lambda *_: PRESETS["small"])
+    assert nerfmac("info", "--device", "cpu") == 0
+    shown = capsys.readouterr().out
+    assert "variants for preset small (defaults; `nerfmac tune` chooses)" in shown
+    assert re.search(r"march_count +four \(others: two, eight\)", shown)
+
+
+def test_a_scene_decides_the_sizes(sizes, balls, capsys):
+    assert nerfmac("tune", balls, "--device", "cpu", "--preset", "tiny", "--seconds", "0.1") == 0
+    assert nerfmac("tune", "--device", "cpu", "--preset", "tiny") == 0
+    (own, extent, seconds), (plain, one, _) = sizes
+    assert own.grid.finest != plain.grid.finest
+    assert (extent, one, seconds) == (1.0, 1.0, 0.1)
+
+
+def test_the_variable_is_said_to_go_before_it(sizes, monkeypatch, capsys):
+    monkeypatch.setenv("NERFMAC_VARIANTS", "march_count=eight")
+    assert nerfmac("tune", "--device", "cpu", "--preset", "tiny") == 0
+    assert re.search("NERFMAC_VARIANTS.*march_count=eight", capsys.readouterr().out)
+    assert nerfmac("info", "--device", "cpu") == 0
+    shown = capsys.readouterr().out
+    assert "NERFMAC_VARIANTS" in shown
+    assert re.search(r"march_count +eight \(", shown)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("tune", "nowhere"), "nowhere"),
+        (("tune", "--seconds", "0"), "seconds"),
+        (("tune", "--json", "absent/tune.json"), "absent/tune.json"),
+        (("selftest", "--seconds", "3"), "--report"),
+        (
+            ("selftest", "--seconds", "3", "--report", "new.json", "--operation", "adam"),
+            "--report",
+        ),
+        (("selftest", "--seconds", "-1", "--report", "new.json"), "-1"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_written(
+    words, told, sizes, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert nerfmac(*words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
+    assert not sizes
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["train", "tune", "info"])
+def test_a_wrong_variable_is_refused_by_every_command(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NERFMAC_VARIANTS", "march=two")
+    assert nerfmac(command) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search("NERFMAC_VARIANTS.*'march'.*hash_encode", line)
+    assert list(tmp_path.iterdir()) == []

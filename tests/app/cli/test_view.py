@@ -1,0 +1,282 @@
+"""`nerfmac view` writes a notebook once and becomes JupyterLab, which opens it."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote
+
+import pytest
+
+import nerfmac.app.cli.view as view_command
+from nerfmac.app.run import Run, train
+from nerfmac.app.scenes import builtin_scene_path, load_scene
+from nerfmac.common.installing import install
+from tests.scene_factory import CONFIG, nerfmac, write_scene
+
+JUPYTERLAB = """import json, os, sys
+from pathlib import Path
+Path(os.environ["TOLD"]).write_text(json.dumps({"pid": os.getpid(), "arguments": sys.argv[1:]}))
+sys.exit(7)
+"""
+NAME = """Straße 'Süd' "\u2192"  {}"""
+"""A folder's name with all that could break a line of Python."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A scene and a run to make copies of."""
+    place = tmp_path_factory.mktemp("made")
+    scene = write_scene(place / NAME, train=3)
+    train(load_scene(scene), steps=2, device="cpu", config=CONFIG, out=place / "run")
+    return place
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    Run.load(made / "run").save(tmp_path / "run")
+    return tmp_path / "run"
+
+
+class Ended(NamedTuple):
+    """How the command ended; `started` are the arguments that JupyterLab got, if it was started."""
+
+    code: int
+    out: str
+    err: str
+    started: list[str] | None
+
+
+@pytest.fixture
+def view(monkeypatch, capsys):
+    """Call the command in a folder; the JupyterLab that this process would become exits with 7."""
+    started = []
+
+    def become(_program, command):
+        started.append(command[command.index("jupyterlab") + 1 :])
+        raise SystemExit(7)
+
+    monkeypatch.setattr(view_command.os, "execv", become)
+
+    def call(folder, *arguments):
+        started.clear()
+        monkeypatch.chdir(folder)
+        capsys.readouterr()
+        code = nerfmac("view", *arguments)
+        return Ended(code, *capsys.readouterr(), started[0] if started else None)
+
+    return call
+
+
+def everything(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def code(path):
+    cells = json.loads(path.read_text())["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+
+
+def shown(path):
+    """What the notebook's first cell hands to the viewer, unless it calls for it."""
+    for node in ast.walk(ast.parse(code(path)[0])):
+        if isinstance(node, ast.Call) and node.func.attr == "Viewer":
+            return ast.literal_eval(node.args[0])
+    raise AssertionError("the notebook makes no viewer")
+
+
+def refused(ended, folder, before, *names):
+    """Exit code 2, one line that has each of `names`, nothing written, JupyterLab not started."""
+    assert (ended.code, ended.started, ended.out) == (2, None, "")
+    (line,) = ended.err.splitlines()
+    for name in names:
+        assert str(name) in line, f"{name!r} is not in: {line}"
+    assert everything(folder) == before
+
+
+def test_a_runs_notebook_lies_in_the_run_and_jupyterlab_opens_it(view, run, tmp_path):
+    ended = view(tmp_path, "run")
+    notebook = run / "view.ipynb"
+    assert ended.started[0] == str(notebook)
+    assert ended.out == "run/view.ipynb\n"
+    assert shown(notebook) == ".", "the run could not be moved"
+
+
+def test_a_scenes_notebook_lies_in_the_working_folder_and_the_scene_is_as_it_was(
+    view, made, tmp_path
+):
+    before = everything(made)
+    ended = view(tmp_path, made / NAME)
+    notebook = tmp_path / f"{NAME}-view.ipynb"
+    assert ended.started[0] == str(notebook)
+    assert Path(shown(notebook)) == made / NAME
+    assert everything(made) == before
+
+
+def test_without_a_path_the_built_in_scene_is_shown(view, tmp_path):
+    view(tmp_path)
+    (notebook,) = tmp_path.iterdir()
+    assert notebook.name == f"{builtin_scene_path().name}-view.ipynb"
+    assert "nerfmac.Viewer(nerfmac.builtin_scene_path())" in code(notebook)[0]
+
+
+def test_jupyterlab_takes_our_place_so_signals_and_exit_codes_are_its_own(made, tmp_path):
+    fakes, folder, told = tmp_path / "fakes", tmp_path / "work", tmp_path / "told.json"
+    folder.mkdir()
+    (fakes / "jupyterlab").mkdir(parents=True)
+    (fakes / "jupyterlab" / "__init__.py").touch()
+    (fakes / "jupyterlab" / "__main__.py").write_text(JUPYTERLAB)
+    (fakes / "anywidget.py").write_text("raise RuntimeError('nobody needs me yet')")
+    places = os.pathsep.join(filter(None, (str(fakes), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": places, "TOLD": str(told)}
+    command = [sys.executable, "-m", "nerfmac", "view", str(made / NAME), "--no-browser"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as process:
+        out, err = process.communicate(timeout=60)
+    (notebook,) = folder.iterdir()
+    started = json.loads(told.read_text())
+    assert (process.returncode, out, err) == (7, f"{notebook.name}\n", "")
+    assert started["pid"] == process.pid
+    assert started["arguments"][0] == str(notebook)
+    assert "--no-browser" in started["arguments"]
+
+
+def test_a_module_in_the_working_folder_is_not_taken_for_jupyterlab(made, tmp_path):
+    pytest.importorskip("jupyterlab")
+    (tmp_path / "jupyterlab.py").write_text("raise SystemExit('a file of this folder was run')\n")
+    command = [sys.executable, "-P", "-m", "nerfmac", "view", str(made / NAME), "--", "--version"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^\d+\.\d+", done.stdout, re.MULTILINE)
+
+
+def test_what_follows_two_dashes_reaches_jupyterlab(view, run, tmp_path):
+    passed = ("--allow-root", "--log-file=x", "-h", "--")
+    arguments = view(tmp_path, run, "--port", 8123, "--", *passed).started
+    assert tuple(arguments[-4:]) == passed
+    assert "--port=8123" in arguments
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(("uid", "times"), [(0, 1), (1000, 0)])
+def test_jupyterlab_may_run_as_root_if_we_do(view, run, tmp_path, monkeypatch, uid, times):
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    assert view(tmp_path, run).started.count("--allow-root") == times
+    assert view(tmp_path, run, "--", "--allow-root").started.count("--allow-root") == 1
+
+
+def test_jupyterlab_finds_settings_by_which_it_asks_nothing(view, run, tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "users")
+    view(tmp_path, run)
+    ours, users = os.environ["JUPYTER_CONFIG_PATH"].split(os.pathsep)
+    file = Path(ours) / "labconfig" / "default_setting_overrides.json"
+    news = json.loads(file.read_text())["@jupyterlab/apputils-extension:notification"]
+    assert (users, news["fetchNews"]) == ("users", "false")
+
+
+def test_the_code_of_a_new_notebook_is_folded(view, run, tmp_path):
+    view(tmp_path, run)
+    cells = json.loads((run / "view.ipynb").read_text())["cells"]
+    folded = [cell["metadata"].get("jupyter", {}).get("source_hidden") for cell in cells]
+    assert folded == [cell["cell_type"] == "code" or None for cell in cells]
+
+
+def test_flags_reach_jupyterlab(view, run, tmp_path):
+    assert "--no-browser" not in view(tmp_path, run).started
+    arguments = view(tmp_path, run, "--no-browser", "--port", 8123).started
+    assert {"--no-browser", "--port=8123"} <= set(arguments)
+
+
+def test_the_address_that_is_printed_leads_to_the_notebook(view, made, tmp_path):
+    arguments = view(tmp_path, made / NAME).started
+    (address,) = [word for word in arguments if word.startswith("--LabApp.default_url=")]
+    assert unquote(address).endswith(f"/doc/tree/{NAME}-view.ipynb")
+    assert address.isascii()
+
+
+@pytest.mark.parametrize("what", ["run", "scene"])
+def test_a_notebook_that_the_user_has_changed_is_kept(view, made, run, tmp_path, what):
+    path = run if what == "run" else made / NAME
+    view(tmp_path, path)
+    notebook = run / "view.ipynb" if what == "run" else tmp_path / f"{NAME}-view.ipynb"
+    values = json.loads(notebook.read_text())
+    values["cells"] = values["cells"][:2]
+    notebook.write_text(json.dumps(values))
+    changed = notebook.read_bytes()
+    assert view(tmp_path, path).code == 7
+    assert notebook.read_bytes() == changed
+
+
+def test_a_scenes_notebook_never_stands_for_another_scene_of_the_same_name(view, made, tmp_path):
+    view(tmp_path, made / NAME)
+    other = write_scene(tmp_path / "other" / NAME, train=3)
+    before = everything(tmp_path)
+    refused(
+        view(tmp_path, other),
+        tmp_path,
+        before,
+        f"{NAME}-view.ipynb exists already",
+        tmp_path / "other",
+    )
+
+
+@pytest.mark.parametrize("text", ["[]", '{"metadata": 3}', "{"])
+def test_a_file_that_is_no_notebook_of_ours_is_refused(view, run, tmp_path, text):
+    (run / "view.ipynb").write_text(text)
+    refused(view(tmp_path, "run"), tmp_path, everything(tmp_path), "run/view.ipynb")
+
+
+def test_a_path_that_is_neither_a_run_nor_a_scene_is_refused(view, run, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (run / "scene.json").write_text("{")
+    before = everything(tmp_path)
+    for path, why in (("empty", "is empty"), ("nowhere", "does not exist")):
+        named = (f"{path} is neither a run", why)
+        refused(view(tmp_path, path), tmp_path, before, *named)
+    refused(view(tmp_path, "run"), tmp_path, before, "run/scene.json", "not valid JSON")
+
+
+def test_a_port_that_does_not_exist_is_refused(view, run, tmp_path):
+    ended = view(tmp_path, run, "--port", 70000)
+    refused(ended, tmp_path, everything(tmp_path), "--port is 70000", "65535")
+
+
+@pytest.mark.parametrize("missing", [("jupyterlab",), ("jupyterlab", "anywidget")])
+def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
+    view, run, tmp_path, monkeypatch, missing
+):
+    monkeypatch.setattr(view_command, "find_spec", lambda name: None if name in missing else name)
+    before = everything(tmp_path)
+    ended = view(tmp_path, run)
+    assert (ended.code, ended.started) == (2, None)
+    told = ended.err
+    assert " and ".join(missing) + " not installed; the viewer needs" in told
+    assert install("notebook") in told
+    assert "jupyterlab>=4.2" in told
+    assert everything(tmp_path) == before
+
+
+@pytest.mark.parametrize("what", ["run", "scene"])
+def test_the_notebook_runs_from_top_to_bottom(view, made, run, tmp_path, what):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    pytest.importorskip("anywidget")
+    view(tmp_path, run if what == "run" else made / NAME)
+    path = run / "view.ipynb" if what == "run" else tmp_path / f"{NAME}-view.ipynb"
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    for cell in notebook.cells:
+        for given, small in (
+            ("seconds=4, fps=24, size=(480, 360)", "seconds=1, fps=12, size=(32, 24)"),
+            (")\nviewer.train(seconds=60)", ', preset="tiny")\nviewer.train(steps=20)'),
+        ):
+            cell.source = cell.source.replace(given, small)
+    nbclient.NotebookClient(
+        notebook, timeout=300, resources={"metadata": {"path": str(path.parent)}}
+    ).execute()
+    saved = tmp_path / "run-continued" if what == "run" else tmp_path / "runs" / NAME
+    assert Run.load(saved).state.step == (2 if what == "run" else 20)
+    assert (path.parent / ("film.mp4" if what == "run" else f"{NAME}.mp4")).stat().st_size > 1000

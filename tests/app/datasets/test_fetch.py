@@ -1,0 +1,244 @@
+"""`nerfmac data`: public scenes, fetched from a server on this machine."""
+
+import hashlib
+import io
+import zipfile
+from dataclasses import replace
+
+import pytest
+
+import nerfmac as package
+from nerfmac.app.datasets import catalogue, fetch
+from nerfmac.app.datasets.catalogue import COLLECTIONS, Collection, File, find
+from nerfmac.common.checks import InputError
+from tests.app.datasets.server import serving
+from tests.scene_factory import nerfmac, write_scene
+
+
+@pytest.fixture
+def server(monkeypatch):
+    """A server whose collections, "zips" and "loose", are the only ones."""
+    with serving() as server:
+        monkeypatch.setattr(catalogue, "COLLECTIONS", ())
+        yield server
+
+
+def archived(members):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as zipped:
+        for name, content in members.items():
+            zipped.writestr(name, content)
+    return file.getvalue()
+
+
+def publish(monkeypatch, server, content, *, checksum="right", inside="all"):
+    """Serve the archive `content` as a collection "zips" with the scenes "ball" and "cube"."""
+    server.files["/zips.zip"] = content
+    digest = hashlib.sha256(content).hexdigest()
+    sums = {"right": f"sha256:{digest}", "wrong": f"sha256:{'0' * 64}", "none": None}
+    file = File(f"{server.address}/zips.zip", "zips.zip", sums[checksum])
+    scenes = ("ball", "cube")
+    zips = Collection("zips", "about", scenes, "1 kB", "CC0", "page", (file,), inside)
+    monkeypatch.setattr(catalogue, "COLLECTIONS", (zips,))
+
+
+PICTURES = bytes(range(256)) * 40
+CONTENT = archived({"all/ball/a.png": PICTURES, "all/ball/b/c.png": b"c", "all/cube/d.png": b"d"})
+
+
+def files_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("inside", ["all", ""])
+def test_a_scene_of_an_archive_is_fetched_and_the_next_needs_no_network(
+    monkeypatch, tmp_path, server, inside
+):
+    prefix = f"{inside}/" if inside else ""
+    members = {"ball/a.png": PICTURES, "ball/b/c.png": b"c", "cube/d.png": b"d"}
+    content = archived({f"{prefix}{name}": content for name, content in members.items()})
+    publish(monkeypatch, server, content, inside=inside)
+    folder = fetch("ball", tmp_path, progress=False)
+    assert folder == tmp_path / "zips" / "ball"
+    assert (folder / "a.png").read_bytes() == PICTURES
+    assert files_in(tmp_path) == ["zips/ball/a.png", "zips/ball/b/c.png", "zips/zips.zip"]
+    fetch("zips/cube", tmp_path, progress=False)
+    fetch("ball", tmp_path, progress=False)
+    assert (tmp_path / "zips" / "cube" / "d.png").read_bytes() == b"d"
+    assert server.asked == [("/zips.zip", None)]
+
+
+@pytest.mark.parametrize("knows_ranges", [True, False])
+@pytest.mark.parametrize("checksum", ["right", "none"])
+def test_a_broken_download_goes_on_where_it_broke(
+    monkeypatch, capsys, tmp_path, server, knows_ranges, checksum
+):
+    publish(monkeypatch, server, CONTENT, checksum=checksum)
+    server.break_after, server.knows_ranges = 3000, knows_ranges
+    assert nerfmac("data", "ball", "--out", tmp_path) == 2
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "nerfmac:" in line]
+    assert "0.0 MB arrived and is kept" in line
+    assert files_in(tmp_path) == ["zips/zips.zip.part"]
+    assert (tmp_path / "zips" / "zips.zip.part").read_bytes() == CONTENT[:3000]
+    server.break_after = None
+    assert nerfmac("data", "ball", "--out", tmp_path) == 0
+    assert server.asked == [("/zips.zip", None), ("/zips.zip", "bytes=3000-")]
+    assert (tmp_path / "zips" / "ball" / "a.png").read_bytes() == PICTURES
+    assert (tmp_path / "zips" / "zips.zip").read_bytes() == CONTENT
+    said = capsys.readouterr().out
+    assert "ball is ready; its licence: CC0" in said
+    assert "zips.zip is kept" in said
+
+
+def test_what_broke_after_the_last_byte_is_whole(monkeypatch, tmp_path, server):
+    publish(monkeypatch, server, CONTENT)
+    (tmp_path / "zips").mkdir()
+    (tmp_path / "zips" / "zips.zip.part").write_bytes(CONTENT)
+    assert (fetch("ball", tmp_path, progress=False) / "a.png").read_bytes() == PICTURES
+
+
+def test_an_older_part_of_another_file_is_found_by_the_checksum(monkeypatch, tmp_path, server):
+    publish(monkeypatch, server, CONTENT)
+    (tmp_path / "zips").mkdir()
+    for wrong in (b"x" * 10, b"x" * 2 * len(CONTENT)):
+        (tmp_path / "zips" / "zips.zip.part").write_bytes(wrong)
+        with pytest.raises(InputError):
+            fetch("ball", tmp_path, progress=False)
+        fetch("ball", tmp_path / str(len(wrong)), progress=False)
+
+
+def test_a_wrong_checksum_is_refused_and_nothing_is_kept(monkeypatch, capsys, tmp_path, server):
+    publish(monkeypatch, server, CONTENT, checksum="wrong")
+    assert nerfmac("data", "ball", "--out", tmp_path) == 2
+    error = capsys.readouterr().err
+    assert "sha256" in error
+    assert "0" * 64 in error
+    assert hashlib.sha256(CONTENT).hexdigest() in error
+    assert files_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["../out.png", "all/ball/../../../out.png", "/tmp/out.png"])
+def test_an_archive_that_leads_out_of_its_folder_is_refused(monkeypatch, tmp_path, server, name):
+    publish(monkeypatch, server, archived({"all/ball/a.png": b"a", name: b"out"}))
+    with pytest.raises(InputError, match="leads out of its folder: nothing is unpacked"):
+        fetch("ball", tmp_path, progress=False)
+    assert files_in(tmp_path) == ["zips/zips.zip"]
+
+
+def test_a_link_in_an_archive_is_no_link_outside(monkeypatch, tmp_path, server):
+    link = zipfile.ZipInfo("all/ball/a.png")
+    link.external_attr = 0o120777 << 16
+    publish(monkeypatch, server, archived({link: b"/etc/hostname"}))
+    (path,) = fetch("ball", tmp_path, progress=False).iterdir()
+    assert not path.is_symlink()
+
+
+def test_an_archive_that_inflates_without_measure_is_refused(monkeypatch, tmp_path, server):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as zipped:
+        zipped.writestr("all/ball/a.png", bytes(10**6))
+    publish(monkeypatch, server, file.getvalue())
+    with pytest.raises(InputError, match=r"inflate to 0\.0 GB"):
+        fetch("ball", tmp_path, progress=False)
+    assert files_in(tmp_path) == ["zips/zips.zip"]
+
+
+def test_a_damaged_archive_without_a_checksum_is_removed(monkeypatch, tmp_path, server):
+    damaged = CONTENT.replace(PICTURES, PICTURES[:-1] + b"x")
+    publish(monkeypatch, server, damaged, checksum="none")
+    with pytest.raises(InputError, match="was damaged"):
+        fetch("ball", tmp_path, progress=False)
+    assert files_in(tmp_path) == []
+
+
+def loose(server, files):
+    """A collection of files that are no archive, with the one scene "fox"."""
+    listed = []
+    for name, content in files.items():
+        server.files[f"/{name}"] = content
+        blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+        listed.append(File(f"{server.address}/{name}", name, f"git:{blob}", len(content)))
+    return Collection("loose", "about", ("fox",), "1 kB", "CC0", "page", tuple(listed), None)
+
+
+def test_files_that_are_no_archive_are_fetched_one_by_one(monkeypatch, tmp_path, server):
+    collection = loose(server, {"images/1.png": b"one", "images/2.png": b"two", "t.json": b"{}"})
+    monkeypatch.setattr(catalogue, "COLLECTIONS", (collection,))
+    del server.files["/t.json"]
+    with pytest.raises(InputError, match="answers 404 Not Found"):
+        fetch("fox", tmp_path, progress=False)
+    assert not (tmp_path / "loose" / "fox").exists()
+    server.files["/t.json"], server.asked = b"{}", []
+    folder = fetch("fox", tmp_path, progress=False)
+    assert files_in(folder) == ["images/1.png", "images/2.png", "t.json"]
+    assert server.asked == [("/t.json", None)]
+
+
+def test_a_file_with_another_name_in_git_is_refused(monkeypatch, tmp_path, server):
+    monkeypatch.setattr(catalogue, "COLLECTIONS", (loose(server, {"1.png": b"one"}),))
+    server.files["/1.png"] = b"two"
+    with pytest.raises(InputError, match="its git checksum"):
+        fetch("fox", tmp_path, progress=False)
+    assert files_in(tmp_path) == []
+
+
+def test_a_fetched_scene_is_read(monkeypatch, tmp_path, server):
+    scene = write_scene(tmp_path / "made")
+    files = {f"all/ball/{name}": (scene / name).read_bytes() for name in files_in(scene)}
+    publish(monkeypatch, server, archived(files))
+    assert len(package.load_scene(fetch("ball", tmp_path, progress=False)).cameras("train")) == 8
+
+
+def test_too_small_a_disk_is_found_before_the_download(monkeypatch, tmp_path, server):
+    publish(monkeypatch, server, CONTENT)
+    usage = type("Usage", (), {"free": 100})
+    monkeypatch.setattr("nerfmac.app.datasets.download.shutil.disk_usage", lambda _path: usage)
+    with pytest.raises(InputError, match="too little room"):
+        fetch("ball", tmp_path, progress=False)
+    assert files_in(tmp_path) == []
+
+
+def test_without_the_network_one_line_says_so(monkeypatch, capsys, tmp_path, server):
+    publish(monkeypatch, server, CONTENT)
+    (zips,) = catalogue.COLLECTIONS
+    away = replace(zips.files[0], url="http://127.0.0.1:1/zips.zip")  # nobody listens there
+    monkeypatch.setattr(catalogue, "COLLECTIONS", (replace(zips, files=(away,)),))
+    assert nerfmac("data", "ball", "--out", tmp_path) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "127.0.0.1:1 cannot be reached (" in line
+    assert "needs the network" in line
+    assert files_in(tmp_path) == []
+
+
+def test_the_listing_names_every_scene_size_licence_and_source(capsys):
+    assert nerfmac("data") == 0
+    listing = capsys.readouterr().out
+    for collection in COLLECTIONS:
+        for part in (*collection.scenes, collection.size, collection.page):
+            assert part in listing
+    prose = [line for line in listing.splitlines() if "http" not in line]
+    assert max(map(len, prose)) <= catalogue.WIDTH
+
+
+@pytest.mark.parametrize(
+    ("name", "named"),
+    [("leggo", "did you mean lego?"), ("room", "llff/room or mipnerf360/room"), ("zz", "lists")],
+)
+def test_a_name_that_no_scene_or_several_have_is_refused(capsys, tmp_path, name, named):
+    assert nerfmac("data", name, "--out", tmp_path) == 2
+    assert named in capsys.readouterr().err
+    assert files_in(tmp_path) == []
+
+
+def test_checksums_are_whole_and_scenes_are_found():
+    lengths = {"sha256": 64, "git": 40}
+    for collection in COLLECTIONS:
+        for scene in collection.scenes:
+            assert find(f"{collection.name}/{scene}") == (collection, scene)
+        for file in collection.files:
+            assert file.url.startswith("https://")
+            if file.checksum:
+                kind, _, digest = file.checksum.partition(":")
+                assert len(bytes.fromhex(digest)) * 2 == lengths[kind]
+    (fox,) = (each for each in COLLECTIONS if each.name == "instant-ngp")
+    assert sum(file.size for file in fox.files) == 18_376_374

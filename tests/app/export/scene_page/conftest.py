@@ -1,0 +1,93 @@
+"""Pages of small runs, open in headless Chromium whose WebGPU is computed by SwiftShader."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import mlx.core as mx
+import pytest
+
+from nerfmac.app.export import scene_page
+from nerfmac.app.run import Run
+from nerfmac.backend import choose_device
+from tests.app.export.scene_page.fields import random_run
+from tests.scene_factory import COARSE
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that need a browser."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="package")
+def browser():
+    """Headless Chromium with WebGPU; a test is skipped where there is none, but fails in CI."""
+    try:
+        from tests.app.export.scene_page.tab import WEBGPU
+        from tests.app.viewer.notebook.browser import running_chromium
+    except ModuleNotFoundError as error:
+        reason = f"needs Playwright ({error})"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    with running_chromium(*WEBGPU) as running:
+        yield running
+
+
+@pytest.fixture(scope="package", autouse=True)
+def quick_pages() -> Iterator[None]:
+    """Pages with a small still, made on the CPU."""
+    device = mx.default_device()
+    choose_device("cpu")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scene_page, "STILL_SIZE", (64, 48))
+        yield
+    mx.set_default_device(device)
+
+
+@pytest.fixture(scope="package")
+def trained(scene) -> Run:
+    """Return a run of the two balls that shows them."""
+    run = Run.begin(scene, COARSE)
+    run.train(steps=150, progress=False)
+    return run
+
+
+@pytest.fixture(scope="package")
+def folder(tmp_path_factory) -> Path:
+    """Return the folder of the pages."""
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(scope="package")
+def open_page(browser, folder) -> Callable:
+    """Return a function that writes a run's page and opens it; it returns the tab."""
+    from tests.app.export.scene_page.tab import Tab
+
+    def open_one(run: Run, before: str = "", context=None, **options):
+        path = folder / "scene.html"
+        scene_page.write_scene_page(run, path, **options)
+        return Tab(browser, path, before, **(context or {}))
+
+    return open_one
+
+
+@pytest.fixture(scope="package")
+def case_of(scene, open_page) -> Iterator[Callable]:
+    """Return a function that gives the run of a case of `fields` and a tab with its page."""
+    known = {}
+
+    def case(name: str):
+        if name not in known:
+            run = random_run(scene, name)
+            small = {"viewport": {"width": 8, "height": 8}}
+            known[name] = run, open_page(run, context=small, background=(0.2, 0.5, 0.9))
+            tab = known[name][1]
+            assert tab.shows() == "field"
+            tab.run("document.body.nerfmac.flight.screen.close()")  # it has nothing to do for us
+        return known[name]
+
+    yield case
+    for _, tab in known.values():
+        tab.close()

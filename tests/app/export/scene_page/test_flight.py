@@ -1,0 +1,127 @@
+"""The reader's moves on the page: those of the viewer, by pointer, wheel, keys and fingers."""
+
+import numpy as np
+import pytest
+
+from nerfmac.app.viewer import View
+
+SIZE = {"width": 200, "height": 100}
+
+
+@pytest.fixture(scope="module")
+def tab(trained, open_page):
+    opened = open_page(trained, context={"viewport": SIZE, "has_touch": True})
+    assert opened.shows() == "field"
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def home(trained, tab):
+    """Return the first view, which the page is at."""
+    tab.run("document.getElementById('picture').focus()")
+    tab.page.keyboard.press("KeyR")
+    view = View.initial(trained.scene.cameras, trained.scene.up)
+    tab.wait("document.body.nerfmac.flight.view === document.body.nerfmac.flight.home")
+    assert is_at(tab, view)
+    return view
+
+
+def is_at(tab, view: View) -> bool:
+    """Whether the page is at a view."""
+    shown = tab.view()
+    pose, centre = np.reshape(shown["pose"], (3, 4)), np.array(shown["centre"])
+    return bool(np.abs(pose - view.pose).max() < 1e-6 and np.abs(centre - view.centre).max() < 1e-6)
+
+
+def settle(tab) -> None:
+    """Wait for two frames: what was moved is then in the view."""
+    tab.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+@pytest.mark.parametrize(("button", "move"), [("left", View.orbit), ("right", View.pan)])
+def test_dragging_turns_and_moves_as_in_the_viewer(tab, home, button, move):
+    mouse = tab.page.mouse
+    mouse.move(60, 50)
+    mouse.down(button=button)
+    mouse.move(90, 62, steps=3)
+    settle(tab)
+    is_moving = "document.body.nerfmac.flight.screen.isMoving"
+    assert tab.run(is_moving)
+    mouse.up(button=button)
+    settle(tab)
+    assert not tab.run(is_moving), "it would stay coarse"
+    shown = np.reshape(tab.view()["pose"], (3, 4))
+    # Several small moves come close to one of their sum.
+    assert np.abs(shown - move(home, 0.30, 0.12).pose).max() < 0.02
+    assert np.abs(shown - home.pose).max() > 0.1
+
+
+def test_the_wheel_comes_closer(tab, home):
+    tab.page.mouse.move(60, 50)
+    tab.page.mouse.wheel(0, -200)
+    settle(tab)
+    assert is_at(tab, home.dolly(-0.3))
+
+
+def test_keys_walk_while_they_are_held(tab, home):
+    tab.page.keyboard.down("KeyW")
+    way = "flight.view.pose.some((value, i) => Math.abs(value - flight.home.pose[i]) > 0.05)"
+    tab.wait(f"(() => {{ const {{ flight }} = document.body.nerfmac; return {way}; }})()")
+    tab.page.keyboard.up("KeyW")
+    settle(tab)
+    eye = np.reshape(tab.view()["pose"], (3, 4))[:, 3]
+    ahead = (eye - home.pose[:, 3]) @ -home.pose[:, 2]
+    assert ahead > 0.02
+    assert np.linalg.norm(eye - home.pose[:, 3] + ahead * home.pose[:, 2]) < 1e-6
+    settle(tab)
+    assert (np.reshape(tab.view()["pose"], (3, 4))[:, 3] == eye).all(), "it stays once let go"
+
+
+def test_two_fingers_move_and_come_closer(tab, home):
+    client = tab.context.new_cdp_session(tab.page)
+
+    def touch(kind, *places):
+        points = [{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(places)]
+        client.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", (80, 50))
+    touch("touchStart", (80, 50), (120, 50))
+    touch("touchMove", (60, 50), (140, 50))
+    touch("touchEnd")
+    settle(tab)
+    factor = View.distance.fget(home.dolly(-np.log(2))) / home.distance
+    eye, centre = np.reshape(tab.view()["pose"], (3, 4))[:, 3], np.array(tab.view()["centre"])
+    assert abs(np.linalg.norm(eye - centre) / home.distance - factor) < 0.02
+
+
+def test_a_double_click_looks_at_what_is_seen_there(trained, tab, home):
+    tab.wait(f"document.body.nerfmac.flight.screen.shown?.width === {SIZE['width']}")
+    x, y = 140, 32  # far from the middle, where depth and distance differ
+    tab.page.mouse.dblclick(x, y)
+    tab.wait("document.body.nerfmac.flight.view !== document.body.nerfmac.flight.home")
+    camera = home.camera(SIZE["width"], SIZE["height"])
+    depth = trained.render(camera).depth[y, x]
+    lens = camera.lens
+    local = np.array([(x - lens.cx) / lens.fl_x, -(y - lens.cy) / lens.fl_y, -1.0])
+    point = home.pose[:, 3] + depth * home.pose[:, :3] @ local / np.linalg.norm(local)
+    assert np.linalg.norm(np.array(tab.view()["centre"]) - point) < 0.02
+    want = home.look_at(tab.view()["centre"])
+    assert np.abs(np.reshape(tab.view()["pose"], (3, 4)) - want.pose).max() < 1e-6
+
+
+def test_while_it_moves_pictures_are_as_large_as_there_is_time_for(tab, home):
+    screen = "document.body.nerfmac.flight.screen"
+    tab.wait(f"!{screen}.isRunning")  # a picture that ends changes the pace
+    before = tab.run(f"{screen}.frames.length")
+    turned = "{...flight.home, pose: flight.home.pose.map((v, i) => (i === 3 ? v + 0.1 : v))}"
+    flight = "const flight = document.body.nerfmac.flight;"
+    # In pixels a millisecond: 2400 of the 20000 are in time for a frame.
+    tab.run(f"() => {{ {flight} {screen}.pace.whole = 100; flight.show({turned}, true); }}")
+    tab.wait(f"{screen}.frames.length > {before} && !{screen}.isRunning")
+    small = tab.run(f"{screen}.shown")
+    assert 1200 < small["width"] * small["height"] < 2600
+    assert small["samples"] == 1
+    tab.run(f"() => {{ {flight} flight.show(flight.view, false); }}")
+    tab.wait(f"{screen}.shown.samples > 1")
+    assert tab.run(f"{screen}.shown")["width"] == SIZE["width"]

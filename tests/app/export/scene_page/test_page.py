@@ -1,0 +1,262 @@
+"""The page of a scene as its reader has it: what it shows, and that it asks nobody for anything."""
+
+import io
+import re
+from dataclasses import replace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.export import PagePath, scene_page, write_scene_page
+from nerfmac.app.viewer import View
+from nerfmac.common.checks import InputError
+from nerfmac.common.page_modules import joined_modules
+from nerfmac.config.presets import PRESETS
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.colour import linear_to_srgb
+from nerfmac.rendering.metrics import psnr
+from nerfmac.training.method import Method
+from tests.app.export.egg import Egg
+from tests.scene_factory import CONFIG
+
+WITHOUT_WEBGPU = "Object.defineProperty(navigator, 'gpu', {value: undefined});"
+WITHOUT_WEBGL = "HTMLCanvasElement.prototype.getContext = () => null;"
+REST = 4e6
+"""Bytes of a page beside its table: still, networks, cells and script."""
+WITH_A_GPU = """Object.defineProperty(
+  GPUAdapterInfo.prototype, "isFallbackAdapter", {get: () => false});"""
+
+
+def hide_words(tab) -> None:
+    """Hide what lies over the picture."""
+    tab.run("document.querySelectorAll('header, #note, #buttons').forEach((e) => e.remove())")
+
+
+def screenshot(tab) -> np.ndarray:
+    """Return what the tab shows, (h, w, 3) in [0, 1]."""
+    picture = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
+    return np.asarray(picture, np.float32) / 255
+
+
+def test_its_modules_are_joined_into_one_without_a_name_twice():
+    script = joined_modules(scene_page._read, "export/page/main.js")
+    names = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", script, re.MULTILINE)
+    assert {"Tracer", "Screen", "Flight", "PointerInput", "walkByKeys"} <= set(names)
+    assert len(names) == len(set(names))
+    assert not re.search(r"^(import|export) ", script, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def tab(trained, open_page):
+    """Return a tab with the page of the trained run, over a background that is not grey."""
+    small = {"viewport": {"width": 48, "height": 36}}
+    opened = open_page(
+        trained, context=small, background=(0.3, 0.6, 0.2), title="Two <balls> & more"
+    )
+    assert opened.shows() == "field"
+    hide_words(opened)
+    yield opened
+    opened.close()  # which fails if it had errors or asked for anything
+
+
+@pytest.mark.parametrize("view", [0, 1, 2])
+def test_its_pictures_are_the_renderers(trained, tab, view):
+    own = trained.orbit(3)[view]
+    camera = Camera(own.lens.within(48, 36), own.pose)
+    want = trained.render(camera, (0.3, 0.6, 0.2))
+    sums, _ = tab.picture(camera)
+    assert psnr(np.array(linear_to_srgb(mx.array(sums[..., :3]))), want.colour) > 40
+    assert 0.1 < want.opacity.mean() < 0.9, "the scene and its background are both seen"
+
+
+def test_at_rest_it_shows_the_first_view_in_full_size(trained, tab):
+    tab.rest()
+    shown = tab.run("document.body.nerfmac.flight.screen.shown")
+    assert (shown["width"], shown["height"], shown["samples"]) == (48, 36, 16)
+    camera = View.initial(trained.scene.cameras, trained.scene.up).camera(48, 36)
+    large = trained.render(Camera(camera.lens.scaled(192, 144), camera.pose), (0.3, 0.6, 0.2))
+    want = large.colour.reshape(36, 4, 48, 4, 3).mean(axis=(1, 3))
+    assert psnr(screenshot(tab), want) > 35
+
+
+def test_what_lies_in_the_file_forbids_and_names(tab, folder):
+    text = (folder / "scene.html").read_text()
+    policy = tab.run("document.querySelector('meta[http-equiv]').content")
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    assert policy.endswith("base-uri 'none'; form-action 'none'")
+    assert tab.page.title() == "Two <balls> & more"
+    assert "Two <balls> & more" in tab.run("document.querySelector('[name=description]').content")
+    assert tab.run("document.getElementById('still').alt").startswith("Two <balls> & more, seen")
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
+
+
+def test_its_policy_stops_a_request_and_a_foreign_script(trained, open_page):
+    other = open_page(trained)
+    heard = other.run(
+        """async () => {
+          const heard = [];
+          document.addEventListener(
+            "securitypolicyviolation", (event) => heard.push(event.effectiveDirective));
+          await fetch("https://example.org/").catch(() => {});
+          const script = document.createElement("script");
+          script.textContent = "document.body.dataset.foreign = 1";
+          document.body.append(script);
+          const image = new Image();
+          image.src = "https://example.org/a.png";
+          await new Promise((resolve) => setTimeout(resolve, 100));
+          return [...heard, document.body.dataset.foreign ?? "none"];
+        }"""
+    )
+    assert sorted(heard) == ["connect-src", "img-src", "none", "script-src-elem"]
+    other.errors.clear()  # the browser's own words about it
+    other.requests[:] = [url for url in other.requests if not url.startswith("https://example")]
+    other.close()
+
+
+def test_a_gpu_draws_to_the_canvas_itself(trained, folder, browser):
+    from tests.app.export.scene_page.tab import WITH_CANVAS, Tab
+    from tests.app.viewer.notebook.browser import chromium
+
+    write_scene_page(trained, folder / "direct.html")
+    kind = browser.browser_type
+    path = chromium(kind.executable_path)
+    other = kind.launch(executable_path=path, args=list(WITH_CANVAS))
+    tab = Tab(other, folder / "direct.html", WITH_A_GPU, viewport={"width": 32, "height": 24})
+    tab.wait("document.body.nerfmac?.flight.screen?.shown?.samples > 0")
+    pixels = tab.run(
+        """async () => {
+          const { screen, view } = document.body.nerfmac.flight;
+          screen.close();
+          await screen.tracer.done();
+          const flat = Object.assign(document.createElement("canvas"), { width: 32, height: 24 });
+          const context = flat.getContext("2d");
+          screen.tracer.show(screen.pictures[0]); // what a canvas of WebGPU shows lasts a task
+          context.drawImage(screen.canvas, 0, 0);
+          return [screen.shown.width, [...context.getImageData(0, 0, 32, 24).data]];
+        }"""
+    )
+    assert pixels[0] == 32
+    seen = np.reshape(pixels[1], (24, 32, 4))[..., :3] / 255
+    camera = View.initial(trained.scene.cameras, trained.scene.up).camera(128, 96)
+    want = trained.render(camera).colour.reshape(24, 4, 32, 4, 3).mean(axis=(1, 3))
+    assert psnr(seen.astype(np.float32), want) > 25  # with as many samples as there was time for
+    tab.close()
+    other.close()
+
+
+def test_without_webgpu_the_still_is_shown_with_what_is_missing(trained, open_page):
+    other = open_page(trained, before=WITHOUT_WEBGPU)
+    assert other.shows() == "still"
+    note = other.run("document.getElementById('note').textContent")
+    assert "no WebGPU" in note
+    assert "WebGL" not in note
+    size = "[document.getElementById('still').naturalWidth, document.querySelector('canvas')]"
+    assert other.run(size) == [64, None]
+    other.close()
+
+
+def test_in_portrait_the_width_shows_what_the_height_shows_in_landscape(trained, open_page):
+    other = open_page(trained, context={"viewport": {"width": 48, "height": 96}})
+    other.rest()
+    lens = other.run(
+        "(({ screen: { shown } }) => [shown.width, shown.height, shown.view.fov])"
+        "(document.body.nerfmac.flight)"
+    )
+    assert lens[:2] == [48, 96]
+    hide_words(other)
+    view = View.initial(trained.scene.cameras, trained.scene.up)
+    want = trained.render(view.camera(48, 48)).colour
+    seen = screenshot(other)[24:72]
+    assert psnr(seen.astype(np.float32), want) > 22
+    other.close()
+
+
+def test_the_canvas_is_hidden_until_it_has_an_image(trained, open_page):
+    other = open_page(trained, before="GPUCanvasContext.prototype.getCurrentTexture = null;")
+    other.wait("document.querySelector('canvas')")
+    assert other.run("getComputedStyle(document.querySelector('canvas')).visibility") == "hidden"
+    other.close()
+
+
+@pytest.mark.parametrize(("preset", "most"), [("small", 12e6), ("base", 45e6)])
+def test_the_largest_table_of_a_preset_leaves_room_for_the_rest(preset, most):
+    grid = PRESETS[preset].grid
+    features = grid.levels * grid.features * 2**grid.log2_entries
+    codes = np.random.default_rng(0).bytes(features)  # a byte a feature, and none can be saved
+    assert len(scene_page._data_block("table", codes)) + REST < most
+
+
+def test_one_run_makes_the_same_bytes_twice(trained, tmp_path):
+    for name in ("one.html", "two.html"):
+        write_scene_page(trained, tmp_path / name, title="Balls")
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
+
+
+def test_what_has_no_page_is_refused_with_nothing_written(scene, trained, tmp_path):
+    run = type(trained).begin(scene, CONFIG, method=Method(field=Egg()))
+    with pytest.raises(InputError, match="hash grid with two networks"):
+        write_scene_page(run, tmp_path / "page.html")
+    with pytest.raises(InputError, match=r"page.pdf is no page's name"):
+        write_scene_page(trained, tmp_path / "page.pdf")
+    huge = replace(trained.state, average={**trained.state.average})
+    huge.average["table"] = huge.average["table"] + 1e5
+    with pytest.raises(InputError, match="beyond half precision"):
+        write_scene_page(replace(trained, state=huge), tmp_path / "page.html")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_path_plays_from_its_start_until_the_reader_moves(trained, open_page):
+    cameras = trained.orbit(24)
+    frames = PagePath(cameras, fps=6.0, closed=True)
+    small = {"viewport": {"width": 16, "height": 12}}
+    other = open_page(trained, camera_path=frames, context=small)
+    flight = "document.body.nerfmac.flight"
+    other.wait(f"{flight}?.isPlaying && {flight}.screen.frames.length > 1")
+    between = other.run(f"{flight}.viewAt(0.5 / 6.0).pose")
+    middle = (cameras[0].pose.astype(float) + cameras[1].pose) / 2
+    assert np.abs(np.reshape(between, (3, 4)) - middle).max() < 0.01
+    axes = np.reshape(between, (3, 4))[:, :3]
+    assert np.abs(axes.T @ axes - np.eye(3)).max() < 1e-6
+    last = np.reshape(other.run(f"{flight}.viewAt(23.5 / 6).pose"), (3, 4))[:, 3]
+    assert np.abs(last - (cameras[23].pose + cameras[0].pose)[:, 3] / 2).max() < 0.01, "it closes"
+    for seconds, camera in ((0, cameras[0]), (2, cameras[12]), (25 / 6, cameras[1])):
+        pose = other.run(f"{flight}.viewAt({seconds} + 1e-9).pose")
+        assert np.abs(np.reshape(pose, (3, 4)) - camera.pose).max() < 1e-4
+    other.page.keyboard.press("KeyR")
+    other.wait(f"!{flight}.isPlaying")
+    assert np.abs(np.reshape(other.view()["pose"], (3, 4)) - cameras[0].pose).max() < 1e-5
+    for stop in ("document.querySelectorAll('.nerfmac-play')[1].click()", None):
+        other.run("document.querySelector('.nerfmac-play').click()")
+        other.wait(f"{flight}.isPlaying")
+        if stop:
+            other.run(stop)
+        else:
+            other.run("document.getElementById('picture').focus()")
+            other.page.keyboard.press("KeyW")
+        other.wait(f"!{flight}.isPlaying")
+    other.close()
+
+
+def test_a_path_waits_for_readers_who_want_no_motion(trained, open_page):
+    frames = PagePath(trained.orbit(4), fps=6.0)
+    calm = {"viewport": {"width": 16, "height": 12}, "reduced_motion": "reduce"}
+    other = open_page(trained, camera_path=frames, context=calm)
+    other.rest()
+    assert not other.run("document.body.nerfmac.flight.isPlaying")
+    other.close()
+
+
+def test_a_gpu_that_stops_is_asked_once_more_before_the_still_is_shown(trained, open_page):
+    other = open_page(trained, context={"viewport": {"width": 16, "height": 12}})
+    screen = "document.body.nerfmac.flight.screen"
+    for shown in ("field", "still"):
+        other.rest()
+        other.run(f"window.before = {screen}, {screen}.tracer.device.destroy()")
+        after = f"{screen} && {screen} !== window.before"
+        other.wait(after if shown == "field" else "document.body.dataset.shows === 'still'")
+        assert other.shows() == shown
+    assert other.run("document.querySelectorAll('canvas').length") == 0
+    other.close()

@@ -1,0 +1,164 @@
+"""The page's shader computes what the reference does: features, cells, samples, pictures."""
+
+from dataclasses import replace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from numerics import assert_matches
+
+from nerfmac.app.export.traced_field import TracedField, quantised
+from nerfmac.backend import kernels_disabled
+from nerfmac.common.halves import to_halves
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.colour import srgb_to_linear
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.samples import Samples
+from nerfmac.ops.hash_encode import hash_encode
+from nerfmac.ops.march import cell_of, is_occupied
+from nerfmac.rendering.metrics import psnr
+from nerfmac.rendering.renderer import Rendered
+from tests.app.export.scene_page.fields import CASES
+
+ROUNDOFF = 2.0**-24
+POINTS = 300
+BACKGROUND = 0.2, 0.5, 0.9
+
+
+@pytest.fixture(params=CASES, scope="module")
+def case(request, case_of):
+    return case_of(request.param)
+
+
+def as_written(run) -> dict[str, mx.array]:
+    """Return the parameters as the page has them."""
+    field = TracedField.of(run)
+    levels = run.trainer.field.encoding.levels
+    rounded = {
+        name: mx.array(to_halves(np.array(values)).astype(np.float32))
+        for name, values in run.state.average.items()
+    }
+    codes = np.frombuffer(field.table, np.uint8).reshape(rounded["table"].shape)
+    values = np.frombuffer(field.values, np.float16).reshape(-1, 256)
+    level = np.repeat(np.arange(levels.levels), [entries for _, _, entries in levels.shapes])
+    rounded["table"] = mx.array(values[level[:, None], codes].astype(np.float32))
+    return rounded
+
+
+@pytest.fixture(scope="module")
+def rounded(case):
+    return as_written(case[0])
+
+
+@pytest.fixture(scope="module")
+def probed(case):
+    """Return points with directions (n, 2, 3), and what the shader finds there."""
+    run, tab = case
+    random = np.random.default_rng(3)
+    side = run.scene.extent
+    points = 0.5 + side * random.uniform(-0.5, 0.5, (POINTS, 3))
+    points[::5] = 0.5 + side / 2.3 * random.uniform(-0.5, 0.5, (len(points[::5]), 3))
+    directions = random.normal(size=(POINTS, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    both = np.stack([points, directions], axis=1).astype(np.float32)
+    return both, tab.probe(both, run.trainer.field.encoding.outputs)
+
+
+def test_the_features_are_the_references(case, rounded, probed):
+    encoding, (points, found) = case[0].trainer.field.encoding, probed
+    with kernels_disabled():
+        unit = encoding.bounds.to_unit(mx.array(points[:, 0]))
+        want = hash_encode(unit, rounded["table"], encoding.levels)
+    assert_matches(found[:, -9:-6], unit, rel=4 * ROUNDOFF, name="unit coordinates")
+    # A position is known to a roundoff of its size, in cells of the finest level.
+    finest = max(encoding.levels.scales)
+    assert_matches(found[:, :-9], want, rel=4 * finest * ROUNDOFF, name="features")
+    assert np.ptp(found[:, :-9], axis=0).min() > 0.1, "every feature varies"
+
+
+def test_density_and_colour_are_the_references(case, rounded, probed):
+    run, (points, found) = case[0], probed
+    position, direction = mx.array(points[:, 0]), mx.array(points[:, 1])
+    ray, one = mx.arange(POINTS, dtype=mx.int32), mx.ones(POINTS)
+    starts = mx.arange(POINTS + 1, dtype=mx.int32)
+    samples = Samples(position, one, one, ray, starts, mx.ones(POINTS, mx.int32))
+    with kernels_disabled():
+        density, colour = run.trainer.field(rounded, samples, direction)
+    finest = max(run.trainer.field.encoding.levels.scales)
+    rel = 64 * finest * ROUNDOFF
+    assert_matches(np.log(found[:, -6]), mx.log(density), rel=rel, name="log density")
+    assert_matches(found[:, -5:-2], colour, rel=rel, name="colour")
+    assert np.ptp(found[:, -5:-2], axis=0).min() > 0.1, "every channel varies"
+
+
+def test_cells_and_their_bits_are_the_references(case, probed):
+    run, (points, found) = case[0], probed
+    geometry, bits = run.trainer.sampler.occupied(run.state.sampling)
+    position = mx.array(points[:, 0])
+    assert np.array_equal(found[:, -2], np.array(cell_of(position, geometry)))
+    occupied = np.array(is_occupied(position, bits, geometry))
+    assert np.array_equal(found[:, -1].astype(bool), occupied)
+    assert 0.05 < occupied.mean() < 0.95
+    cascades = np.unique(found[:, -2] // geometry.resolution**3)
+    assert len(cascades) == geometry.bounds.cascades, "all cascades were looked at"
+
+
+def cameras(extent: float) -> list[Camera]:
+    """Three views, from outside, from within and along an axis; pixels are not square."""
+    lens = Lens(30, 20, 28.0, 23.0, 14.0, 11.0)
+    far, up = 0.9 * extent + 0.6, (0.1, -0.2, 1.0)
+    return [
+        Camera.look_at((0.5 + far, 0.2, 0.9), (0.55, 0.5, 0.4), up, lens),
+        Camera.look_at((0.62, 0.41, 0.7), (0.2, 0.6, 0.5), up, lens),
+        Camera.look_at((0.47, 0.53 - far, 0.47), (0.47, 0.53, 0.47), (0.0, 0.0, 1.0), lens),
+    ]
+
+
+def seen(run, camera: Camera) -> Rendered:
+    """What the reference sees of the page's field."""
+    state = replace(run.state, average=as_written(run))
+    with kernels_disabled():
+        return run.trainer.renderer(state).render(camera, BACKGROUND)
+
+
+@pytest.mark.parametrize("view", range(3))
+def test_pictures_are_the_references(case, view):
+    run, tab = case
+    camera = cameras(run.scene.extent)[view]
+    sums, depths = tab.picture(camera)
+    want = seen(run, camera)
+    assert (sums[..., 3] == 1).all()
+    difference = np.abs(sums[..., :3] - np.array(srgb_to_linear(mx.array(want.colour))))
+    # Where rounding moves a sample across a cell's face it appears or goes, in a few pixels.
+    assert np.median(difference) < 1e-5
+    assert np.quantile(difference, 0.98) < 2e-3
+    near = np.abs(depths - want.depth) < 0.02 * want.depth + 1e-4
+    assert near.mean() > 0.98
+    assert want.opacity.mean() > 0.02
+    assert np.ptp(want.colour, axis=(0, 1)).min() > 0.03
+
+
+def test_samples_of_a_pixel_are_averaged_in_linear_light_strip_by_strip(case_of):
+    run, tab = case_of("hashed, one cascade")
+    camera, offsets = cameras(1.0)[1], ((0.5, 0.5), (0.1, 0.8), (0.9, 0.3))
+    sums, _ = tab.picture(camera, offsets, strips=16)
+    lens = camera.lens
+    parts = []
+    for x, y in offsets:
+        moved = replace(lens, cx=lens.cx + 0.5 - x, cy=lens.cy + 0.5 - y)
+        picture = seen(run, Camera(moved, camera.pose)).colour
+        parts.append(np.array(srgb_to_linear(mx.array(picture))))
+    assert (sums[..., 3] == 3).all()
+    assert psnr(sums[..., :3] / 3, np.mean(parts, axis=0)) > 60
+    assert psnr(sums[..., :3] / 3, parts[0]) < 45, "the samples differ"
+
+
+def test_a_features_code_is_that_of_the_nearest_value():
+    features = np.random.default_rng(2).normal(size=(500, 3)).astype(np.float32) ** 3
+    codes, values = quantised(features)
+    listed = values[:255].astype(np.float32)
+    assert codes.shape == features.shape
+    assert np.array_equal(codes, np.abs(features[..., None] - listed).argmin(axis=-1))
+    assert len(np.unique(codes)) > 100
+    nothing, _ = quantised(np.zeros((4, 2), np.float32))
+    assert (values[127], np.ptp(nothing)) == (0, 0)

@@ -1,0 +1,221 @@
+"""The mesh of a field whose surface is known."""
+
+import os
+import re
+from dataclasses import replace
+from importlib.util import find_spec
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.app.export import extract_mesh
+from nerfmac.app.export.shape_files import needed
+from nerfmac.common.checks import InputError
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.placement import Placement
+from tests.app.export.egg import (
+    HOLLOW,
+    MIDDLE,
+    ON_SURFACE,
+    Egg,
+    Glossy,
+    colour_of,
+    distance_to,
+    egg_run,
+    size_of,
+    slope_of,
+)
+
+# Imported where it is used: it brings SciPy, and each process that has tests imports this file.
+pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the extra export")
+
+RESOLUTION = 60
+CROP = ((-0.83, -0.64, -0.6), (0.62, 0.46, 0.63))  # around the egg and the crumb
+
+
+@pytest.fixture(scope="module")
+def mesh(run):
+    return extract_mesh(run, resolution=RESOLUTION, crop=CROP, progress=False)
+
+
+@pytest.fixture(scope="module")
+def placement(run) -> Placement:
+    return run.scene.placement
+
+
+def cell(placement):
+    low, high = np.array(CROP)
+    return placement.scale * (high - low).max() / RESOLUTION
+
+
+def solid(mesh):
+    import trimesh
+
+    return trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
+
+
+def test_the_mesh_is_the_surface(mesh, placement):
+    assert placement.scale != 1.0
+    away = np.abs(distance_to(placement.to_scene(mesh.vertices)))
+    assert away.mean() < 0.1 * cell(placement)
+    assert away.max() < cell(placement)
+
+
+def test_all_of_the_surface_is_there(mesh, placement):
+    position = placement.to_scene(mesh.vertices)
+    directions = np.random.default_rng(1).normal(size=(500, 3))
+    facing = slope_of(position) / np.linalg.norm(slope_of(position), axis=1, keepdims=True)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    assert (facing @ directions.T).max(axis=0).min() > 0.99
+
+
+def test_the_mesh_is_one_closed_piece_that_faces_outwards(mesh, placement):
+    assert solid(mesh).is_watertight
+    assert solid(mesh).is_winding_consistent
+    assert solid(mesh).body_count == 1
+    points = np.random.default_rng(2).uniform(0.2, 0.8, (200_000, 3))
+    volume = 0.6**3 * (size_of(points) < 1).mean() / placement.scale**3
+    assert solid(mesh).volume == pytest.approx(volume, rel=0.02)
+
+
+def test_what_no_camera_sees_into_and_crumbs_are_left_out_unless_asked_for(run, placement):
+    arguments = {"resolution": RESOLUTION, "crop": CROP, "progress": False}
+    everything = extract_mesh(run, **arguments, smallest=0.0)
+    assert solid(everything).body_count == 2  # the egg and its crumb, no hollow
+    size = size_of(placement.to_scene(everything.vertices))
+    assert (np.abs(size - 1.0) < 0.1).sum() > 1000
+    assert (size > 1.1).any()
+    assert not (size < 0.9).any()
+
+
+def test_a_hollow_with_a_camera_in_it_is_kept(run, placement, monkeypatch):
+    *others, last = run.scene.cameras
+    inside = Camera(last.lens, np.column_stack([last.pose[:, :3], MIDDLE]))
+    monkeypatch.setattr(run, "scene", replace(run.scene, cameras=(*others, inside)))
+    both = extract_mesh(run, resolution=RESOLUTION, crop=CROP, progress=False)
+    assert solid(both).body_count == 2
+    size = size_of(placement.to_scene(both.vertices))
+    assert (np.abs(size - HOLLOW) < 0.05).sum() > 50
+
+
+def test_normals_and_colours_are_those_of_the_surface(mesh, placement):
+    position = placement.to_scene(mesh.vertices)
+    slope = slope_of(position)
+    facing = slope / np.linalg.norm(slope, axis=1, keepdims=True)
+    assert (mesh.normals * facing).sum(axis=1).min() > 0.99
+    assert mesh.colours == pytest.approx(255 * colour_of(position), abs=1)
+
+
+def test_colours_are_seen_against_the_normal(scene):
+    mesh = extract_mesh(egg_run(scene, Glossy()), resolution=24, crop=CROP, progress=False)
+    assert mesh.colours == pytest.approx(255 * (0.5 - 0.5 * mesh.normals), abs=1)
+
+
+def test_a_crop_that_cuts_the_egg_closes_it_there(run, placement):
+    crop = (CROP[0], (0.1, 0.46, 0.63))
+    mesh = extract_mesh(run, resolution=RESOLUTION, crop=crop, progress=False)
+    assert solid(mesh).is_watertight
+    spacing = 1.23 / RESOLUTION
+    assert 0.1 <= mesh.vertices[:, 0].max() <= 0.1 + 2 * spacing
+
+
+def test_without_a_crop_the_box_holds_all_that_is_occupied(run):
+    mesh = extract_mesh(run, resolution=48, progress=False)
+    assert solid(mesh).is_watertight
+    assert solid(mesh).body_count == 1
+
+
+class Overflowing(Egg):
+    """Beyond what a float holds inside, and no number at all beside the egg."""
+
+    def density(self, parameters, position):
+        density = super().density(parameters, position)
+        inside = mx.where(density > 3 * ON_SURFACE, float("inf"), density)
+        return mx.where(density < 1e-3 * ON_SURFACE, float("nan"), inside)
+
+
+def test_densities_that_are_no_numbers_do_no_harm(scene, placement):
+    run = egg_run(scene, Overflowing())
+    mesh = extract_mesh(run, resolution=RESOLUTION, crop=CROP, progress=False)
+    assert solid(mesh).is_watertight
+    assert np.abs(distance_to(placement.to_scene(mesh.vertices))).max() < cell(placement)
+
+
+class Faint(Egg):
+    """Nowhere denser than 40 per scene unit, so light goes some way into it."""
+
+    def density(self, parameters, position):
+        return mx.minimum(super().density(parameters, position), 40.0)
+
+
+def test_the_surface_of_a_faint_field_is_where_light_ends(scene, placement, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    run = egg_run(scene, Faint())
+    mesh = extract_mesh(run, resolution=RESOLUTION, crop=CROP, progress=False)
+    away = np.abs(distance_to(placement.to_scene(mesh.vertices)))
+    assert away.mean() < cell(placement)
+    assert solid(mesh).body_count == 1
+    (told,) = (line for line in caplog.messages if "the density is" in line)
+    assert 10 < float(re.search(r"the density is ([\d.]+)", told)[1]) < 40
+
+
+def test_a_well_trained_fields_surface_has_the_usual_density(run, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    extract_mesh(run, resolution=24, crop=CROP, progress=False)
+    assert "the density is 100:" in caplog.text
+
+
+def test_a_mesh_in_pieces_is_told(run, caplog):
+    arguments = {"resolution": RESOLUTION, "crop": CROP, "progress": False, "threshold": 100}
+    extract_mesh(run, **arguments)
+    assert not caplog.messages
+    extract_mesh(run, **arguments, smallest=0.0)
+    (told,) = caplog.messages
+    assert "2 pieces" in told
+
+
+def test_a_mesh_that_is_empty_says_how_dense_the_densest_is(run):
+    with pytest.raises(InputError, match=r"empty: .* threshold, 1e\+06; the densest is 4.03e\+04"):
+        extract_mesh(run, resolution=24, crop=CROP, threshold=1e6, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"resolution": 1}, "resolution is 1; expected between 2 and 4096"),
+        ({"resolution": 5000}, "resolution is 5000; expected"),
+        ({"resolution": 2.5}, "resolution is 2.5; expected an integer"),
+        ({"threshold": 0.0}, "threshold is 0; expected at least"),
+        ({"threshold": float("nan")}, "threshold is nan"),
+        ({"smallest": 1.5}, "smallest is 1.5; expected between 0 and 1"),
+        (
+            {"crop": ((0, 0, 0), (1, -1, 1))},
+            r"crop is \(0.00, 0.00, 0.00\) to \(1.00, -1.00, 1.00\); expected its",
+        ),
+        ({"crop": ((7, 7, 7), (8, 8, 8))}, "outside of the scene's cube"),
+        ({"crop": ((0, 0, 0), (1, 1, float("inf")))}, "crop holds a number that is not finite"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(run, change, complaint):
+    with pytest.raises(InputError, match=complaint):
+        extract_mesh(run, **change)
+
+
+def test_a_resolution_that_does_not_fit_in_memory_is_refused_before_it_is_tried(run, monkeypatch):
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**30 // 4096}
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__)
+    with pytest.raises(
+        InputError, match=r"about 6\.5 GB of the machine's 1\.1 GB; a resol"
+    ) as told:
+        extract_mesh(run, resolution=1024, crop=((-1, -1, -1), (1, 1, 1)))
+    fitting = int(str(told.value).split("resolution of ")[1].split()[0])
+    assert 500 < fitting < 530
+
+
+def test_a_missing_library_is_named_with_what_brings_it():
+    with pytest.raises(
+        InputError,
+        match=r"skimagery is not .*pip install .*\"scikit-image>=0.25\"",
+    ):
+        needed("skimagery")

@@ -1,0 +1,142 @@
+"""Meshes and points come back from their files as they were."""
+
+import json
+import struct
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from nerfmac.app.export import Mesh, Points
+from nerfmac.common.checks import InputError
+
+# Imported where it is used: it brings SciPy, and each process that has tests imports this file.
+pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the extra export")
+
+VERTICES = np.array([[0.1, 2.0, -3.0], [1.0, 0.5, 0.25], [-4.0, 1.5, 1.0], [0.3, 0.2, 5.0]])
+NORMALS = np.array([[1, 0, 0], [0, 0.6, 0.8], [0, 0, 1], [-0.6, 0.8, 0]], np.float32)
+COLOURS = np.array([[255, 0, 10], [3, 128, 64], [200, 100, 50], [0, 255, 1]], np.uint8)
+FACES = np.array([[0, 1, 2], [3, 2, 1]], np.int32)
+MESH = Mesh(VERTICES, NORMALS, COLOURS, FACES)
+
+
+@pytest.mark.parametrize("name", ["a.ply", "a.PLY", "a.obj"])
+def test_a_mesh_comes_back_from_its_file(tmp_path, name):
+    import trimesh
+
+    MESH.save(tmp_path / name)
+    read = trimesh.load_mesh(tmp_path / name, process=False, maintain_order=True)
+    assert read.vertices == pytest.approx(VERTICES, abs=1e-6)
+    assert np.array_equal(read.faces, FACES)
+    assert np.array_equal(read.visual.vertex_colors[:, :3], COLOURS)
+    assert normals_in(tmp_path / name) == pytest.approx(NORMALS, abs=1e-6)
+
+
+def normals_in(path):
+    """The normals in a file; trimesh makes its own from the faces when it reads one."""
+    content = path.read_bytes()
+    if path.suffix == ".obj":
+        lines = [line.split() for line in content.decode().splitlines()]
+        return np.array([line[1:] for line in lines if line and line[0] == "vn"], float)
+    _, _, rest = content.partition(b"end_header\n")
+    row = struct.Struct("<6f3B")
+    return np.array([row.unpack_from(rest, row.size * each)[3:6] for each in range(4)])
+
+
+def test_points_come_back_from_their_file(tmp_path):
+    import trimesh
+
+    Points(VERTICES, NORMALS, COLOURS).save(tmp_path / "p.ply")
+    read = trimesh.load(tmp_path / "p.ply")
+    assert read.vertices == pytest.approx(VERTICES, abs=1e-6)
+    assert np.array_equal(read.colors[:, :3], COLOURS)
+    assert normals_in(tmp_path / "p.ply") == pytest.approx(NORMALS, abs=1e-6)
+
+
+@pytest.fixture
+def glb(tmp_path):
+    """The JSON part of a GLB file, and what its accessors hold by attribute."""
+    MESH.save(tmp_path / "a.glb")
+    content = (tmp_path / "a.glb").read_bytes()
+    (length,) = struct.unpack_from("<I", content, 12)
+    tree, rest = json.loads(content[20 : 20 + length]), content[28 + length :]
+
+    def read(attribute):
+        number = tree["meshes"][0]["primitives"][0]["attributes"][attribute]
+        accessor = tree["accessors"][number]
+        assert (accessor["componentType"], accessor["type"]) == (5126, "VEC3")
+        first = tree["bufferViews"][accessor["bufferView"]]["byteOffset"]
+        count = 3 * accessor["count"]
+        return np.frombuffer(rest, "<f4", count, first).reshape(-1, 3)
+
+    return tree, read
+
+
+def test_a_glb_holds_linear_colours_and_an_unlit_material(glb):
+    tree, read = glb
+    colour = COLOURS / 255
+    linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+    assert read("COLOR_0") == pytest.approx(linear, abs=1e-5)
+    primitive = tree["meshes"][0]["primitives"][0]
+    assert set(primitive["attributes"]) == {"POSITION", "NORMAL", "COLOR_0"}
+    assert "KHR_materials_unlit" in tree["materials"][primitive["material"]]["extensions"]
+    assert tree["extensionsUsed"] == ["KHR_materials_unlit"]
+
+
+def test_a_glbs_root_turns_z_to_y(glb):
+    tree, read = glb
+    assert read("POSITION") == pytest.approx(VERTICES, abs=1e-6)
+    matrices = [np.reshape(node["matrix"], (4, 4)).T for node in tree["nodes"] if "matrix" in node]
+    (matrix,) = matrices
+    assert (matrix @ [1, 2, 3, 1]).tolist() == [1, 3, -2, 1]
+
+
+@pytest.mark.parametrize("name", ["a.stl", "a", "a.json"])
+def test_other_endings_are_refused(tmp_path, name):
+    with pytest.raises(InputError, match=rf"{name} is no mesh's name; .* \.ply, \.obj or \.glb"):
+        MESH.save(tmp_path / name)
+    with pytest.raises(InputError, match=r"no name for points; expected an ending of \.ply"):
+        Points(VERTICES, NORMALS, COLOURS).save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+UTM = np.array([500123.0, 4649876.0, 214.0])
+
+
+def test_a_ply_file_has_double_precision_if_the_coordinates_are_large(tmp_path):
+    import trimesh
+
+    far = Mesh(VERTICES + UTM, NORMALS, COLOURS, FACES)
+    far.save(tmp_path / "far.ply")
+    header = (tmp_path / "far.ply").read_bytes().partition(b"end_header")[0]
+    assert b"property double x" in header
+    read = trimesh.load_mesh(tmp_path / "far.ply", process=False, maintain_order=True)
+    assert np.abs(read.vertices - (VERTICES + UTM)).max() < 1e-8
+    assert np.array_equal(read.faces, FACES)
+    Points(VERTICES + UTM, NORMALS, COLOURS).save(tmp_path / "p.ply")
+    read = trimesh.load(tmp_path / "p.ply")
+    assert np.abs(read.vertices - (VERTICES + UTM)).max() < 1e-8
+    MESH.save(tmp_path / "near.ply")
+    assert b"property float x" in (tmp_path / "near.ply").read_bytes()
+
+
+def test_a_glb_of_large_coordinates_is_shifted_and_says_by_how_much(tmp_path, caplog):
+    import trimesh
+
+    Mesh(VERTICES + UTM, NORMALS, COLOURS, FACES).save(tmp_path / "far.glb")
+    content = (tmp_path / "far.glb").read_bytes()
+    (length,) = struct.unpack_from("<I", content, 12)
+    tree = json.loads(content[20 : 20 + length])
+    offset = np.array(tree["asset"]["extras"]["offset"])
+    assert any(node.get("extras") == {"offset": offset.tolist()} for node in tree["nodes"])
+    read = trimesh.load_mesh(tmp_path / "far.glb", process=False).vertices
+    x, y, z = (read[:, axis] for axis in range(3))
+    assert np.abs(np.stack([x, -z, y], axis=1) + offset - VERTICES - UTM).max() < 1e-5
+    (line,) = caplog.messages
+    assert "({:.0f}, {:.0f}, {:.0f}) is subtracted".format(*offset) in line
+
+
+def test_a_glb_of_usual_coordinates_has_no_offset(glb, caplog):
+    tree, _ = glb
+    assert "extras" not in tree["asset"]
+    assert caplog.messages == []

@@ -1,0 +1,81 @@
+"""What has a transparent background gives, over a colour, the picture rendered over that colour."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.film import RenderOptions, film
+from nerfmac.app.film.series import _linear
+from nerfmac.common.checks import InputError
+from tests.app.film.ball import FRONT, LENS, SIDE, hits, rays, values_of
+from tests.app.film.test_film import read_exr
+
+PURPLE = (0.6, 0.2, 0.8)
+CLEAR = RenderOptions(background=None)
+
+
+def picture(run, folder, shot):
+    film(run, [FRONT, SIDE], folder, shot, progress=False)
+    with Image.open(folder / "frame_00000.png") as file:
+        return file.mode, np.asarray(file) / 255.0
+
+
+@pytest.mark.parametrize("output", ["rgb", "depth", "normal"])
+def test_a_picture_over_a_colour_is_the_one_rendered_over_it(run, tmp_path, output):
+    shot = {"output": output, "depth_range": (0.5, 3.0)}
+    mode, clear = picture(run, tmp_path / "clear", RenderOptions(background=None, **shot))
+    _, opaque = picture(run, tmp_path / "opaque", RenderOptions(background=PURPLE, **shot))
+    assert mode == "RGBA"
+    rgb, alpha = clear[..., :3], clear[..., 3:]
+    outside = np.isinf(hits(*rays(FRONT)))
+    assert (alpha[outside] == 0.0).all()
+    assert alpha[~outside].mean() > 0.9
+    assert np.abs(rgb * alpha + (1.0 - alpha) * PURPLE - opaque).max() < 2.0 / 255
+
+
+def test_a_smooth_edge_has_no_dark_fringe(run, tmp_path):
+    _, clear = picture(run, tmp_path / "clear", RenderOptions(background=None, samples=16))
+    _, sharp = picture(run, tmp_path / "sharp", CLEAR)
+    alpha = clear[..., 3]
+    edge = (alpha > 0.2) & (alpha < 0.8)
+    inside = sharp[..., 3] > 0.99
+    assert edge.sum() > 10
+    darkest = sharp[inside][:, 0].min()
+    assert clear[edge][:, 0].min() > darkest - 0.05 > 0.2
+
+
+def test_exr_files_are_linear_and_multiplied_by_alpha(run, tmp_path):
+    film(run, [FRONT], tmp_path / "exr", CLEAR, form="exr", progress=False)
+    exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 4)
+    straight = values_of(run, tmp_path, "npz", background=None)
+    rgb, alpha = straight["rgb"], straight["opacity"][..., None]
+    assert exr.shape == (LENS.height, LENS.width, 4)
+    assert np.array_equal(exr[..., 3:], alpha)
+    assert exr[..., :3] == pytest.approx(_linear(rgb) * alpha, abs=1e-6)
+    opaque = values_of(run, tmp_path, "opaque", background=PURPLE)["rgb"]
+    assert rgb * alpha + (1.0 - alpha) * PURPLE == pytest.approx(opaque, abs=1e-5)
+
+
+def test_exposure_leaves_alpha_as_it_is(run, tmp_path):
+    _, plain = picture(run, tmp_path / "plain", CLEAR)
+    _, bright = picture(run, tmp_path / "bright", RenderOptions(background=None, exposure=1.0))
+    assert np.array_equal(plain[..., 3], bright[..., 3])
+    assert bright[..., :3].mean() > 1.1 * plain[..., :3].mean()
+
+
+def test_both_eyes_are_transparent(run, tmp_path):
+    shot = RenderOptions(background=None, stereo="side-by-side", eyes=0.1)
+    mode, both = picture(run, tmp_path / "both", shot)
+    assert (mode, both.shape) == ("RGBA", (LENS.height, 2 * LENS.width, 4))
+
+
+@pytest.mark.parametrize("name", ["film.mp4", "film.webm", "film.gif"])
+def test_a_video_cannot_be_transparent(run, tmp_path, name):
+    with pytest.raises(InputError, match=f"{name}.*transparent"):
+        film(run, [FRONT], tmp_path / name, CLEAR, progress=False)
+    assert not list(tmp_path.iterdir())
+
+
+def test_opacity_has_no_background():
+    with pytest.raises(InputError, match="opacity"):
+        RenderOptions(output="opacity", background=None)

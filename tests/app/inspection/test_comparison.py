@@ -1,0 +1,124 @@
+"""Cameras of the same pictures are compared wherever their coordinates lie."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.inspection import compare_cameras
+from nerfmac.app.inspection.comparison import differences
+from nerfmac.app.scenes import load_scene
+from nerfmac.common.checks import InputError
+from tests.app.cli.refusals import refused
+from tests.app.scenes.scene_files import matrix, save, write_blender, write_json, write_transforms
+from tests.scene_factory import nerfmac
+
+
+def moved(poses, *, seed=6, scale=3.0):
+    """Return poses (n, 3, 4) in the coordinates of a similarity."""
+    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+    turn *= np.sign(np.linalg.det(turn))
+    found = np.concatenate([turn @ poses[:, :, :3], scale * turn @ poses[:, :, 3:]], axis=2)
+    found[:, :, 3] += [1, 2, 3]
+    return found
+
+
+def turned(degrees):
+    """Return a rotation about y."""
+    c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    return np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]])
+
+
+POSES = np.array([matrix(index) for index in range(9)])[:, :3]
+
+
+def test_a_similarity_is_no_difference():
+    away, degrees = differences(moved(POSES), POSES)
+    assert away.max() < 1e-9
+    assert degrees.max() < 1e-6
+
+
+def test_places_in_a_line_leave_no_turn_open():
+    line = POSES.copy()
+    line[:, :, 3] = np.arange(9)[:, None] * [0.3, 0.1, 0.2]
+    assert differences(moved(line), line)[1].max() < 1e-6
+
+
+def test_one_camera_that_is_elsewhere_is_seen():
+    found = moved(POSES)
+    found[4, :, 3] += 0.3
+    found[7, :, :3] = found[7, :, :3] @ turned(4.0)
+    away, degrees = differences(found, POSES)
+    assert (away.argmax(), degrees.argmax()) == (4, 7)
+    assert away[4] == pytest.approx(0.3 * np.sqrt(3) / 3 / 3.2, rel=0.3)
+    assert degrees[7] == pytest.approx(4.0, abs=0.6)
+
+
+def test_the_command_compares_by_names_without_folders_and_endings(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_transforms(tmp_path / "ours", 9)
+    path = write_transforms(tmp_path / "theirs", 12, fl_x=33.0)
+    values = json.loads(path.read_text())
+    for index, pose in enumerate(moved(np.array([matrix(index) for index in range(12)])[:, :3])):
+        frame = values["frames"][index]
+        frame |= {"file_path": f"rgb/{index:03d}.webp", "transform_matrix": pose.tolist()}
+    (tmp_path / "theirs/images").rename(tmp_path / "theirs/rgb")
+    write_json(path, values)
+    assert nerfmac("inspect", "ours", "--against", "theirs") == 0
+    told = capsys.readouterr().out
+    assert "in common  9 pictures, of 9 and 12" in told
+    assert "places     0.000% of the mean radius apart in the median" in told
+    assert "rotations  0.00" in told
+    assert "focal      0.9091 times as long" in told
+
+
+def test_splits_with_pictures_of_one_name_are_told_apart_by_their_folders(tmp_path):
+    scene = load_scene(write_blender(tmp_path, train=5, test=4))
+    found = compare_cameras(scene, tmp_path)
+    assert len(found.names) == 9
+    assert found.away.max() < 1e-6
+
+
+def film(count):
+    """Return pictures that all differ, as frames of a film do."""
+    coarse = np.random.default_rng(8).integers(20, 230, (count, 4, 6, 3), np.uint8)
+    return [np.asarray(Image.fromarray(each).resize((24, 16))) for each in coarse]
+
+
+def test_frames_of_a_film_are_matched_by_what_they_show(tmp_path, caplog, monkeypatch):
+    ours, theirs = write_transforms(tmp_path / "ours", 9), write_transforms(tmp_path / "theirs", 12)
+    frames = film(12)
+    for index in range(9):
+        save(tmp_path / f"ours/images/{index:03d}.png", frames[index])
+    values = json.loads(theirs.read_text())
+    order = [7, 2, 9, 4, 11, 1, 0, 10, 3, 8, 5, 6]
+    for name, index in enumerate(order):
+        noise = np.random.default_rng(name).integers(-1, 2, (16, 24, 3))
+        shown = np.clip(0.9 * frames[index] + 9 + noise, 0, 255).astype(np.uint8)
+        save(tmp_path / f"theirs/frame_{30 * name:06}.png", shown)
+        values["frames"][name] |= {
+            "file_path": f"frame_{30 * name:06}.png",
+            "transform_matrix": matrix(index),
+        }
+    write_json(theirs, values)
+    caplog.set_level("INFO", logger="nerfmac")
+    found = compare_cameras(load_scene(ours), theirs)
+    assert len(found.names) == 9
+    assert "images/002.png = frame_000030.png" in found.names
+    assert found.away.max() < 1e-6
+    assert "matched by what they show, as 0 have the same name" in caplog.text
+
+
+def test_scenes_of_other_pictures_are_refused(tmp_path, capsys, monkeypatch):
+    ours, theirs = write_transforms(tmp_path / "ours", 4), write_transforms(tmp_path / "theirs", 4)
+    values = json.loads(theirs.read_text())
+    for index, frame in enumerate(values["frames"][1:]):
+        frame["file_path"] = f"other{index}.png"
+        save(tmp_path / f"theirs/other{index}.png", np.zeros((16, 24, 3), np.uint8))
+    write_json(theirs, values)
+    with pytest.raises(InputError, match=r"have 1 pictures of the same name.*expected 3 or more"):
+        compare_cameras(load_scene(ours), theirs)
+    nowhere = tmp_path / "nowhere"
+    flags = "--against", nowhere
+    refused(capsys, tmp_path, "inspect", ours, *flags, names=[f"{nowhere} does not exist"])

@@ -1,0 +1,218 @@
+"""What `nerfmac inspect` says and draws."""
+
+import json
+import re
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.cli.arguments import box
+from nerfmac.app.inspection import inspect_scene
+from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes.diagram import (
+    CUBE,
+    FIRST,
+    HELD_OUT,
+    LAST,
+    MARGIN,
+    PANEL,
+    UPWARDS,
+    camera_lines,
+    cube_line,
+    scene_picture,
+    shown,
+    up_line,
+)
+from tests.app.capture.structures import write_pictures
+from tests.app.cli.refusals import refused
+from tests.app.scenes.scene_files import save, write_json, write_transforms
+from tests.scene_factory import nerfmac
+
+
+def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monkeypatch):
+    path = write_transforms(tmp_path / "yard", 9)
+    save(tmp_path / "yard/images/004.png", np.full((16, 24, 3), 5, np.uint8))
+    monkeypatch.chdir(tmp_path)
+    assert nerfmac("inspect", path.parent) == 0
+    told = capsys.readouterr().out
+    assert "views      7 train, 2 test (held out: one view in 8)" in told
+    assert "cube       side 2, in units of the scene" in told
+    assert "in its files' coordinates 6.06 around (0.00, 0.00, 0.00), which is --crop" in told
+    assert "% of the cameras" in told
+    assert "24x16 pixels, focal length 30.0, 44 degrees wide, no distortion" in told
+    assert "images/004.png is too dark: 5 of 255 in the mean" in told
+    with Image.open(tmp_path / "yard-cameras.png") as drawn:
+        assert drawn.size == (1280, 640)
+
+
+@pytest.mark.parametrize("named", ["the folder", "the file"])
+def test_findings_name_the_users_files(tmp_path, named):
+    path = write_transforms(tmp_path, 6)
+    values = json.loads(path.read_text())
+    for frame in values["frames"]:
+        frame["file_path"] = f"C:/Users/someone/scene/{frame['file_path']}"
+    write_json(path, values)
+    save(tmp_path / "images/004.png", np.full((16, 24, 3), 5, np.uint8))
+    found = inspect_scene(path if named == "the file" else tmp_path, progress=False).findings
+    assert any(line.startswith("images/004.png is too dark") for line in found)
+    assert "someone" not in " ".join(found)
+
+
+def test_what_is_no_scene_is_refused(tmp_path, capsys):
+    nowhere = tmp_path / "nowhere"
+    refused(capsys, tmp_path, "inspect", nowhere, names=[f"{nowhere} does not exist"])
+
+
+def test_in_a_notebook_cameras_and_points_can_be_turned(scene):
+    inspection = inspect_scene(scene, progress=False)
+    page = inspection._repr_html_()
+    data, _ = json.JSONDecoder().raw_decode(page[page.index("} = {") + 4 :])
+    cameras = sum(len(frames) for frames in scene.splits.values())
+    assert len(data["lines"]) == cameras + 2, "the last are up and the cube"
+    assert np.abs(np.concatenate([line[1:] for line in data["lines"]])).max() < 1.01
+    assert inspection._repr_png_().startswith(b"\x89PNG")
+    assert "views" in page
+
+
+def test_a_camera_is_drawn_where_it_stands_with_its_picture_before_it(scene):
+    lines = camera_lines(scene)
+    frames = sorted(
+        (frame for frames in scene.splits.values() for frame in frames), key=lambda f: f.name
+    )
+    for (_, line), frame in zip(lines, frames, strict=True):
+        pose = frame.camera.pose
+        np.testing.assert_allclose(line[0], pose[:, 3], atol=1e-6)
+        ahead = (line[1:3] - line[0]) @ -pose[:, 2]
+        np.testing.assert_allclose(ahead, ahead[0], rtol=1e-5)
+        assert ahead[0] > 0
+    colours = {colour for colour, _ in lines}
+    assert (110, 110, 110) in colours, "those held out"
+
+
+@pytest.mark.parametrize("up", [(0.0, 1.0, 0.0), (0.0, 0.0, -1.0), (0.48, -0.6, 0.64)])
+def test_everything_is_drawn_along_up(scene, up):
+    turned, before = replace(scene, up=up), replace(scene, up=(0.0, 0.0, 1.0))
+    for (_, line), (_, there) in zip(camera_lines(turned), camera_lines(before), strict=True):
+        assert line[0, 2] - 0.5 == pytest.approx((there[0] - 0.5) @ up, abs=1e-6)
+        ahead, ahead_there = (each[1] - each[0] for each in (line, there))
+        cosine = ahead_there @ up / np.linalg.norm(ahead_there)
+        assert ahead[2] / np.linalg.norm(ahead) == pytest.approx(cosine, abs=1e-5)
+    heights = (cube_line(before) - 0.5) @ up
+    np.testing.assert_allclose(cube_line(turned)[:, 2] - 0.5, heights, atol=1e-6)
+    start, tip = up_line(turned)[:2]
+    np.testing.assert_allclose((tip - start)[:2], 0.0)
+    assert tip[2] > start[2]
+    drawn = np.abs(np.asarray(scene_picture(turned)).astype(int) - UPWARDS).max(axis=2) < 60
+    rows = np.flatnonzero(drawn[:, PANEL:].any(axis=1))
+    assert rows[-1] - rows[0] > 0.1 * PANEL, "an arrow from the side"
+
+
+def test_the_drawing_shows_more_than_paper(scene):
+    pixels = np.asarray(scene_picture(scene))
+    assert (pixels < 200).any(axis=2).mean() > 0.005
+
+
+def framed(scene, extent):
+    """In which columns of each panel the cube is drawn, if it has this side."""
+    scene = replace(scene, extent=extent)
+    drawn = np.asarray(scene_picture(scene)).astype(int)
+    ink = np.abs(drawn - CUBE).max(axis=2) < 40
+    ink[-40:] = False  # the words
+    ink[:110, -340:] = False  # the legend
+    return [np.flatnonzero(panel.any(axis=0)) for panel in np.split(ink, 2, axis=1)]
+
+
+@pytest.mark.parametrize("extent", [1.0, 2.0, 3.5])
+def test_the_cube_is_drawn_whole_and_to_scale(scene, extent):
+    middle, half = shown(replace(scene, extent=extent))
+    scale = (1 - MARGIN) * PANEL / 2 / half
+    for across in framed(scene, extent):
+        assert across[-1] - across[0] == pytest.approx(extent * scale, abs=4)
+        centre = PANEL / 2 + scale * (0.5 - middle[0])
+        assert (across[0] + across[-1]) / 2 == pytest.approx(centre, abs=3)
+
+
+def test_a_cube_in_which_cameras_would_be_tiny_is_not_shown_whole(scene):
+    assert shown(replace(scene, extent=100.0))[1] == shown(replace(scene, extent=0.1))[1]
+    assert all(len(across) == 0 for across in framed(scene, 100.0))
+
+
+def test_the_picture_is_zoomed_to_cameras_and_points(scene):
+    _, alone = shown(replace(scene, extent=0.1))
+    for extent in (4.0 * alone, 16.0 * alone):
+        assert shown(replace(scene, extent=extent))[1] == alone
+
+
+def test_a_legend_explains_the_colors(scene):
+    legend = np.asarray(scene_picture(scene)).astype(int)[:110, -340:]
+    for color in (FIRST, LAST, HELD_OUT, CUBE):
+        assert (np.abs(legend - color).max(axis=2) < 3).sum() > 30
+    without = replace(scene, splits={"train": scene.splits["train"]})
+    legend = np.asarray(scene_picture(without)).astype(int)[:110, -340:]
+    assert (np.abs(legend - HELD_OUT).max(axis=2) < 3).sum() < 30
+
+
+def test_the_cubes_line_runs_along_each_of_its_edges_once(scene):
+    line = cube_line(replace(scene, extent=3.0))
+    assert {tuple(corner) for corner in line} == set(product((-1.0, 2.0), repeat=3))
+    steps = np.abs(np.diff(line, axis=0))
+    assert (np.sort(steps, axis=1) == [0, 0, 3]).all()
+    edges = {frozenset((tuple(a), tuple(b))) for a, b in pairwise(line)}
+    assert len(edges) == 12
+
+
+def test_the_cube_is_asked_for_by_flags(tmp_path, capsys, monkeypatch):
+    path = write_transforms(tmp_path / "yard", 6)
+    monkeypatch.chdir(tmp_path)
+    flags = ("--extent", 33, "--up", "-y", "--split", 0.5, "--max-images", 2)
+    assert nerfmac("inspect", path, *flags) == 0
+    told = capsys.readouterr().out
+    assert "cube       side 33" in told
+    assert "it holds 100% of the cameras" in told
+    assert "views      2 train, 2 test (held out: 0.5 of the views)" in told
+    assert "up         0.00, -1.00, 0.00" in told.replace("-0.00", "0.00")
+    assert nerfmac("inspect", path, "--extent", 0.25) == 0
+    assert "it holds 0% of the cameras" in capsys.readouterr().out
+    refused(capsys, tmp_path, "inspect", path, "--extent", 0, names=["extent is 0"])
+
+
+def test_photographs_alone_are_captured_first(tmp_path, monkeypatch):
+    write_pictures(tmp_path / "pile", ["a.png", "b.png", "c.png"])
+    asked = []
+
+    def captured(path):
+        asked.append(path)
+        return write_transforms(tmp_path / "found", 3)
+
+    monkeypatch.setattr("nerfmac.app.inspection.inspection.captured", captured)
+    inspection = inspect_scene(tmp_path / "pile", progress=False)
+    assert asked == [tmp_path / "pile"]
+    assert inspection.scene.name == "found"
+
+
+UTM = 500123.0, 4649876.0, 214.0
+
+
+def test_the_cube_of_a_scene_with_large_coordinates_is_printed_as_crop_takes_it(tmp_path):
+    path = write_transforms(tmp_path, 6)
+    values = json.loads(path.read_text())
+    for key in ("aabb_scale", "w", "h"):
+        values.pop(key)
+    for frame in values["frames"]:
+        for row, shift in zip(
+            frame["transform_matrix"], (500123.0, 4649876.0, 214.0, 0.0), strict=True
+        ):
+            row[3] += shift
+    path.write_text(json.dumps(values))
+    scene = load_scene(path, split=0)
+    (cube,) = [
+        fact for fact in inspect_scene(scene, progress=False).facts if fact.startswith("cube")
+    ]
+    (text,) = re.findall(r"--crop (\S+);", cube)
+    low, high = np.array(box("--crop", text))
+    middle, side = scene.placement.to_file([0.5] * 3), scene.extent / scene.placement.scale
+    np.testing.assert_allclose((low + high) / 2, middle, rtol=0, atol=0.01 * side)
+    np.testing.assert_allclose(high - low, side, rtol=0.02)

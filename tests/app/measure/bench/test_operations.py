@@ -1,0 +1,81 @@
+"""The benchmark measures what it says: kernel and reference of the same computation."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.app.measure.bench import benchmark
+from nerfmac.app.measure.bench.benchmark import computations, measure_operations
+from nerfmac.app.measure.timing import measure
+from nerfmac.backend import kernels_disabled, runs_kernel
+from nerfmac.backend.sources import kernels_folder
+from nerfmac.config import override
+from nerfmac.config.presets import PRESETS
+
+SMALL = override(PRESETS["tiny"], march={"max_samples": 2048}, train={"rays": 64})
+
+
+def test_a_computation_is_run_for_every_call_counted():
+    calls = []
+
+    def compute():
+        calls.append(runs_kernel("march"))
+        return mx.zeros(3) + 1.0
+
+    timing = measure(compute, seconds=0.0)
+    assert timing.calls == 5
+    assert len(calls) == 5 + 2  # two to warm up
+    assert 0.0 < timing.low <= timing.median <= timing.high
+
+
+def test_every_operation_is_measured():
+    measured = [name for name, _ in computations(SMALL)]
+    assert len(set(measured)) == len(measured)
+    files = {path.stem for path in kernels_folder().glob("*.metal")}
+    assert {name.split()[0] for name in measured} == files
+    assert [row.name for row in measure_operations(SMALL, 0.0)] == measured
+
+
+def test_kernel_and_reference_compute_the_same():
+    for name, compute in computations(SMALL):
+        got, want = [], []
+        mx.eval(by_kernel := compute())
+        with kernels_disabled():
+            mx.eval(by_reference := compute())
+        for kept, tree in ((got, by_kernel), (want, by_reference)):
+            _leaves(tree, kept)
+        assert len(got) == len(want) > 0
+        for one, other in zip(got, want, strict=True):
+            assert one.shape == other.shape, name
+            total, expected = float(np.sum(one)), float(np.sum(other))
+            assert total == pytest.approx(expected, rel=1e-2, abs=1e-2), name
+
+
+def test_half_precision_stands_for_what_a_call_is_computed_in(monkeypatch):
+    seen = []
+
+    def toy(features, weights):
+        seen.append((features.dtype, weights.dtype, features.dtype))
+        return features * weights
+
+    def vjp(function, given, cotangents):
+        assert function is toy
+        seen.append(tuple(each.dtype for each in (*given, *cotangents)))
+
+    monkeypatch.setattr(mx, "vjp", vjp)
+    given = mx.ones(3, mx.float16), mx.ones(3)
+    (_, forward), (_, backward) = benchmark._with_backward("toy", toy, *given, result=mx.float16)
+    for dtype in (mx.float16, mx.float32, mx.float16):
+        monkeypatch.setattr(benchmark, "working_dtype", lambda dtype=dtype: dtype)
+        seen.clear()
+        forward()
+        backward()
+        assert seen == [(dtype, mx.float32, dtype)] * 2
+
+
+def _leaves(tree, kept):
+    if isinstance(tree, mx.array):
+        kept.append(np.array(tree.astype(mx.float32)))
+    else:
+        for branch in tree or ():  # None: samples without a thinning
+            _leaves(branch, kept)

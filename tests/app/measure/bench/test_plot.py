@@ -1,0 +1,47 @@
+"""A plot has every curve where its numbers are."""
+
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.measure.bench.models import plot_quality
+from nerfmac.common.checks import InputError
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed; `pip install matplotlib`")
+
+COLOURS = (0x1F, 0x77, 0xB4), (0xFF, 0x7F, 0x0E), (0x2C, 0xA0, 0x2C)  # matplotlib's first three
+RISING = [(1.0, 10.0), (10.0, 20.0), (100.0, 30.0)]
+
+
+def drawn(path, curves, **options):
+    """Each curve's own pixels (row, column), those of the legend left out."""
+    plot_quality(path / "plot.png", curves, **options)
+    with Image.open(path / "plot.png") as picture:
+        pixels = np.array(picture.convert("RGB"))[:, :740]
+    return [np.argwhere((pixels == colour).all(axis=2)) for colour in COLOURS[: len(curves)]]
+
+
+def test_a_better_curve_stands_above_a_worse_one(tmp_path):
+    curves = {str(k): [(t, t + k) for t in (1.0, 4.0, 9.0)] for k in (20.0, 15.0, 10.0)}
+    rows = [places[:, 0].mean() for places in drawn(tmp_path, curves)]
+    assert rows[0] + 30 < rows[1]
+    assert rows[1] + 30 < rows[2]
+
+
+def test_decades_are_equally_long_on_a_logarithmic_axis(tmp_path):
+    # Ten times the time is ten decibels more: on a logarithmic axis a straight line.
+    for log_time, is_straight in ((True, True), (False, False)):
+        (places,) = drawn(tmp_path, {"rising": RISING}, log_time=log_time)
+        slope, offset = np.polyfit(places[:, 1], places[:, 0], 1)
+        assert slope < 0
+        away = np.abs(places[:, 0] - slope * places[:, 1] - offset).max()
+        assert (away < 6) == is_straight
+
+
+def test_without_matplotlib_the_error_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(InputError, match=r"^matplotlib is not installed"):
+        plot_quality(tmp_path / "plot.png", {"rising": RISING})
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,90 @@
+"""A user's own kernel, compared with its reference as ours are and printed as the same table."""
+
+import mlx.core as mx
+import pytest
+
+from nerfmac.app.measure.selftest import case_of, compare_all
+from nerfmac.backend import Kernel, choose_device
+from nerfmac.common.checks import InputError
+
+SQUARE = """
+template <typename In, typename Out>
+METAL_FUNC void square(uint3 thread_index, int count, In x, Out y) {
+  if (thread_index.x < uint(count)) y[thread_index.x] = x[thread_index.x] * x[thread_index.x];
+}
+template <typename In, typename Gradient, typename Out>
+METAL_FUNC void square_gradient(uint3 thread_index, int count, In x, Gradient d_y, Out d_x) {
+  const uint i = thread_index.x;
+  if (i < uint(count)) d_x[i] = 2.0f * x[i] * d_y[i];
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    choose_device("cpu")
+
+
+def squared(text=SQUARE):
+    """The square of an array, by kernels of this text."""
+    forward = Kernel("square", "square", ("x",), ("y",), rows="x_shape[0]", source=text)
+    gradient = Kernel(
+        "square", "square_gradient", ("x", "d_y"), ("d_x",), rows="x_shape[0]", source=text
+    )
+
+    @mx.custom_function
+    def square(x):
+        return forward(x, grid=(x.size, 1, 1), output_shapes=[x.shape], output_dtypes=[mx.float32])[
+            0
+        ]
+
+    @square.vjp
+    def square_vjp(x, d_y, _output):
+        return gradient(
+            x, d_y, grid=(x.size, 1, 1), output_shapes=[x.shape], output_dtypes=[mx.float32]
+        )[0]
+
+    return square
+
+
+def case(text=SQUARE, name="ten"):
+    inputs = {"x": mx.arange(10, dtype=mx.float32) - 4}
+    return case_of("square", name, squared(text), mx.square, inputs, terms=2)
+
+
+def test_a_right_kernel_agrees_in_values_and_gradients(capsys):
+    done = compare_all([case()])
+    assert [outcome.array for outcome in done[0].outcomes] == ["result 0", "d x"]
+    assert done[0].passed
+    device, heading, line, total = capsys.readouterr().out.splitlines()
+    assert device.startswith("cpu: ")
+    assert heading.split() == ["case", "error", "tolerance"]
+    assert line.split() == ["square-ten", "0.0e+00", "9.5e-07", "ok"]
+    assert "2 of 2" in total
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "differing"),
+    [("2.0f * x[i]", "x[i]", ["d x"]), ("= x[thread_index.x] *", "=", ["result 0"])],
+)
+def test_a_wrong_value_or_gradient_is_named(capsys, right, wrong, differing):
+    assert right in SQUARE
+    (done,) = compare_all([case(SQUARE.replace(right, wrong))])
+    assert done.differing == differing
+    assert not done.passed
+    assert f"DIFFERS: {differing[0]}" in capsys.readouterr().out
+
+
+def test_a_kernel_that_does_not_compile_fails_its_case_and_the_next_one_runs(capsys):
+    broken = case(SQUARE.replace("2.0f * x", "two * x"), "broken")
+    first, second = compare_all([broken, case()])
+    assert "source of square" in first.fault
+    assert "two" in first.fault
+    assert second.passed
+    assert "1 of 2 cases" in capsys.readouterr().out
+
+
+def test_nothing_is_called_right_where_kernels_do_not_run(monkeypatch):
+    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "square")
+    with pytest.raises(InputError, match=r"square.*NERFMAC_DISABLE_KERNELS=square"):
+        compare_all([case()])

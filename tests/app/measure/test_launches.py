@@ -1,0 +1,97 @@
+"""A launch's bytes, operations and atomic additions follow from its own arrays."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.app.measure.launches import Work, launches, recorded_launches, step_work, unseen
+from nerfmac.backend import choose_device, using
+from nerfmac.config import override
+from nerfmac.config.presets import PRESETS
+from nerfmac.ops.hash_encode import HashLevels, hash_encode
+from nerfmac.ops.networks import networks
+from nerfmac.ops.networks_shape import NetworksShape
+
+LEVELS, FEATURES, POINTS = HashLevels(4, 12, 16, 2.0), 4, 100
+SETTINGS = 256
+"""Bytes: more than all a kernel's settings, less than any mistake at these sizes."""
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu():
+    choose_device("cpu")
+
+
+def table_gradient(points, *, chosen="float"):
+    table = mx.ones((LEVELS.entries, FEATURES))
+    positions = mx.random.uniform(shape=(points, 3), key=mx.random.key(1))
+
+    def encode(table):
+        return hash_encode(positions, table, LEVELS)
+
+    with using(hash_encode_gradient=chosen):
+        found = launches(lambda: mx.vjp(encode, [table], [mx.ones((points, 16))]))
+    return next(each for each in found if each.name.startswith("hash_encode_table_"))
+
+
+def test_a_time_is_that_of_the_scarcer_resource():
+    some = Work(cached=100, uncached=400, operations=1000)
+    assert some.seconds(100.0, 1e9) == 4.0
+    assert some.seconds(100.0, 1e9, cached=True) == 1.0
+    assert some.seconds(1e9, 100.0) == some.seconds(1e9, 100.0, cached=True) == 10.0
+
+
+def test_a_gradient_s_atomics_are_one_for_each_point_level_corner_and_feature():
+    added = 100 * 4 * 8 * 4
+    assert table_gradient(100).work.float_atomics == added
+    fixed = table_gradient(100, chosen="fixed").work
+    assert (fixed.float_atomics, fixed.integer_atomics) == (0, added)
+
+
+def test_a_table_s_rows_are_gathered_again_and_again_without_a_cache():
+    table = mx.ones((LEVELS.entries, FEATURES))
+
+    def encoding(points):
+        positions = mx.random.uniform(shape=(points, 3), key=mx.random.key(1))
+        (only,) = launches(lambda: hash_encode(positions, table, LEVELS))
+        return only.work
+
+    few, many = encoding(1), encoding(10**5)
+    assert few.cached == few.uncached == pytest.approx(12 + 4 * 8 * 16 + 64, abs=SETTINGS)
+    assert many.cached == pytest.approx(12e5 + table.nbytes + 64e5, abs=SETTINGS)
+    assert many.uncached == pytest.approx(12e5 + 512e5 + 64e5, abs=SETTINGS)
+    assert many.operations == 10**5 * few.operations
+
+
+def test_networks_multiply_and_add_each_sample_with_each_weight():
+    shape, slots = NetworksShape(32, 64, 1, 2), 50
+    weights = 32 * 64 + 64 * 16, 32 * 64 + 64 * 64 + 64 * 16
+    arrays = [mx.ones((slots, 32)), mx.ones(weights[0]), mx.ones(weights[1])]
+    basis, ray, used = mx.ones((slots, 16)), mx.arange(slots), mx.array([slots])
+
+    def run(features, density, colour):
+        return list(networks(features, basis, ray, used, density, colour, shape))
+
+    slopes = [mx.ones(slots), mx.ones((slots, 3))]
+    works = {each.name: each.work for each in launches(lambda: mx.vjp(run, arrays, slopes))}
+    assert works["networks_forward"].operations == 2 * slots * sum(weights)
+    assert works["networks_gradient"].operations == 3 * works["networks_forward"].operations
+    assert works["networks_store"].cached == 3 * 4 * sum(weights)
+
+
+@pytest.mark.parametrize("name", ["tiny", "base"])
+def test_the_launches_of_an_apple_gpu_are_recorded_on_any_machine(name):
+    config = override(PRESETS[name], grid={"log2_entries": 12}, train={"rays": 64})
+    here, there = (
+        recorded_launches(*unseen(config), on_metal=on_metal, generation=15)
+        for on_metal in (False, True)
+    )
+    assert [[each.name for each in some] for some in here] == [
+        [each.name for each in some] for some in there
+    ]
+    own, other = (step_work(each, 16) for each in (here, there))
+    assert own.keys() == other.keys()
+    # Features and activations take half the bytes there.
+    assert other["networks_forward"].cached < 0.9 * own["networks_forward"].cached
+    assert own["adam"] == other["adam"]
+    assert not any(np.array(array).any() for each in there[-2] for array in each.outputs)

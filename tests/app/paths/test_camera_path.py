@@ -1,0 +1,283 @@
+"""A camera path leads through its keyframes, smoothly, evenly, and wherever the scene stands."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from nerfmac.app.paths import CameraPath, Keyframe
+from nerfmac.app.paths import camera_path as path
+from nerfmac.app.paths.quaternions import matrices, product, quaternions
+from nerfmac.common.checks import InputError
+
+PLACES = [(0.1, -2.0, 0.4), (0.7, -1.6, 0.5), (2.2, 0.3, 1.1), (1.9, 0.9, 0.2), (-0.5, 1.7, 0.6)]
+AXES = [(0.2, 0.9, -0.3), (0.3, 0.8, 0.1), (1.4, -0.2, 1.9), (-0.4, 2.0, 1.7), (-1.1, 0.3, 2.2)]
+FOVS = [0.6, 0.9, 0.95, 0.5, 0.7]
+
+
+def turned(axis) -> np.ndarray:
+    """The rotation (3, 3) about `axis` by its length in radians."""
+    x, y, z = axis
+    angle = math.sqrt(x * x + y * y + z * z)
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]) / (angle or 1.0)
+    return np.eye(3) + math.sin(angle) * cross + (1.0 - math.cos(angle)) * cross @ cross
+
+
+def keyframe(place, axis, fov=0.8) -> Keyframe:
+    return Keyframe(np.c_[turned(axis), place], fov)
+
+
+KEYFRAMES = [keyframe(*each) for each in zip(PLACES, AXES, FOVS, strict=True)]
+BOTH = pytest.mark.parametrize("closed", [False, True])
+
+
+def sampled(tour: CameraPath, times) -> tuple[np.ndarray, np.ndarray]:
+    """Poses (n, 3, 4) and fields of view (n,)."""
+    keyframes = [tour.at(time) for time in times]
+    return np.stack([k.pose for k in keyframes]), np.array([k.fov for k in keyframes])
+
+
+def angles(poses) -> np.ndarray:
+    """By how many radians each pose is turned against the one before."""
+    chord = np.linalg.norm(np.diff(poses[:, :, :3], axis=0), axis=(1, 2))
+    return 2.0 * np.arcsin(np.minimum(chord / math.sqrt(8.0), 1.0))
+
+
+def lengths(tour: CameraPath, times) -> np.ndarray:
+    """The distances between the path's points at `times`, as the module defines distance."""
+    places = np.stack([each.pose[:, 3] for each in tour.keyframes])
+    spread = math.sqrt(np.mean(np.sum((places - places.mean(axis=0)) ** 2, axis=1)))
+    poses, fovs = sampled(tour, times)
+    moved = np.linalg.norm(np.diff(poses[:, :, 3], axis=0), axis=1) / spread
+    return np.sqrt(moved**2 + angles(poses) ** 2 + np.diff(fovs) ** 2)
+
+
+@BOTH
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_it_passes_through_each_keyframe_in_turn(count, closed):
+    tour = CameraPath(KEYFRAMES[:count], closed)
+    assert tour.times[0] == 0.0
+    assert (np.diff(tour.times) > 0.0).all()
+    assert closed or count == 1 or tour.times[-1] == 1.0
+    for each, time in zip(KEYFRAMES, tour.times, strict=False):
+        assert np.allclose(tour.at(time).pose, each.pose, atol=1e-12)
+        assert tour.at(time).fov == pytest.approx(each.fov, abs=1e-12)
+
+
+@BOTH
+def test_it_has_no_corner_at_a_keyframe(closed):
+    tour = CameraPath(KEYFRAMES, closed)
+    step = 1e-4
+    for time in tour.times[0 if closed else 1 : None if closed else -1]:
+        # Before the start of a closed path comes its end.
+        (before, here, after), fovs = sampled(tour, [(time - step) % 1.0, time, time + step])
+        velocity = (here - before) / step, (after - here) / step
+        assert np.linalg.norm(velocity[1]) > 1.0, "it stands still"
+        assert np.allclose(*velocity, atol=0.03 * np.linalg.norm(velocity[1])), time
+        assert np.diff(fovs)[0] == pytest.approx(np.diff(fovs)[1], abs=0.03 * step * 10)
+
+
+@BOTH
+def test_its_speed_is_constant(closed):
+    walked = lengths(CameraPath(KEYFRAMES, closed), np.linspace(0.0, 1.0, 501))
+    assert walked.max() < 1.02 * walked.mean()
+    assert walked.min() > 0.96 * walked.mean()  # a chord is shorter than its arc
+
+
+@pytest.mark.parametrize(
+    "fractions", [[0.0, 0.1, 0.15, 1.0], [0.0, 1.0], [0.0, 0.6, 0.61, 0.9, 1.0]]
+)
+def test_keyframes_on_a_line_are_joined_by_that_line_without_turning_back(fractions):
+    start, end = np.array([0.3, -1.0, 0.2]), np.array([-0.9, 1.4, 1.1])
+    tour = CameraPath([keyframe(start + s * (end - start), AXES[2]) for s in fractions])
+    poses, fovs = sampled(tour, np.linspace(0.0, 1.0, 101))
+    along = (poses[:, :, 3] - start) @ (end - start) / np.sum((end - start) ** 2)
+    assert np.allclose(poses[:, :, 3], start + along[:, None] * (end - start), atol=1e-12)
+    assert np.allclose(along, np.linspace(0.0, 1.0, 101), atol=0.01)
+    assert np.allclose(poses[:, :, :3], KEYFRAMES[2].pose[:, :3], atol=1e-12)
+    assert np.allclose(fovs, 0.8)
+
+
+def test_rotations_about_one_axis_go_on_evenly_past_360_degrees():
+    axis = np.array([0.36, 0.48, 0.8])
+    rotations = np.radians([0.0, 100.0, 200.0, 300.0, 400.0])
+    tour = CameraPath([keyframe(PLACES[1], angle * axis) for angle in rotations])
+    for fraction in np.linspace(0.0, 1.0, 33):
+        want = turned(fraction * rotations[-1] * axis)
+        assert np.allclose(tour.at(fraction).pose[:, :3], want, atol=1e-6), fraction
+
+
+def test_between_two_keyframes_it_turns_the_shorter_way():
+    tour = CameraPath([keyframe(PLACES[0], (0, 0, 0.2)), keyframe(PLACES[0], (0, 0, 6.1))])
+    poses, _ = sampled(tour, np.linspace(0.0, 1.0, 33))
+    assert angles(poses).sum() == pytest.approx(2.0 * math.pi - 5.9, abs=1e-6)
+
+
+@BOTH
+def test_a_quaternion_and_its_negative_give_one_path(closed, monkeypatch):
+    want, _ = sampled(CameraPath(KEYFRAMES, closed), np.linspace(0.0, 1.0, 40))
+    signs = np.array([1.0, -1.0, -1.0, 1.0, -1.0])[:, None]
+    plain = path.quaternions
+    monkeypatch.setattr(path, "quaternions", lambda rotation: signs * plain(rotation))
+    got, _ = sampled(CameraPath(KEYFRAMES, closed), np.linspace(0.0, 1.0, 40))
+    assert np.allclose(got, want, atol=1e-12)
+
+
+@BOTH
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_in_a_scene_moved_turned_and_enlarged_it_is_the_same_path(closed, scale):
+    rotation, shift = turned((0.7, -1.9, 0.4)), np.array([[4.0], [-2.0], [0.5]])
+
+    def placed(pose):
+        return rotation @ np.c_[pose[:, :3], scale * pose[:, 3:]] + shift * [0.0, 0.0, 0.0, 1.0]
+
+    times = np.linspace(0.0, 1.0, 40)
+    want, fovs = sampled(CameraPath(KEYFRAMES, closed), times)
+    other = CameraPath([Keyframe(placed(each.pose), each.fov) for each in KEYFRAMES], closed)
+    got, got_fovs = sampled(other, times)
+    assert np.allclose(got, [placed(pose) for pose in want], atol=1e-9)
+    assert np.allclose(got_fovs, fovs, atol=1e-9)
+
+
+def test_backwards_it_is_the_same_path():
+    times = np.linspace(0.0, 1.0, 40)
+    want, _ = sampled(CameraPath(KEYFRAMES), times)
+    got, _ = sampled(CameraPath(KEYFRAMES[::-1]), 1.0 - times)
+    assert np.allclose(got, want, atol=1e-4)  # the table of lengths is as fine as that
+
+
+def test_a_closed_path_ends_where_it_began_and_has_no_first_keyframe():
+    tour = CameraPath(KEYFRAMES, closed=True)
+    assert np.allclose(tour.at(0.0).pose, tour.at(1.0).pose, atol=1e-12)
+    other = CameraPath([*KEYFRAMES[2:], *KEYFRAMES[:2]], closed=True)
+    times = np.linspace(0.0, 0.999, 40)
+    want, _ = sampled(tour, (times + tour.times[2]) % 1.0)
+    got, _ = sampled(other, times)
+    assert np.allclose(got, want, atol=1e-9)
+
+
+def test_the_field_of_view_stays_between_its_neighbours():
+    fovs = [0.5, 0.52, 1.6, 1.6, 0.4]
+    tour = CameraPath([keyframe(*each) for each in zip(PLACES, AXES, fovs, strict=True)])
+    for index, (start, end) in enumerate(pairwise(fovs)):
+        _, seen = sampled(tour, np.linspace(*tour.times[index : index + 2], 50)[1:-1])
+        assert seen.min() >= min(start, end) - 1e-12
+        assert seen.max() <= max(start, end) + 1e-12
+
+
+def test_a_zoom_in_place_takes_time():
+    tour = CameraPath([keyframe(PLACES[0], AXES[0], fov) for fov in (0.4, 0.8, 1.0)])
+    _, fovs = sampled(tour, [0.0, 0.25, 0.5, 0.75, 1.0])
+    assert np.allclose(fovs, [0.4, 0.55, 0.7, 0.85, 1.0], atol=5e-3)
+
+
+@BOTH
+def test_a_keyframe_repeated_changes_nothing(closed):
+    times = np.linspace(0.0, 1.0, 30)
+    want, _ = sampled(CameraPath(KEYFRAMES, closed), times)
+    doubled = CameraPath([each for each in KEYFRAMES for _ in range(2)], closed)
+    got, _ = sampled(doubled, times)
+    assert np.allclose(got, want, atol=1e-9)
+    assert np.array_equal(doubled.times[0::2], doubled.times[1::2])
+
+
+@BOTH
+@pytest.mark.parametrize("count", [1, 3])
+def test_one_view_however_often_is_a_still(count, closed):
+    tour = CameraPath([KEYFRAMES[3]] * count, closed)
+    poses, fovs = sampled(tour, [0.0, 0.3, 1.0])
+    assert np.allclose(poses, KEYFRAMES[3].pose, atol=1e-12)
+    assert np.allclose(fovs, KEYFRAMES[3].fov)
+    assert np.allclose(tour.times, 0.0)
+
+
+def barry_goldman(points, knots, at) -> np.ndarray:
+    """The curve through four `points` at four `knots`, by their recursion, between the middle."""
+
+    def blend(one, other, low, high):
+        fraction = (at - knots[low]) / (knots[high] - knots[low])
+        return (1.0 - fraction) * one + fraction * other
+
+    lines = [blend(points[i], points[i + 1], i, i + 1) for i in range(3)]
+    arcs = [blend(lines[i], lines[i + 1], i, i + 2) for i in range(2)]
+    return blend(*arcs, 1, 2)
+
+
+def test_a_path_without_rotation_is_barry_and_goldmans_curve():
+    places = np.array(PLACES)
+    tour = CameraPath([keyframe(place, AXES[0]) for place in PLACES])
+    knots = np.cumsum([0.0, *np.sqrt(np.linalg.norm(np.diff(places, axis=0), axis=1))])
+    for index in (1, 2):
+        four, inner = slice(index - 1, index + 3), slice(index, index + 2)
+        curve = [
+            barry_goldman(places[four], knots[four], at) for at in np.linspace(*knots[inner], 2000)
+        ]
+        got, _ = sampled(tour, np.linspace(*tour.times[inner], 20))
+        for place in got[:, :, 3]:
+            assert np.linalg.norm(curve - place, axis=1).min() < 1e-3
+
+
+def test_a_product_of_quaternions_rotates_as_the_product_of_their_matrices():
+    poses = np.stack([each.pose for each in KEYFRAMES])[:, :, :3]
+    rotations = quaternions(poses)
+    got = matrices(product(rotations[:-1], rotations[1:]))
+    assert np.allclose(got, poses[:-1] @ poses[1:], atol=1e-12)
+
+
+def test_cameras_are_even_in_time_and_a_closed_path_does_not_repeat_its_first():
+    tour = CameraPath(KEYFRAMES)
+    for closed, last in ((False, 1.0), (True, 0.8)):
+        tour = CameraPath(KEYFRAMES, closed)
+        cameras = tour.cameras(5, (65, 49))
+        poses, fovs = sampled(tour, np.linspace(0.0, last, 5))
+        assert np.allclose([camera.pose for camera in cameras], poses, atol=1e-6)
+        for camera, fov in zip(cameras, fovs, strict=True):
+            lens = camera.lens
+            assert (lens.width, lens.height, lens.cx, lens.cy) == (64, 48, 32.0, 24.0)
+            assert 2.0 * math.atan(24.0 / lens.fl_y) == pytest.approx(fov)
+            assert lens.fl_x == lens.fl_y
+    (only,) = CameraPath(KEYFRAMES).cameras(1, (8, 8))
+    assert np.allclose(only.pose, KEYFRAMES[0].pose)
+
+
+def test_the_polyline_is_where_the_path_leads():
+    tour = CameraPath(KEYFRAMES)
+    poses, _ = sampled(tour, np.linspace(0.0, 1.0, 12))
+    assert np.allclose(tour.polyline(12), poses[:, :, 3])
+    assert CameraPath(()).polyline(12).shape == (0, 3)
+
+
+def test_keyframes_are_added_removed_and_replaced_in_a_new_path():
+    first, second, third = KEYFRAMES[:3]
+    tour = CameraPath([first], closed=True).added(second)
+    assert tour.keyframes == (first, second)
+    assert tour.replaced(1, third).keyframes == (first, third)
+    assert tour.replaced(0, third).keyframes == (third, second)
+    assert tour.removed(0).keyframes == (second,)
+    assert tour.removed(1).removed(0).keyframes == ()
+    assert tour.keyframes == (first, second)
+    assert tour.removed(0).closed
+
+
+@pytest.mark.parametrize(
+    ("ask", "fault"),
+    [
+        (lambda tour: tour.at(1.1), "time is 1.1; expected between 0 and 1"),
+        (lambda tour: tour.at(math.nan), "time is nan"),
+        (lambda tour: tour.cameras(0, (8, 8)), "frames is 0"),
+        (lambda tour: tour.cameras(2, (1, 8)), "width is 1"),
+        (lambda tour: tour.cameras(2, (8, 2.5)), "height is 2.5"),
+        (lambda tour: tour.polyline(0), "points is 0"),
+        (lambda tour: tour.removed(5), "keyframe is 5; expected between 0 and 4"),
+        (lambda tour: tour.replaced(-1, KEYFRAMES[0]), "keyframe is -1"),
+        (lambda tour: CameraPath(()).removed(0), "keyframe 0 does not exist"),
+        (lambda tour: CameraPath(()).at(0.0), "no keyframes"),
+        (lambda tour: CameraPath(()).save("nowhere.json"), "no keyframes to save"),
+        (lambda tour: Keyframe(np.zeros((3, 3)), 0.8), r"pose has shape \(3, 3\)"),
+        (lambda tour: Keyframe(np.full((3, 4), np.inf), 0.8), "not finite"),
+    ],
+)
+def test_what_cannot_be_is_refused(ask, fault):
+    with pytest.raises(InputError, match=fault):
+        ask(CameraPath(KEYFRAMES))

@@ -1,0 +1,131 @@
+"""Camera paths of nerfstudio and instant-ngp are read as these programs mean them."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from nerfmac.app.paths import CameraPath
+from nerfmac.common.checks import InputError
+from tests.app.paths.test_camera_path import KEYFRAMES, sampled
+from tests.app.paths.test_timing import timed
+
+POSE = [[0, 0, 1, 2.0], [1, 0, 0, 3.0], [0, 1, 0, 5.0]]
+"""Right is y, up is z, and it looks along -x; it stands at (2, 3, 5)."""
+STUDIO = {
+    "camera_type": "perspective",
+    "render_height": 720,
+    "render_width": 1280,
+    "fps": 10,
+    "seconds": 0.3,
+    "is_cycle": False,
+    "keyframes": [],
+    "camera_path": [
+        {"camera_to_world": [*POSE[0], *POSE[1], *POSE[2], 0, 0, 0, 1], "fov": 60.0, "aspect": 1.7},
+        {"camera_to_world": [*POSE[0], *POSE[1], 0, 1, 0, 6.0, 0, 0, 0, 1], "fov": 50.0},
+        {"camera_to_world": [*POSE[0], *POSE[1], 0, 1, 0, 9.0, 0, 0, 0, 1], "fov": 50.0},
+    ],
+}
+NGP = {
+    "time": 0.5,
+    "path": [
+        {"R": [1.0, 0.0, 0.0, 0.0], "T": [3.0, 5.0, 2.0], "fov": 60.0, "slice": 0.0, "scale": 1.5},
+        {"R": [1.0, 0.0, 0.0, 0.0], "T": [3.0, 6.0, 2.0], "fov": 50.0, "aperture_size": 0.0},
+    ],
+}
+
+
+def written(tmp_path, values):
+    path = tmp_path / "path.json"
+    path.write_text(json.dumps(values))
+    return path
+
+
+def test_nerfstudios_frames_are_frames_here(tmp_path):
+    tour = CameraPath.load(written(tmp_path, STUDIO))
+    assert tour.seconds == pytest.approx(0.3)
+    assert (tour.fps, tour.size) == (10.0, (1280, 720))
+    cameras = tour.cameras(3, (64, 36))
+    assert np.allclose(cameras[0].pose, POSE, atol=1e-6)
+    assert np.allclose([camera.pose[2, 3] for camera in cameras], [5.0, 6.0, 9.0], atol=1e-5)
+    fovs = [2.0 * math.degrees(math.atan(18.0 / camera.lens.fl_y)) for camera in cameras]
+    assert np.allclose(fovs, [60.0, 50.0, 50.0])
+
+
+@pytest.mark.parametrize("rows", [3, 4])
+def test_nerfstudios_matrices_may_be_rows(tmp_path, rows):
+    frames = [
+        {**frame, "camera_to_world": np.reshape(frame["camera_to_world"], (4, 4)).tolist()[:rows]}
+        for frame in STUDIO["camera_path"]
+    ]
+    nested = CameraPath.load(written(tmp_path, {**STUDIO, "camera_path": frames}))
+    flat = CameraPath.load(written(tmp_path, STUDIO))
+    for one, other in zip(nested.keyframes, flat.keyframes, strict=True):
+        np.testing.assert_array_equal(one.pose, other.pose)
+
+
+def test_instant_ngps_keyframes_stand_where_its_axes_say(tmp_path):
+    tour = CameraPath.load(written(tmp_path, NGP))
+    assert not tour.closed
+    first, last = tour.keyframes
+    # Its place is (y, z, x). Its camera's right, down and forward are y, -z and -x here.
+    assert np.allclose(first.pose, POSE, atol=1e-12)
+    assert np.allclose(last.pose[:, 3], [2.0, 3.0, 6.0])
+    assert math.degrees(first.fov) == pytest.approx(60.0)
+    assert CameraPath.load(written(tmp_path, {**NGP, "loop": True})).closed
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_path_for_instant_ngp_is_read_again(tmp_path, closed):
+    CameraPath(KEYFRAMES, closed).save(tmp_path / "base_cam.json", "instant-ngp")
+    read = CameraPath.load(tmp_path / "base_cam.json")
+    assert read.closed is closed
+    for got, want in zip(read.keyframes, KEYFRAMES, strict=True):
+        assert np.allclose(got.pose, want.pose, atol=1e-9)
+        assert got.fov == pytest.approx(want.fov)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_path_for_nerfstudio_has_every_frame(tmp_path, closed):
+    tour = timed(2.0, 1.0, 2.0, 0.5, 1.5, closed=closed)
+    tour.save(tmp_path / "camera_path.json", "nerfstudio", fps=10.0, size=(640, 360))
+    values = json.loads((tmp_path / "camera_path.json").read_text())
+    count = 70 if closed else 50
+    assert (len(values["camera_path"]), values["is_cycle"]) == (count, closed)
+    assert values["seconds"] == pytest.approx(count / 10)
+    read = CameraPath.load(tmp_path / "camera_path.json")
+    want = [camera.pose for camera in tour.cameras(count, (64, 36))]
+    assert np.allclose([camera.pose for camera in read.cameras(count, (64, 36))], want, atol=1e-5)
+    assert np.allclose(sampled(read, [0.0])[1], tour.at(0.0).fov)
+
+
+@pytest.mark.parametrize(
+    ("values", "fault"),
+    [
+        ({**STUDIO, "camera_type": "fisheye"}, 'camera_type is "fisheye"; expected "perspective"'),
+        ({**STUDIO, "camera_path": []}, "camera_path is"),
+        ({**STUDIO, "render_width": 0.5}, "render_width is 0.5; expected a whole number"),
+        ({**STUDIO, "fps": 0}, "fps is 0; expected a finite number above 0"),
+        ({**STUDIO, "camera_path": [{"fov": 50.0}]}, "camera_path 0: camera_to_world is missing"),
+        (
+            {**STUDIO, "camera_path": [{"camera_to_world": [math.nan] * 16, "fov": 50.0}]},
+            "camera_path 0: camera_to_world is .*; expected a list of 16 finite numbers",
+        ),
+        (
+            {**STUDIO, "camera_path": [{"camera_to_world": [1.0] * 16, "fov": 50.0}]},
+            "camera_path 0: pose is not rigid",
+        ),
+        ({**NGP, "path": [{**NGP["path"][0], "R": [1, 1, 0, 0]}]}, "path 0: R is .*length one"),
+        ({**NGP, "path": [{**NGP["path"][0], "T": [1, math.nan, 0]}]}, "path 0: T is .*finite"),
+        ({**NGP, "path": [{**NGP["path"][0], "fov": 180}]}, "path 0: fov is .* between 0 and pi"),
+    ],
+)
+def test_a_broken_file_of_another_program_is_refused(tmp_path, values, fault):
+    with pytest.raises(InputError, match=r"path\.json.*" + fault):
+        CameraPath.load(written(tmp_path, values))
+
+
+def test_a_program_that_is_not_known_is_refused(tmp_path):
+    with pytest.raises(InputError, match="kind is 'blender'; expected one of: instant-ngp"):
+        CameraPath(KEYFRAMES).save(tmp_path / "a.json", "blender")

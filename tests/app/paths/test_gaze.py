@@ -1,0 +1,72 @@
+"""What cameras look at is where the surfaces in the middle of their pictures are."""
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.app.paths import centre_of, figure_of_eight, orbit
+from nerfmac.app.paths.gaze import look_at_from_depth
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.ops.composite import Composited
+from nerfmac.rendering.renderer import Renderer
+
+UP = (0.0, 0.2, 1.0)
+PIVOT = np.array([0.45, 0.6, 0.4])
+"""Where the cameras' axes meet."""
+WALL = 0.8
+"""They see a wall so far ahead of them, 0.7 before the pivot."""
+LENS = Lens(30, 44, 40.0, 38.0, 15.0, 22.0)
+
+
+def rig(degrees) -> list[Camera]:
+    around = np.radians(degrees)
+    eyes = PIVOT + 1.5 * np.stack([np.cos(around), np.sin(around), 0.1 + 0.0 * around], axis=1)
+    return [Camera.look_at(eye, PIVOT, UP, LENS) for eye in eyes]
+
+
+def seeing(distance, opacity=1.0) -> Renderer:
+    """A renderer of something at the same distance in all directions."""
+
+    def trace(rays, width):
+        count = rays.origin.shape[0]
+        seen = mx.full((count,), opacity)
+        return Composited(mx.zeros((count, 3)), seen, seen * distance)
+
+    return Renderer(trace)
+
+
+def test_on_one_side_the_centre_is_on_the_surfaces_and_not_behind_them():
+    cameras = rig([-40, -10, 0, 25, 40])
+    assert centre_of(cameras) == pytest.approx(PIVOT, abs=1e-4)
+    want = np.mean([each.pose[:, 3] - WALL * each.pose[:, 2] for each in cameras], axis=0)
+    assert look_at_from_depth(seeing(WALL), cameras, UP) == pytest.approx(want, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "opacity"), [(range(0, 360, 40), 1.0), (range(-40, 40, 20), 0.2)]
+)
+def test_from_all_sides_or_in_fog_the_axes_tell_it(degrees, opacity):
+    assert look_at_from_depth(seeing(WALL, opacity), rig(list(degrees)), UP) is None
+
+
+@pytest.mark.parametrize("move", [orbit, figure_of_eight])
+def test_a_move_turns_about_the_centre_that_it_is_given(move):
+    centre = PIVOT + [0.3, -0.1, 0.05]
+    for camera in move(rig([-40, -10, 0, 25, 40]), up=UP, frames=8, centre=centre):
+        away = centre - camera.pose[:, 3]
+        assert -camera.pose[:, 2] @ away == pytest.approx(np.linalg.norm(away), rel=1e-5)
+
+
+def test_about_a_nearer_centre_a_swing_is_not_wider():
+    centre, cameras = PIVOT + [0.4, 0.0, 0.0], rig([-40, -10, 0, 25, 40])
+
+    def width(path, about):
+        east, north, _ = (np.stack([each.pose[:, 3] for each in path]) - about).T
+        return np.ptp(np.degrees(np.arctan2(north, east)))
+
+    plain, nearer = (
+        orbit(cameras, up=(0, 0, 1), frames=40, centre=each) for each in (None, centre)
+    )
+    assert width(plain, PIVOT) == pytest.approx(80.0, abs=0.5)
+    assert width(nearer, centre) == pytest.approx(80.0, abs=0.5)

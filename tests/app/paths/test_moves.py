@@ -1,0 +1,190 @@
+"""Moves are smooth, level and stay where the training cameras were, on rigs of every kind."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nerfmac.app.paths import dolly_zoom, figure_of_eight, orbit, spiral, tour
+from nerfmac.app.paths.quaternions import logarithm, quaternions
+from nerfmac.app.scenes import load_scene
+from nerfmac.common.checks import InputError
+from nerfmac.geometry.cameras import Camera
+from tests.app.paths.test_orbit import CENTRE, LENS, UPS, rig, seen_from
+
+MOVES = {orbit: 5.0, spiral: 10.0, figure_of_eight: 6.0, dolly_zoom: 5.0, tour: 10.0}
+"""With the seconds that `nerfmac render` takes for them."""
+NAMES = ("orbit", "spiral", "figure_of_eight", "dolly_zoom", "tour")
+EVERY = pytest.mark.parametrize("move", MOVES, ids=NAMES)
+FPS = 24.0
+SMOOTH = 2.6
+"""Largest angular acceleration, rad/s^2: about that of a slow pan by hand."""
+
+
+def random_rig(up, low=5.0, high=80.0) -> list[Camera]:
+    """Sixty cameras in no order on a dome, askew, some of them nearly overhead."""
+    random = np.random.default_rng(5)
+    cameras = []
+    for azimuth, elevation in zip(
+        random.uniform(0, 360, 60), random.uniform(low, high, 60), strict=True
+    ):
+        cameras += rig([azimuth], up, elevation=elevation)
+    return cameras
+
+
+def shaken(up) -> list[Camera]:
+    """Forty cameras taken one after another on one side, by a hand that shakes."""
+    random = np.random.default_rng(6)
+    cameras = []
+    for index, azimuth in enumerate(np.linspace(-50.0, 60.0, 40)):
+        height = 10.0 + 25.0 * math.sin(index / 7.0)
+        (camera,) = rig([azimuth + random.normal(0, 2)], up, elevation=height)
+        eye = camera.pose[:, 3] + random.normal(0, 0.05, 3)
+        cameras.append(Camera.look_at(eye, CENTRE + random.normal(0, 0.1, 3), up, LENS))
+    return cameras
+
+
+RIGS = {"dome": random_rig, "hand": shaken}
+EACH = pytest.mark.parametrize("cameras", RIGS.values(), ids=RIGS)
+
+
+def accelerations(path, fps=FPS) -> np.ndarray:
+    """Angular accelerations in rad/s^2 from frame to frame."""
+    turned = np.stack([camera.pose[:, :3] for camera in path]).astype(np.float64)
+    steps = logarithm(quaternions(turned[1:] @ turned[:-1].transpose(0, 2, 1))) * fps
+    return np.linalg.norm(np.diff(steps, axis=0), axis=1) * fps
+
+
+@EVERY
+@EACH
+def test_no_move_turns_abruptly(move, cameras):
+    frames = round(MOVES[move] * FPS)
+    path = move(cameras(UPS[2]), up=UPS[2], frames=frames)
+    assert len(path) == frames
+    assert accelerations(path).max() < SMOOTH
+
+
+@pytest.mark.parametrize("move", [m for m in MOVES if m is not tour], ids=NAMES[:4])
+@EACH
+def test_a_loop_has_no_seam(move, cameras):
+    frames = round(MOVES[move] * FPS)
+    path = move(cameras(UPS[2]), up=UPS[2], frames=frames)
+    assert accelerations([*path[-3:], *path[:3]]).max() < SMOOTH
+    places = np.stack([camera.pose[:, 3] for camera in [*path[-3:], *path[:3]]]) * FPS
+    assert np.linalg.norm(np.diff(places, 2, axis=0), axis=1).max() * FPS < 2.0 * SMOOTH
+
+
+@EVERY
+@EACH
+def test_the_horizon_is_level_and_the_scene_is_looked_at_from_where_it_was_seen(move, cameras):
+    up, given = UPS[2], cameras(UPS[2])
+    path = move(given, up=up, frames=60)
+    for camera in path:
+        assert camera.pose[:, 0] @ np.array(up) == pytest.approx(0.0, abs=1e-5)
+        assert camera.pose[:, 1] @ np.array(up) > 0.0
+        towards = CENTRE - camera.pose[:, 3]
+        assert -camera.pose[:, 2] @ towards > 0.98 * np.linalg.norm(towards)
+    (_, elevation, distance), (_, high, far) = seen_from(path, up), seen_from(given, up)
+    assert elevation.min() > high.min() - 1.0
+    assert elevation.max() < high.max() + 1.0
+    if move is not dolly_zoom:
+        assert distance.min() > 0.7 * far.min()
+        assert distance.max() < 1.3 * far.max()
+
+
+def test_cameras_on_one_side_are_never_left():
+    azimuth, _, _ = seen_from(shaken(UPS[0]), UPS[0])
+    seen = (azimuth + 180.0) % 360.0
+    for move in MOVES:
+        path, _, _ = seen_from(move(shaken(UPS[0]), up=UPS[0], frames=90), UPS[0])
+        path = (path + 180.0) % 360.0
+        assert path.min() > seen.min() - 1.0, move
+        assert path.max() < seen.max() + 1.0, move
+
+
+def test_a_spiral_goes_twice_round_and_up_and_down():
+    azimuth, elevation, _ = seen_from(spiral(random_rig(UPS[0]), up=UPS[0], frames=72), UPS[0])
+    assert np.allclose((azimuth - np.roll(azimuth, 1)) % 360.0, 10.0, atol=0.1)
+    assert elevation[36] - elevation[0] == pytest.approx(40.0, abs=0.1)
+    assert (np.diff(elevation[:37]) > 0.0).all()
+    assert np.allclose(elevation[1:36], elevation[:36:-1], atol=1e-3)
+
+
+def test_an_eight_crosses_itself_once_in_its_middle():
+    eight = figure_of_eight(shaken(UPS[0]), up=UPS[0], frames=40)
+    azimuth, elevation, _ = seen_from(eight, UPS[0])
+    assert np.allclose(eight[0].pose, eight[20].pose, atol=1e-5)
+    across = (azimuth - azimuth[0] + 180.0) % 360.0 - 180.0
+    assert across.max() == pytest.approx(-across.min(), abs=0.01)
+    assert across[1:20].min() > 0.0 > across[21:].max()
+    over = elevation - elevation[0]
+    assert 5.0 < over[5] <= 10.0
+    assert np.allclose(over[[15, 25, 35]], [-over[5], over[5], -over[5]], atol=0.05)
+
+
+def test_a_dolly_zoom_keeps_the_size_of_what_is_at_the_centre():
+    path = dolly_zoom(random_rig(UPS[1]), up=UPS[1], frames=12)
+    _, _, distance = seen_from(path, UPS[1])
+    focal = np.array([camera.lens.fl_x for camera in path])
+    assert np.allclose(focal / distance, focal[0] / distance[0], rtol=1e-4)
+    assert distance.max() == pytest.approx(1.5 * 2.0, abs=1e-4)
+    assert distance.min() < 0.51 * 2.0
+
+
+@pytest.mark.parametrize("focal", [10.0, 60.0, 240.0])
+def test_a_dolly_zoom_changes_the_perspective_and_stays_outside_what_a_frame_shows(focal):
+    cameras = [
+        replace(each, lens=replace(LENS, fl_x=focal, fl_y=focal)) for each in random_rig(UPS[1])
+    ]
+    path = dolly_zoom(cameras, up=UPS[1], frames=12)
+    _, _, distance = seen_from(path, UPS[1])
+    nearest = path[int(distance.argmin())].lens
+    assert distance.max() > 2.9 * distance.min()
+    if focal > 20.0:  # a wide lens shows a larger ball than the cameras stand on
+        assert min(nearest.width, nearest.height) / 2.0 < nearest.fl_x
+
+
+def test_a_tour_follows_cameras_in_their_order_and_without_the_shaking():
+    cameras = shaken(UPS[0])
+    path = tour(cameras, up=UPS[0], frames=200)
+    places, given = (np.stack([c.pose[:, 3] for c in each]) for each in (path, cameras))
+    nearest = np.linalg.norm(places[:, None] - given, axis=2).argmin(axis=1)
+    assert (nearest[0], nearest[-1]) < (6, 40)
+    assert nearest[-1] > 33
+    assert (np.diff(nearest) >= -3).all()
+    steps = np.linalg.norm(np.diff(places, axis=0), axis=1)
+    shaking = np.linalg.norm(np.diff(given, axis=0), axis=1).sum()
+    assert steps.sum() < 0.75 * shaking
+    assert steps.max() < 2.0 * steps.mean()
+
+
+def test_a_tour_of_cameras_in_no_order_goes_round_once():
+    azimuth, _, _ = seen_from(tour(random_rig(UPS[0]), up=UPS[0], frames=100), UPS[0])
+    steps = (np.diff(azimuth) + 180.0) % 360.0 - 180.0
+    assert (steps > -0.5).all()
+    assert 270.0 < steps.sum() < 360.0
+
+
+def test_a_tour_among_outward_looking_cameras_looks_outwards():
+    cameras = rig(range(0, 300, 10), UPS[2], elevation=-10.0, inwards=False)
+    for camera in tour(cameras, up=UPS[2], frames=20):
+        away = camera.pose[:, 3] - CENTRE
+        assert -camera.pose[:, 2] @ away > 0.9 * np.linalg.norm(away)
+
+
+@EVERY
+def test_bad_numbers_are_refused(move):
+    with pytest.raises(InputError, match="frames is 0; expected at least 1"):
+        move(rig([0, 90, 180], UPS[0]), up=UPS[0], frames=0)
+    with pytest.raises(InputError, match="no cameras"):
+        move([], up=UPS[0], frames=4)
+
+
+@EVERY
+@pytest.mark.parametrize("name", ["lego_400", "fox_540", "chair_800"])
+def test_on_real_scenes_moves_are_smooth(move, name, real_scenes):
+    scene = load_scene(real_scenes / name)
+    cameras = [frame.camera for frame in scene.splits["train"]]
+    path = move(cameras, up=scene.up, frames=round(MOVES[move] * FPS))
+    assert accelerations(path).max() < SMOOTH

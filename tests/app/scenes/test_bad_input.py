@@ -1,0 +1,270 @@
+"""Every scene that cannot be read is refused with its file, its frame and what would be right."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+from nerfmac.app import scenes
+from nerfmac.app.scenes import load_scene
+from nerfmac.common.checks import InputError
+from tests.app.scenes.scene_files import (
+    HEIGHT,
+    LENS,
+    WIDTH,
+    matrix,
+    pixels,
+    save,
+    write_blender,
+    write_json,
+    write_transforms,
+)
+
+
+def refused(path, *parts: str, **options) -> None:
+    """Loading raises InputError whose message holds each of `parts`."""
+    with pytest.raises(InputError) as caught:
+        load_scene(path, **options)
+    for part in parts:
+        assert part in str(caught.value), f"{part!r} is not in: {caught.value}"
+
+
+def test_what_is_no_scene_folder_is_refused(tmp_path):
+    refused(tmp_path / "nowhere", "nowhere does not exist")
+    sought = "looked for transforms.json", "transforms_train.json"
+    refused(tmp_path, f"{tmp_path} is empty", *sought)
+    save(tmp_path / "images/000.png", pixels(0))
+    poses = "do not say where the cameras stood", "nerfmac capture"
+    refused(tmp_path, f"{tmp_path} holds no scene", *sought, *poses)
+    refused(tmp_path / "images/000.png", "000.png is not a scene", "transforms.json", *poses)
+
+
+@pytest.mark.parametrize("name", ["transforms.json", "transforms_train.json"])
+def test_broken_json_is_refused_with_its_line(tmp_path, name):
+    (tmp_path / name).write_text('{\n "frames": [\n  {"file_path": }\n]}')
+    refused(tmp_path, f"{name}, line 3: not valid JSON")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"[1, 2]", "holds a JSON list; expected an object"),
+        (b"\xff\xfe\x00", "is not a text in UTF-8 or UTF-16"),
+    ],
+)
+def test_a_file_that_is_no_json_object_is_refused(tmp_path, content, complaint):
+    (tmp_path / "transforms.json").write_bytes(content)
+    refused(tmp_path, "transforms.json", complaint)
+
+
+def test_json_nested_past_reason_is_refused(tmp_path):
+    (tmp_path / "transforms.json").write_text("[" * 200_000)
+    refused(tmp_path, "transforms.json cannot be read as JSON")
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path):
+    (tmp_path / "transforms.json").mkdir()
+    refused(tmp_path, "transforms.json cannot be read")
+
+
+@pytest.mark.parametrize("frames", [[], {}, "many", None])
+def test_no_frames_are_refused(tmp_path, frames):
+    path = write_transforms(tmp_path, 1, frames=frames)
+    refused(path, f"{path}: frames is {json.dumps(frames)}; expected a list with at least one")
+
+
+def test_missing_keys_are_refused(tmp_path):
+    refused(write_json(tmp_path / "transforms.json", LENS), "transforms.json: frames is missing")
+    path = write_transforms(tmp_path, 1)
+    values = json.loads(path.read_text())
+    for key in ("transform_matrix", "file_path"):
+        frame = {name: value for name, value in values["frames"][0].items() if name != key}
+        refused(write_json(path, values | {"frames": [frame]}), "frame 0", f"{key} is missing")
+    for key in ("fl_x", "fl_y"):
+        del values[key]
+    refused(write_json(path, values), "frame 0", "no focal length; expected fl_x or camera_angle_x")
+
+
+TOP_LEVEL = [
+    ("fl_x", -30.0, "expected a finite number above 0"),
+    ("fl_y", 0, "expected a finite number above 0"),
+    ("fl_x", math.nan, "expected a finite number"),
+    ("fl_x", math.inf, "expected a finite number"),
+    ("fl_x", 10**400, "expected a finite number"),
+    ("fl_x", "30", "expected a finite number"),
+    ("fl_x", True, "expected a finite number"),
+    ("cx", None, "expected a finite number"),
+    ("cy", [1], "expected a finite number"),
+    ("k1", math.nan, "expected a finite number"),
+    ("p2", "0", "expected a finite number"),
+    ("w", 24.5, "expected a whole number"),
+    ("h", 0, "expected a finite number above 0"),
+    ("aabb_scale", 0, "expected a finite number above 0"),
+    ("aabb_scale", -4, "expected a finite number above 0"),
+    ("aabb_scale", 256, "up to 128"),
+    ("scale", 0, "expected a finite number above 0"),
+    ("offset", [0.5, 0.5], "expected a list of 3 finite numbers"),
+    ("offset", [0.5, 0.5, math.nan], "expected a list of 3 finite numbers"),
+    ("offset", "middle", "expected a finite number"),
+    ("camera_model", "EQUIRECTANGULAR", "expected one of OPENCV, PINHOLE"),
+    ("camera_model", 7, "expected a text"),
+    ("is_fisheye", 1, "expected true or false"),
+    ("latlong", True, "one of OpenCV's two models: undistort"),
+    ("K", [[30, 0, 11], [0, 29, 8]], "K is [[30, 0, 11], [0, 29, 8]]; expected 3 rows"),
+    ("K", [[30, 2, 11], [0, 29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
+    ("intrinsics", [[30, 0, 11], [0, -29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
+    ("mask_color", [0, 0, 0, 1], "expected pictures with an alpha channel"),
+    ("white_transparent", True, "alpha channel, or masks"),
+    ("rolling_shutter", [0.0, 0.0, 0.5, 0.0], "a shutter that opens for all rows at once"),
+    ("from_na", True, "expected poses with OpenGL's axes"),
+    ("up", [0, 0, 0], "three numbers that are not all zero"),
+    ("up", [0, 1], "a list of 3 finite numbers"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "expected"), TOP_LEVEL)
+def test_an_impossible_value_is_refused_with_its_key(tmp_path, key, value, expected):
+    path = write_transforms(tmp_path, 2, **{key: value})
+    refused(path, f"{path}: {key} is ", expected)
+
+
+@pytest.mark.parametrize(("key", "value"), [("camera_angle_x", 50.0), ("camera_angle_y", -0.1)])
+def test_an_angle_that_is_not_in_radians_is_refused(tmp_path, key, value):
+    path = write_transforms(tmp_path, 1, frame={0: {key: value}})
+    refused(path, "frame 0 (images/000.png)", f"{key} is {value:g}", "radians between 0 and pi")
+
+
+def changed(change) -> list[list[float]]:
+    values = np.array(matrix(1))
+    change(values)
+    return values.tolist()
+
+
+MATRICES = {
+    "nan": (changed(lambda m: m.__setitem__((1, 2), math.nan)), "row 1 is", "finite numbers"),
+    "infinite": (changed(lambda m: m.__setitem__((2, 3), math.inf)), "row 2 is", "finite numbers"),
+    "scaled": (changed(lambda m: m.__imul__([[2, 2, 2, 1]])), "not rigid", "a rotation and a pos"),
+    "skewed": (changed(lambda m: m.__setitem__((0, 1), 0.9)), "not rigid", "a rotation and a pos"),
+    "zero": (np.zeros((4, 4)).tolist(), "ends in [0.0, 0.0, 0.0, 0.0]", "expected [0, 0, 0, 1]"),
+    "mirrored": (changed(lambda m: m.__imul__([[1, 1, -1, 1]])), "mirrors", "expected a rotation"),
+    "three columns": (np.eye(4, 3).tolist(), "row 0 is", "a list of 4 finite numbers"),
+    "two rows": (np.eye(2, 4).tolist(), "transform_matrix is", "4 rows of 4 numbers"),
+    "flat": (list(range(16)), "transform_matrix is", "4 rows of 4 numbers"),
+    "words": ([["a"] * 4] * 4, "row 0 is", "a list of 4 finite numbers"),
+}
+
+
+@pytest.mark.parametrize("name", MATRICES)
+@pytest.mark.parametrize("placed", [True, False], ids=["placed", "fitted"])
+def test_a_matrix_that_is_no_pose_is_refused_with_its_frame(tmp_path, name, placed):
+    values, *parts = MATRICES[name]
+    path = write_transforms(tmp_path, 3, frame={1: {"transform_matrix": values}})
+    if not placed:
+        content = json.loads(path.read_text())
+        del content["aabb_scale"]
+        write_json(path, content)
+    refused(path, f"{path}, frame 1 (images/001.png)", *parts)
+
+
+def test_a_bad_matrix_in_a_blender_scene_is_refused_with_its_file(tmp_path):
+    write_blender(tmp_path, train=2, test=2)
+    path = tmp_path / "transforms_test.json"
+    values = json.loads(path.read_text())
+    values["frames"][1]["transform_matrix"] = MATRICES["mirrored"][0]
+    write_json(path, values)
+    refused(tmp_path, "transforms_test.json, frame 1 (./test/r_1)", "mirrors space")
+
+
+@pytest.mark.parametrize("frame", [7, None, ["images/000.png"]])
+def test_a_frame_that_is_no_object_is_refused(tmp_path, frame):
+    path = write_transforms(tmp_path, 1, frames=[frame])
+    refused(path, f"{path}, frame 0: expected an object")
+
+
+@pytest.mark.parametrize("name", [3, "", None])
+def test_a_picture_without_a_name_is_refused(tmp_path, name):
+    path = write_transforms(tmp_path, 2, frame={1: {"file_path": name}})
+    refused(path, "frame 1: file_path is", "expected a text")
+
+
+def test_keys_that_say_nothing_or_add_what_is_not_used_are_passed_over(tmp_path):
+    nothing = {"is_fisheye": False, "rolling_shutter": [0.0, 0.0, 0.0, 0.0], "mask_path": ""}
+    more = {"applied_transform": [[1, 0, 0, 0], [0, 0, 1, 0], [0, -1, 0, 0]], "ply_file_path": "a"}
+    depth = {1: {"depth_file_path": "depth/001.png"}}
+    assert load_scene(write_transforms(tmp_path, 2, frame=depth, **nothing, **more)).splits["train"]
+
+
+def test_a_lens_of_another_kind_in_one_frame_is_refused(tmp_path):
+    path = write_transforms(tmp_path, 3, frame={2: {"camera_model": "EQUIRECTANGULAR"}})
+    refused(path, "frame 2 (images/002.png)", "EQUIRECTANGULAR")
+    path = write_transforms(tmp_path, 3, p1=0.1, frame={2: {"is_fisheye": True}})
+    refused(path, "frame 2 (images/002.png)", "a fisheye lens has p1 0.1")
+
+
+def test_no_picture_at_all_is_refused(tmp_path):
+    path = write_transforms(tmp_path, 4, absent=range(4))
+    refused(path, f"none of the 4 pictures of {path} exist", "'images/000.png'")
+
+
+def test_a_lens_of_another_shape_than_the_picture_is_refused(tmp_path):
+    path = write_transforms(tmp_path, 2, w=WIDTH, h=2 * HEIGHT, cy=17.0)
+    refused(path, "000.png is 24x16 pixels", "frame 0 (images/000.png)", "a lens for 24x32")
+    path = write_transforms(tmp_path, 2, w=HEIGHT, h=WIDTH, cx=8.0, cy=11.0)
+    refused(path, "000.png is 24x16 pixels", "a lens for 16x24")
+
+
+def test_a_file_that_is_no_picture_is_refused_before_decoding(tmp_path):
+    path = write_transforms(tmp_path, 3)
+    (tmp_path / "images/001.png").write_text("not a picture")
+    refused(path, "001.png is not a readable picture")
+
+
+@pytest.mark.parametrize("every", [-1, 2.5, True, math.nan])
+def test_an_impossible_hold_out_is_refused(tmp_path, every):
+    refused(write_transforms(tmp_path, 3), "split is ", split=every)
+
+
+@pytest.mark.parametrize(("count", "every"), [(3, 1), (1, 8)])
+def test_a_hold_out_of_every_view_is_refused(tmp_path, count, every):
+    path = write_transforms(tmp_path, count)
+    refused(path, f"split={every} holds out every view", "use none", split=every)
+
+
+def test_loading_decodes_nothing(tmp_path, monkeypatch):
+    path = write_transforms(tmp_path, 3)
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("decoded"))
+    assert load_scene(path).splits["train"]
+
+
+def test_a_missing_built_in_scene_says_where_it_was_looked_for(tmp_path, monkeypatch):
+    package = tmp_path / "nerfmac"
+    monkeypatch.setattr(scenes, "__file__", str(package / "app/scenes/__init__.py"))
+    with pytest.raises(InputError, match=re.escape(str(package / "data" / scenes.BUILTIN))):
+        scenes.builtin_scene_path()
+    for place in (tmp_path / "data" / scenes.BUILTIN, package / "data" / scenes.BUILTIN):
+        place.mkdir(parents=True)
+        assert scenes.builtin_scene_path() == place, "a wheel's own data goes first"
+
+
+def test_a_model_of_lens_that_is_not_read_is_refused_with_its_file_once(tmp_path):
+    path = write_transforms(tmp_path, 2, camera_model="EQUIRECTANGULAR")
+    with pytest.raises(InputError, match="camera_model is") as caught:
+        load_scene(path)
+    assert str(caught.value).count(str(path)) == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le"])
+def test_json_in_another_unicode_encoding_is_read(tmp_path, encoding):
+    path = write_transforms(tmp_path, 3)
+    path.write_bytes(path.read_text().encode(encoding))
+    assert len(load_scene(path, split=0).splits["train"]) == 3
+
+
+def test_a_pose_with_nan_is_named_with_its_frame_and_the_whole_row(tmp_path):
+    row = [-0.41196390986442566, -0.2415781468153, 0.8785930275917053, float("nan")]
+    bad = [*matrix(2)[:1], row, *matrix(2)[2:]]
+    path = write_transforms(tmp_path, 3, frame={2: {"transform_matrix": bad}})
+    shown = "[-0.41196390986442566, -0.2415781468153, 0.8785930275917053, NaN]"
+    refused(path, f"frame 2 (images/002.png): transform_matrix, row 1 is {shown}; expected")

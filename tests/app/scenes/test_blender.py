@@ -1,0 +1,143 @@
+"""Blender's format: one file a split, a field of view, names without endings."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nerfmac.app.scenes import load_scene
+from nerfmac.common.checks import InputError
+from tests.app.scenes.scene_files import (
+    HEIGHT,
+    WIDTH,
+    matrix,
+    pixels,
+    save,
+    write_blender,
+    write_json,
+)
+
+
+def sizes(scene) -> dict[str, int]:
+    return {split: len(frames) for split, frames in scene.splits.items()}
+
+
+def test_each_file_is_a_split(tmp_path):
+    scene = load_scene(write_blender(tmp_path / "chair", train=6, val=2, test=3))
+    assert (scene.name, scene.extent, scene.up) == ("chair", 1.0, (0.0, 0.0, 1.0))
+    assert sizes(scene) == {"train": 6, "val": 2, "test": 3}
+    assert scene.splits["val"][1].name == "val/r_1"
+
+
+def test_the_field_of_view_spans_the_pictures_width(tmp_path):
+    lens = load_scene(write_blender(tmp_path, train=1)).splits["train"][0].camera.lens
+    assert WIDTH / 2 / lens.fl_x == pytest.approx(np.tan(0.4))
+    assert (lens.fl_y, lens.cx, lens.cy) == (lens.fl_x, WIDTH / 2, HEIGHT / 2)
+    assert (lens.width, lens.height) == (WIDTH, HEIGHT)
+
+
+def test_positions_are_scaled_about_the_middle_and_axes_stay(tmp_path):
+    scene = load_scene(write_blender(tmp_path, train=3))
+    for index, frame in enumerate(scene.splits["train"]):
+        given = np.array(matrix(index))
+        np.testing.assert_allclose(frame.camera.pose[:, :3], given[:3, :3], atol=1e-6)
+        np.testing.assert_allclose(frame.camera.pose[:, 3], 0.33 * given[:3, 3] + 0.5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("channels", "has_alpha"), [(3, False), (4, True)])
+def test_alpha_is_kept_where_there_is_any(tmp_path, channels, has_alpha):
+    scene = load_scene(write_blender(tmp_path, channels=channels, train=2, test=1))
+    assert scene.has_alpha is has_alpha
+    np.testing.assert_array_equal(
+        np.array(scene.views("test").image(0)), pixels(0, channels), strict=True
+    )
+
+
+def test_one_picture_with_alpha_gives_alpha_to_every_split(tmp_path):
+    write_blender(tmp_path, channels=3, train=2, test=1)
+    save(tmp_path / "test/r_0.png", pixels(0, 4))
+    scene = load_scene(tmp_path)
+    assert scene.views("train").pixels.shape[1] == 4
+
+
+def test_n_replaces_the_test_file_by_every_nth_training_view(tmp_path):
+    scene = load_scene(write_blender(tmp_path, train=7, val=1, test=2), split=3)
+    assert sizes(scene) == {"train": 4, "val": 1, "test": 3}
+    assert [frame.name for frame in scene.splits["test"]] == ["train/r_0", "train/r_3", "train/r_6"]
+    assert not {*scene.splits["test"]} & {*scene.splits["train"]}
+
+
+def test_zero_trains_on_every_training_view_and_tests_on_none(tmp_path):
+    scene = load_scene(write_blender(tmp_path, train=7, test=2), split=0)
+    assert sizes(scene) == {"train": 7}
+
+
+def test_without_a_test_file_there_is_no_test_split_and_the_error_says_how_to_get_one(tmp_path):
+    scene = load_scene(write_blender(tmp_path, train=9))
+    assert sizes(scene) == {"train": 9}
+    with pytest.raises(InputError, match=r"no 'test' views; its splits: train.*--split 8"):
+        scene.views("test")
+    assert sizes(load_scene(tmp_path, split=8)) == {"train": 7, "test": 2}
+
+
+def test_missing_pictures_are_left_out_with_a_line_a_split(tmp_path, caplog):
+    write_blender(tmp_path, train=3, test=2, val=2)
+    for name in ("train/r_0", "test/r_1", "val/r_0", "val/r_1"):
+        (tmp_path / f"{name}.png").unlink()
+    assert sizes(load_scene(tmp_path)) == {"train": 2, "test": 1}
+    train, val, test = (str(tmp_path / f"transforms_{s}.json") for s in ("train", "val", "test"))
+    told = caplog.messages
+    assert len(told) == 3
+    assert told[0] == f"1 of 3 pictures of {train} do not exist; the other 2 are used"
+    assert told[1].startswith(f"none of the 2 pictures of {val} exist; the first is './val/r_0'")
+    assert told[1].endswith("without them, there are no 'val' views to evaluate")
+    assert told[2] == f"1 of 2 pictures of {test} do not exist; the other 1 are used"
+
+
+def test_no_picture_to_train_on_is_refused(tmp_path):
+    write_blender(tmp_path, train=1, test=2)
+    (tmp_path / "train/r_0.png").unlink()
+    with pytest.raises(InputError, match=r"none of the 1 pictures .*transforms_train\.json"):
+        load_scene(tmp_path)
+
+
+@pytest.mark.parametrize(("factor", "extent"), [(0.1, 1.0), (1.0, 1.0), (20.0, 1.0)])
+def test_cameras_at_an_unusual_distance_are_placed_by_what_they_look_at(
+    tmp_path, factor, extent, caplog
+):
+    write_blender(tmp_path, train=6)
+    path = tmp_path / "transforms_train.json"
+    values = json.loads(path.read_text())
+    for index, frame in enumerate(values["frames"]):
+        pose = np.array(matrix(index))
+        pose[:3, 3] *= factor
+        frame["transform_matrix"] = pose.tolist()
+    write_json(path, values)
+    scene = load_scene(tmp_path)
+    poses = np.stack([frame.camera.pose for frame in scene.splits["train"]])
+    assert 0.7 < np.linalg.norm(poses[:, :, 3] - 0.5, axis=1).mean() < 1.5
+    assert scene.extent == 1.0
+    assert ("units from the origin, where 4 are usual" in caplog.text) == (factor != 1.0)
+
+
+def test_splits_may_differ_in_size(tmp_path):
+    write_blender(tmp_path, train=2, test=1)
+    save(tmp_path / "test/r_0.png", pixels(0, 4, WIDTH * 2, HEIGHT * 2))
+    scene = load_scene(tmp_path)
+    assert scene.splits["test"][0].camera.lens.width == 2 * WIDTH
+    assert scene.splits["train"][0].camera.lens.width == WIDTH
+
+
+def test_a_training_file_names_its_folders_scene(tmp_path):
+    folder = write_blender(tmp_path, train=2, test=1)
+    assert sizes(load_scene(folder / "transforms_train.json")) == {"train": 2, "test": 1}
+
+
+def test_a_placement_in_the_training_file_holds_for_all_splits(tmp_path):
+    write_blender(tmp_path, train=2, test=1)
+    path = tmp_path / "transforms_train.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "scale": 0.5, "aabb_scale": 4}))
+    scene = load_scene(tmp_path)
+    assert scene.extent == 4.0
+    position = scene.splits["test"][0].camera.pose[:, 3]
+    np.testing.assert_allclose(position, 0.5 * np.array(matrix(0))[:3, 3] + 0.5, atol=1e-6)

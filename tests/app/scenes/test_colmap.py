@@ -1,0 +1,249 @@
+"""COLMAP's models: both forms, every lens that can be read, where pictures are, what is missing."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from nerfmac.app.scenes import load_scene
+from nerfmac.common.checks import InputError
+from tests.app.scenes.colmap_files import OPENCV, write_colmap
+from tests.app.scenes.projection import assert_same_pixels
+from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, save, write_json
+
+LENSES = {
+    "SIMPLE_PINHOLE": ((30.0, 11.0, 8.5), {}),
+    "PINHOLE": ((30.0, 29.0, 11.0, 8.5), {"fl_y": 29.0}),
+    "SIMPLE_RADIAL": ((30.0, 11.0, 8.5, 0.08), {"k1": 0.08}),
+    "RADIAL": ((30.0, 11.0, 8.5, 0.08, -0.03), {"k1": 0.08, "k2": -0.03}),
+    "OPENCV": (OPENCV, {"fl_y": 29.0, "k1": 0.08, "k2": -0.03, "p1": 0.004, "p2": -0.006}),
+    "FULL_OPENCV": (
+        (*OPENCV, 0.01, 0.0, 0.0, 0.0),
+        {"fl_y": 29.0, "k1": 0.08, "k2": -0.03, "p1": 0.004, "p2": -0.006, "k3": 0.01},
+    ),
+    "OPENCV_FISHEYE": (
+        (30.0, 29.0, 11.0, 8.5, 0.08, -0.03, 0.01, 0.02),
+        {"fl_y": 29.0, "k1": 0.08, "k2": -0.03, "k3": 0.01, "k4": 0.02, "is_fisheye": True},
+    ),
+    "RADIAL_FISHEYE": (
+        (30.0, 11.0, 8.5, 0.08, -0.03),
+        {"k1": 0.08, "k2": -0.03, "camera_model": "OPENCV_FISHEYE"},
+    ),
+    "SIMPLE_RADIAL_FISHEYE": (
+        (30.0, 11.0, 8.5, 0.08),
+        {"k1": 0.08, "camera_model": "OPENCV_FISHEYE"},
+    ),
+}
+
+
+def write_same(folder, model: str, count: int = 9):
+    """A transforms.json, without a placement, of the scene that `write_colmap` writes."""
+    frames = []
+    for index in range(count):
+        save(folder / f"{index:03d}.png", pixels(index))
+        frames.append({"file_path": f"{index:03d}.png", "transform_matrix": matrix(index)})
+    lens = {"fl_x": 30.0, "fl_y": 30.0, "cx": 11.0, "cy": 8.5, "w": WIDTH, "h": HEIGHT}
+    values = {**lens, **LENSES[model][1], "frames": frames}
+    return write_json(folder / "transforms.json", values)
+
+
+@pytest.mark.parametrize("model", LENSES)
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "text"])
+def test_a_point_is_seen_at_the_pixel_where_a_transforms_json_sees_it(tmp_path, model, binary):
+    parameters = LENSES[model][0]
+    write_colmap(tmp_path / "a", 9, model=model, parameters=parameters, binary=binary)
+    scene, same = load_scene(tmp_path / "a"), load_scene(write_same(tmp_path / "b", model))
+    assert_same_pixels(scene, same)
+    assert_same_pixels(same, scene)
+    assert [frame.name for frame in scene.splits["test"]] == ["000.png", "008.png"]
+
+
+def test_the_scene_is_centred_scaled_and_level(tmp_path):
+    scene = load_scene(write_colmap(tmp_path), split=0)
+    poses = np.stack([frame.camera.pose for frame in scene.splits["train"]])
+    assert np.linalg.norm(poses[:, :, 3] - 0.5, axis=1).mean() == pytest.approx(1.0, abs=0.02)
+    assert scene.up == (0.0, 0.0, 1.0)
+    np.testing.assert_allclose(poses[:, 2, 0], 0.0, atol=0.02, err_msg="right axes are level")
+    assert (poses[:, 2, 1] > 0.3).all(), "up axes point to the sky"
+    assert scene.name == tmp_path.name
+
+
+@pytest.mark.parametrize(
+    ("sparse", "images", "given"),
+    [
+        ("sparse/0", "images", ""),
+        ("sparse/0", "images", "sparse/0"),
+        ("sparse/0", "images", "sparse"),
+        ("sparse", "images", ""),
+        ("", "images", ""),
+        ("sparse/0", "sparse/0/images", ""),
+        ("sparse/0", "input", ""),
+        ("sparse/0", "rgb", ""),
+        ("sparse/0", "", ""),
+        ("colmap/sparse/0", "images", ""),
+        ("colmap_sparse/0", "images", ""),
+        ("colmap_text", "images", ""),
+        ("sparse/2", "images", ""),
+        ("dense/0/sparse", "dense/0/images", ""),
+        ("dense/sparse", "dense/images", ""),
+    ],
+)
+def test_the_model_and_its_pictures_are_found(tmp_path, sparse, images, given):
+    write_colmap(tmp_path, 3, sparse=sparse, images=images)
+    (frame, *_) = load_scene(tmp_path / given, split=0).splits["train"]
+    assert frame.picture == tmp_path / images / "000.png"
+
+
+def test_smaller_copies_of_the_pictures_are_not_taken_for_them(tmp_path, caplog):
+    write_colmap(tmp_path, 3)
+    for index in range(3):
+        save(tmp_path / f"images_2/{index:03d}.png", pixels(index, width=12, height=8))
+    assert load_scene(tmp_path).splits["train"][0].picture.parent == tmp_path / "images"
+    assert caplog.messages == []
+
+
+def test_of_two_models_the_larger_is_read(tmp_path):
+    write_colmap(tmp_path, 3)
+    write_colmap(tmp_path, 5, sparse="sparse/1")
+    assert len(load_scene(tmp_path, split=0).splits["train"]) == 5
+
+
+def test_points_make_the_scene_larger_up_to_a_limit(tmp_path):
+    write_colmap(tmp_path, 5)
+    assert load_scene(tmp_path).extent == 4.0
+    path = tmp_path / "sparse/0/points3D.bin"
+    content = bytearray(path.read_bytes())
+    pose = np.array(matrix(0))
+    for far, extent in ((25.0, 16.0), (2500.0, 16.0), (12.0, 8.0)):
+        place = pose[:3, 3] - far * pose[:3, 2]  # in the first picture, which looks along -z
+        content[16:40] = place.tobytes()
+        path.write_bytes(content)
+        assert load_scene(tmp_path).extent == extent
+    path.unlink()
+    assert load_scene(tmp_path).extent == 4.0
+
+
+def test_pictures_without_a_camera_or_absent_are_counted(tmp_path, caplog):
+    write_colmap(tmp_path, 6, absent=(2,))
+    save(tmp_path / "images/extra.png", pixels(9))
+    assert len(load_scene(tmp_path, split=0).splits["train"]) == 5
+    place = tmp_path / "sparse/0"
+    assert caplog.messages == [
+        f"1 of 6 pictures of {place} do not exist; the other 5 are used",
+        f"1 of 6 pictures have no camera in {place} and are left out",
+    ]
+
+
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "text"])
+def test_names_may_have_spaces(tmp_path, binary):
+    write_colmap(tmp_path, 3, binary=binary)
+    images = tmp_path / f"sparse/0/images.{'bin' if binary else 'txt'}"
+    images.write_bytes(images.read_bytes().replace(b"001.png", b"my walk/IMG 1 (2).png"))
+    (tmp_path / "images/my walk").mkdir()
+    (tmp_path / "images/001.png").rename(tmp_path / "images/my walk/IMG 1 (2).png")
+    names = [frame.name for frame in load_scene(tmp_path, split=0).splits["train"]]
+    assert names == ["000.png", "002.png", "my walk/IMG 1 (2).png"]
+
+
+def test_without_images_the_largest_reduced_ones_are_read(tmp_path, caplog):
+    write_colmap(tmp_path, 3)
+    for factor in (4, 2):
+        for index in range(3):
+            small = pixels(index, width=WIDTH // factor, height=HEIGHT // factor)
+            save(tmp_path / f"images_{factor}/{index:03d}.png", small)
+    shutil.rmtree(tmp_path / "images")
+    lens = load_scene(tmp_path, split=0).splits["train"][0].camera.lens
+    assert (lens.width, lens.height, lens.fl_x) == (12, 8, 15.0)
+    assert caplog.messages == [f"there is no images in {tmp_path}; images_2 is read"]
+
+
+def test_files_of_rigs_are_passed_over(tmp_path):
+    write_colmap(tmp_path, 3)
+    for name in ("rigs.bin", "frames.bin"):
+        (tmp_path / "sparse/0" / name).write_bytes(b"\1")
+    assert load_scene(tmp_path).splits["train"]
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "complaint"),
+    [
+        ("FOV", (30.0, 29.0, 11.0, 8.5, 0.9), "camera 100 of .*model FOV; expected .*undistorter"),
+        ("FULL_OPENCV", (*OPENCV, 0.01, 0.1, 0.0, 0.0), "FULL_OPENCV with a denominator"),
+        ("PINHOLE", (-30.0, 29.0, 11.0, 8.5), "camera 100 .*fl_x is -30; expected more than 0"),
+        ("PINHOLE", (30.0, float("nan"), 11.0, 8.5), "cameras.* expected finite numbers"),
+    ],
+)
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "text"])
+def test_a_lens_that_cannot_be_had_is_refused(tmp_path, model, parameters, complaint, binary):
+    write_colmap(tmp_path, 2, model=model, parameters=parameters, binary=binary)
+    with pytest.raises(InputError, match=complaint):
+        load_scene(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["cameras", "images", "points3D"])
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "text"])
+def test_a_broken_file_is_refused_by_its_name(tmp_path, name, binary):
+    write_colmap(tmp_path, 3, binary=binary)
+    path = tmp_path / "sparse/0" / f"{name}.{'bin' if binary else 'txt'}"
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) - 9] if binary else content + b"7 seven eight\n")
+    with pytest.raises(InputError, match=rf"{name}\.(bin|txt)"):
+        load_scene(tmp_path)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.4, 0.99])
+def test_a_model_that_is_cut_off_names_the_command_that_makes_another(tmp_path, part):
+    folder = write_colmap(tmp_path / "my scene", 3)
+    path = folder / "sparse/0/images.bin"
+    content = path.read_bytes()
+    path.write_bytes(content[: int(part * len(content))])
+    with pytest.raises(InputError) as refusal:
+        load_scene(folder)
+    assert str(path) in str(refusal.value)
+    assert f"`nerfmac capture '{folder / 'images'}'`" in str(refusal.value)
+    shutil.rmtree(folder / "images")
+    with pytest.raises(InputError, match=r"images\.bin") as refusal:
+        load_scene(folder)
+    assert "nerfmac capture" not in str(refusal.value), "there is nothing to capture"
+
+
+def test_a_model_without_its_pictures_is_refused(tmp_path):
+    write_colmap(tmp_path, 3)
+    shutil.rmtree(tmp_path / "images")
+    with pytest.raises(InputError, match=r"none of the 3 pictures .* '000.png', looked for in"):
+        load_scene(tmp_path)
+
+
+def test_an_unknown_camera_and_an_empty_model_are_refused(tmp_path):
+    write_colmap(tmp_path, 2, binary=False)
+    images = tmp_path / "sparse/0/images.txt"
+    images.write_text(images.read_text().replace(" 101 001", " 7 001"))
+    with pytest.raises(InputError, match=r"images.txt: 001.png has camera 7, not in .*cameras.txt"):
+        load_scene(tmp_path)
+    images.write_text("# nothing\n")
+    with pytest.raises(InputError, match="no registered picture"):
+        load_scene(tmp_path)
+
+
+def test_pictures_whose_line_of_points_was_left_out_are_all_read(tmp_path):
+    folder = write_colmap(tmp_path, 7, binary=False)
+    path = folder / "sparse" / "0" / "images.txt"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([" # a list", *(line for line in lines if ".png" in line)]))
+    assert len(load_scene(folder, split=0).splits["train"]) == 7
+
+
+@pytest.mark.parametrize(
+    "sparse", ["colmap_sparse/0", "colmap/sparse/0", "distorted/sparse", "sparse/1"]
+)
+def test_a_model_s_folder_named_directly_finds_its_images(tmp_path, sparse):
+    write_colmap(tmp_path, 4, sparse=sparse)
+    scene = load_scene(tmp_path / sparse, split=0)
+    assert len(scene.splits["train"]) == 4
+    assert scene.name == tmp_path.name
+
+
+def test_of_several_folders_the_innermost_with_images_is_the_scene(tmp_path):
+    write_colmap(tmp_path, 4, sparse="dense/sparse", images="dense/images")
+    save(tmp_path / "images/000.png", pixels(0))
+    assert load_scene(tmp_path / "dense/sparse", split=0).name == "dense"

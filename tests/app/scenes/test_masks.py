@@ -1,0 +1,165 @@
+"""Masks: found where they are, and as fine as the pictures that they belong to."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes.record import SceneRecord
+from nerfmac.common.checks import InputError
+from tests.app.scenes.scene_files import HEIGHT, WIDTH, save, write_transforms
+
+
+def mask(seed):
+    """Return a mask with holes, uint8 (h, w)."""
+    return np.random.default_rng(seed).choice(np.array([0, 255], np.uint8), (HEIGHT, WIDTH))
+
+
+def kept(scene, index, split="train"):
+    found = scene.views(split).kept_of(index)
+    return None if found is None else np.array(found)
+
+
+@pytest.mark.parametrize("name", ["masks/001.png", "images/masks/001.png", "masks/001.png.png"])
+def test_a_mask_is_found_by_its_pictures_name(tmp_path, name, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    path = write_transforms(tmp_path, 3)
+    save(tmp_path / name, mask(1))
+    scene = load_scene(path, split=0)
+    assert kept(scene, 0).all()
+    np.testing.assert_array_equal(kept(scene, 1), mask(1) > 0)
+    assert caplog.messages == [
+        f"1 of 3 pictures have a mask, such as {tmp_path / name}: black pixels are ignored"
+    ]
+    assert kept(load_scene(path, split=0, masks=False), 1) is None
+
+
+def test_the_mask_that_a_frame_names_goes_first(tmp_path):
+    path = write_transforms(tmp_path, 2, frame={1: {"mask_path": "people\\second.png"}})
+    save(tmp_path / "masks/001.png", mask(1))
+    save(tmp_path / "people/second.png", mask(2))
+    np.testing.assert_array_equal(kept(load_scene(path, split=0), 1), mask(2) > 0)
+
+
+def test_without_masks_all_is_looked_at(tmp_path):
+    scene = load_scene(write_transforms(tmp_path, 2), split=0)
+    assert scene.views("train").kept is None
+
+
+def test_a_block_with_a_masked_pixel_is_left_out(tmp_path):
+    path = write_transforms(tmp_path, 2)
+    holes = np.full((HEIGHT, WIDTH), 255, np.uint8)
+    holes[5, 7] = 0
+    save(tmp_path / "masks/000.png", holes)
+    found = kept(load_scene(path, split=0, downscale=2), 0)
+    assert np.argwhere(~found).tolist() == [[2, 3]]
+
+
+def test_a_mask_of_another_size_is_refused(tmp_path):
+    path = write_transforms(tmp_path, 2)
+    save(tmp_path / "masks/001.png", mask(1)[:-1])
+    with pytest.raises(InputError, match=r"masks/001\.png is 24x15 pixels, unlike images/001\.png"):
+        load_scene(path, split=0).views("train")
+
+
+def test_a_mask_outside_the_scene_is_refused(tmp_path):
+    save(tmp_path / "secret.png", mask(1))
+    path = write_transforms(tmp_path / "scene", 2, frame={0: {"mask_path": "../secret.png"}})
+    with pytest.raises(InputError, match=r"frame 0 .*: mask_path is"):
+        load_scene(path)
+
+
+def test_a_mask_that_is_absent_is_refused_unless_masks_are_done_without(tmp_path):
+    path = write_transforms(tmp_path, 2, frame={0: {"mask_path": "masks/none.png"}})
+    with pytest.raises(InputError, match=r"none.png of images.* does not exist; .*--no-masks"):
+        load_scene(path)
+    assert kept(load_scene(path, split=0, masks=False), 0) is None
+
+
+def as_read(record):
+    return json.loads(json.dumps(record.to_json()))
+
+
+def test_a_run_remembers_whether_masks_were_used(tmp_path):
+    path = write_transforms(tmp_path, 2)
+    for masks in (True, False):
+        record = SceneRecord.of(load_scene(path, split=0, masks=masks))
+        assert SceneRecord.from_json(as_read(record), path).options.masks is masks
+
+
+def rename(path, names):
+    """Give the frames of a transforms.json and their images other `names`."""
+    values = json.loads(path.read_text())
+    for frame, name in zip(values["frames"], names, strict=True):
+        (path.parent / name).parent.mkdir(parents=True, exist_ok=True)
+        (path.parent / frame["file_path"]).rename(path.parent / name)
+        frame["file_path"] = name
+    path.write_text(json.dumps(values))
+
+
+SUBFOLDERS = ("images/front/0.png", "images/back/0.png", "images/back/1.png")
+
+
+@pytest.mark.parametrize("form", ["masks/{}/{}.png", "mask/images/{}/{}", "images/masks/{}/{}.png"])
+@pytest.mark.parametrize("relative", [False, True])
+def test_masks_in_subfolders_are_those_of_the_same_subfolders(
+    tmp_path, monkeypatch, caplog, form, relative
+):
+    path = write_transforms(tmp_path / "scene", 3)
+    rename(path, SUBFOLDERS)
+    for index, name in enumerate(SUBFOLDERS[:2]):
+        save(path.parent / form.format(*name.split("/")[1:]), mask(index))
+    monkeypatch.chdir(tmp_path)
+    scene = load_scene("scene" if relative else path, split=0)
+    by_name = dict(zip(scene.views("train").names, range(3), strict=True))
+    for index, name in enumerate(SUBFOLDERS[:2]):
+        np.testing.assert_array_equal(kept(scene, by_name[name]), mask(index) > 0)
+    assert kept(scene, by_name[SUBFOLDERS[2]]).all()
+    assert caplog.messages == [], "no mask is unused"
+
+
+def test_a_mask_that_fits_two_photos_is_not_used_and_named(tmp_path, caplog):
+    path = write_transforms(tmp_path, 3)
+    rename(path, SUBFOLDERS)
+    save(tmp_path / "masks/0.png", mask(0))
+    scene = load_scene(path, split=0)
+    assert scene.views("train").kept is None
+    (line,) = caplog.messages
+    assert line.startswith(f"1 files look like masks, such as {tmp_path / 'masks/0.png'}, and are")
+
+
+def test_pixels_that_instant_ngp_s_masks_mark_are_ignored(tmp_path, caplog):
+    caplog.set_level("INFO", "nerfmac")
+    path = write_transforms(tmp_path, 3)
+    marks = np.zeros((HEIGHT, WIDTH), np.uint8)
+    marks[3:7, 4:9] = 1
+    save(tmp_path / "images/dynamic_mask_001.png", marks)
+    scene = load_scene(path, split=0)
+    np.testing.assert_array_equal(kept(scene, 1), marks == 0)
+    assert kept(scene, 0).all()
+    assert "1 of 3 pictures have a mask" in caplog.text
+    assert "non-black pixels are ignored" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "name", ["people_masks/001.jpg.png", "images/mask-7.png", "masks/x/001.png", "001.alpha.png"]
+)
+def test_what_looks_like_masks_and_is_not_used_is_named(tmp_path, name, caplog):
+    path = write_transforms(tmp_path, 3)
+    save(tmp_path / name, mask(1))
+    scene = load_scene(path, split=0)
+    assert scene.views("train").kept is None
+    (line,) = caplog.messages
+    assert line.startswith(f"1 files look like masks, such as {tmp_path / name}, and are not used")
+    caplog.clear()
+    load_scene(path, split=0, masks=False)
+    assert caplog.messages == []
+
+
+def test_photos_are_not_masks_whatever_their_folder_is_called(tmp_path, caplog):
+    load_scene(write_transforms(tmp_path / "mask_of_tutankhamun", 3), split=0)
+    path = write_transforms(tmp_path / "other", 3)
+    rename(path, [f"masks/{index}.png" for index in range(3)])
+    assert load_scene(path, split=0).views("train").kept is None
+    assert caplog.messages == []

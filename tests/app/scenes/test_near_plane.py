@@ -1,0 +1,78 @@
+"""Where a scene begins, in front of all of its cameras."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nerfmac.app.run import CONFIGURED, config_for_scene
+from nerfmac.app.scenes.sparse_points import NEAR_FRACTION, near_plane
+from nerfmac.config import Config, override
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from tests.scene_factory import CONFIG
+
+LENS = Lens.from_fov(0.8, 64, 48)
+EYES = ((1.7, 0.3, 0.6), (-0.2, 1.9, 0.8), (0.4, -0.8, 1.0))  # the last is the nearest
+
+
+def cameras():
+    return [Camera.look_at(eye, (0.5, 0.5, 0.5), (0, 0, 1), LENS) for eye in EYES]
+
+
+def thing(count: int = 400) -> np.ndarray:
+    """Points on the surface of a ball of radius 0.2 around the centre."""
+    way = np.random.default_rng(5).normal(size=(count, 3))
+    return 0.5 + 0.2 * way / np.linalg.norm(way, axis=1, keepdims=True)
+
+
+def nearest(points: np.ndarray) -> float:
+    return min(float(np.linalg.norm(points - eye, axis=1).min()) for eye in EYES)
+
+
+def test_it_is_in_front_of_the_nearest_points_of_the_nearest_camera():
+    points = thing()
+    assert near_plane(points, cameras()) == pytest.approx(NEAR_FRACTION * nearest(points), rel=0.02)
+
+
+def test_a_few_wrong_points_right_in_front_of_a_camera_do_not_count():
+    points, camera = thing(), cameras()[2]
+    wrong = camera.pose[:, 3] - 0.05 * camera.pose[:, 2]
+    many = np.concatenate([points, np.tile(wrong, (3, 1))])
+    assert near_plane(many, cameras()) == pytest.approx(near_plane(points, cameras()), rel=0.02)
+
+
+def test_points_beside_or_behind_a_camera_do_not_count():
+    points, camera = thing(), cameras()[2]
+    right, _, back = camera.pose[:, :3].T
+    hidden = [camera.pose[:, 3] + 0.1 * each for each in (back, right - 0.5 * back)]
+    many = np.concatenate([points, *(np.tile(each, (99, 1)) for each in hidden)])
+    assert near_plane(many, cameras()[2:]) == near_plane(points, cameras()[2:])
+
+
+def test_nothing_is_said_by_a_handful_of_points():
+    assert near_plane(thing(20), cameras()) == 0.0
+    assert near_plane(np.zeros((0, 3)), cameras()) == 0.0
+
+
+def test_a_scene_with_points_is_trained_from_there_on_and_a_line_says_so(scene, caplog):
+    caplog.set_level("INFO", logger="nerfmac")
+    plane = near_plane(thing(), scene.cameras("train"))
+    pointed = replace(scene, points=thing())
+    config = config_for_scene(CONFIG, pointed, CONFIGURED)
+    assert config.march.near_training == plane > CONFIG.march.near
+    assert f"nearer than {plane:.2f} to a camera" in caplog.text
+    caplog.clear()
+    assert config_for_scene(config, pointed, CONFIGURED) == config
+    assert config_for_scene(CONFIG, scene, CONFIGURED).march.near_training == 0.0
+    assert not caplog.text
+
+
+def test_training_begins_where_the_scene_does_unless_its_near_is_given():
+    def near(config: Config, near_plane: float) -> float:
+        return config.for_scene(835.0, has_alpha=False, near_plane=near_plane).march.near_training
+
+    config = override(CONFIG, march={"near": 0.2})
+    assert [near(config, plane) for plane in (0.0, 0.15, 0.4)] == [0.0, 0.0, 0.4]
+    given = override(config, march={"near_training": 0.05})
+    assert near(given, 0.4) == 0.05

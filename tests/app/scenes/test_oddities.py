@@ -1,0 +1,333 @@
+"""Files as they are in the wild: each oddity is read, with one line that says what was done."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.scenes import load_scene
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import read_json
+from tests.app.scenes.projection import assert_same_pixels
+from tests.app.scenes.scene_files import (
+    HEIGHT,
+    LENS,
+    WIDTH,
+    matrix,
+    pixels,
+    write_json,
+    write_transforms,
+)
+
+
+def lens_of(path, index=0):
+    return load_scene(path, split=0).splits["train"][index].camera.lens
+
+
+def rewrite(path, change):
+    """The file with `change` made to each of its frames."""
+    values = json.loads(path.read_text())
+    for index, frame in enumerate(values["frames"]):
+        change(index, frame)
+    return write_json(path, values)
+
+
+def without(path, *keys: str):
+    values = json.loads(path.read_text())
+    return write_json(path, {key: value for key, value in values.items() if key not in keys})
+
+
+@pytest.mark.parametrize("key", ["K", "intrinsics", "intrinsic_matrix"])
+def test_a_frames_matrix_of_intrinsics_is_its_lens(tmp_path, key):
+    own = {key: [[33.0, 0, 12.5, 0], [0, 34.0, 7.5, 0], [0, 0, 1, 0], [0, 0, 0, 1]]}
+    if key == "K":
+        own = {key: [row[:3] for row in own[key][:3]]}
+    path = write_transforms(tmp_path, 2, frame={1: own}, k1=0.1)
+    first, second = (lens_of(path, index) for index in (0, 1))
+    assert (first.fl_x, first.fl_y, first.cx, first.cy) == (30.0, 29.0, 11.0, 8.5)
+    assert (second.fl_x, second.fl_y, second.cx, second.cy) == (33.0, 34.0, 12.5, 7.5)
+    assert second.k1 == 0.1
+
+
+def test_a_frames_own_numbers_go_before_the_files_matrix(tmp_path):
+    intrinsics = [[33.0, 0, 12.5], [0, 34.0, 7.5], [0, 0, 1]]
+    path = write_transforms(tmp_path, 2, frame={1: {"fl_x": 31.0, "fl_y": 32.0}}, K=intrinsics)
+    path = without(path, "fl_x", "fl_y", "cx", "cy")
+    assert (lens_of(path, 1).fl_x, lens_of(path, 1).cx) == (31.0, 12.5)
+    assert (lens_of(path, 0).fl_x, lens_of(path, 0).cx) == (33.0, 12.5)
+
+
+def test_a_misspelt_focal_length_is_read_with_one_line(tmp_path, caplog):
+    path = without(write_transforms(tmp_path, 3, f1_x=30.0, f1_y=29.0), "fl_x", "fl_y")
+    lens = lens_of(path)
+    assert (lens.fl_x, lens.fl_y) == (30.0, 29.0)
+    assert [line.split(": ")[1] for line in caplog.messages] == [
+        "f1_x is taken for fl_x",
+        "f1_y is taken for fl_y",
+    ]
+
+
+def test_fx_and_fy_are_focal_lengths(tmp_path, caplog):
+    path = without(write_transforms(tmp_path, 2, fx=33.0, fy=31.0), "fl_x", "fl_y")
+    assert (lens_of(path).fl_x, lens_of(path).fl_y) == (33.0, 31.0)
+    assert "fx is taken for fl_x" in caplog.text
+
+
+@pytest.mark.parametrize("size", [(HEIGHT, WIDTH), (4 * WIDTH, 4 * HEIGHT), (WIDTH, 40)])
+def test_a_size_that_is_not_the_pictures_gives_way_to_the_principal_point(tmp_path, caplog, size):
+    path = write_transforms(tmp_path, 3, w=size[0], h=size[1])
+    lens = lens_of(path)
+    assert (lens.width, lens.height, lens.fl_x, lens.cx) == (WIDTH, HEIGHT, 30.0, 11.0)
+    assert len(caplog.messages) == 1
+    assert f"w and h are {size[0]}x{size[1]}, but cx and cy are in the middle" in caplog.text
+
+
+@pytest.mark.parametrize("factor", [2, 8, 0.5, 0.25])
+def test_without_a_size_the_principal_point_tells_it(tmp_path, caplog, factor):
+    lens = {key: factor * LENS[key] for key in ("fl_x", "fl_y", "cx", "cy")}
+    lens = lens_of(without(write_transforms(tmp_path, 3, **lens), "w", "h"))
+    assert (lens.fl_x, lens.fl_y, lens.cx, lens.cy) == (30.0, 29.0, 11.0, 8.5)
+    assert len(caplog.messages) == 1
+    assert "pixels; the lens is scaled to the 24x16 there" in caplog.text
+
+
+def test_a_principal_point_far_from_any_middle_is_taken_as_it_is(tmp_path, caplog):
+    lens = lens_of(without(write_transforms(tmp_path, 3, cx=4.0, cy=12.0), "w", "h"))
+    assert (lens.width, lens.cx, lens.cy) == (WIDTH, 4.0, 12.0)
+    assert caplog.messages == []
+
+
+def test_pixels_that_are_not_square_are_taken_as_they_are_with_one_line(tmp_path, caplog):
+    path = write_transforms(tmp_path, 3, fl_y=16.0)
+    lens = lens_of(path)
+    assert (lens.fl_x, lens.fl_y) == (30.0, 16.0)
+    assert len(caplog.messages) == 1
+    assert "fl_x is 30 and fl_y 16, so pixels are not square" in caplog.text
+
+
+def test_one_scale_of_all_rotations_is_taken_out(tmp_path, caplog):
+    plain = write_transforms(tmp_path / "a", 9)
+    scaled = rewrite(
+        write_transforms(tmp_path / "b", 9),
+        lambda i, frame: frame.update(
+            transform_matrix=(np.array(matrix(i)) * [[0.21, 0.21, 0.21, 1]]).tolist()
+        ),
+    )
+    assert_same_pixels(load_scene(plain), load_scene(scaled))
+    assert len(caplog.messages) == 1
+    assert "the rotations of all 9 poses are scaled by 0.21" in caplog.text
+
+
+@pytest.mark.parametrize("axis", [0, 2])
+def test_rotations_that_are_sheared_alike_are_refused(tmp_path, axis):
+    factors = np.ones(4)
+    factors[axis] = 0.5
+    path = rewrite(
+        write_transforms(tmp_path, 4),
+        lambda i, frame: frame.update(transform_matrix=(np.array(matrix(i)) * factors).tolist()),
+    )
+    with pytest.raises(InputError, match=r"frame 0 .* is not rigid"):
+        load_scene(path)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "C:\\Users\\me\\capture\\images\\{}.png",
+        "/home/me/capture/images/{}.png",
+        "images/{}.jpg",
+        "../images/{}.png",
+        "rgb/{}",
+    ],
+)
+def test_pictures_named_otherwise_are_found_with_one_line(tmp_path, given, caplog):
+    path = write_transforms(tmp_path, 3)
+    rewrite(path, lambda i, frame: frame.update(file_path=given.format(f"{i:03d}")))
+    frames = load_scene(path, split=0).splits["train"]
+    assert [frame.picture for frame in frames] == [
+        tmp_path / f"images/{i:03d}.png" for i in range(3)
+    ]
+    assert len(caplog.messages) == 1
+    assert "3 of 3 pictures are not where" in caplog.text
+
+
+def test_a_fisheye_lens_by_its_models_name_or_its_flag(tmp_path):
+    by_name = write_transforms(tmp_path / "a", 2, camera_model="OPENCV_FISHEYE", k1=0.1)
+    by_flag = write_transforms(tmp_path / "b", 2, is_fisheye=True, k1=0.1)
+    assert lens_of(by_name) == lens_of(by_flag)
+    assert lens_of(by_name).is_fisheye
+    mixed = write_transforms(tmp_path / "c", 2, frame={1: {"camera_model": "OPENCV_FISHEYE"}})
+    assert [lens_of(mixed, index).is_fisheye for index in (0, 1)] == [False, True]
+
+
+def test_a_file_of_another_name_is_read_if_it_is_alone(tmp_path, caplog):
+    path = write_transforms(tmp_path, 3)
+    other = path.rename(tmp_path / "airbus_transforms.json")
+    write_json(tmp_path / "metrics.json", {"psnr": 3})
+    assert len(load_scene(tmp_path, split=0).splits["train"]) == 3
+    assert caplog.messages == [f"there is no transforms.json in {tmp_path}; {other.name} is read"]
+    write_json(tmp_path / "second.json", json.loads(other.read_text()))
+    with pytest.raises(InputError, match=r"which of them: airbus_transforms\.json, second\.json"):
+        load_scene(tmp_path)
+    assert len(load_scene(other, split=0).splits["train"]) == 3
+
+
+@pytest.mark.parametrize("name", ["transforms.json", "capture.json"])
+def test_a_json_file_is_parsed_once(tmp_path, monkeypatch, name):
+    path = write_transforms(tmp_path, 3, train_filenames=["images/000.png"]).rename(tmp_path / name)
+    parsed = []
+
+    def count(path):
+        parsed.append(path)
+        return read_json(path)
+
+    monkeypatch.setattr("nerfmac.common.json_reader.read_json", count)
+    load_scene(tmp_path)
+    assert parsed == [path]
+
+
+def test_test_pictures_that_are_trained_on_are_told(tmp_path, caplog):
+    names = [f"images/{index:03d}.png" for index in range(5)]
+    path = write_transforms(tmp_path, 5, train_filenames=names[:4], test_filenames=names[2:])
+    scene = load_scene(path)
+    assert (len(scene.splits["train"]), len(scene.splits["test"])) == (4, 3)
+    assert caplog.messages == [
+        f"2 of 3 test pictures of {tmp_path.name} are trained on too: their quality says little"
+    ]
+
+
+def test_a_lens_for_the_picture_as_it_is_stored_is_used_for_that(tmp_path, caplog):
+    path = write_transforms(tmp_path, 3)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.fromarray(pixels(1)).save(tmp_path / "images/001.png", exif=exif)
+    frames = load_scene(path, split=0)
+    assert [frame.is_upright for frame in frames.splits["train"]] == [True, False, True]
+    np.testing.assert_array_equal(np.array(frames.views("train").image(1)), pixels(1))
+    assert len(caplog.messages) == 1
+    assert (
+        "1 of them is read as stored, because the lenses are for images of that size" in caplog.text
+    )
+
+
+def test_the_lens_of_these_files_is_the_usual_one(tmp_path, caplog):
+    lens = lens_of(write_transforms(tmp_path, 2))
+    assert (lens.fl_x, lens.cx, lens.width) == (LENS["fl_x"], LENS["cx"], WIDTH)
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("ending", [".TIF", ".bmp", ".Png", ".WebP"])
+@pytest.mark.parametrize("named", [True, False])
+def test_pictures_of_any_kind_and_spelling_are_read(tmp_path, ending, named):
+    path = write_transforms(tmp_path, 2)
+    for index in range(2):
+        picture = tmp_path / f"images/{index:03d}.png"
+        with Image.open(picture) as image:
+            image.save(picture.with_suffix(ending))
+        picture.unlink()
+    name = "images/{:03d}" + (ending if named else "")
+    rewrite(path, lambda i, frame: frame.update(file_path=name.format(i)))
+    frames = load_scene(path, split=0).splits["train"]
+    assert [frame.picture.name for frame in frames] == [f"000{ending}", f"001{ending}"]
+
+
+def of_an_iphone(folder):
+    """A scene of one HEIC picture of 64x48 pixels."""
+    path = write_transforms(folder, 1, w=64, h=48, cx=32, cy=24)
+    (folder / "images/000.png").unlink()
+    return rewrite(path, lambda i, frame: frame.update(file_path="images/000.HEIC"))
+
+
+def test_pictures_of_an_iphone_are_read(tmp_path):
+    heif = pytest.importorskip("pillow_heif", reason="needs pillow-heif, of the extra capture")
+    path = of_an_iphone(tmp_path)
+    heif.from_pillow(Image.new("RGB", (64, 48), "red")).save(tmp_path / "images/000.HEIC")
+    scene = load_scene(path)
+    red, green, _ = np.array(scene.views("train").image(0))[24, 32].tolist()
+    assert red > 200 > 50 > green
+
+
+def test_without_pillow_heif_it_is_said_how_to_install_it(tmp_path, monkeypatch):
+    def absent(name):
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr("nerfmac.common.extras.import_module", absent)
+    path = of_an_iphone(tmp_path)
+    (tmp_path / "images/000.HEIC").write_bytes(b"picture")
+    with pytest.raises(
+        InputError,
+        match=r"000.HEIC needs the extra capture: .*pillow-heif",
+    ):
+        load_scene(path)
+
+
+def test_a_folder_around_the_scenes_is_refused_with_the_scenes(tmp_path):
+    write_transforms(tmp_path / "unpacked/yard", 2)
+    with pytest.raises(InputError, match=r"unpacked holds no scene itself, but .*yard does"):
+        load_scene(tmp_path / "unpacked")
+
+
+def test_an_archive_is_to_be_unpacked(tmp_path):
+    (tmp_path / "walk.r3d").write_bytes(b"PK")
+    with pytest.raises(InputError, match=r"walk.r3d is packed: unpack it"):
+        load_scene(tmp_path / "walk.r3d")
+
+
+def test_frames_without_a_pose_are_left_out_with_one_line(tmp_path, caplog):
+    path = write_transforms(tmp_path, 5, frame={2: {"transform_matrix": None}})
+    frames = load_scene(path, split=0).splits["train"]
+    assert [frame.name for frame in frames] == [f"images/{n:03}.png" for n in (0, 1, 3, 4)]
+    assert caplog.messages == [f"1 of 5 frames of {path} have no pose; the other 4 are used"]
+    rewrite(path, lambda _, frame: frame.update(transform_matrix=None))
+    with pytest.raises(InputError, match="transform_matrix is null in each of the 5 frames"):
+        load_scene(path)
+
+
+@pytest.mark.parametrize(
+    ("own", "shown"),
+    [
+        ({"cx": 0.5, "cy": 0.6}, "fl_x is 30, cx 0.5 and cy 0.6"),
+        ({"fl_x": 1.3, "fl_y": 1.7}, "fl_x is 1.3, cx 11 and cy 8.5"),
+    ],
+)
+def test_a_lens_in_parts_of_the_pictures_sides_is_refused(tmp_path, own, shown):
+    values = json.loads(write_transforms(tmp_path, 2, **own).read_text())
+    expected = f"{shown}; expected pixels of {values.get('w', WIDTH)}x{values.get('h', HEIGHT)}"
+    with pytest.raises(InputError, match=expected):
+        load_scene(tmp_path)
+
+
+def test_pictures_behind_links_out_of_the_scene_are_read_and_said(tmp_path, caplog):
+    write_transforms(tmp_path / "scene", 3)
+    load_scene(tmp_path / "scene", split=0)
+    (tmp_path / "link").symlink_to(tmp_path / "scene")
+    load_scene(tmp_path / "link", split=0)
+    assert not caplog.messages  # a scene behind a link is not outside of itself
+    (tmp_path / "scene" / "images").rename(tmp_path / "large")
+    (tmp_path / "scene" / "images").symlink_to(tmp_path / "large")
+    scene = load_scene(tmp_path / "scene", split=0)
+    assert len(scene.splits["train"]) == 3
+    (told,) = caplog.messages
+    assert told.startswith("3 of 3 pictures and masks of scene are read from outside")
+    assert told.endswith(f"images/000.png to {(tmp_path / 'large' / '000.png').resolve()}")
+    caplog.clear()
+    (tmp_path / "scene" / "images").unlink()
+    (tmp_path / "large").rename(tmp_path / "scene" / "images")
+    (tmp_path / "scene" / "images" / "001.png").rename(tmp_path / "secret.png")
+    (tmp_path / "scene" / "images" / "001.png").symlink_to(tmp_path / "secret.png")
+    load_scene(tmp_path / "scene", split=0)
+    (told,) = caplog.messages
+    assert told.startswith("1 of 3 pictures")
+    assert "secret.png" in told
+
+
+def test_a_path_out_of_the_scene_is_not_followed(tmp_path):
+    write_transforms(tmp_path / "scene", 3)
+    (tmp_path / "scene" / "images" / "001.png").rename(tmp_path / "secret.png")
+    rewrite(
+        tmp_path / "scene" / "transforms.json",
+        lambda index, frame: frame.update(file_path="../secret.png") if index == 1 else None,
+    )
+    frames = load_scene(tmp_path / "scene", split=0).splits["train"]
+    assert [frame.name for frame in frames] == ["images/000.png", "images/002.png"]

@@ -1,0 +1,195 @@
+"""Options of reading: smaller pictures and fewer of them, what is held out, the cube, and up."""
+
+import logging
+
+import numpy as np
+import pytest
+
+from nerfmac.app.scenes import load_scene
+from nerfmac.common.checks import InputError
+from tests.app.scenes.colmap_files import write_colmap
+from tests.app.scenes.projection import project
+from tests.app.scenes.scene_files import (
+    HEIGHT,
+    WIDTH,
+    pixels,
+    save,
+    write_blender,
+    write_transforms,
+)
+
+POINT = np.array([0.52, 0.47, 0.61])
+
+
+def test_smaller_pictures_are_means_of_blocks_and_see_the_same(tmp_path):
+    path = write_transforms(tmp_path, 3, k1=0.1)
+    whole, small = (load_scene(path, split=0, downscale=factor) for factor in (1, 3))
+    views = small.views("train")
+    assert views.cameras.sizes == ((8, 5),) * 3, "of 24x16 pixels the last row is left out"
+    blocks = pixels(1)[:15].reshape(5, 3, 8, 3, 3).mean(axis=(1, 3))
+    assert np.abs(np.array(views.image(1)) - blocks).max() <= 0.51
+    for one, other in zip(whole.splits["train"], small.splits["train"], strict=True):
+        got = 3 * project(other.camera, POINT)
+        np.testing.assert_allclose(got, project(one.camera, POINT), atol=1e-6)
+
+
+def test_hidden_colours_do_not_bleed_into_smaller_pictures(tmp_path):
+    path = write_transforms(tmp_path, 2)
+    picture = np.zeros((HEIGHT, WIDTH, 4), np.uint8)
+    picture[:, ::2] = 200, 100, 50, 255
+    picture[:, 1::2] = 7, 8, 9, 0
+    save(tmp_path / "images/001.png", picture)
+    small = np.array(load_scene(path, split=0, downscale=2).views("train").image(1))
+    assert np.abs(small[..., :3].astype(int) - [200, 100, 50]).max() <= 1
+    assert np.abs(small[..., 3].astype(int) - 128).max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("most", "kept"), [(3, "036"), (1, "0"), (9, "012345678"), (40, "012345678")]
+)
+def test_fewer_views_are_spread_over_all(tmp_path, most, kept):
+    scene = load_scene(write_transforms(tmp_path, 9), split=0, max_images=most)
+    assert [frame.name[-5] for frame in scene.splits["train"]] == list(kept)
+
+
+def test_each_split_has_as_many_at_most(tmp_path):
+    scene = load_scene(write_transforms(tmp_path, 17), max_images=2)
+    assert {split: len(frames) for split, frames in scene.splits.items()} == {"train": 2, "test": 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"downscale": 0}, "downscale is 0; expected at least 1"),
+        ({"downscale": 1.5}, "downscale is 1.5; expected an integer"),
+        ({"downscale": 17}, r"downscale is 17; images/001\.png is 24x16 pixels"),
+        ({"max_images": 0}, "max_images is 0; expected at least 1"),
+        ({"split": -1}, "split is -1; expected at least 0"),
+        ({"split": "1.5"}, "split is 1.5; expected a number N for every Nth view, a fraction"),
+        ({"split": "nan"}, "split is nan; expected a number"),
+        ({"split": 0.99}, "split=0.99 holds out every view of .*, which has 3; use none"),
+        ({"split": "some.txt"}, "split is 'some.txt', which is no file; expected a number N"),
+        ({"split": []}, "split lists no view"),
+        ({"split": ["b.png"]}, r"split names 'b\.png', which is no view .* such as 'images/000"),
+        ({"split": ["000", "1.png", "2.png"]}, r"split names '1\.png'"),
+        ({"split": ["000", "001", "002"]}, "split, by its names, holds out every view"),
+        ({"extent": 0}, "extent is 0; expected more than 0"),
+        ({"extent": -2.0}, "extent is -2; expected more than 0"),
+        ({"extent": 200}, "extent is 200; expected more than 0, and up to 128"),
+        ({"extent": float("nan")}, "extent is nan; expected a number"),
+        ({"up": "w"}, "up is 'w'; expected x, y, z, one of these with a minus, three numbers"),
+        ({"up": "--y"}, "up is '--y'; expected x, y, z"),
+        ({"up": "0,0,0"}, "up is '0,0,0'; expected x, y, z"),
+        ({"up": "0,1"}, "up is '0,1'; expected x, y, z"),
+        ({"up": (0, 1, float("nan"))}, "up is .*nan.*; expected x, y, z"),
+    ],
+)
+def test_impossible_options_are_refused(tmp_path, options, complaint):
+    with pytest.raises(InputError, match=complaint):
+        load_scene(write_transforms(tmp_path, 3), **options)
+
+
+def held_out(scene):
+    return "".join(frame.name[-5] for frame in scene.splits.get("test", ()))
+
+
+@pytest.mark.parametrize(
+    ("split", "test"),
+    [
+        (None, "08"),
+        (3, "0369"),
+        ("4", "048"),
+        (0.3, "036"),
+        ("0.2", "05"),
+        (0.01, "0"),
+        (0, ""),
+        ("none", ""),
+        (["images/007.png", "002.png", "4"], "247"),
+    ],
+)
+def test_what_is_held_out_is_as_asked_and_the_rest_is_trained_on(tmp_path, split, test):
+    names = [name.replace("4", "004") for name in split] if isinstance(split, list) else split
+    scene = load_scene(write_transforms(tmp_path, 10), split=names)
+    assert held_out(scene) == test
+    trained = "".join(frame.name[-5] for frame in scene.splits["train"])
+    assert sorted(trained + test) == list("0123456789")
+    assert ("test" in scene.splits) == bool(test)
+
+
+def test_a_file_lists_what_is_held_out(tmp_path):
+    listed = tmp_path / "test views.txt"
+    listed.write_text("\ufeff# those from above\nimages/003.png\n\n  005.png \r\n005.png\n")
+    path = write_transforms(tmp_path, 7)
+    assert held_out(load_scene(path, split=listed)) == "35"
+    listed.write_text("# none\n\n")
+    with pytest.raises(InputError, match=r"test views\.txt lists no view; expected a name a line"):
+        load_scene(path, split=str(listed))
+    listed.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match=r"test views\.txt cannot be read as a list of names"):
+        load_scene(path, split=str(listed))
+
+
+def test_a_name_that_several_views_have_is_refused(tmp_path):
+    frame = {1: {"file_path": "more/000.png"}}
+    save(tmp_path / "more/000.png", pixels(1))
+    path = write_transforms(tmp_path, 3, frame=frame)
+    assert held_out(load_scene(path, split=["more/000.png"])) == "0"
+    with pytest.raises(InputError, match=r"names '000\.png', and 2 views of .* are called so"):
+        load_scene(path, split=["000.png"])
+
+
+def test_an_asked_split_goes_before_the_scenes_own(tmp_path):
+    lists = {"train_filenames": [f"images/00{n}.png" for n in "1234"]}
+    path = write_transforms(tmp_path, 6, **lists, test_filenames=["images/005.png"])
+    assert held_out(load_scene(path)) == "5"
+    assert load_scene(path).options.split is None
+    assert held_out(load_scene(path, split=["003.png"])) == "3"
+    blender = write_blender(tmp_path / "blender", train=5, test=3)
+    assert len(load_scene(blender).splits["test"]) == 3
+    held = load_scene(blender, split=4).splits["test"]
+    assert [frame.name for frame in held] == ["train/r_0", "train/r_4"]
+
+
+def test_a_capture_says_which_of_its_views_are_held_out_by_default(tmp_path):
+    assert load_scene(write_transforms(tmp_path / "many", 9)).options.split == 8
+    assert load_scene(write_transforms(tmp_path / "one", 1)).options.split == 0
+    assert load_scene(write_colmap(tmp_path / "colmap")).options.split == 8
+
+
+@pytest.mark.parametrize("write", [write_transforms, write_colmap])
+def test_the_extent_that_is_asked_for_is_the_cubes_and_moves_nothing(tmp_path, write, caplog):
+    caplog.set_level(logging.INFO, "nerfmac")
+    path = write(tmp_path)
+    usual, asked = load_scene(path), load_scene(path, extent=6.5)
+    assert (asked.extent, asked.placement.extent) == (6.5, 6.5)
+    assert f"has the side 6.5, in place of {usual.extent:g}" in caplog.text
+    for one, other in zip(usual.splits["train"], asked.splits["train"], strict=True):
+        np.testing.assert_array_equal(one.camera.pose, other.camera.pose)
+
+
+@pytest.mark.parametrize(
+    ("up", "axis"),
+    [
+        ("x", (1, 0, 0)),
+        ("-y", (0, -1, 0)),
+        ("-0.6,0,0.8", (-0.6, 0, 0.8)),
+        ((0, 3, -4), (0, 0.6, -0.8)),
+    ],
+)
+def test_the_up_that_is_asked_for_goes_before_the_files(tmp_path, up, axis):
+    path = write_transforms(tmp_path, 3, up=[0.0, 1.0, 0.0])
+    np.testing.assert_allclose(load_scene(path, up=up).up, axis, atol=1e-12)
+    assert load_scene(path).up == load_scene(path, up="auto").up == (0.0, 1.0, 0.0)
+    blender = write_blender(tmp_path / "blender", train=2)
+    np.testing.assert_allclose(load_scene(blender, up=up).up, axis, atol=1e-12)
+
+
+@pytest.mark.parametrize("up", ["-z", (0.48, 0.6, -0.64)])
+def test_coordinates_of_no_meaning_are_turned_so_that_the_asked_up_is_z(tmp_path, up):
+    folder = write_colmap(tmp_path)
+    scene = load_scene(folder, up=up)
+    assert scene.up == (0.0, 0.0, 1.0)
+    asked = (0.0, 0.0, -1.0) if up == "-z" else up
+    np.testing.assert_allclose(scene.placement.turned_to_file([0, 0, 1]), asked, atol=1e-9)
+    one, other = (each.splits["train"][2].camera.pose for each in (scene, load_scene(folder)))
+    assert np.abs(one - other).max() > 0.1

@@ -1,0 +1,150 @@
+"""What phones' programs write: Record3D, Polycam and NeRFCapture."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nerfmac.app.paths.quaternions import quaternions
+from nerfmac.app.scenes import load_scene
+from nerfmac.common.checks import InputError
+from tests.app.scenes.projection import assert_same_pixels
+from tests.app.scenes.scene_files import HEIGHT, LENS, WIDTH, matrix, pixels, save, write_json
+
+COUNT = 9
+INTRINSICS = (30.0, 29.0, 11.0, 8.5)
+
+
+def write_same(folder):
+    """A transforms.json, without a placement, of the same cameras."""
+    frames = []
+    for index in range(COUNT):
+        save(folder / f"{index:06d}.png", pixels(index))
+        frames.append({"file_path": f"{index:06d}.png", "transform_matrix": matrix(index)})
+    return write_json(folder / "transforms.json", {**LENS, "frames": frames})
+
+
+def record3d(folder, *, images="rgbd", name="metadata", count=COUNT + 3, **more):
+    rows = []
+    for index in range(count):
+        pose = np.array(matrix(index))
+        w, x, y, z = quaternions(pose[None, :3, :3])[0]
+        rows.append([x, y, z, w, *pose[:3, 3]])
+    for index in range(COUNT):
+        save(folder / images / f"{index}.png", pixels(index))
+        (folder / images / f"{index}.depth").write_bytes(b"depth")
+    fl_x, fl_y, cx, cy = INTRINSICS
+    intrinsics = [fl_x, 0, 0, 0, fl_y, 0, cx, cy, 1]
+    values = {"w": WIDTH, "h": HEIGHT, "K": intrinsics, "poses": rows, "fps": 60}
+    write_json(folder / name, values | more)
+    return folder
+
+
+def polycam(folder, *, corrected=False):
+    prefix = "corrected_" if corrected else ""
+    for index in range(COUNT):
+        stamp = 20517000 + 37 * index
+        save(folder / f"keyframes/{prefix}images/{stamp}.png", pixels(index))
+        values = dict(zip(("fx", "fy", "cx", "cy"), INTRINSICS, strict=True))
+        values |= {"width": WIDTH, "height": HEIGHT, "blur_score": 40.0, "timestamp": stamp}
+        rows = np.array(matrix(index))[:3]
+        values |= {f"t_{i}{j}": rows[i, j] for i in range(3) for j in range(4)}
+        write_json(folder / f"keyframes/{prefix}cameras/{stamp}.json", values)
+    return folder
+
+
+def assert_same(scene, same) -> None:
+    """As `assert_same_pixels`, whatever the pictures are called."""
+    for split, frames in scene.splits.items():
+        assert len(frames) == len(same.splits[split])
+    names = iter(range(100))
+    for each in (scene, same):
+        for frame in each.splits["train"]:
+            object.__setattr__(frame, "name", str(next(names) % len(each.splits["train"])))
+    assert_same_pixels(scene, same)
+    assert_same_pixels(same, scene)
+
+
+@pytest.mark.parametrize(
+    ("images", "name"), [("rgbd", "metadata"), ("rgb", "metadata.json"), ("images", "metadata")]
+)
+def test_record3d_sees_what_a_transforms_json_sees(tmp_path, images, name):
+    scene = load_scene(record3d(tmp_path / "a", images=images, name=name))
+    assert_same(scene, load_scene(write_same(tmp_path / "b")))
+
+
+def test_record3ds_frames_may_have_lenses_of_their_own(tmp_path):
+    lengths = [[30.0 + index, 29.0, 11.0, 8.0] for index in range(COUNT + 3)]
+    frames = load_scene(record3d(tmp_path, perFrameIntrinsicCoeffs=lengths), split=0)
+    assert [f.camera.lens.fl_x for f in frames.splits["train"]] == [30.0 + i for i in range(COUNT)]
+
+
+def test_record3ds_pictures_are_in_the_order_of_their_numbers(tmp_path):
+    record3d(tmp_path)
+    for index in (10, 11):
+        save(tmp_path / f"rgbd/{index}.png", pixels(index))
+    (tmp_path / "rgbd/3.png").unlink()
+    frames = load_scene(tmp_path, split=0).splits["train"]
+    assert [int(frame.picture.stem) for frame in frames] == [0, 1, 2, 4, 5, 6, 7, 8, 10, 11]
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        ({"poses": []}, "poses is \\[\\]; expected a list of rows of 7 numbers"),
+        ({"poses": [[0, 0, 0, 0, 1, 2, 3]]}, "pose 0 has the quaternion"),
+        ({"poses": [[0, 0, 0, 1, 1, 2]]}, "expected a list of 7 finite numbers"),
+        ({"K": [1, 2, 3]}, "K is .*; expected a list of 9"),
+        ({"perFrameIntrinsicCoeffs": [[30, 29, 11, 8]]}, "pose 1: perFrame.* has 1 rows"),
+        ({"w": HEIGHT, "h": WIDTH}, "pose 0 has a lens for 16x24"),
+    ],
+)
+def test_what_record3d_cannot_have_written_is_refused(tmp_path, more, complaint):
+    with pytest.raises(InputError, match=complaint):
+        load_scene(record3d(tmp_path, **more))
+
+
+def test_record3ds_poses_without_pictures_are_refused(tmp_path):
+    record3d(tmp_path, images="elsewhere")
+    with pytest.raises(InputError, match="has 12 poses but no picture is called by a number"):
+        load_scene(tmp_path)
+
+
+@pytest.mark.parametrize("corrected", [False, True])
+def test_polycam_sees_what_a_transforms_json_sees(tmp_path, corrected):
+    scene = load_scene(polycam(tmp_path / "a", corrected=corrected))
+    assert_same(scene, load_scene(write_same(tmp_path / "b")))
+
+
+def test_polycams_corrected_cameras_are_preferred(tmp_path):
+    polycam(tmp_path)
+    frame = load_scene(polycam(tmp_path, corrected=True)).splits["test"][0]
+    assert frame.picture.parent.name == "corrected_images"
+
+
+def test_polycams_missing_pictures_are_counted(tmp_path, caplog):
+    polycam(tmp_path)
+    (tmp_path / "keyframes/images/20517000.png").unlink()
+    assert len(load_scene(tmp_path, split=0).splits["train"]) == COUNT - 1
+    cameras = tmp_path / "keyframes/cameras"
+    assert caplog.messages == [f"1 of 9 pictures of {cameras} do not exist; the other 8 are used"]
+
+
+def test_a_polycam_pose_that_is_none_is_refused(tmp_path):
+    polycam(tmp_path)
+    path = tmp_path / "keyframes/cameras/20517037.json"
+    write_json(path, json.loads(path.read_text()) | {"t_11": 7.0})
+    with pytest.raises(InputError, match=r"20517037\.json: t_00 to t_23 is not rigid"):
+        load_scene(tmp_path)
+
+
+def test_nerfcapture_writes_a_transforms_json_with_depth_beside_the_pictures(tmp_path):
+    frames = []
+    for index in range(4):
+        save(tmp_path / f"images/{index}.png", pixels(index))
+        save(tmp_path / f"images/{index}.depth.png", pixels(index))
+        own = {**LENS, "file_path": f"images/{index}", "depth_path": f"images/{index}.depth.png"}
+        frames.append({**own, "transform_matrix": matrix(index)})
+    write_json(tmp_path / "transforms.json", {"frames": frames, "depth_integer_scale": 0.1})
+    scene = load_scene(tmp_path, split=0)
+    assert [frame.picture.name for frame in scene.splits["train"]] == [f"{i}.png" for i in range(4)]

@@ -1,0 +1,117 @@
+"""What a run remembers of its scene comes back as it was; a broken record is refused by its key."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nerfmac.app.scenes import load_scene, read_again
+from nerfmac.app.scenes.record import SceneRecord
+from nerfmac.common.checks import InputError
+from tests.app.scenes.scene_files import write_transforms
+
+PATH = Path("runs/a/scene.json")
+
+
+@pytest.fixture
+def record(tmp_path) -> SceneRecord:
+    return SceneRecord.of(
+        load_scene(write_transforms(tmp_path, 3, k1=0.1, camera_model="OPENCV_FISHEYE"), split=0)
+    )
+
+
+def test_a_record_comes_back_from_json_as_it_was(record):
+    values = json.loads(json.dumps(record.to_json()))
+    read = SceneRecord.from_json(values, PATH)
+    assert (read.path, read.options.split, read.extent) == (record.path, 0, record.extent)
+    assert read.up == record.up
+    assert read.placement.scale == record.placement.scale
+    np.testing.assert_array_equal(read.placement.offset, record.placement.offset)
+    np.testing.assert_array_equal(read.placement.rotation, record.placement.rotation)
+    for got, want in zip(read.cameras, record.cameras, strict=True):
+        assert got.lens == want.lens
+        np.testing.assert_array_equal(got.pose, want.pose)
+    fewer = load_scene(record.path, split=0, downscale=2, max_images=2)
+    values = json.loads(json.dumps(SceneRecord.of(fewer).to_json()))
+    read = SceneRecord.from_json(values, PATH)
+    assert (read.options.downscale, read.options.max_images, len(read.cameras)) == (2, 2, 2)
+    again = read_again(read)
+    assert json.loads(json.dumps(SceneRecord.of(again).to_json())) == values
+    bare = {**values, "path": None, "placement": None}
+    assert SceneRecord.from_json(bare, PATH).path is None
+    assert SceneRecord.from_json(bare, PATH).placement is None
+    del bare["placement"]
+    assert SceneRecord.from_json(bare, PATH).placement is None
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"extent": "big"}, ': extent is "big"; expected a finite number above 0'),
+        ({"up": [0, 1]}, r": up is \[0, 1\]; expected a list of 3"),
+        ({"path": 3}, ": path is 3; expected a text"),
+        ({"downscale": 0}, ": options: downscale is 0; expected a finite number above 0"),
+        ({"max_images": 2.5}, ": options: max_images is 2.5; expected a whole number"),
+        ({"split": 2.5}, ": options: split is 2.5; expected a number N"),
+        ({"split": []}, ": options: split lists no view"),
+        ({"split": [3]}, r": options: split is \[3\]; expected a list of texts"),
+        ({"split": -1}, ": options: split is -1; expected at least 0"),
+        ({"split": True}, ": options: split is true; expected a finite number"),
+        ({"options": {"up": [0, 1]}}, r": options: up is \[0, 1\]; expected a list of 3"),
+        ({"options": {"extent": 0}}, ": options: extent is 0; expected more than 0"),
+        (
+            {"options": {"colour": 1}},
+            ": options: colour is unknown; expected one of: split,",
+        ),
+        ({"cameras": []}, r": cameras is \[\]; expected a list with at least one"),
+        ({"cameras": 3}, ": cameras is 3; expected a list"),
+        ({"placement": 3}, ": placement is 3; expected an object"),
+        ({"placement": {"scale": 0, "offset": [0, 0, 0]}}, ": placement: scale is 0; expected"),
+        ({"placement": {"scale": 1, "offset": [0, 0]}}, ": placement: offset is .*; expected a li"),
+        ({"colour": 3}, ": colour is unknown; expected one of: path, extent"),
+        ({"pose": [[1, 0, 0, 0]]}, ", camera 1: pose is .*; expected 3 rows"),
+        ({"width": 2.5}, ", camera 1: width is 2.5; expected a whole number"),
+        ({"fl_x": None}, ", camera 1: fl_x is null; expected a finite number"),
+        ({"fl_x": 0}, ", camera 1: fl_x is 0; expected more than 0"),
+        ({"k9": 1}, ", camera 1: k9 is unknown; expected one of: width, height, fl_x"),
+    ],
+)
+def test_a_broken_record_is_refused_with_its_file_the_key_and_its_place(record, change, complaint):
+    values = json.loads(json.dumps(record.to_json()))
+    (key,) = change
+    if key in values["options"] and key not in values:
+        values["options"].update(change)
+    else:
+        at_the_top = key in values or key == "colour"
+        (values if at_the_top else values["cameras"][1]).update(change)
+    with pytest.raises(InputError, match=f"^{PATH}{complaint}"):
+        SceneRecord.from_json(values, PATH)
+
+
+@pytest.mark.parametrize("split", [0, 2, 0.4, ["images/001.png"]])
+def test_a_record_reads_its_scene_again_with_all_it_was_told(tmp_path, split):
+    path = write_transforms(tmp_path, 5)
+    scene = load_scene(path, split=split, extent=1.5, up=(0, -3, 0.1), downscale=2)
+    values = json.loads(json.dumps(SceneRecord.of(scene).to_json()))
+    read = SceneRecord.from_json(values, PATH)
+    assert read.options == scene.options
+    again = read_again(read)
+    assert json.loads(json.dumps(SceneRecord.of(again).to_json())) == values
+    named = [[frame.name for frame in each.splits.get("test", ())] for each in (scene, again)]
+    assert named[0] == named[1]
+
+
+def test_a_scene_that_was_never_in_files_is_not_read_again(record):
+    with pytest.raises(InputError, match="was never in files"):
+        read_again(dataclasses.replace(record, path=None))
+
+
+def test_what_is_left_out_of_a_record_is_named(record):
+    values = json.loads(json.dumps(record.to_json()))
+    del values["cameras"][2]["k4"]
+    with pytest.raises(InputError, match=f"^{PATH}, camera 2: k4 is missing"):
+        SceneRecord.from_json(values, PATH)
+    with pytest.raises(InputError, match=rf"^{PATH} is \[\]; expected an object"):
+        SceneRecord.from_json([], PATH)

@@ -1,0 +1,138 @@
+"""Scenes: what a split holds on the device, when it is decoded, and what is refused."""
+
+import dataclasses
+
+import mlx.core as mx
+import numpy as np
+import pytest
+
+from nerfmac.app.scenes import Frame, Scene, load_scene
+from nerfmac.app.scenes.record import SceneRecord
+from nerfmac.common.checks import InputError
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from tests.app.scenes.scene_files import (
+    HEIGHT,
+    WIDTH,
+    pixels,
+    save,
+    write_blender,
+    write_transforms,
+)
+
+LENS = Lens(WIDTH, HEIGHT, 30.0, 29.0, 11.0, 8.5)
+
+
+def frame(index: int, picture: np.ndarray | None = None) -> Frame:
+    pose = np.eye(3, 4)
+    pose[:, 3] = index, 0, 1
+    picture = pixels(index) if picture is None else picture
+    return Frame(Camera(LENS, pose), picture, f"frame {index}")
+
+
+def scene(**values) -> Scene:
+    splits = {"train": (frame(0), frame(1)), "val": ()}
+    return Scene(**({"name": "made", "extent": 1.0, "splits": splits} | values))
+
+
+def test_a_split_is_its_pictures_in_order_with_their_cameras(tmp_path):
+    views = load_scene(write_blender(tmp_path, train=5, test=2)).views("train")
+    assert views.names == tuple(f"train/r_{index}" for index in range(5))
+    assert (views.pixels.dtype, len(views.cameras)) == (mx.uint8, 5)
+    want = np.stack([pixels(index, 4) for index in range(5)])
+    np.testing.assert_array_equal(np.array([views.image(i) for i in range(5)]), want)
+
+
+def test_pictures_in_memory_stand_beside_files():
+    views = scene().views("train")
+    np.testing.assert_array_equal(np.array(views.image(1)), pixels(1))
+    assert views.cameras[1].pose[0, 3] == 1
+
+
+def test_opaque_pictures_get_alpha_in_a_scene_that_has_it():
+    mixed = scene(splits={"train": (frame(0), frame(1, pixels(1, 4)))}, has_alpha=True)
+    views = mixed.views("train")
+    assert (np.array(views.image(0))[..., 3] == 255).all()
+    np.testing.assert_array_equal(np.array(views.image(1)), pixels(1, 4))
+
+
+def test_a_split_is_decoded_once(tmp_path):
+    loaded = load_scene(write_transforms(tmp_path, 3))
+    first = loaded.views("train")
+    for path in (tmp_path / "images").iterdir():
+        path.unlink()
+    assert loaded.views("train") is first
+
+
+def test_each_scene_decodes_its_own_pictures():
+    one, other = scene(), scene(splits={"train": (frame(5),)})
+    assert len(one.views("train").names) == 2
+    assert other.views("train").names == ("frame 5",)
+
+
+def test_a_scene_and_its_views_are_shown_in_a_line(tmp_path):
+    loaded = load_scene(write_transforms(tmp_path / "fox", 17))
+    assert repr(loaded) == "Scene('fox', train: 14, test: 3, 24x16, extent 2)"
+    views = loaded.views("train")
+    assert repr(views) == "Views(14 of 24x16, 3 channels)"
+    assert repr(views.cameras) == "Cameras(14 of 24x16)"
+    assert len(repr(SceneRecord.of(loaded))) < 80 + len(str(tmp_path))
+    assert repr(scene(splits={})) == "Scene('made', no views, extent 1)"
+
+
+def test_a_scene_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        scene().extent = 2.0
+
+
+@pytest.mark.parametrize("split", ["val", "tset"])
+def test_an_absent_or_empty_split_is_refused_with_those_there_are(split):
+    with pytest.raises(InputError, match=rf"'made' has no '{split}' views; its splits: train$"):
+        scene().views(split)
+
+
+@pytest.mark.parametrize("extent", [0.0, -1.0, 128.5, float("nan")])
+def test_an_impossible_extent_is_refused(extent):
+    with pytest.raises(InputError, match=r"^extent is"):
+        scene(extent=extent)
+
+
+def test_a_picture_of_another_size_than_its_lens_is_refused():
+    wrong = frame(1, pixels(1, width=WIDTH + 1))
+    with pytest.raises(InputError, match=r"frame 1 is 25x16 pixels; its lens is for 24x16"):
+        scene(splits={"train": (frame(0), wrong)}).views("train")
+
+
+def test_alpha_in_a_scene_without_it_is_refused():
+    with pytest.raises(InputError, match="frame 1 has alpha in a scene that has none"):
+        scene(splits={"train": (frame(0), frame(1, pixels(1, 4)))}).views("train")
+
+
+def test_a_truncated_file_is_refused_by_name_when_its_split_is_decoded(tmp_path):
+    path = write_transforms(tmp_path, 3)
+    cut = tmp_path / "images/002.png"
+    cut.write_bytes(cut.read_bytes()[:60])
+    loaded = load_scene(path)
+    with pytest.raises(InputError, match=r"002\.png is not a readable picture"):
+        loaded.views("train")
+
+
+def test_pictures_of_several_sizes_are_decoded_each_in_its_own(tmp_path):
+    path = write_transforms(tmp_path, 4)
+    save(tmp_path / "images/002.png", pixels(2, width=WIDTH // 2, height=HEIGHT // 2))
+    loaded = load_scene(path, split=0)
+    assert repr(loaded).endswith("train: 4, 24x16 and 1 more, extent 2)")
+    views = loaded.views("train")
+    assert views.cameras.sizes == ((24, 16), (24, 16), (12, 8), (24, 16))
+    small = pixels(2, width=WIDTH // 2, height=HEIGHT // 2)
+    np.testing.assert_array_equal(np.array(views.image(2)), small)
+    np.testing.assert_array_equal(np.array(views.image(-1)), pixels(3))
+    assert views.cameras[2].lens.fl_x == 15.0
+    assert views.blended(2).shape == (8, 12, 3)
+
+
+def test_more_pixels_than_can_be_numbered_are_refused():
+    lens = Lens(2**16, 2**14, 1.0, 1.0, 0.0, 0.0)
+    large = Frame(Camera(lens, np.eye(3, 4)), pixels(0), "a")
+    with pytest.raises(InputError, match=r"2 pictures of 65536x16384 have 2,147,483,648 pixels"):
+        scene(splits={"train": (large, large)}).views("train")

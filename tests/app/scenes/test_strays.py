@@ -1,0 +1,79 @@
+"""A tenth of stray cameras or points changes neither where a scene is nor how large."""
+
+import numpy as np
+import pytest
+
+from nerfmac.app.scenes.placement import fit
+from nerfmac.app.scenes.sparse_points import stray_cameras
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.placement import Placement
+
+LENS = Lens.from_fov(1.0, 64, 48)
+RANDOM = np.random.default_rng(7)
+THING = RANDOM.uniform(-0.25, 0.25, (2700, 3))
+SHELL = RANDOM.normal(size=(300, 3))
+SHELL /= np.linalg.norm(SHELL, axis=1, keepdims=True)
+
+
+def ring(count: int = 36) -> list[np.ndarray]:
+    """Cameras 2 away from a thing of side 0.5."""
+    angles = 2 * np.pi * np.arange(count) / count
+    eyes = np.stack([1.9 * np.cos(angles), 1.9 * np.sin(angles), np.full(count, 0.6)], axis=1)
+    return [Camera.look_at(eye, (0, 0, 0), (0, 0, 1), LENS).pose.astype(float) for eye in eyes]
+
+
+def strewn(count: int, far: float) -> list[np.ndarray]:
+    """Cameras `far` away or up to twice as far, looking anywhere."""
+    poses = []
+    for eye in SHELL[:count] * RANDOM.uniform(far, 2 * far, (count, 1)):
+        target = eye + RANDOM.normal(size=3)
+        poses.append(Camera.look_at(eye, target, (0, 0, 1), LENS).pose.astype(float))
+    return poses
+
+
+def placed(poses: list[np.ndarray], points: np.ndarray | None = THING) -> Placement:
+    tangents = [LENS.tangents] * len(poses)
+    return fit(poses, False, "here", points=points, tangents=tangents)
+
+
+@pytest.mark.parametrize("far", [40.0, 400.0])
+@pytest.mark.parametrize("points", [None, THING], ids=["without points", "with points"])
+def test_a_tenth_of_stray_cameras_changes_nothing(far, points, caplog):
+    usual, given = placed(ring(), points), placed([*ring(), *strewn(4, far)], points)
+    assert given.extent == usual.extent == 4.0
+    assert given.scale == pytest.approx(usual.scale)
+    np.testing.assert_allclose(given.offset, usual.offset)
+    assert [line[:19] for line in caplog.messages] == ["4 of 40 cameras of "]
+
+
+@pytest.mark.parametrize(
+    "strays",
+    [
+        RANDOM.uniform(-40, 40, (300, 3)),
+        RANDOM.uniform(-400, 400, (300, 3)),
+        30 * RANDOM.normal(size=(300, 3)),
+        100 * THING[:300],
+        SHELL * np.exp(RANDOM.uniform(0, 7, (300, 1))),
+    ],
+    ids=["a cube", "a large cube", "a cloud", "too large by far", "along rays"],
+)
+def test_a_tenth_of_stray_points_does_not_make_the_cube_larger(strays):
+    assert placed(ring(), np.concatenate([THING, strays])).extent == 4.0
+
+
+def test_strays_beyond_a_far_wall_do_not_hide_it():
+    wall = 5.0 * SHELL * (1, 1, 0.2)
+    assert placed(ring(), np.concatenate([THING, wall])).extent == 8.0
+    strays = SHELL[:150] * np.exp(RANDOM.uniform(3, 7, (150, 1)))
+    assert placed(ring(), np.concatenate([THING, wall, strays])).extent == 8.0
+
+
+def test_a_tenth_of_the_points_on_a_far_surface_is_no_stray():
+    assert placed(ring(), np.concatenate([THING, 12.0 * SHELL])).extent == 16.0
+
+
+def test_cameras_in_two_places_are_no_strays():
+    eyes = np.concatenate([RANDOM.normal(size=(30, 3)), RANDOM.normal(size=(10, 3)) + 40])
+    assert not stray_cameras(eyes).any()
+    assert not stray_cameras(np.zeros((5, 3))).any()

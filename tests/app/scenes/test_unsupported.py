@@ -1,0 +1,87 @@
+"""Images in formats that are not read are named as such, once, by every command alike."""
+
+import pytest
+
+from nerfmac.app.capture import capture_scene
+from nerfmac.app.capture.inputs import unsupported_in
+from nerfmac.app.scenes import load_scene
+from nerfmac.common.checks import InputError
+from tests.app.capture.test_capture import photographs, solved, somewhere
+from tests.app.cli.refusals import refused
+from tests.app.scenes.colmap_files import write_colmap
+from tests.app.scenes.scene_files import pixels, save, write_transforms
+
+__all__ = ["photographs", "solved", "somewhere"]
+
+COMMANDS = {"inspect": (), "capture": ("--out", "out"), "train": ("--out", "out")}
+TOLD = [
+    "3 images such as",
+    "OpenEXR (.exr), which is not supported: convert to PNG or JPEG in sRGB",
+]
+
+
+def write_exr(folder, count=3):
+    """A scene whose file names EXR images; these are there."""
+    names = [f"images/{index:03d}.exr" for index in range(count)]
+    frame = {index: {"file_path": name} for index, name in enumerate(names)}
+    path = write_transforms(folder, count, absent=range(count), frame=frame)
+    for name in names:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(b"v/1\x01 not decoded")
+    return path
+
+
+@pytest.mark.parametrize("command", ["inspect", "train"])
+def test_a_scene_of_them_is_refused(tmp_path, capsys, command):
+    write_exr(tmp_path / "scene")
+    refused(capsys, tmp_path, command, tmp_path / "scene", *COMMANDS[command], names=TOLD)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_folder_of_them_is_refused(tmp_path, capsys, command):
+    write_exr(tmp_path / "scene")
+    (tmp_path / "scene/transforms.json").unlink()
+    for folder in (tmp_path / "scene", tmp_path / "scene/images"):
+        refused(capsys, tmp_path, command, folder, *COMMANDS[command], names=TOLD)
+
+
+def test_the_image_of_the_same_stem_is_found(tmp_path, caplog):
+    path = write_exr(tmp_path)
+    for index in range(3):
+        save(tmp_path / f"images/{index:03d}.png", pixels(index))
+    frames = load_scene(path, split=0).splits["train"]
+    assert [frame.picture.name for frame in frames] == [f"{index:03d}.png" for index in range(3)]
+    (line,) = caplog.messages
+    assert line.startswith("3 of 3 pictures are not where")
+
+
+def test_without_the_exr_file_the_image_of_the_same_stem_is_found_too(tmp_path):
+    path = write_exr(tmp_path)
+    for index in range(3):
+        (tmp_path / f"images/{index:03d}.exr").unlink()
+        save(tmp_path / f"images/{index:03d}.png", pixels(index))
+    assert len(load_scene(path, split=0).splits["train"]) == 3
+
+
+def test_colmap_s_images_too(tmp_path):
+    folder = write_colmap(tmp_path, 3, binary=False)
+    for index in range(3):
+        (folder / f"images/{index:03d}.png").rename(folder / f"images/{index:03d}.dng")
+    file = folder / "sparse/0/images.txt"
+    file.write_text(file.read_text().replace(".png", ".dng"))
+    with pytest.raises(InputError, match=r"camera raw \(\.dng\), which is not supported"):
+        load_scene(folder)
+
+
+def test_a_capture_skips_them_with_one_line_unless_they_are_beside_their_photo(
+    photographs, solved, caplog
+):
+    (photographs / "00.cr2").write_bytes(b"raw of 00.png")
+    capture_scene(photographs, "paired", progress=False)
+    assert caplog.messages == []
+    (photographs / "other.cr2").write_bytes(b"raw alone")
+    assert [path.name for path in unsupported_in(photographs)] == ["00.cr2", "other.cr2"]
+    capture_scene(photographs, "mixed", progress=False)
+    (line,) = caplog.messages
+    assert line.startswith(f"{photographs / 'other.cr2'} is in the format camera raw (.cr2)")
+    assert line.endswith("they are skipped")

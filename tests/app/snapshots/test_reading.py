@@ -1,0 +1,222 @@
+"""Snapshots of instant-ngp show what they hold, by a computation that shares nothing with ours."""
+
+import numpy as np
+import pytest
+
+from nerfmac.app.cli.view import _notebook_for
+from nerfmac.app.scenes.pictures import decode
+from nerfmac.app.snapshots import load_snapshot, open_run
+from nerfmac.common.checks import InputError
+from nerfmac.geometry.samples import Samples
+from nerfmac.rendering.metrics import psnr
+from tests.app.snapshots import instant_ngp as ngp
+from tests.scene_factory import nerfmac
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+mx = pytest.importorskip("mlx.core")
+
+
+def loaded(tmp_path, values, name="scene.ingp"):
+    ngp.write(tmp_path / name, values)
+    return load_snapshot(tmp_path / name)
+
+
+def seen(run, position, direction):
+    """Density (n,) and colour (n, 3) of the run's field."""
+    count = len(position)
+    rays = mx.arange(count + 1, dtype=mx.int32)
+    samples = Samples(
+        mx.array(position, mx.float32), mx.ones(count), mx.ones(count), rays[:-1], rays, rays[1:]
+    )
+    field, parameters = run.trainer.field, run.state.average
+    density, colour = field(parameters, samples, mx.array(direction, mx.float32))
+    return np.array(density), np.array(colour)
+
+
+VARIANTS = {
+    "hash": {},
+    "dense": {
+        "encoding": {
+            "otype": "DenseGrid",
+            "n_levels": 4,
+            "n_features_per_level": 8,
+            "base_resolution": 6,
+            "per_level_scale": 1.7,
+        }
+    },
+    "cutlass": {"rgb_network": {**ngp.mlp(64, 3), "otype": "CutlassMLP"}},
+    "harmonics": {"dir_encoding": {"otype": "SphericalHarmonics", "degree": 4}},
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_field_is_the_snapshots(tmp_path, variant):
+    values = ngp.snapshot(**VARIANTS[variant])
+    random = np.random.default_rng(3)
+    position = random.uniform(-0.5, 1.5, (500, 3))
+    direction = random.normal(size=(500, 3))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    density, colour = ngp.field(values, position, direction)
+    assert np.log(density).std() > 0.5
+    assert colour.std() > 0.05
+    got_density, got_colour = seen(loaded(tmp_path, values), position, direction)
+    assert np.log(got_density) == pytest.approx(np.log(density), abs=1e-3)
+    assert got_colour == pytest.approx(colour, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["scene.ingp", "scene.msgpack"])
+def test_its_cameras_see_what_it_holds(tmp_path, name):
+    values = ngp.snapshot()
+    run = loaded(tmp_path, values, name)
+    for index, camera in enumerate(run.scene.cameras):
+        colour, opacity = ngp.picture(values, index)
+        assert 0.05 < (opacity > 0.1).mean() < 0.9
+        got = run.render(camera)
+        # A step at a cell's face is in it or not, so single pixels at edges differ more.
+        assert np.abs(got.opacity - opacity).mean() < 0.004
+        assert np.abs(got.colour - colour).mean() < 0.004
+
+
+def test_the_scene_is_known_in_its_files_coordinates(tmp_path):
+    run = loaded(tmp_path, ngp.snapshot())
+    assert run.scene.extent == 2.0
+    assert run.scene.up == (0.0, 0.6, 0.8)
+    assert run.state.step == 350
+    place = np.array([0.3, -0.2, 0.9])
+    x, y, z = place * ngp.SCALE + ngp.OFFSET
+    assert run.scene.placement.to_scene(place) == pytest.approx([y, z, x])
+
+
+def test_a_snapshot_that_instant_ngp_trained_shows_its_scene(real_scenes):
+    path, scene = real_scenes / "ngp_small.ingp", real_scenes / "lego_400"
+    if not (path.is_file() and scene.is_dir()):
+        pytest.skip(f"no ngp_small.ingp and lego_400 in {real_scenes}")
+    run = load_snapshot(path, scene)
+    frame = run.source.splits["test"][0]
+    pixels = decode(frame.picture, 4, frame.name).astype(np.float32) / 255.0
+    alpha = pixels[..., 3:]
+    photograph = pixels[..., :3] * alpha + 1.0 - alpha
+    rendered = run.render(frame.camera).colour
+    assert psnr(mx.array(rendered), mx.array(photograph)) > 32.0  # the mean of 20 views is 31.2
+
+
+def test_growth_and_coarsest_cells_have_instant_ngps_defaults(tmp_path):
+    encoding = {"otype": "Grid", "n_features_per_level": 4, "n_levels": 8}
+    encoding |= {"log2_hashmap_size": 12}
+    full = {**encoding, "otype": "HashGrid", "base_resolution": 2**4}
+    full["per_level_scale"] = (2048 * ngp.EXTENT / 2**4) ** (1 / 7)
+    values = ngp.snapshot(encoding=full)
+    short = loaded(tmp_path, {**values, "encoding": encoding})
+    position, direction = np.full((1, 3), 0.3), np.array([[0.6, 0.0, 0.8]])
+    density, _ = ngp.field(values, position, direction)
+    assert np.log(seen(short, position, direction)[0]) == pytest.approx(np.log(density), abs=2e-2)
+
+
+def test_what_instant_ngp_cuts_off_is_not_shown(tmp_path):
+    values = ngp.snapshot()
+    values["snapshot"]["render_aabb"] = {"min": [-0.5, -0.5, -0.5], "max": [0.4, 1.5, 1.5]}
+    run = loaded(tmp_path, values)
+    whole = loaded(tmp_path, ngp.snapshot())
+    bits = [
+        np.unpackbits(np.array(each.state.sampling["bits"]).view(np.uint8)).sum()
+        for each in (run, whole)
+    ]
+    assert 0 < bits[0] < bits[1]
+
+
+def test_an_untrained_grid_shows_all_cells(tmp_path):
+    values = ngp.snapshot()
+    values["snapshot"]["density_grid_binary"] = b""
+    assert (np.array(loaded(tmp_path, values).state.sampling["bits"]) == 2**32 - 1).all()
+
+
+def test_a_grid_of_float32_is_read_too(tmp_path):
+    values = ngp.snapshot()
+    want = np.array(loaded(tmp_path, values).state.sampling["values"])
+    old = np.frombuffer(values["snapshot"]["density_grid_binary"], np.float16).astype(np.float32)
+    values["snapshot"]["density_grid_binary"] = old.tobytes()
+    assert np.array_equal(np.array(loaded(tmp_path, values).state.sampling["values"]), want)
+
+
+def changed(path, value):
+    """A snapshot with one value changed, at the keys of `path`."""
+    values = ngp.snapshot()
+    *above, last = path.split(".")
+    part = values
+    for key in above:
+        part = part[key]
+    part[last] = value
+    return values
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("encoding.otype", "TiledGrid", "otype is .TiledGrid.; expected HashGrid or DenseGrid"),
+        ("encoding.interpolation", "Smoothstep", "expected Linear"),
+        ("encoding.n_levels", 10**9, "n_levels is 1000000000; expected up to 128"),
+        ("encoding.log2_hashmap_size", 60, "log2_hashmap_size is 60; expected up to 30"),
+        ("network.activation", "Sine", "activation is .Sine.; expected ReLU"),
+        ("network.n_neurons", 48, "n_neurons is 48; expected 16, 32, 64 or 128"),
+        ("rgb_network.n_hidden_layers", 0, "n_hidden_layers is 0"),
+        ("dir_encoding.otype", "Frequency", "expected SphericalHarmonics"),
+        ("snapshot.version", 0, "version 0; expected 1 or later"),
+        ("snapshot.mode", "sdf", "expected nerf"),
+        ("snapshot.params_binary", b"12345", "is cut off"),
+        ("snapshot.params_binary", b"1234", "params_binary has 2 numbers; the networks"),
+        ("snapshot.params_binary", "text", "missing or no binary data"),
+        ("snapshot.density_grid_binary", b"1234", "density_grid_binary has 4 bytes; expected"),
+        ("snapshot.nerf.dataset.is_hdr", True, "high dynamic range"),
+        ("snapshot.nerf.dataset.n_extra_learnable_dims", 16, "latent codes"),
+        ("snapshot.nerf.dataset.aabb_scale", 0, "aabb_scale is 0"),
+        ("snapshot.nerf.dataset.scale", float("nan"), "scale is NaN"),
+    ],
+)
+def test_what_nerfmac_lacks_is_refused_by_its_name(tmp_path, path, value, message):
+    with pytest.raises(InputError, match=message):
+        loaded(tmp_path, changed(path, value))
+
+
+def test_a_broken_file_is_refused(tmp_path):
+    path = tmp_path / "scene.ingp"
+    with pytest.raises(InputError, match="cannot be read"):
+        open_run(path)
+    ngp.write(path, ngp.snapshot())
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match=r"scene\.ingp is cut off"):
+        open_run(path)
+    plain = tmp_path / "scene.msgpack"
+    ngp.write(plain, ngp.snapshot())
+    plain.write_bytes(plain.read_bytes()[:-100])
+    with pytest.raises(InputError, match="cut off or no msgpack"):
+        open_run(plain)
+    ngp.write(plain, {"encoding": {}})
+    with pytest.raises(InputError, match="holds no snapshot"):
+        open_run(plain)
+
+
+def test_without_msgpack_the_extra_is_named(tmp_path, monkeypatch):
+    ngp.write(tmp_path / "scene.ingp", ngp.snapshot())
+    monkeypatch.setitem(__import__("sys").modules, "msgpack", None)
+    with pytest.raises(InputError, match=r"^msgpack is not installed"):
+        load_snapshot(tmp_path / "scene.ingp")
+
+
+def test_the_verbs_take_it(tmp_path):
+    path = tmp_path / "scene.ingp"
+    ngp.write(path, ngp.snapshot())
+    flags = ("--frames", 2, "--size", "24x18", "--device", "cpu", "--out", tmp_path / "frames")
+    assert nerfmac("render", path, *flags) == 0
+    assert len(list((tmp_path / "frames").glob("*.png"))) == 2
+    assert nerfmac("export", path, tmp_path / "cameras.json", "--device", "cpu") == 0
+    assert nerfmac("export", path, tmp_path / "again.ingp", "--device", "cpu") == 0
+
+
+def test_its_notebook_shows_it_and_saves_nothing(tmp_path):
+    path = tmp_path / "scene.ingp"
+    ngp.write(path, ngp.snapshot())
+    text = _notebook_for(path, {}).read_text()
+    assert (tmp_path / "scene-view.ipynb").is_file()
+    assert 'nerfmac.Viewer(\\"scene.ingp\\")' in text
+    assert "viewer.save" not in text

@@ -1,0 +1,113 @@
+"""A small trained run, and sessions on it that are driven a slice of work at a time."""
+
+import io
+from dataclasses import replace
+
+import mlx.core as mx
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.run import Run
+from nerfmac.app.viewer.loop import Loop
+from nerfmac.app.viewer.session import Session
+from nerfmac.backend import choose_device
+from nerfmac.training.history import History
+from tests.scene_factory import COARSE
+
+
+@pytest.fixture(scope="session")
+def small_run(scene):
+    """A run on it after some steps; take a copy."""
+    device = mx.default_device()
+    choose_device("cpu")
+    run = Run.begin(scene, COARSE)
+    run.train(steps=120, progress=False)
+    mx.eval(run.state.arrays())
+    yield run
+    mx.set_default_device(device)
+
+
+class Here:
+    """In place of the worker: does at once, on this thread, what it is asked for."""
+
+    def wake(self, _activity):
+        pass
+
+    def submit(self, task):
+        from concurrent.futures import Future
+
+        future = Future()
+        future.set_result(task())
+        return future
+
+
+class Page:
+    """A session, and what a page would have got from it."""
+
+    def __init__(self, run, out=None):
+        self.messages, self.kept = [], []
+        self.answers = True  # whether frames are acked
+        self.place, self.version = None, 0  # the page's view, and which of the kernel's it moves
+        here, own = Here(), replace(run, history=History(run.curve), folder=out)
+        self.session = Session(here, own, self.hear)
+        self.loop = Loop(here, self.session, self.kept.append)
+
+    def hear(self, message, buffers):
+        self.messages.append((message, buffers))
+        if message["kind"] == "frame" and self.answers:
+            self.loop.post({"kind": "ack", "id": message["id"]})
+
+    def open(self, width=48, height=32, page="first", *, warps=False):
+        self.say("ready", page=page, width=width, height=height, warps=warps)
+        return self
+
+    def turn(self, right=0.03, down=-0.01, *, moving=True, **content):
+        """Say that the page has orbited on from where it was."""
+        session = self.session
+        if self.place is None or session.version != self.version:
+            self.place, self.version = session.view, session.version
+        self.place = self.place.orbit(right, down)
+        view = self.place.to_json()
+        here = {"pose": view["pose"], "centre": view["centre"], "version": self.version}
+        self.say("move", page="first", moving=moving, **here, **content)
+
+    def say(self, kind, **content):
+        self.loop.post({"kind": kind, **content})
+
+    def work(self, count=1):
+        """Do so many slices of work."""
+        for _ in range(count):
+            self.loop.work()
+
+    def settle(self):
+        """Work until there is nothing left to do at once."""
+        for _ in range(2000):
+            pause = self.loop.work()
+            if pause is None or pause > 0.0:
+                return self
+        raise AssertionError("it does not come to rest")
+
+    def take(self, kind):
+        """The messages of a kind since the last call, and drop all others."""
+        taken = [message for message, _ in self.messages if message["kind"] == kind]
+        self.messages.clear()
+        return taken
+
+    def pictures(self):
+        """The frames so far, as (message, uint8 (h, w, 3))."""
+        return [
+            (message, np.asarray(Image.open(io.BytesIO(buffers[0]))))
+            for message, buffers in self.messages
+            if message["kind"] == "frame"
+        ]
+
+    @property
+    def notice(self):
+        return self.session.notice
+
+
+@pytest.fixture
+def page(small_run):
+    """A page that has not opened yet."""
+    return Page(small_run)

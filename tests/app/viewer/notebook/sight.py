@@ -1,0 +1,75 @@
+"""What the tests ask of a viewer on a page."""
+
+from typing import Any
+
+import numpy as np
+
+from tests.app.viewer.notebook.tab import PATIENCE, Tab
+
+PICTURE = ".nerfmac-picture"
+
+
+class Sight:
+    """The `number`th viewer of a page, as its user sees it."""
+
+    def __init__(self, tab: Tab, number: int = 0) -> None:
+        self.tab = tab
+        self.number = number
+        self.root = tab.page.locator(".nerfmac-viewer").nth(number)
+
+    def record(self) -> dict[str, Any]:
+        """What the page keeps of its frames; empty before there is a viewer."""
+        script = f"""() => {{
+          const root = document.querySelectorAll(".nerfmac-viewer")[{self.number}];
+          return root ? {{ now: performance.now(), ...root.nerfmac }} : {{}};
+        }}"""
+        return self.tab.page.evaluate(script)
+
+    def last(self) -> dict[str, Any]:
+        """The message of the last frame drawn; empty before the first."""
+        return self.record().get("lastFrame") or {}
+
+    def wait_for_rest(self) -> "Sight":
+        """Wait until the picture is finished: training is not under way."""
+        self.tab.wait_for(lambda: self.last().get("still"))
+        return self
+
+    def pose(self) -> np.ndarray:
+        """The camera of the last frame, (3, 4)."""
+        return np.reshape(self.last()["pose"], (3, 4))
+
+    def drag(self, by: tuple[float, float], steps: int = 20, *, hold: bool = False) -> None:
+        """Drag in the middle of the picture."""
+        self.tab.drag(f".nerfmac-viewer >> nth={self.number} >> {PICTURE}", by, steps, hold=hold)
+
+    def turn(self, by: tuple[float, float]) -> None:
+        """Drag, and wait until the camera has turned for it.
+
+        On a busy machine the page may still move what is dragged: a drag beside it is repeated.
+        """
+        before = self.pose()
+
+        def has_turned() -> bool:
+            return not np.allclose(self.pose(), before, atol=0.01)
+
+        self.drag(by)
+        try:
+            self.tab.wait_for(has_turned, PATIENCE / 2)
+        except TimeoutError:
+            self.drag(by)
+            self.tab.wait_for(has_turned)
+
+    def seen(self) -> np.ndarray:
+        """What the picture's area shows, float (h, w, 3) in [0, 1]."""
+        shown = self.tab.picture(f".nerfmac-viewer >> nth={self.number} >> canvas.nerfmac-frame")
+        return shown / 255.0
+
+    def click(self, label: str) -> None:
+        """Press the button with this label."""
+        self.root.get_by_role("button", name=label, exact=True).click()
+
+    def step(self) -> int:
+        """The step of training that the summary tells."""
+        words = self.root.locator(".nerfmac-summary").inner_text()
+        digits = words.removeprefix("step ").split("·")[0]
+        return int("".join(each for each in digits if each.isdigit()) or 0)

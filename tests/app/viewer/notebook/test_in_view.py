@@ -1,0 +1,94 @@
+"""What a user asked for can be seen at once, on wide pages and on narrow ones."""
+
+import json
+
+import pytest
+
+from tests.app.viewer.notebook.desk import at_desk
+from tests.app.viewer.notebook.sight import Sight
+from tests.scene_factory import COARSE, write_scene
+
+pytestmark = pytest.mark.slow
+
+HEIGHT = 800
+CELL = """
+import json, nerfmac
+from nerfmac.config import Config
+
+viewer = nerfmac.Viewer({scene!r}, config=Config.from_json(json.loads({config!r})))
+viewer"""
+
+IS_ON_TOP = """element => {
+  const { left, top, right, bottom } = element.getBoundingClientRect();
+  const columns = [left + 4, (left + right) / 2, right - 4];
+  const rows = [top + 4, (top + bottom) / 2, bottom - 4];
+  const isSeen = (x, y) => element.contains(document.elementFromPoint(x, y));
+  return right > left && columns.every(x => rows.every(y => isSeen(x, y)));
+}"""
+"""Whether the corners, edges and middle of an element are on the page with nothing over them."""
+
+
+@pytest.fixture(scope="module", params=[1280, 900, 600])
+def viewer(lab, browser, tmp_path_factory, request):
+    """A viewer at rest on a page of that width, for the tests below one after the other."""
+    scene = write_scene(tmp_path_factory.mktemp("scenes") / "balls")
+    cell = CELL.format(scene=str(scene), config=json.dumps(COARSE.to_json()))
+    with at_desk(lab, browser, viewport={"width": request.param, "height": HEIGHT}) as desk:
+        tab = desk.open_notebook([cell])
+        tab.run_all()
+        yield Sight(tab).wait_for_rest()
+
+
+@pytest.fixture
+def sight(viewer):
+    """That viewer with no panel open and nothing compared."""
+    yield viewer
+    for left in ("[aria-expanded=true]", "[title='End the comparison']:visible"):
+        for button in viewer.root.locator(left).all():
+            button.click()
+
+
+def is_on_top(sight, selector, *, scrolled=False):
+    """Whether the element is in view; with `scrolled`, after its panel was scrolled to it."""
+    element = sight.root.locator(selector)
+    if scrolled:
+        element.scroll_into_view_if_needed()
+    return element.evaluate(IS_ON_TOP)
+
+
+def test_a_panel_is_in_view_once_it_is_opened(sight):
+    sight.click("View panel")
+    assert is_on_top(sight, ".nerfmac-panel-view")
+    assert is_on_top(sight, "button[title='View panel']")
+    assert is_on_top(sight, "button[title='Stand in the nearest training camera']", scrolled=True)
+
+
+def test_a_comparison_is_in_view_and_no_panel_lies_over_it(sight):
+    sight.click("View panel")
+    sight.click("Stand in the nearest training camera")
+    sight.tab.wait_for(".nerfmac-compare")
+    for button in sight.root.locator(".nerfmac-compare button").all():
+        assert button.evaluate(IS_ON_TOP), button.get_attribute("title")
+    assert sight.root.locator(".nerfmac-panel:visible").count() == 0
+    sight.tab.screenshot("compared")
+
+
+def test_a_comparison_can_be_ended_beside_an_open_panel(sight):
+    sight.click("View panel")
+    sight.click("Stand in the nearest training camera")
+    sight.tab.wait_for(".nerfmac-compare")
+    sight.click("Path panel")
+    sight.root.locator(".nerfmac-compare").scroll_into_view_if_needed()
+    assert is_on_top(sight, "button[title='End the comparison']")
+
+
+def test_a_video_is_in_view_once_it_is_done(sight):
+    sight.click("Path panel")
+    sight.root.get_by_label("Seconds of video").fill("0.5")
+    sight.root.get_by_label("Frames a second").fill("4")
+    sight.root.get_by_label("Size", exact=True).select_option("320 × 240")
+    sight.click("Render the video")
+    sight.tab.wait_for(".nerfmac-download", timeout=120)
+    sight.tab.wait_for(lambda: is_on_top(sight, "video"))
+    assert is_on_top(sight, ".nerfmac-download", scrolled=True)
+    sight.tab.screenshot("filmed")

@@ -1,0 +1,74 @@
+"""The quick start as its reader goes through it: run, watch, drag, pause, film, play."""
+
+import numpy as np
+import pytest
+
+from tests.app.viewer.notebook.sight import Sight
+from tests.conftest import ROOT
+
+NOTEBOOK = "1_quick_start.ipynb"
+TRAINING = "train(seconds=20)"
+
+
+@pytest.mark.slow
+def test_the_quick_start_can_be_run_watched_dragged_paused_and_filmed(desk):
+    text = (ROOT / "notebooks" / NOTEBOOK).read_text(encoding="utf-8")
+    assert TRAINING in text
+    shorter = text.replace(TRAINING, "train(seconds=8)")
+    (desk.lab.notebooks / NOTEBOOK).write_text(shorter, encoding="utf-8")
+    tab = desk.open_existing(NOTEBOOK)
+    tab.start("notebook:run-all-cells")
+    tab.wait_for(".nerfmac-viewer")
+    sight = Sight(tab)
+    drag_while_it_trains(tab, sight)
+    tab.wait_for(lambda: tab.page.evaluate("() => window.outcome !== undefined"), timeout=300)
+    assert tab.page.evaluate("() => window.outcome") == {"value": True}, "a cell failed"
+    assert tab.page.locator(".jp-OutputArea-output video:not(.nerfmac-video)").count() == 1
+    continue_and_pause(desk, tab, sight)
+    drag_at_rest(desk, tab, sight)
+    film(desk, tab, sight)
+    tab.screenshot("quick-start")
+
+
+def drag_while_it_trains(tab, sight):
+    tab.wait_for(lambda: sight.step() > 10, timeout=300)  # there are kernels to build first
+    tab.wait_for(lambda: sight.last())
+    before = sight.pose()
+    sight.drag((150, 40))
+    tab.wait_for(lambda: not np.allclose(sight.pose(), before, atol=0.05))
+    tab.screenshot("quick-start-training")
+
+
+def continue_and_pause(desk, tab, sight):
+    step = sight.step()
+    sight.click("Continue training")
+    tab.wait_for(lambda: sight.step() > step + 20)
+    sight.click("Pause training")
+    tab.wait_for(lambda: not desk.run("viewer._session.training.is_running"))
+    sight.wait_for_rest()
+    tab.wait_for(lambda: desk.run("viewer.run.state.step") == sight.step())
+
+
+def drag_at_rest(desk, tab, sight):
+    shown, pose = sight.seen(), sight.pose()
+    sight.drag((-120, 30))
+    tab.wait_for(lambda: sight.last()["still"] and not np.allclose(sight.pose(), pose))
+    assert np.abs(sight.seen() - shown).mean() > 0.01
+    assert np.allclose(sight.pose(), desk.run("viewer.view.pose.tolist()"), atol=1e-5)
+
+
+def film(desk, tab, sight):
+    """Between two keyframes, a second of eight frames, and play it."""
+    sight.click("Path panel")
+    sight.click("Add the present view to the path")
+    sight.drag((200, -20))
+    sight.click("Add the present view to the path")
+    tab.wait_for(lambda: desk.run("len(viewer.path.keyframes)") == 2)
+    sight.root.get_by_label("Seconds of video").fill("1")
+    sight.root.get_by_label("Frames a second").fill("8")
+    sight.root.get_by_label("Size", exact=True).select_option(index=0)
+    sight.click("Render the video")
+    video = sight.root.locator("video.nerfmac-video")
+    tab.wait_for(lambda: abs(video.evaluate("video => video.duration") - 1.0) < 0.15, timeout=300)
+    video.evaluate("video => video.play()")
+    tab.wait_for(lambda: video.evaluate("video => video.currentTime > 0.3"))

@@ -1,0 +1,200 @@
+"""Two viewers, a page loaded again, an interrupted kernel, a page closed in mid-drag, any size."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.app.viewer.notebook.desk import at_desk
+from tests.app.viewer.notebook.sight import Sight
+from tests.scene_factory import COARSE, write_scene
+
+pytestmark = pytest.mark.slow
+
+BEGIN = """
+import json, time, nerfmac
+from nerfmac.config import Config
+from nerfmac.app.viewer.loop import Loop
+
+config = Config.from_json(json.loads({config!r}))
+work = Loop.work
+
+def unhurried(self):
+    pause = work(self)
+    if self._session.training.is_running:
+        time.sleep(0.1)  # or it would take the cores that the page needs, for as long as it trains
+    return pause
+
+Loop.work = unhurried
+"""
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    """A scene of two balls, and the cell that viewers of it begin with."""
+    return write_scene(tmp_path_factory.mktemp("scenes") / "balls")
+
+
+def begin():
+    return BEGIN.format(config=json.dumps(COARSE.to_json()))
+
+
+def cell(scene, name="viewer"):
+    return f"{name} = nerfmac.Viewer({str(scene)!r}, config=config)\n{name}"
+
+
+def step(desk, name="viewer"):
+    return desk.run(f"{name}._session.run.state.step")
+
+
+def trains_on(desk, tab, name="viewer"):
+    """Wait for more steps than are under way."""
+    before = step(desk, name)
+    tab.wait_for(lambda: step(desk, name) > before + 8)
+
+
+def test_two_viewers_at_once_train_and_turn_each_by_itself(desk, scene):
+    tab = desk.open_notebook([begin(), cell(scene, "one"), cell(scene, "two")])
+    tab.run_all()
+    first, second = Sight(tab, 0), Sight(tab, 1)
+    first.wait_for_rest()
+    second.wait_for_rest()
+    desk.run("one.train(); two.train()")
+    trains_on(desk, tab, "one")
+    trains_on(desk, tab, "two")
+    pose = first.pose()
+    second.turn((90, 20))
+    assert np.allclose(first.pose(), pose)
+    first.turn((-60, 10))
+    trains_on(desk, tab, "one")
+    trains_on(desk, tab, "two")
+    # What the first page says of its last picture may be under way when its viewer closes.
+    desk.forgive(r"^standard error: No such comm: \w+$")
+    desk.run("one.close(); two.pause()")
+    tab.wait_for(lambda: tab.page.locator(".nerfmac-viewer").count() == 1)
+    assert desk.run("len(two._worker._due)") == 1
+
+
+def test_an_interrupted_kernel_trains_on_and_shows_it(desk, scene):
+    desk.expect("KeyboardInterrupt")
+    waiting = "print('under way')\nviewer.wait()"
+    tab = desk.open_notebook([begin(), cell(scene), "viewer.train()", waiting])
+    tab.start("notebook:run-all-cells")
+    tab.wait_for(".jp-OutputArea-output:has-text('under way')", timeout=60)
+    tab.interrupt()
+    tab.wait_for(".jp-OutputArea-output:has-text('KeyboardInterrupt')")
+    trains_on(desk, tab)
+    sight = Sight(tab)
+    tab.wait_for(lambda: sight.last())
+    sight.turn((90, 20))
+    desk.run("viewer.pause()")
+
+
+@pytest.fixture(scope="module")
+def with_a_viewer(lab, browser, scene):
+    """A user at a notebook with one viewer, which the tests below use one after the other.
+
+    Those above sit at desks of their own; when one of these is left, all kernels end.
+    """
+    with at_desk(lab, browser) as desk:
+        tab = desk.open_notebook([begin(), cell(scene)])
+        tab.run_all()
+        Sight(tab).wait_for_rest()
+        # Only what the page has heard of is saved: pages that are loaded later are told no more.
+        tab.wait_for(lambda: tab.page.locator(".jp-OutputArea-output img").count() == 1)
+        tab.save()
+        yield desk
+
+
+@pytest.fixture
+def viewing(with_a_viewer):
+    """That desk, with the picture at rest in its last page; any error fails the test."""
+    Sight(with_a_viewer.tabs[-1]).wait_for_rest()
+    yield with_a_viewer
+    with_a_viewer.check()
+
+
+def test_a_page_loaded_again_while_it_trains_shows_everything(viewing):
+    tab = viewing.tabs[-1]
+    viewing.run("viewer.train()")
+    trains_on(viewing, tab)
+    before = step(viewing)
+    tab.reload()
+    sight = Sight(tab)
+    tab.wait_for(lambda: sight.last())
+    tab.wait_for(lambda: sight.step() > before)
+    sight.turn((90, 20))
+    trains_on(viewing, tab)
+    viewing.run("viewer.pause()")
+
+
+def test_a_page_closed_in_mid_drag_leaves_a_kernel_that_trains_on(viewing):
+    tab = viewing.tabs[-1]
+    sight = Sight(tab)
+    viewing.run("viewer.train()")
+    trains_on(viewing, tab)
+    sight.drag((60, 10), hold=True)
+    tab.close()
+    other = viewing.open_tab()
+    trains_on(viewing, other)
+    sight = Sight(other)
+    other.wait_for(lambda: sight.last())
+    assert viewing.run("viewer._session.notice") is None
+    sight.turn((90, 20))
+    viewing.run("viewer.pause()")
+
+
+def test_a_drag_ends_with_a_middle_picture_and_then_the_full_one(viewing):
+    tab = viewing.tabs[-1]
+    sight = Sight(tab)
+    tab.page.evaluate(
+        """() => {
+          const record = document.querySelector(".nerfmac-viewer").nerfmac;
+          window.scales = [];
+          const watch = () => {
+            const scale = record.lastFrame.scale;
+            if (window.scales.at(-1) !== scale) window.scales.push(scale);
+            requestAnimationFrame(watch);
+          };
+          watch();
+        }"""
+    )
+    viewing.run(
+        "from nerfmac.app.viewer.pixel_budget import PixelBudget; usual = PixelBudget.scale"
+    )
+    viewing.run("PixelBudget.scale = lambda *_: 0.125")
+    sight.turn((90, 20))
+    sight.wait_for_rest()
+    viewing.run("PixelBudget.scale = usual")
+    scales = tab.page.evaluate("() => window.scales")
+    assert scales == pytest.approx([1.0, 0.125, 0.5, 1.0], abs=0.01)
+
+
+def test_a_picture_of_one_pixel_and_one_of_4k_are_drawn(viewing):
+    tab = viewing.tabs[-1]
+    sight = Sight(tab)
+    for width, height in ((1, 1), (3840, 2160), (640, 300)):
+        area = sight.root.locator(".nerfmac-picture")
+        area.evaluate(
+            "(area, [width, height]) => Object.assign(area.style,"
+            " {position: 'absolute', width: `${width}px`, height: `${height}px`})",
+            [width, height],
+        )
+        tab.wait_for(
+            lambda size=(width, height): (sight.last()["width"], sight.last()["height"]) == size
+        )
+    sight.wait_for_rest()
+    assert viewing.run("viewer._session.notice") is None
+
+
+def test_a_notebook_opened_without_its_kernel_shows_the_last_picture(viewing):
+    tab = viewing.tabs[-1]
+    live = tab.page.locator(".jp-OutputArea-output img")
+    tab.wait_for(lambda: live.count() == 1)
+    assert not live.is_visible()  # the viewer itself is there
+    tab.save()
+    tab.restart()
+    tab.reload()
+    shown = tab.wait_for(".jp-OutputArea-output img")
+    box = shown.bounding_box()
+    assert box["width"] > 300

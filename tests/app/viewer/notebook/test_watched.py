@@ -1,0 +1,69 @@
+"""A user who presses Start and then only watches: images come, however the start is timed."""
+
+import json
+
+import pytest
+
+from tests.app.viewer.notebook.sight import Sight
+from tests.scene_factory import COARSE, write_scene
+
+pytestmark = pytest.mark.slow
+
+BEGIN = """
+import json, time, nerfmac
+from nerfmac.config import Config
+from nerfmac.app.viewer import pictures
+
+config = Config.from_json(json.loads({config!r}))
+draw = pictures.Pictures.draw
+
+def slow(self, camera, focus):
+    # as long as haze takes on a real capture: a full image is not drawn within the test
+    time.sleep(2e-5 * camera.lens.width * camera.lens.height)
+    return draw(self, camera, focus)
+
+pictures.Pictures.draw = slow
+"""
+
+
+@pytest.fixture
+def sight(desk, tmp_path):
+    """The first image of a new run, of a field that takes long to render."""
+    scene = write_scene(tmp_path / "balls")
+    cells = [
+        BEGIN.format(config=json.dumps(COARSE.to_json())),
+        f"viewer = nerfmac.Viewer({str(scene)!r}, config=config)\nviewer",
+    ]
+    tab = desk.open_notebook(cells)
+    tab.run_all()
+    shown = Sight(tab)
+    tab.wait_for(lambda: shown.last())
+    return shown
+
+
+@pytest.mark.parametrize("delay", [0.5, 2.0, 8.0])
+def test_after_start_images_keep_coming_though_no_one_touches_the_page(desk, sight, delay):
+    tab = sight.tab
+    tab.page.wait_for_timeout(1000.0 * delay)
+    sight.click("Start training")
+    for _ in range(3):
+        before = sight.last()["step"]
+        tab.wait_for(lambda before=before: sight.last()["step"] > before)
+    tab.wait_for(lambda: sight.last()["step"] > 50)
+    assert desk.run("viewer._loop._is_touched") is False
+    desk.run("viewer.pause()")
+
+
+def test_a_viewer_that_is_scrolled_away_gets_no_images_and_one_that_comes_back_does(desk, sight):
+    tab = sight.tab
+    sight.click("Start training")
+    tab.wait_for(lambda: sight.last()["step"] > 0)
+    sight.root.evaluate("root => { root.style.position = 'absolute'; root.style.top = '-9999px' }")
+    tab.wait_for(lambda: not desk.run("viewer._session.screen.is_visible"))
+    before = sight.last()["step"]
+    step = desk.run("viewer._session.run.state.step")
+    tab.wait_for(lambda: desk.run("viewer._session.run.state.step") > step + 100)
+    assert sight.last()["step"] <= max(before, step)
+    sight.root.evaluate("root => { root.style.position = ''; root.style.top = '' }")
+    tab.wait_for(lambda: sight.last()["step"] > step)
+    desk.run("viewer.pause()")

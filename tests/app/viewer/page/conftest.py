@@ -1,0 +1,122 @@
+"""The page alone, in Chromium: a server for its modules, and views with a test as their kernel."""
+
+import http.server
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from nerfmac.app import viewer
+from tests.app.viewer.page.driver import View
+
+PAGE = Path(viewer.__file__).parent / "page"
+HERE = Path(__file__).parent
+
+
+class _Files(http.server.SimpleHTTPRequestHandler):
+    """The page's modules under /page/, the files beside the tests under /."""
+
+    def translate_path(self, path):
+        name = path.split("?")[0].removeprefix("/")
+        return str(PAGE / name.removeprefix("page/") if name.startswith("page/") else HERE / name)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="session")
+def origin():
+    """Return the address of a server of the page's modules."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Files) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(scope="package")
+def browser():
+    """Headless Chromium; a test is skipped where there is none, but fails in CI.
+
+    It ends with this folder's tests: while it is there, its event loop runs in this thread.
+    """
+    try:
+        from tests.app.viewer.notebook.browser import running_chromium
+    except ModuleNotFoundError as error:
+        reason = f"needs Playwright ({error})"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    with running_chromium() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def tabs(browser):
+    """Return a function that gives the tab with a touch screen or not, and of a scale."""
+    known = {}
+
+    def tab(has_touch, scale):
+        if (has_touch, scale) not in known:
+            context = browser.new_context(
+                viewport={"width": 900, "height": 700},
+                has_touch=has_touch,
+                device_scale_factor=scale,
+            )
+            context.set_default_timeout(30_000)  # on a busy machine
+            known[has_touch, scale] = View(context.new_page())
+        return known[has_touch, scale]
+
+    yield tab
+    for view in known.values():
+        view.page.context.close()
+
+
+@pytest.fixture
+def open_view(tabs, origin):
+    """Return a function that opens a view; any error in a console fails the test.
+
+    A tab is used again by the tests of a file: what a view leaves behind would be seen.
+    """
+    views = []
+
+    def open_one(has_touch=False, scale=1.0, **options):
+        views.append(tabs(has_touch, scale))
+        return views[-1].open(origin, **options)
+
+    yield open_one
+    for view in views:
+        view.run("window.endView?.()")
+        errors, view.errors[:] = list(view.errors), []
+        assert errors == []
+
+
+@pytest.fixture
+def view(open_view):
+    """Return a live view, whose picture is 640 x 480 at the page's top left corner."""
+    return open_view().live()
+
+
+@pytest.fixture
+def shown(view):
+    """Return a live view that shows a frame."""
+    view.show()
+    view.forget()
+    return view
+
+
+@pytest.fixture(scope="module")
+def call(browser, origin):
+    """Return a function that calls an exported function of a module of the page."""
+    tab = browser.new_page()
+    tab.goto(f"{origin}/fake.html")
+
+    def call_one(module, function, *arguments):
+        return tab.evaluate(
+            """async ([module, name, values]) =>
+              (await import(`/page/${module}.js`))[name](...values)""",
+            [module, function, list(arguments)],
+        )
+
+    yield call_one
+    tab.close()

@@ -1,0 +1,174 @@
+"""A view of the page in a browser, with a test in the kernel's place."""
+
+import base64
+import copy
+import io
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from playwright.sync_api import ConsoleMessage, Page
+
+from nerfmac.app.viewer import navigation
+
+POSE = [0.0, 0.0, 1.0, 5.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 2.0]
+"""A camera at (5, 1, 2) that looks along -x; to its right is +y, above is +z."""
+
+LENS = [0.75, 1.0, 0.45, 0.55]
+
+VIEW = {"pose": POSE, "centre": [1.0, 1.0, 2.0], "up": [0.0, 0.0, 1.0], "fov": 0.9}
+"""The page's view of the scene after the first frame, as the kernel tells it."""
+
+START = navigation.View(
+    np.reshape(POSE, (3, 4)), np.array(VIEW["centre"]), np.array(VIEW["up"]), VIEW["fov"]
+)
+"""The same, to be moved as the page should move it."""
+
+STATE: dict[str, Any] = {
+    "kind": "state",
+    "settings": {
+        "mode": "colour", "background": "#102030", "fov": 40.0, "exposure": 0.5, "share": 0.7,
+        "rate": 2.0, "rays": 4096, "steps": 900, "seconds": None, "crop": None,
+    },
+    "training": {
+        "can_train": True, "is_running": False, "message": None, "step": 12345, "seconds": 65.2,
+        "progress": 0.25, "left": 130.0, "loss": 0.00213, "psnr": 27.26,
+        "samples_per_second": 1234567.0, "rays": 2048,
+        "refine": {"poses": False, "lenses": False, "exposures": True, "colours": False},
+    },
+    "keyframes": [], "path": [], "video": None, "notice": None,
+    "scene": {
+        "name": "balls", "views": 2, "extent": 2.0, "device": "CPU", "preset": "small",
+        "cube": [[-0.5, -0.5, 0.5], [1.5, 2.5, 3.5]], "centre": [0.4, 0.7, 1.9],
+    },
+}  # fmt: skip
+
+
+def jpeg(colours, width: int = 64, height: int = 48) -> bytes:
+    """Return a picture of upright stripes of the given colours, all as wide."""
+    stripes = np.array(colours, np.uint8)[np.arange(width) * len(colours) // width]
+    out = io.BytesIO()
+    picture = np.broadcast_to(stripes, (height, width, 3))
+    Image.fromarray(np.ascontiguousarray(picture)).save(out, "JPEG", quality=95, subsampling=0)
+    return out.getvalue()
+
+
+def is_trouble(said: ConsoleMessage) -> bool:
+    """Whether a page's console tells of a fault. That WebGL in software is slow is none."""
+    return said.type in ("error", "warning") and "GPU stall due to ReadPixels" not in said.text
+
+
+UNASKED = ("ack", "ready", "size", "ping", "visible")
+"""Kinds of messages that a page sends by itself."""
+
+
+class View:
+    """One view. `sent` are the page's messages so far; `say` answers."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.errors: list[str] = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on(
+            "console",
+            lambda said: self.errors.append(said.text) if is_trouble(said) else 0,
+        )
+
+    def open(
+        self, origin: str, width: str = "640px", still: bytes = b"", height: int | None = None
+    ) -> "View":
+        """Render a view as wide as that, in place of one that may be there."""
+        if not self.page.url.startswith(origin):
+            self.page.goto(f"{origin}/fake.html")
+        self.page.mouse.move(0, 0)
+        options = {"width": width, "height": height, "still": base64.b64encode(still).decode()}
+        self.run("(options) => start(options)", options)
+        return self
+
+    def live(self, **changes: Any) -> "View":
+        """Wait until the view has said that it is there, and send it the state."""
+        self.wait_for("ready")
+        self.state(**changes)
+        return self
+
+    def run(self, script: str, argument: Any = None) -> Any:
+        return self.page.evaluate(script, argument)
+
+    def say(self, content: dict[str, Any], *buffers: bytes) -> None:
+        encoded = [base64.b64encode(each).decode() for each in buffers]
+        self.run("([content, encoded]) => say(content, encoded)", [content, encoded])
+
+    def state(self, **changes: Any) -> None:
+        """Send the state; `training={"step": 7}` changes that of it, `notice="..."` replaces."""
+        state = copy.deepcopy(STATE)
+        for name, change in changes.items():
+            if isinstance(change, dict) and isinstance(state[name], dict):
+                state[name].update(change)
+            else:
+                state[name] = change
+        self.say(state)
+
+    def frame(
+        self, number: int = 1, colours=((200, 30, 30), (30, 30, 200)), **changes: Any
+    ) -> None:
+        """Send a frame of 640 x 480; does not wait until it is drawn."""
+        content = {
+            "kind": "frame", "id": number, "width": 640, "height": 480, "pose": POSE, "lens": LENS,
+            "t": None, "still": True, "compared": None, "psnr": None, "scale": 1.0, "step": 12345,
+            "view": VIEW, "version": 0, "mover": None, "depth": None, **changes,
+        }  # fmt: skip
+        self.say(content, jpeg(colours))
+
+    def show(self, number: int = 1, *colours: Any, **changes: Any) -> None:
+        """Send a frame and wait until it is drawn."""
+        self.frame(number, *colours, **changes)
+        self.page.wait_for_function(
+            "(id) => sent.some((each) => each.kind === 'ack' && each.id === id)", arg=number
+        )
+
+    def sent(self, kind: str | None = None) -> list[dict[str, Any]]:
+        """Return the page's messages, of one kind or all but acks and sizes."""
+        self.settle()
+        everything = self.run("sent")
+        if kind is not None:
+            return [each for each in everything if each["kind"] == kind]
+        return [each for each in everything if each["kind"] not in UNASKED]
+
+    def forget(self) -> None:
+        self.settle()
+        self.run("sent.length = 0")
+
+    def settle(self) -> None:
+        """Let two animation frames pass: what waited for the next one has then been done."""
+        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def wait_for(self, kind: str) -> dict[str, Any]:
+        """Return the first message of a kind, when it has come."""
+        self.page.wait_for_function("(kind) => sent.some((each) => each.kind === kind)", arg=kind)
+        return self.sent(kind)[0]
+
+    def moves(self) -> dict[str, Any]:
+        """Return where the last move led, and `moving`, what each said of it."""
+        moves = self.sent("move")
+        places = [each for each in moves if "pose" in each]
+        last = {name: places[-1][name] for name in ("pose", "centre")} if places else {}
+        return {**last, "moving": [each["moving"] for each in moves], "count": len(moves)}
+
+    def has_moved(self, to: navigation.View, tolerance: float = 1e-9) -> bool:
+        """Whether the last move led to that view, and the button or key was then released."""
+        moves = self.moves()
+        apart = [
+            np.abs(np.ravel(want) - moves[name]).max()
+            for name, want in (("pose", to.pose), ("centre", to.centre))
+        ]
+        return max(apart) <= tolerance and moves["moving"][-1] is False
+
+    def pixel(self, x: int, y: int, layer: str = "frame") -> list[int]:
+        """Return red, green, blue and opacity of a canvas at a place in device pixels."""
+        return self.run("([layer, x, y]) => pixelOf(layer, x, y)", [layer, x, y])
+
+    def button(self, title: str):
+        return self.page.get_by_role("button", name=title, exact=True)
+
+    def control(self, label: str):
+        return self.page.get_by_label(label, exact=True)

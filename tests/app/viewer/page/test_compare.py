@@ -1,0 +1,129 @@
+"""A photograph beside the frame from its camera, as long as frames say that they are compared."""
+
+import pytest
+
+from tests.app.viewer.page.driver import LENS, POSE, VIEW, jpeg
+
+pytestmark = pytest.mark.browser
+
+RENDERED, PHOTO = (100, 60, 60), (100, 90, 60)
+
+
+def photo(view, index=1, colour=PHOTO):
+    content = {"kind": "photo", "index": index, "width": 64, "height": 48, "name": "train/b.png"}
+    view.say(content, jpeg([colour]))
+
+
+@pytest.fixture
+def compared(view):
+    """A view that stands in the second of three cameras."""
+    cameras = [{"pose": POSE, "lens": LENS, "aspect": 4 / 3}] * 3
+    view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b", "c"]})
+    view.show(1, [RENDERED], compared=1, psnr=31.27)
+    photo(view)
+    view.page.locator(".nerfmac-compare").wait_for()
+    view.forget()
+    return view
+
+
+def over(view, x, y=240):
+    """The photograph's layer at a place: None where nothing lies over the frame."""
+    red, green, blue, opacity = view.pixel(x, y, "photo")
+    return (red, green, blue) if opacity else None
+
+
+def near(colour):
+    return pytest.approx(colour, abs=6)
+
+
+def test_left_of_the_divider_is_the_frame_and_right_of_it_the_photograph(compared):
+    assert over(compared, 310) is None
+    assert over(compared, 330) == near(PHOTO)
+    assert compared.page.locator(".nerfmac-compared").inner_text() == "train/b.png · 31.3 dB"
+
+
+def test_the_divider_follows_the_pointer_and_the_camera_stays(compared):
+    compared.page.mouse.move(322, 200)
+    compared.page.mouse.down()
+    compared.page.mouse.move(160, 210, steps=4)
+    compared.page.mouse.up()
+    assert over(compared, 155) is None
+    assert over(compared, 165) == near(PHOTO)
+    assert compared.sent() == []
+
+
+def test_the_divider_follows_the_arrow_keys(compared):
+    compared.control("Divider").focus()
+    for _ in range(5):
+        compared.page.keyboard.press("ArrowLeft")
+    assert compared.control("Divider").get_attribute("aria-valuenow") == "40"
+    assert over(compared, 260) == near(PHOTO)
+
+
+@pytest.mark.parametrize(
+    ("mode", "colour"),
+    [
+        ("The rendered picture alone", None),
+        ("The photograph alone", PHOTO),
+        ("The difference of both, four times as strong", (0, 120, 0)),
+    ],
+)
+def test_each_mode_shows_what_it_says_all_over(compared, mode, colour):
+    compared.button(mode).click()
+    seen = [over(compared, x) for x in (5, 330, 634)]
+    assert seen == [None if colour is None else near(colour)] * 3
+
+
+def test_the_difference_follows_the_frame(compared):
+    compared.button("The difference of both, four times as strong").click()
+    compared.show(2, [PHOTO], compared=1)
+    assert over(compared, 330) == near((0, 0, 0))
+
+
+def test_a_comparison_ends_with_the_first_frame_without_one(compared):
+    compared.show(2, [RENDERED])
+    assert not compared.page.locator(".nerfmac-compare").is_visible()
+    assert not compared.control("Divider").is_visible()
+    assert over(compared, 330) is None
+
+
+def test_there_is_no_comparison_before_the_photograph_is_there(view):
+    view.show(1, compared=1)
+    photo(view, index=0)
+    view.settle()
+    assert not view.page.locator(".nerfmac-compare").is_visible()
+    photo(view, index=1)
+    view.page.locator(".nerfmac-compare").wait_for()
+
+
+@pytest.mark.parametrize(
+    ("index", "button", "to"),
+    [
+        (1, "Next training camera", 2),
+        (1, "Previous training camera", 0),
+        (2, "Next training camera", 0),
+        (0, "Previous training camera", 2),
+    ],
+)
+def test_arrows_go_round_the_training_cameras(compared, index, button, to):
+    compared.show(2, [RENDERED], compared=index)
+    photo(compared, index)
+    compared.page.locator(".nerfmac-compare").wait_for()
+    compared.button(button).click()
+    assert [each["index"] for each in compared.sent("stand")] == [to]
+
+
+def test_ending_it_moves_by_nothing(compared):
+    compared.button("End the comparison").click()
+    (move,) = compared.sent("move")
+    assert [move["moving"], move["pose"], move["centre"]] == [False, POSE, VIEW["centre"]]
+
+
+def test_it_can_be_begun_from_the_panel_in_the_nearest_camera(view):
+    poses = [[*POSE[:3], 9.0, *POSE[4:]], [*POSE[:3], 4.5, *POSE[4:]]]
+    cameras = [{"pose": pose, "lens": LENS, "aspect": 1.0} for pose in poses]
+    view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b"]})
+    view.show(1)
+    view.button("View panel").click()
+    view.button("Stand in the nearest training camera").click()
+    assert [each["index"] for each in view.sent("stand")] == [1]

@@ -1,0 +1,152 @@
+"""Frames are drawn where they belong and acked in their order; late ones are skipped."""
+
+import pytest
+
+from tests.app.viewer.page.driver import POSE
+
+pytestmark = pytest.mark.browser
+
+RED, BLUE, GREEN = (200, 30, 30), (30, 30, 200), (30, 160, 30)
+DARK = [0x14, 0x16, 0x1A]
+
+
+def colour_at(view, x, y):
+    return pytest.approx(view.pixel(x, y)[:3], abs=12)
+
+
+def acks(view):
+    view.settle()
+    return [each["id"] for each in view.sent("ack")]
+
+
+def test_a_frame_fills_the_picture_and_is_acked(view):
+    view.show(7)
+    assert colour_at(view, 20, 10) == list(RED)
+    assert colour_at(view, 620, 470) == list(BLUE)
+    assert acks(view) == [7]
+
+
+def test_a_frame_of_another_aspect_has_dark_bars_beside_it(view):
+    view.show(1, width=120, height=240)
+    assert [colour_at(view, x, 240) == DARK for x in (150, 490)] == [True, True]
+    assert colour_at(view, 210, 5) == list(RED)
+    assert colour_at(view, 430, 475) == list(BLUE)
+
+
+def test_what_is_no_picture_is_acked_and_the_frame_before_stays(view):
+    view.show(1)
+    view.say({"kind": "frame", "id": 2, "width": 4, "height": 3, "t": None}, b"no jpeg")
+    view.say({"kind": "frame", "id": 3, "width": 4, "height": 3, "t": None})
+    view.page.wait_for_function("sent.filter((each) => each.kind === 'ack').length === 3")
+    assert acks(view) == [1, 2, 3]
+    assert colour_at(view, 20, 10) == list(RED)
+
+
+def test_a_frame_that_is_decoded_late_is_skipped_and_acked_first(view):
+    view.run("held = []")
+    for number, colour in enumerate((RED, GREEN, BLUE)):
+        view.frame(number, [colour])
+    view.page.wait_for_function("held.length === 3")
+    view.run("held[2]()")
+    view.page.wait_for_function("sent.filter((each) => each.kind === 'ack').length === 3")
+    view.run("held[0](); held[1]()")
+    assert acks(view) == [0, 1, 2]
+    assert colour_at(view, 320, 240) == list(BLUE)
+    assert view.run("document.querySelector('.nerfmac-viewer').nerfmac.frames.length") == 1
+
+
+def test_a_frame_that_a_newer_one_follows_is_skipped_but_never_two_in_a_row(view):
+    view.run("held = []")
+    for number, colour in enumerate((RED, GREEN, BLUE, RED)):
+        view.frame(number, [colour])
+    view.page.wait_for_function("held.length === 4")
+    seen = []
+    for number in range(4):
+        view.run("(number) => held[number]()", number)
+        view.page.wait_for_function(
+            "(number) => sent.some((each) => each.kind === 'ack' && each.id === number)", arg=number
+        )
+        seen.append(view.pixel(320, 240)[:3])
+    colours = [DARK, list(GREEN), list(GREEN), list(RED)]
+    assert seen == [pytest.approx(each, abs=12) for each in colours]
+    assert acks(view) == [0, 1, 2, 3]
+
+
+def test_the_record_holds_when_frames_were_drawn_and_how_late(view):
+    view.show(1)
+    asked = view.run("performance.now()") - 1000.0
+    view.show(2, t=asked, scale=0.5)
+    record = view.run("document.querySelector('.nerfmac-viewer').nerfmac")
+    assert len(record["frames"]) == 2
+    assert record["latencies"] == [pytest.approx(record["frames"][1] - asked)]
+    assert record["latencies"][0] > 1000.0
+    assert record["pose"] == POSE
+    assert record["lastFrame"]["id"] == 2
+    bar = view.page.locator(".nerfmac-status")
+    assert bar.get_attribute("title") == "50 % of the full resolution"
+    assert bar.evaluate("bar => bar.getBoundingClientRect().width") == pytest.approx(320, abs=2)
+    view.show(3)
+    assert not bar.is_visible()
+
+
+def test_at_most_1024_frames_are_remembered(view):
+    view.run(
+        """() => { const { frames } = document.querySelector('.nerfmac-viewer').nerfmac;
+          for (let i = 0; i < 1024; i += 1) frames.push(i); }"""
+    )
+    view.show(1)
+    kept = view.run("document.querySelector('.nerfmac-viewer').nerfmac.frames")
+    assert len(kept) == 1024
+    assert kept[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "scale", "size"),
+    [
+        ("1px", 1, 1.0, [1, 1]),
+        ("640px", 480, 2.0, [1280, 960]),
+        ("1920px", 1080, 2.0, [3840, 2160]),
+        ("3840px", 1080, 2.0, [3840, 1080]),
+    ],
+)
+def test_the_view_tells_its_size_in_device_pixels_and_draws_in_them(
+    open_view, width, height, scale, size
+):
+    view = open_view(width=width, height=height, scale=scale).live()
+    ready = view.wait_for("ready")
+    assert [ready["width"], ready["height"]] == size
+    view.show(1, [GREEN], width=size[0], height=size[1])
+    assert view.run("(() => { const { width, height } = document.querySelector("
+                    "'canvas.nerfmac-frame'); return [width, height]; })()") == size  # fmt: skip
+    assert colour_at(view, size[0] - 1, size[1] - 1) == list(GREEN)
+
+
+def test_a_hidden_view_says_nothing_until_it_is_seen(open_view):
+    view = open_view(width="0px")
+    view.settle()
+    assert view.run("sent") == []
+    view.run("output.style.width = '320px'")
+    ready = view.wait_for("ready")
+    assert [ready["width"], ready["height"]] == [320, 480]
+
+
+def test_a_new_size_is_told_and_the_frame_still_fills_it(view):
+    view.show(1)
+    view.run("output.style.width = '500px'")
+    size = view.wait_for("size")
+    assert [size["width"], size["height"]] == [500, 480]
+    assert colour_at(view, 480, 240) == list(BLUE)
+
+
+def test_the_lower_edge_can_be_dragged_and_moved_by_keys(view):
+    grip = view.control("Height of the picture")
+    box = grip.bounding_box()
+    mouse = view.page.mouse
+    mouse.move(box["x"] + 300, box["y"] + 4)
+    mouse.down()
+    mouse.move(box["x"] + 300, box["y"] + 104, steps=3)
+    mouse.up()
+    mouse.move(box["x"] + 300, box["y"] + 300)
+    assert view.sent("size")[-1]["height"] == 580
+    view.page.keyboard.press("ArrowUp")
+    assert view.sent("size")[-1]["height"] == 560

@@ -1,0 +1,307 @@
+"""Pointer, wheel, keys and touch become one accumulated motion, which ends when they are let go."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.app.viewer.page.driver import START
+
+pytestmark = pytest.mark.browser
+
+HEIGHT = 480  # of the picture; travel is in units of it
+
+
+def drag(view, button="left", to=(330, 260), end=True):
+    """Drag from (200, 300), in steps, with a mouse button."""
+    mouse = view.page.mouse
+    mouse.move(200, 300)
+    mouse.down(button=button)
+    mouse.move(*to, steps=5)
+    if end:
+        mouse.up(button=button)
+
+
+def walked(moves):
+    """Return seconds to the right, up and forward that lead from the start to the last move."""
+    way = np.reshape(moves["pose"], (3, 4))[:, 3] - START.pose[:, 3]
+    return START.pose[:, :3].T @ way * [1, 1, -1] / (0.6 * START.distance)
+
+
+@pytest.mark.parametrize(
+    ("button", "keys", "kind"),
+    [("left", [], "orbit"), ("right", [], "pan"), ("left", ["Shift"], "pan")],
+)
+def test_a_drag_orbits_or_pans_by_all_its_travel(shown, button, keys, kind):
+    for key in keys:
+        shown.page.keyboard.down(key)
+    drag(shown, button)
+    for key in keys:
+        shown.page.keyboard.up(key)
+    assert shown.has_moved(getattr(START, kind)(130 / HEIGHT, -40 / HEIGHT))
+
+
+def test_a_camera_that_is_dragged_is_moving_until_the_button_is_up(shown):
+    drag(shown, end=False)
+    shown.page.wait_for_timeout(100)
+    moving = shown.moves()["moving"]
+    assert moving == [True] * len(moving)
+    assert moving
+    shown.page.mouse.up()
+    assert shown.moves()["moving"][-1] is False
+    count = shown.moves()["count"]
+    shown.page.mouse.move(500, 200)
+    assert shown.moves()["count"] == count
+
+
+def test_one_animation_frame_sends_one_motion(shown):
+    shown.run(
+        """async () => {
+          const area = document.querySelector(".nerfmac-picture");
+          const fire = (type, x) => area.dispatchEvent(new PointerEvent(type, {
+            pointerId: 7, bubbles: true, button: 0, clientX: x, clientY: 200 }));
+          await new Promise(requestAnimationFrame);
+          fire("pointerdown", 100);
+          for (let x = 101; x <= 220; x += 1) fire("pointermove", x);
+          await new Promise(requestAnimationFrame);
+        }"""
+    )
+    moves = shown.moves()
+    assert moves["count"] == 1
+    assert moves["pose"] == pytest.approx(START.orbit(120 / HEIGHT, 0).pose.ravel())
+
+
+def test_a_motion_says_when_its_newest_event_was(shown):
+    before = shown.run("performance.now()")
+    drag(shown)
+    times = [each["t"] for each in shown.sent("move")]
+    assert times == sorted(times)
+    assert before <= times[0] <= times[-1] <= shown.run("performance.now()")
+
+
+def test_a_click_is_no_motion(shown):
+    shown.page.mouse.click(200, 300)
+    # In the page: from here, the button may be down for longer than a click's.
+    shown.run(
+        """async () => {
+          const area = document.querySelector(".nerfmac-picture");
+          const fire = (type, x, y) => area.dispatchEvent(new PointerEvent(type, {
+            pointerId: 7, bubbles: true, button: 0, clientX: x, clientY: y }));
+          fire("pointerdown", 300, 300);
+          fire("pointermove", 303, 298);
+          fire("pointerup", 303, 298);
+          await new Promise(requestAnimationFrame);
+          await new Promise(requestAnimationFrame);
+        }"""
+    )
+    assert shown.sent() == []
+
+
+def test_a_long_press_that_moves_little_is_a_motion(shown):
+    mouse = shown.page.mouse
+    mouse.move(200, 300)
+    mouse.down()
+    shown.page.wait_for_timeout(350)
+    mouse.move(203, 302)
+    mouse.up()
+    assert shown.has_moved(START.orbit(3 / HEIGHT, 2 / HEIGHT))
+
+
+@pytest.mark.parametrize("how", ["pointercancel", "lostpointercapture", "blur"])
+def test_whatever_takes_the_pointer_away_ends_the_motion(shown, how):
+    drag(shown, end=False)
+    shown.run(
+        """(how) => how === "blur" ? window.dispatchEvent(new Event("blur"))
+          : document.querySelector(".nerfmac-picture").dispatchEvent(
+            new PointerEvent(how, { pointerId: 1, bubbles: true }))""",
+        how,
+    )
+    assert shown.moves()["moving"][-1] is False
+    count = shown.moves()["count"]
+    shown.page.mouse.move(500, 200, steps=3)
+    shown.page.mouse.up()
+    assert shown.moves()["count"] == count
+
+
+def test_a_menu_does_not_open_over_the_picture(shown):
+    assert shown.run(
+        "!document.querySelector('.nerfmac-picture').dispatchEvent("
+        "new MouseEvent('contextmenu', { bubbles: true, cancelable: true }))"
+    )
+
+
+def test_the_wheel_comes_closer_and_rests_after_a_while(shown):
+    shown.page.mouse.move(200, 300)
+    shown.page.mouse.wheel(0, -120)
+    shown.page.mouse.wheel(0, -60)
+    shown.page.wait_for_function(
+        "sent.filter((each) => each.kind === 'move').at(-1)?.moving === false"
+    )
+    shown.page.wait_for_timeout(300)  # on a busy machine there is a rest between the two
+    assert shown.has_moved(START.dolly(-180 * 0.0015))
+    moves = shown.moves()
+    assert moves["moving"] == [True] * (moves["count"] - 1) + [False]
+
+
+@pytest.mark.parametrize(
+    ("event", "dolly"),
+    [
+        ({"deltaY": 100, "deltaMode": 0}, 0.15),
+        ({"deltaY": 3, "deltaMode": 1}, 3 * 16 * 0.0015),
+        ({"deltaY": 1, "deltaMode": 2}, 400 * 0.0015),
+        ({"deltaY": -2.5, "deltaMode": 0, "ctrlKey": True}, -0.025),  # a pinch on a trackpad
+        ({"deltaY": 100, "deltaMode": 0, "ctrlKey": True}, 0.15),  # a wheel, with ctrl held
+    ],
+)
+def test_every_kind_of_wheel_has_its_measure_and_scrolls_nothing(shown, event, dolly):
+    is_kept = shown.run(
+        "(event) => document.querySelector('.nerfmac-picture').dispatchEvent("
+        "new WheelEvent('wheel', { bubbles: true, cancelable: true, ...event }))",
+        event,
+    )
+    assert not is_kept
+    assert shown.moves()["pose"] == pytest.approx(START.dolly(dolly).pose.ravel())
+
+
+@pytest.mark.parametrize(
+    ("key", "direction"),
+    [
+        ("w", (0, 0, 1)), ("ArrowUp", (0, 0, 1)), ("s", (0, 0, -1)), ("ArrowDown", (0, 0, -1)),
+        ("a", (-1, 0, 0)), ("ArrowLeft", (-1, 0, 0)), ("d", (1, 0, 0)), ("ArrowRight", (1, 0, 0)),
+        ("q", (0, -1, 0)), ("e", (0, 1, 0)),
+    ],
+)  # fmt: skip
+def test_a_key_walks_for_as_long_as_it_is_held(shown, key, direction):
+    shown.page.locator(".nerfmac-picture").focus()
+    start = shown.run("performance.now()")
+    shown.page.keyboard.down(key)
+    shown.page.wait_for_timeout(60)
+    shown.settle()
+    shown.page.keyboard.up(key)
+    held = (shown.run("performance.now()") - start) / 1000
+    moves = shown.moves()
+    walk = walked(moves)
+    along = float(np.dot(walk, direction))
+    assert 0.05 <= along <= held
+    assert math.hypot(*walk) == pytest.approx(along)
+    assert moves["moving"] == [True] * (moves["count"] - 1) + [False]
+
+
+def test_two_keys_walk_both_ways_and_losing_the_focus_lets_go_of_both(shown):
+    shown.page.locator(".nerfmac-picture").focus()
+    shown.page.keyboard.down("w")
+    shown.page.keyboard.down("d")
+    shown.page.wait_for_timeout(50)
+    shown.run("document.activeElement.blur()")
+    for key in ("w", "d"):
+        shown.page.keyboard.up(key)
+    moves = shown.moves()
+    right, _, forward = walked(moves)
+    assert min(right, forward) > 0.03
+    assert moves["moving"][-1] is False
+    shown.forget()
+    shown.page.wait_for_timeout(50)
+    assert shown.sent() == []
+
+
+def test_keys_act_only_while_the_picture_has_the_focus(shown):
+    shown.button("Training panel").click()
+    shown.control("Stop after steps").focus()
+    shown.page.keyboard.press("w")
+    shown.page.keyboard.press("r")
+    assert shown.sent() == []
+
+
+def test_keys_with_a_modifier_are_not_the_viewers(shown):
+    shown.page.locator(".nerfmac-picture").focus()
+    shown.page.keyboard.press("Control+d")
+    shown.page.keyboard.press("Alt+r")
+    assert shown.sent() == []
+
+
+def test_no_key_gets_past_the_viewer(shown):
+    """JupyterLab would insert a cell for A and delete one for D, D."""
+    shown.run("window.heard = 0; document.addEventListener('keydown', () => (heard += 1))")
+    shown.page.mouse.click(200, 300)
+    shown.page.keyboard.press("a")
+    assert shown.run("heard") == 0
+    assert shown.page.locator(".nerfmac-viewer[data-lm-suppress-shortcuts=true]").count() == 1
+
+
+def test_r_goes_back(shown):
+    shown.page.mouse.click(200, 300)  # gives the picture the focus
+    shown.page.keyboard.press("r")
+    assert [each["kind"] for each in shown.sent()] == ["reset"]
+
+
+@pytest.mark.parametrize(
+    ("aspect", "place"), [((640, 480), (160 / 640, 120 / 480)), ((240, 480), None)]
+)
+def test_a_double_click_looks_at_that_place_of_the_picture(shown, aspect, place):
+    """A picture of 240 x 480 leaves bars at its sides, where there is nothing to look at."""
+    shown.show(2, width=aspect[0], height=aspect[1])
+    shown.page.mouse.dblclick(160, 120)
+    shown.page.wait_for_timeout(450)
+    shown.page.mouse.dblclick(380, 120)
+    looks = [(each["x"], each["y"]) for each in shown.sent("look")]
+    inside = (380 / 640, 0.25) if place else ((380 - 200) / 240, 0.25)
+    assert looks == [pytest.approx(each) for each in (place, inside) if each]
+    assert shown.sent("move") == []
+
+
+def test_two_clicks_far_apart_are_no_double_click(shown):
+    shown.page.mouse.click(160, 120)
+    shown.page.mouse.click(260, 120)
+    assert shown.sent() == []
+
+
+OTHERS = START.orbit(0.2, 0.1)
+
+
+def test_a_view_that_the_kernel_has_changed_becomes_the_pages(shown):
+    shown.show(2, version=1, view=OTHERS.to_json(), pose=OTHERS.to_json()["pose"])
+    drag(shown)
+    assert shown.has_moved(OTHERS.orbit(130 / HEIGHT, -40 / HEIGHT))
+    assert {each["version"] for each in shown.sent("move") if "pose" in each} == {1}
+
+
+def test_a_frame_that_answers_an_older_move_leaves_the_view_where_it_is(shown):
+    drag(shown, end=False)
+    mine = shown.wait_for("move")["page"]
+    shown.show(2, view=OTHERS.to_json(), mover=mine)
+    shown.show(3, view=OTHERS.to_json(), mover=None)
+    shown.page.mouse.up()
+    assert shown.has_moved(START.orbit(130 / HEIGHT, -40 / HEIGHT))
+
+
+def test_a_page_at_rest_follows_another_page_but_not_while_it_moves_itself(shown):
+    shown.show(2, view=OTHERS.to_json(), mover="another")
+    drag(shown, end=False)
+    shown.show(3, view=START.to_json(), mover="another")
+    shown.page.mouse.up()
+    assert shown.has_moved(OTHERS.orbit(130 / HEIGHT, -40 / HEIGHT))
+
+
+def test_a_page_that_warps_tells_where_it_is_a_few_times_a_second_and_before_all_else(shown):
+    shown.run(
+        """async () => {
+          const area = document.querySelector(".nerfmac-picture");
+          const fire = (type, x) => area.dispatchEvent(new PointerEvent(type, {
+            pointerId: 7, bubbles: true, button: 0, clientX: x, clientY: 200 }));
+          fire("pointerdown", 100);
+          window.began = performance.now();
+          for (let x = 106; performance.now() < window.began + 400; x += 1) {
+            fire("pointermove", x);
+            window.last = x;
+            await new Promise(requestAnimationFrame);
+          }
+          window.lasted = performance.now() - window.began;
+        }"""
+    )
+    assert 2 <= len(shown.sent("move")) <= shown.run("lasted") / 50 + 1
+    shown.button("Path panel").evaluate("(button) => button.click()")
+    shown.button("Add the present view to the path").evaluate("(button) => button.click()")
+    move, keyframe = shown.sent()[-2:]
+    assert (move["kind"], keyframe["kind"]) == ("move", "keyframe")
+    travel = (shown.run("last") - 100) / HEIGHT
+    assert move["pose"] == pytest.approx(START.orbit(travel, 0).pose.ravel())

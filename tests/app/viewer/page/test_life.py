@@ -1,0 +1,177 @@
+"""A view's life: without a kernel, with one, beside another view, and its end."""
+
+import base64
+
+import pytest
+
+from tests.app.viewer.page.driver import jpeg
+
+pytestmark = pytest.mark.browser
+
+ORANGE = (220, 140, 20)
+
+
+def colour_at(view, x, y):
+    return pytest.approx(view.pixel(x, y)[:3], abs=12)
+
+
+def wait_for_colour(view, x, y):
+    """Wait until something has been drawn."""
+    view.page.wait_for_function("([x, y]) => pixelOf('frame', x, y)[0] > 100", arg=[x, y])
+
+
+def test_without_a_kernel_the_still_is_shown_and_controls_cannot_be_used(open_view):
+    view = open_view(still=jpeg([ORANGE], 40, 40))
+    wait_for_colour(view, 320, 240)
+    assert colour_at(view, 90, 240) == list(ORANGE)
+    assert view.pixel(70, 240)[:3] == [0x14, 0x16, 0x1A]
+    assert view.button("Start training").is_disabled()
+    assert view.button("View panel").is_disabled()
+    view.page.mouse.move(200, 200)
+    view.page.mouse.down()
+    view.page.mouse.move(300, 200, steps=3)
+    view.page.mouse.up()
+    assert view.sent() == []
+    view.page.get_by_text("No kernel is connected").wait_for()
+
+
+def test_a_still_that_comes_later_is_shown_too(open_view):
+    view = open_view()
+    view.run("still = ''")
+    view.run("(encoded) => { still = encoded; tell('change:still'); }",
+             base64.b64encode(jpeg([ORANGE])).decode())  # fmt: skip
+    wait_for_colour(view, 320, 240)
+
+
+def test_as_soon_as_a_kernel_speaks_everything_is_live(open_view):
+    view = open_view(still=jpeg([ORANGE]))
+    view.page.get_by_text("No kernel is connected").wait_for()
+    view.live()
+    assert view.button("View panel").is_enabled()
+    assert view.page.locator(".nerfmac-hint").inner_text() == ""
+    view.show(1, [(30, 30, 200)])
+    view.run("tell('change:still')")
+    view.settle()
+    assert colour_at(view, 320, 240) == [30, 30, 200]
+
+
+def test_a_notice_stays_until_it_is_dismissed_and_another_one_comes(view):
+    notice = view.page.get_by_role("alert")
+    assert not notice.is_visible()
+    view.state(notice="There is no file path.json.")
+    assert notice.inner_text() == "There is no file path.json."
+    view.button("Dismiss").click()
+    view.state(notice="There is no file path.json.", training={"step": 5})
+    assert not notice.is_visible()
+    view.state(notice="Training diverged.")
+    assert notice.inner_text() == "Training diverged."
+    view.button("Dismiss").click()
+    view.state()
+    view.state(notice="Training diverged.")
+    assert notice.is_visible(), "it has happened again"
+    view.state()
+    assert not notice.is_visible()
+
+
+WATCH_WHAT_RUNS = """() => {
+  window.running = new Set();
+  const kinds = [["setTimeout", "clearTimeout"], ["setInterval", "clearInterval"],
+    ["requestAnimationFrame", "cancelAnimationFrame"]];
+  for (const [begin, end] of kinds) {
+    const [first, last] = [window[begin], window[end]];
+    window[begin] = (task, ...rest) => {
+      const run = (...values) => {
+        if (begin !== "setInterval") running.delete(`${begin} ${number}`);
+        task(...values);
+      };
+      const number = first(run, ...rest);
+      running.add(`${begin} ${number}`);
+      return number;
+    };
+    window[end] = (number) => { running.delete(`${begin} ${number}`); last(number); };
+  }
+  const observe = ResizeObserver.prototype.observe;
+  window.watched = new Set();
+  ResizeObserver.prototype.observe = function (...values) {
+    watched.add(this);
+    observe.apply(this, values);
+  };
+  const disconnect = ResizeObserver.prototype.disconnect;
+  ResizeObserver.prototype.disconnect = function () {
+    watched.delete(this);
+    disconnect.call(this);
+  };
+  const listen = window.addEventListener;
+  window.signals = [];
+  window.addEventListener = (type, handler, options) => {
+    signals.push(options?.signal);
+    listen.call(window, type, handler, options);
+  };
+}"""
+
+
+def test_a_view_that_ends_leaves_nothing_behind(open_view):
+    view = open_view()
+    view.run("endView()")
+    view.run(WATCH_WHAT_RUNS)
+    view.open(view.page.url.rsplit("/", 1)[0]).live()
+    view.show()
+    view.button("View panel").click()
+    view.control("Exposure").fill("1")
+    view.page.locator(".nerfmac-picture").focus()
+    view.page.keyboard.down("w")
+    view.page.mouse.move(200, 200)
+    view.page.mouse.wheel(0, 50)
+    assert view.run("running.size") > 2
+    assert view.run("watched.size") > 0
+    view.run("endView()")
+    view.page.keyboard.up("w")
+    assert view.run("[...running, ...watched].length") == 0
+    assert view.run("signals.length > 0 && signals.every((each) => each?.aborted)")
+    assert view.run("listening()") == 0
+    assert view.run("output.childElementCount") == 0
+    assert view.moves()["moving"][-1] is False
+    view.forget()
+    view.frame(2)
+    view.run("dispatchEvent(new Event('blur')); output.style.width = '300px'")
+    assert view.run("sent") == []
+    view.page.reload()
+
+
+def test_a_frame_that_is_decoded_after_the_end_is_dropped_and_none_is_kept(view):
+    view.show(1)
+    view.show(2, compared=0)
+    view.say({"kind": "photo", "index": 0, "width": 1, "height": 1, "name": "a"}, jpeg([ORANGE]))
+    view.page.locator(".nerfmac-compare").wait_for()
+    view.forget()
+    view.run("held = []")
+    view.frame(3)
+    view.page.wait_for_function("held.length === 1")
+    view.run("endView(); held[0]()")
+    view.settle()
+    assert view.run("sent.filter((each) => each.kind === 'ack')") == []
+    assert view.run("decoded.map((bitmap) => bitmap.width)") == [0, 0, 0, 0]
+
+
+def test_two_views_of_one_model_are_both_whole(view):
+    view.run(
+        """async () => {
+          const { default: viewer } = await import("/page/main.js");
+          const other = document.createElement("div");
+          other.id = "other";
+          document.body.append(other);
+          window.endOther = viewer.render({ model, el: other });
+        }"""
+    )
+    view.page.wait_for_function("sent.filter((each) => each.kind === 'ready').length === 2")
+    view.state(training={"step": 77})
+    view.show(5)
+    view.page.wait_for_function("sent.filter((each) => each.kind === 'ack').length === 2")
+    told = view.page.locator(".nerfmac-summary").all_inner_texts()
+    assert told == ["step 77 · 27.3 dB in training"] * 2
+    view.run("endOther()")
+    assert view.run("other.childElementCount") == 0
+    view.run("other.remove()")
+    view.forget()
+    view.show(6)
+    assert [each["id"] for each in view.sent("ack")] == [6]

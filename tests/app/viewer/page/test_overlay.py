@@ -1,0 +1,218 @@
+"""Over the frame, with the frame's own camera: training cameras, the path, and the crop box."""
+
+import numpy as np
+import pytest
+
+from tests.app.viewer.page.driver import LENS, POSE, STATE
+
+pytestmark = pytest.mark.browser
+
+CUBE = STATE["scene"]["cube"]
+HANDLES = {(0, 1): [1.5, 1.0, 2.0], (1, 0): [0.5, -0.5, 2.0], (1, 1): [0.5, 2.5, 2.0],
+           (2, 0): [0.5, 1.0, 0.5], (2, 1): [0.5, 1.0, 3.5]}  # fmt: skip
+GREEN = [0x7E, 0xE7, 0x87, 255]
+
+
+def place_of(point, pose=POSE):
+    """Where a scene point lies on the picture of 640 x 480."""
+    matrix = np.reshape(pose, (3, 4))
+    right, up, back = matrix[:, :3].T @ (np.array(point) - matrix[:, 3])
+    return (
+        640 * (LENS[2] - LENS[0] * right / back), 480 * (LENS[3] + LENS[1] * up / back),
+    )  # fmt: skip
+
+
+def pose_at(*place):
+    """POSE, standing elsewhere."""
+    matrix = np.reshape(POSE, (3, 4)).copy()
+    matrix[:, 3] = place
+    return matrix.ravel().tolist()
+
+
+@pytest.fixture
+def cameras(shown):
+    """A view with three training cameras; the second is behind the viewer."""
+    poses = [pose_at(1.0, 1.5, 2.25), pose_at(6.0, 1.0, 2.0), pose_at(0.0, 0.0, 1.5)]
+    cameras = [{"pose": pose, "lens": LENS, "aspect": 4 / 3} for pose in poses]
+    names = ["train/first.png", "train/second.png", "train/third.png"]
+    shown.say({"kind": "cameras", "cameras": cameras, "names": names})
+    shown.button("View panel").click()
+    shown.control("Training cameras").click()
+    shown.button("View panel").click()
+    return shown
+
+
+def is_drawn(view, x, y):
+    """Whether the overlay has drawn anything within two pixels of a place."""
+    return any(
+        view.pixel(round(x) + dx, round(y) + dy, "overlay")[3] for dx in (-2, 0, 2)
+        for dy in (-2, 0, 2)
+    )  # fmt: skip
+
+
+def test_cameras_are_drawn_where_they_stand_as_the_frame_sees_them(cameras):
+    place = place_of([1.0, 1.5, 2.25])
+    assert place == pytest.approx((348, 234))
+    assert is_drawn(cameras, *place)
+    other = pose_at(5.5, 2.0, 1.5)
+    cameras.show(2, pose=other)
+    assert not is_drawn(cameras, *place)
+    assert is_drawn(cameras, *place_of([1.0, 1.5, 2.25], other))
+
+
+def test_a_camera_under_the_pointer_is_named_and_a_click_stands_in_it(cameras):
+    cameras.page.mouse.move(*place_of([0.0, 0.0, 1.5]))
+    assert cameras.page.get_by_role("tooltip").inner_text() == "train/third.png"
+    cameras.page.mouse.click(*place_of([0.0, 0.0, 1.5]))
+    assert [(each["kind"], each["index"]) for each in cameras.sent()] == [("stand", 2)]
+    cameras.page.mouse.move(20, 20)
+    assert not cameras.page.get_by_role("tooltip").is_visible()
+
+
+def test_of_two_cameras_in_one_place_the_nearer_one_is_meant(shown):
+    far, near = pose_at(-3.0, 1.0, 2.0), pose_at(2.0, 1.0, 2.0)
+    cameras = [{"pose": pose, "lens": LENS, "aspect": 4 / 3} for pose in (far, near)]
+    shown.say({"kind": "cameras", "cameras": cameras, "names": ["far", "near"]})
+    shown.button("View panel").click()
+    shown.control("Training cameras").click()
+    shown.page.mouse.click(*place_of([2.0, 1.0, 2.0]))
+    assert [each["index"] for each in shown.sent("stand")] == [1]
+
+
+def test_a_click_beside_all_cameras_stands_nowhere_and_a_drag_over_one_neither(cameras):
+    cameras.page.mouse.click(30, 400)
+    x, y = place_of([1.0, 1.5, 2.25])
+    cameras.page.mouse.move(x - 50, y)
+    cameras.page.mouse.down()
+    cameras.page.mouse.move(x, y, steps=4)
+    cameras.page.mouse.up()
+    assert cameras.sent("stand") == []
+
+
+def test_cameras_that_are_not_shown_cannot_be_clicked(cameras):
+    cameras.button("View panel").click()
+    cameras.control("Training cameras").click()
+    cameras.page.mouse.click(*place_of([1.0, 1.5, 2.25]))
+    assert cameras.sent() == []
+    assert not is_drawn(cameras, *place_of([1.0, 1.5, 2.25]))
+
+
+def test_the_path_and_its_keyframes_are_drawn_and_can_be_hidden(shown):
+    ends = [[1.0, 0.0, 2.0], [1.0, 2.0, 2.5]]
+    keyframes = [{"pose": pose_at(*end), "fov": 40.0} for end in ends]
+    shown.state(path=[*ends], keyframes=keyframes)
+    shown.settle()
+    middle = place_of([1.0, 1.0, 2.25])
+    assert is_drawn(shown, *middle)
+    assert is_drawn(shown, *place_of(ends[1]))
+    shown.button("View panel").click()
+    shown.control("Camera path").click()
+    shown.settle()
+    assert not is_drawn(shown, *middle)
+
+
+@pytest.fixture
+def cropped(shown):
+    """A view with the crop box on, as the kernel has confirmed: else it goes after a second."""
+    shown.button("View panel").click()
+    shown.control("Crop box").click()
+    shown.button("View panel").click()
+    shown.settle()
+    shown.state(settings={"crop": CUBE})
+    shown.settle()
+    return shown
+
+
+def crops(view):
+    return [each["values"]["crop"] for each in view.sent("set")]
+
+
+def drag(view, start, to):
+    view.page.mouse.move(*start)
+    view.page.mouse.down()
+    view.page.mouse.move(*to, steps=4)
+    view.page.mouse.up()
+
+
+def test_the_crop_box_begins_as_the_scenes_cube_and_comes_back_as_it_was(cropped):
+    assert crops(cropped) == [CUBE]
+    inner = [[-0.25, 0.5, 1.0], [1.25, 2.0, 3.0]]
+    cropped.state(settings={"crop": inner})
+    cropped.button("View panel").click()
+    toggle = cropped.control("Crop box")
+    toggle.click()
+    cropped.state(settings={"crop": None})
+    toggle.click()
+    assert crops(cropped) == [CUBE, None, inner]
+
+
+@pytest.mark.parametrize(("axis", "side"), [(1, 0), (1, 1), (2, 0), (2, 1)])
+def test_a_handle_moves_its_face_alone_to_where_it_is_dragged(cropped, axis, side):
+    target = list(HANDLES[axis, side])
+    target[axis] += 0.4 if side == 0 else -0.4
+    cropped.forget()
+    drag(cropped, place_of(HANDLES[axis, side]), place_of(target))
+    want = [list(corner) for corner in CUBE]
+    want[side][axis] = target[axis]
+    assert np.array(crops(cropped)[-1]) == pytest.approx(np.array(want), abs=0.02)
+    assert len(crops(cropped)) > 1, "it is not live"
+    assert cropped.sent("move") == []
+
+
+def test_a_drag_across_the_axis_moves_the_face_hardly(cropped):
+    x, y = place_of(HANDLES[1, 1])
+    drag(cropped, (x, y), (x, y - 60))
+    assert np.array(crops(cropped)[-1]) == pytest.approx(np.array(CUBE), abs=0.05)
+
+
+def test_a_face_never_passes_the_opposite_one_nor_leaves_the_cube(cropped):
+    start = place_of(HANDLES[1, 1])
+    drag(cropped, start, (5, start[1]))
+    box = crops(cropped)[-1]
+    assert CUBE[0][1] < box[1][1] < CUBE[0][1] + 0.1
+    cropped.state(settings={"crop": box})
+    drag(cropped, place_of([0.5, box[1][1], 2.0]), (630, start[1]))
+    assert crops(cropped)[-1] == CUBE
+
+
+def test_handles_are_drawn_as_the_frame_sees_them(cropped):
+    assert cropped.pixel(*map(round, place_of(HANDLES[1, 1])), "overlay") == GREEN
+    other = pose_at(6.0, 1.5, 2.5)
+    cropped.show(2, pose=other)
+    assert cropped.pixel(*map(round, place_of(HANDLES[1, 1], other)), "overlay") == GREEN
+
+
+def test_the_overlay_lies_on_the_picture_not_on_its_bars(cropped):
+    """In a picture of 240 x 480, in the middle of the area, all is at 240 / 640 of the place."""
+    cropped.show(2, width=240, height=480)
+    x, y = place_of(HANDLES[2, 1])
+    assert cropped.pixel(round(200 + x * 240 / 640), round(y), "overlay")[:3] == [0x79, 0xC0, 0xFF]
+    cropped.show(3, width=240, height=480, pose=pose_at(1.0, 1.0, 2.0))  # inside, lines reach far
+    is_drawn_at = """([left, right]) =>
+      pixelsOf("overlay", left, 0, right - left, 480).data.some((value) => value > 0)"""
+    parts = [[0, 200], [200, 440], [440, 640]]
+    assert [cropped.run(is_drawn_at, part) for part in parts] == [False, True, False]
+
+
+def test_the_pointer_over_a_handle_says_so(cropped):
+    area = cropped.page.locator(".nerfmac-picture")
+    cropped.page.mouse.move(*place_of(HANDLES[2, 0]))
+    assert area.get_attribute("data-over") == "handle"
+    cropped.page.mouse.move(600, 20)
+    assert area.get_attribute("data-over") == ""
+
+
+def test_lines_that_pass_behind_the_viewer_are_cut_not_flipped(cropped):
+    """From in here all edges lie beside the picture, and one handle straight ahead."""
+    inside = pose_at(1.0, 1.0, 2.0)
+    cropped.show(2, pose=inside)
+    drawn = cropped.run(
+        """() => {
+          const { data } = pixelsOf("overlay", 0, 0, 640, 480);
+          const numbers = [...Array(640 * 480).keys()].filter((number) => data[4 * number + 3]);
+          return numbers.map((number) => [number % 640, Math.floor(number / 640)]);
+        }"""
+    )
+    away = np.linalg.norm(np.array(drawn) - place_of([-0.5, 1.0, 2.0], inside), axis=1)
+    assert away.min() < 1.0
+    assert away.max() < 12.0

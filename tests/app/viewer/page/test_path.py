@@ -1,0 +1,142 @@
+"""The path panel: keyframes, going along the path, its file, and the video along it."""
+
+import pytest
+
+from tests.app.viewer.page.driver import POSE
+
+pytestmark = pytest.mark.browser
+
+KEYFRAMES = [{"pose": POSE, "fov": 40.0}, {"pose": POSE, "fov": 55.4}]
+
+
+@pytest.fixture
+def panel(view):
+    """The path panel, open, with two keyframes."""
+    view.state(keyframes=KEYFRAMES)
+    view.button("Path panel").click()
+    view.forget()
+    return view
+
+
+@pytest.mark.parametrize(
+    ("button", "message"),
+    [
+        ("Add the present view to the path", {"kind": "keyframe", "action": "add"}),
+        ("Go to keyframe 2", {"kind": "keyframe", "action": "go", "index": 1}),
+        (
+            "Replace keyframe 1 by the present view",
+            {"kind": "keyframe", "action": "replace", "index": 0},
+        ),
+        ("Remove keyframe 2", {"kind": "keyframe", "action": "remove", "index": 1}),
+        ("Remove all keyframes", {"kind": "clear"}),
+        ("Save the path", {"kind": "save", "name": "path.json"}),
+        ("Load a path", {"kind": "load", "name": "path.json"}),
+        (
+            "Render the video",
+            {
+                "kind": "video", "name": "video.mp4", "seconds": 4, "fps": 24,
+                "width": 640, "height": 480,
+            },
+        ),
+    ],
+)  # fmt: skip
+def test_a_button_says_what_it_does(panel, button, message):
+    panel.button(button).click()
+    assert panel.sent() == [message]
+
+
+def test_a_move_around_the_scene_is_asked_for_by_its_name(panel):
+    panel.page.get_by_label("Move", exact=True).select_option("figure of eight")
+    assert panel.sent() == [{"kind": "follow", "name": "figure-of-eight"}]
+
+
+def test_keyframes_are_listed_with_their_field_of_view(panel):
+    items = panel.page.get_by_role("list", name="Keyframes").get_by_role("listitem")
+    assert [item.inner_text() for item in items.all()] == ["1 · 40°", "2 · 55°"]
+    panel.state(keyframes=KEYFRAMES[:1])
+    assert [item.inner_text() for item in items.all()] == ["1 · 40°"]
+
+
+def test_a_keyframe_keeps_the_focus_while_the_kernel_speaks(panel):
+    panel.button("Go to keyframe 2").focus()
+    panel.state(keyframes=KEYFRAMES, training={"step": 12346})
+    assert panel.run("document.activeElement.title") == "Go to keyframe 2"
+
+
+def test_scrubbing_goes_along_the_path_and_comes_to_rest(panel):
+    panel.control("Along the path").fill("0.25")
+    assert [(each["kind"], each.get("at")) for each in panel.sent()] == [
+        ("scrub", 0.25), ("move", None),
+    ]  # fmt: skip
+    assert panel.moves()["moving"] == [False]
+    assert "pose" not in panel.moves()
+
+
+def test_without_two_keyframes_there_is_nothing_to_go_along(panel):
+    panel.state(keyframes=KEYFRAMES[:1])
+    assert panel.control("Along the path").is_disabled()
+    panel.state(keyframes=[])
+    assert panel.button("Remove all keyframes").is_disabled()
+
+
+def test_a_file_may_be_named_without_its_ending(panel):
+    panel.control("File of the path").fill("tour")
+    panel.button("Save the path").click()
+    panel.control("File of the video").fill("tour.mp4")
+    panel.control("Seconds of video").fill("2.5")
+    panel.control("Frames a second").fill("30")
+    panel.control("Size").select_option("1080 × 1080")
+    panel.button("Render the video").click()
+    assert [each.get("name") for each in panel.sent()] == ["tour.json", "tour.mp4"]
+    video = panel.sent("video")[0]
+    assert [video[name] for name in ("seconds", "fps", "width", "height")] == [2.5, 30, 1080, 1080]
+
+
+def test_a_video_as_shown_has_the_pictures_size_in_even_numbers(panel):
+    panel.show(1, width=641, height=361)
+    panel.control("Size").select_option("as shown")
+    panel.button("Render the video").click()
+    video = panel.sent("video")[0]
+    assert [video["width"], video["height"]] == [640, 360]
+
+
+def test_a_video_without_a_length_is_not_asked_for(panel):
+    panel.control("Seconds of video").fill("")
+    panel.button("Render the video").click()
+    assert panel.sent() == []
+
+
+def test_a_video_in_the_making_shows_its_progress_and_can_be_cancelled(panel):
+    panel.state(keyframes=KEYFRAMES, video={"done": 24, "total": 96, "left": 72.0})
+    bar = panel.page.get_by_role("progressbar", name="Progress of the video")
+    assert bar.get_attribute("aria-valuenow") == "25"
+    panel.page.get_by_text("frame 24 of 96 · 1:12 left").wait_for()
+    assert not panel.button("Render the video").is_visible()
+    panel.button("Cancel the video").click()
+    assert panel.sent() == [{"kind": "cancel"}]
+    panel.state(keyframes=KEYFRAMES)
+    assert not bar.is_visible()
+    assert panel.button("Render the video").is_visible()
+
+
+def test_a_video_is_there_to_watch_and_to_keep_and_the_one_before_is_freed(panel):
+    panel.run(
+        """() => {
+          window.freed = [];
+          const free = URL.revokeObjectURL;
+          URL.revokeObjectURL = (address) => { freed.push(address); free.call(URL, address); };
+        }"""
+    )
+    addresses = []
+    for name, content in (("one.mp4", b"first"), ("two.mp4", b"second")):
+        panel.say({"kind": "video", "name": name}, content)
+        link = panel.page.get_by_role("link", name=f"Download {name}")
+        assert link.get_attribute("download") == name
+        address = panel.page.locator("video").get_attribute("src")
+        assert link.get_attribute("href") == address
+        got = panel.run("async (address) => await (await fetch(address)).text()", address)
+        assert got == content.decode()
+        assert panel.run("freed") == addresses
+        addresses.append(address)
+    panel.run("endView()")
+    assert panel.run("freed") == addresses

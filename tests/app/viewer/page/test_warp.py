@@ -1,0 +1,222 @@
+"""Between two of the kernel's frames the page shows the last one as its view sees it by now."""
+
+import io
+import math
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.viewer.depth_grid import deflated_grid
+from nerfmac.app.viewer.screen import encode_jpeg, relative_lens
+from nerfmac.rendering.metrics import psnr
+from tests.app.viewer.page.driver import START
+from tests.app.viewer.page.seen import seen
+
+pytestmark = pytest.mark.browser
+
+WIDTH, HEIGHT, EDGE = 640, 480, 12
+NO_WEBGL = """
+  window.getContextBefore = HTMLCanvasElement.prototype.getContext;
+  HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+    return kind === "webgl2" ? null : window.getContextBefore.call(this, kind, ...rest);
+  };
+  null;
+"""
+
+
+def frame(view, number=1, place=START, **changes):
+    """Send the picture of the scene from a place, with its depth, and wait until it is drawn."""
+    rgb, distance = seen(place, WIDTH, HEIGHT)
+    grid, depth = deflated_grid(distance, WIDTH, HEIGHT)
+    told = place.to_json()
+    lens = relative_lens(place.camera(WIDTH, HEIGHT).lens)
+    content = {
+        "kind": "frame", "id": number, "width": WIDTH, "height": HEIGHT, "pose": told["pose"],
+        "lens": lens, "t": None, "still": True, "compared": None, "psnr": None, "scale": 1.0,
+        "view": told, "version": 0, "mover": None, "depth": depth, **changes,
+    }  # fmt: skip
+    view.say(content, encode_jpeg(rgb, 95), grid)
+    view.page.wait_for_function(
+        "(id) => sent.some((each) => each.kind === 'ack' && each.id === id)", arg=number
+    )
+
+
+def shown_picture(view):
+    """What the picture's area shows, uint8 (h, w, 3)."""
+    view.page.add_style_tag(content=".nerfmac-floating > :not(.nerfmac-picture) { display: none }")
+    area = {"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT}
+    shown = Image.open(io.BytesIO(view.page.screenshot(clip=area)))
+    return within(np.asarray(shown.convert("RGB")))
+
+
+def within(picture):
+    """A picture without its edge, where the area has round corners and shows the focus."""
+    return picture[EDGE:-EDGE, EDGE:-EDGE]
+
+
+def decibels(picture, place):
+    truth = within(seen(place, WIDTH, HEIGHT)[0])
+    return psnr(picture / np.float32(255), truth / np.float32(255))
+
+
+def drag(view, travel, button="left"):
+    """Drag by so many heights, and keep the button down."""
+    mouse = view.page.mouse
+    mouse.move(200, 200)
+    mouse.down(button=button)
+    mouse.move(200 + HEIGHT * travel[0], 200 + HEIGHT * travel[1], steps=3)
+    view.settle()
+
+
+def place_of(view):
+    """The pose of the page's view."""
+    pose = view.run("document.querySelector('.nerfmac-viewer').nerfmac.view.pose")
+    return np.reshape(pose, (3, 4))
+
+
+@pytest.fixture
+def scene(view):
+    """A live view that shows the scene."""
+    frame(view)
+    view.forget()
+    yield view
+    view.page.mouse.up()
+    view.page.mouse.up(button="right")
+
+
+def test_a_frame_from_where_the_view_is_is_shown_as_it_came(scene):
+    assert decibels(shown_picture(scene), START) > 35.0
+
+
+@pytest.mark.parametrize(
+    ("button", "travel", "least"),
+    [
+        ("left", (0.03, 0.0), 27.0), ("left", (-0.02, 0.04), 24.8), ("left", (0.05, -0.03), 21.8),
+        ("right", (0.05, 0.03), 29.3), ("right", (-0.1, 0.0), 27.3),
+    ],
+)  # fmt: skip
+def test_a_drag_shows_nearly_what_is_seen_from_there(scene, button, travel, least):
+    before = shown_picture(scene)
+    drag(scene, travel, button)
+    there = START.orbit(*travel) if button == "left" else START.pan(*travel)
+    shown = decibels(shown_picture(scene), there)
+    assert shown > least
+    assert shown > decibels(before, there) + 5.0
+
+
+@pytest.mark.parametrize(("scrolled", "least"), [(-60, 29.8), (90, 27.9)])
+def test_the_wheel_shows_nearly_what_is_seen_from_there(scene, scrolled, least):
+    before = shown_picture(scene)
+    scene.page.mouse.move(200, 200)
+    scene.page.mouse.wheel(0, scrolled)
+    scene.page.wait_for_function("sent.some((each) => each.kind === 'move' && !each.moving)")
+    there = START.dolly(scrolled * 0.0015)
+    shown = decibels(shown_picture(scene), there)
+    assert shown > least
+    assert shown > decibels(before, there) + 5.0
+
+
+def test_a_key_shows_what_is_seen_on_the_way(scene):
+    before = shown_picture(scene)
+    scene.page.locator(".nerfmac-picture").focus()
+    scene.page.keyboard.down("d")
+    scene.page.wait_for_timeout(60)
+    scene.page.keyboard.up("d")
+    scene.settle()
+    way = place_of(scene)[:, 3] - START.pose[:, 3]
+    there = START.walk(np.linalg.norm(way), 0.0, 0.0, 1.0)
+    assert np.allclose(there.pose, place_of(scene))
+    # How far it is depends on how long a busy machine holds the key.
+    assert decibels(shown_picture(scene), there) > decibels(before, there) + 5.0
+
+
+def test_another_field_of_view_is_shown_at_once(scene):
+    scene.state(settings={"fov": 46.0})
+    scene.settle()
+    assert decibels(shown_picture(scene), START.with_fov(math.radians(46.0))) > 33.5
+
+
+def test_what_comes_into_sight_has_the_colours_behind_it(view):
+    """A near red square before a blue wall; the view moves so that the wall's hidden part shows."""
+    distance = np.full((HEIGHT, WIDTH), 4.0, np.float32)
+    rgb = np.full((HEIGHT, WIDTH, 3), (20, 40, 220), np.uint8)
+    rgb[150:330, 230:410] = (220, 30, 20)
+    distance[150:330, 230:410] = 1.5
+    grid, depth = deflated_grid(distance, WIDTH, HEIGHT)
+    told = {"depth": depth, "pose": START.to_json()["pose"], "view": START.to_json()}
+    lens = relative_lens(START.camera(WIDTH, HEIGHT).lens)
+    content = {"kind": "frame", "id": 1, "width": WIDTH, "height": HEIGHT, "t": None, "lens": lens}
+    more = {"compared": None, "psnr": None, "scale": 1.0, "still": True, "version": 0}
+    view.say({**content, **more, **told, "mover": None}, encode_jpeg(rgb, 95), grid)
+    view.page.wait_for_function("sent.some((each) => each.kind === 'ack')")
+    drag(view, (0.1, 0.0), button="right")
+    row = shown_picture(view)[240 - EDGE].astype(int)
+    view.page.mouse.up(button="right")
+    is_red, is_blue = row[:, 0] > row[:, 2] + 60, row[:, 2] > row[:, 0] + 60
+    red = np.flatnonzero(is_red)
+    shift = 0.1 * HEIGHT * START.distance / 1.5
+    assert red.mean() + EDGE == pytest.approx(320 + shift, abs=8), "the near square moves most"
+    assert (red.max() - red.min()) == pytest.approx(180, abs=12)
+    assert (~is_red & ~is_blue).sum() <= 16, "both colours mix along its edges only"
+
+
+def test_beyond_the_picture_its_edge_goes_on(scene):
+    drag(scene, (0.3, 0.0), button="right")
+    picture = shown_picture(scene)
+    assert (picture.reshape(-1, 3).max(axis=1) > 0).all(), "black holes"
+    assert np.abs(np.diff(picture[100:400, :40].astype(int), axis=1)).mean() < 3.0
+
+
+def test_the_next_frame_takes_the_place_of_the_warped_one(scene):
+    drag(scene, (0.05, 0.0))
+    there = START.orbit(0.05, 0.0)
+    warped = decibels(shown_picture(scene), there)
+    frame(scene, 2, there)
+    assert decibels(shown_picture(scene), there) > max(35.0, warped + 4.0)
+
+
+def test_a_frame_that_is_late_is_warped_to_where_the_view_has_gone(scene):
+    drag(scene, (0.075, 0.0))
+    frame(scene, 2, START.orbit(0.05, 0.0))
+    assert decibels(shown_picture(scene), START.orbit(0.075, 0.0)) > 27.4
+    assert np.allclose(place_of(scene), START.orbit(0.075, 0.0).pose)
+
+
+def test_a_picture_beside_a_photograph_stays_as_it_is(view):
+    frame(view, depth=None, compared=1)
+    before = shown_picture(view)
+    drag(view, (0.05, 0.0))
+    view.page.mouse.up()
+    assert (shown_picture(view) == before).all()
+
+
+def test_what_lies_over_the_picture_moves_with_it(scene):
+    corner = {"pose": START.pose.ravel().tolist(), "lens": [0.8, 1.0, 0.5, 0.5], "aspect": 1.3}
+    scene.say({"kind": "cameras", "cameras": [corner], "names": ["a"]})
+    drag(scene, (0.1, 0.0))
+    record = scene.run("document.querySelector('.nerfmac-viewer').nerfmac.pose")
+    assert np.allclose(np.reshape(record, (3, 4)), START.orbit(0.1, 0.0).pose)
+
+
+def test_a_page_that_warps_says_so(view):
+    (ready,) = [each for each in view.run("sent") if each["kind"] == "ready"]
+    assert ready["warps"] is True
+
+
+def test_without_webgl_frames_are_shown_as_they_come(open_view, origin):
+    view = open_view()
+    view.run(NO_WEBGL)
+    view.open(origin)
+    view.live()
+    (ready,) = [each for each in view.run("sent") if each["kind"] == "ready"]
+    assert ready["warps"] is False
+    frame(view, depth=None)
+    before = shown_picture(view)
+    drag(view, (0.05, 0.0))
+    view.page.mouse.up()
+    assert np.allclose(place_of(view), START.orbit(0.05, 0.0).pose)
+    assert (shown_picture(view) == before).all()
+    frame(view, 2, START.orbit(0.05, 0.0), depth=None)
+    assert decibels(shown_picture(view), START.orbit(0.05, 0.0)) > 35.0
+    view.run("HTMLCanvasElement.prototype.getContext = window.getContextBefore; null")

@@ -1,0 +1,65 @@
+"""The grid of 1 / distance is exact on planes and follows the nearest surface along outlines."""
+
+import zlib
+
+import numpy as np
+import pytest
+
+from nerfmac.app.viewer.depth_grid import RIM, deflated_grid, inverse_grid
+
+
+def vertices(length, cells):
+    """Places of the vertices along a side, in pixels, without the two outside the picture."""
+    return np.arange(cells + 1) * length / cells
+
+
+def test_on_a_slanted_plane_each_vertex_has_the_planes_value():
+    row, column = np.mgrid[:60, :80] + 0.5
+    inverse = 0.2 + 0.001 * column + 0.0005 * row
+    grid = inverse_grid((1.0 / inverse).astype(np.float32), 10, 6)
+    want = 0.2 + 0.001 * vertices(80, 10) + 0.0005 * vertices(60, 6)[:, None]
+    assert grid.shape == (9, 13)
+    assert grid[2:-2, 2:-2] == pytest.approx(want[1:-1, 1:-1], rel=1e-5)
+    assert np.array_equal(grid[0], grid[1])  # outside, the edge is repeated
+    assert np.array_equal(grid[:, -1], grid[:, -2])
+
+
+def test_every_cell_that_a_near_surface_or_its_rim_touches_moves_with_it():
+    depth = np.full((64, 96), 4.0, np.float32)
+    depth[20:30, 41:50] = 1.0
+    grid = inverse_grid(depth, 12, 8)[1:-1, 1:-1]
+    near = np.zeros((9, 13), bool)
+    for row in range(20 - RIM, 30 + RIM):
+        for column in range(41 - RIM, 50 + RIM):
+            cell = row // 8, column // 8
+            near[cell[0] : cell[0] + 2, cell[1] : cell[1] + 2] = True
+    assert grid[near] == pytest.approx(1.0)
+    assert grid[~near] == pytest.approx(0.25)
+
+
+def test_where_nothing_is_seen_it_is_infinitely_far():
+    assert not inverse_grid(np.zeros((8, 8), np.float32), 2, 2).any()
+    data, form = deflated_grid(np.zeros((8, 8), np.float32), 16, 16)
+    assert not np.frombuffer(zlib.decompress(data), "<u2").any()
+    assert form["largest"] > 0.0
+
+
+def test_the_codes_are_the_grid_in_sixteen_bits():
+    rng = np.random.default_rng(3)
+    depth = rng.uniform(0.5, 9.0, (30, 50)).astype(np.float32)
+    data, form = deflated_grid(depth, 100, 60)
+    assert (form["columns"], form["rows"]) == (23, 15)  # 100 / 5 and 60 / 5 cells, and three more
+    codes = np.frombuffer(zlib.decompress(data), "<u2").reshape(15, 23)
+    grid = inverse_grid(depth, 20, 12)
+    assert form["largest"] == pytest.approx(grid.max())
+    assert codes * form["largest"] / 65535 == pytest.approx(grid, abs=form["largest"] / 65535)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 2), (5, 300)])
+def test_any_picture_has_a_grid_with_a_pixel_in_each_cell(size):
+    width, height = size
+    data, form = deflated_grid(np.ones((height, width), np.float32), 3840, 2160)
+    assert form["columns"] - 3 == min(width, 160)
+    assert form["rows"] - 3 == min(height, 160)
+    codes = np.frombuffer(zlib.decompress(data), "<u2")
+    assert (codes == 65535).all()

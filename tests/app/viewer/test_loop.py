@@ -1,0 +1,247 @@
+"""What a page is shown and told, and in which order; a slice of work at a time."""
+
+import time
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from nerfmac.app.viewer import screen as screen_module
+from nerfmac.app.viewer.pixel_budget import SCALES
+from tests.scene_factory import HEIGHT, WIDTH
+
+
+def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_picture(page):
+    page.open(48, 32).settle()
+    kinds = [message["kind"] for message, _ in page.messages]
+    assert kinds[:2] == ["cameras", "state"]
+    assert kinds[-1] == "frame"
+    (state,) = [message for message, _ in page.messages if message["kind"] == "state"]
+    assert state["training"]["step"] == 120
+    assert state["scene"]["views"] == 8
+    assert len(state["scene"]["cube"][1]) == 3
+    assert state["settings"]["fov"] == pytest.approx(np.degrees(page.session.view.fov))
+    message, rgb = page.pictures()[-1]
+    assert message["still"]
+    assert message["scale"] == 1.0
+    assert rgb.shape == (32, 48, 3)
+    assert rgb.std() > 5.0
+    (cameras,) = page.take("cameras")
+    assert len(cameras["cameras"]) == len(set(cameras["names"])) == 8
+    assert cameras["cameras"][0]["aspect"] == pytest.approx(WIDTH / HEIGHT)
+
+
+def test_a_message_with_a_picture_fills_more_than_a_segment_of_the_loopback(page):
+    page.open(48, 32).settle()
+    sizes = [sum(map(len, data)) for message, data in page.messages if message["kind"] == "frame"]
+    assert sizes
+    assert min(sizes) >= 2**16
+
+
+def test_the_picture_is_what_the_run_renders_from_there(page, small_run):
+    page.open(48, 32).settle()
+    message, rgb = page.pictures()[-1]
+    camera = page.session.view.camera(48, 32)
+    assert np.allclose(np.reshape(message["pose"], (3, 4)), camera.pose)
+    want = small_run.render(camera).colour
+    assert np.abs(page.session.screen.shown.drawn.rgb / 255.0 - want).max() < 0.5 / 255 + 1e-6
+    assert np.abs(rgb / 255.0 - want).mean() < 0.04  # JPEG's loss, in a picture full of noise
+
+
+def test_moves_that_came_meanwhile_are_answered_by_one_picture_of_the_newest(page):
+    page.open().settle()
+    page.take("frame")
+    for t in range(30):
+        page.turn(t=t)
+    page.work()
+    (frame,) = page.take("frame")
+    assert frame["t"] == 29
+    want = page.session.home
+    for _ in range(30):
+        want = want.orbit(0.03, -0.01)
+    assert np.allclose(np.reshape(frame["pose"], (3, 4)), want.pose, atol=1e-6)
+
+
+def test_a_picture_that_answers_nothing_new_says_so(page):
+    page.open().settle()
+    page.turn(t=5)
+    page.say("move", t=7, moving=False)
+    page.take("frame")
+    page.settle()
+    assert page.take("frame")[0]["t"] == 7
+    page.say("set", values={"mode": "depth"})
+    page.settle()
+    frames = page.take("frame")
+    assert frames
+    assert {frame["t"] for frame in frames} == {None}
+
+
+def test_while_a_button_is_held_nothing_is_drawn_in_full(page, monkeypatch):
+    monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: 0.5)
+    page.open().settle()
+    page.take("frame")
+    page.turn(t=1)
+    page.work(20)
+    assert [frame["still"] for frame in page.take("frame")] == [False]
+    page.say("move", t=2, moving=False)
+    page.settle()
+    assert page.take("frame")[-1]["still"]
+
+
+@pytest.mark.parametrize(
+    ("scale", "scales"),
+    [(SCALES[3], [SCALES[3], 0.5, 1.0]), (0.5, [0.5, 1.0]), (1.0, [1.0])],
+)
+def test_between_a_small_picture_and_the_full_one_comes_one_of_half_its_side(
+    page, monkeypatch, scale, scales
+):
+    monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: scale)
+    page.open(61, 37).settle()
+    page.take("frame")
+    page.turn(0.1, 0.0, t=1, moving=False)
+    page.settle()
+    frames = page.take("frame")
+    assert [frame["scale"] for frame in frames] == pytest.approx(scales, abs=1 / 61)
+    assert [frame["still"] for frame in frames] == [False] * (len(scales) - 1) + [True]
+
+
+def test_a_picture_in_motion_is_drawn_in_one_piece(page, monkeypatch):
+    monkeypatch.setattr(screen_module.PixelBudget, "rows", lambda *_: 4)
+    monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: 0.5)
+    pieces, draw = [], screen_module.Pictures.draw
+
+    def counted(pictures, camera, focus):
+        pieces.append(camera.lens.height)
+        return draw(pictures, camera, focus)
+
+    monkeypatch.setattr(screen_module.Pictures, "draw", counted)
+    page.open(32, 64).work()
+    assert pieces == [32]
+    page.settle()
+    assert pieces == [32, *[4] * 16]
+
+
+def test_a_page_that_does_not_answer_has_two_pictures_under_way_and_no_more(page):
+    page.answers = False
+    page.open().work(3)
+    for t in range(10):
+        page.turn(t=t)
+        page.work()
+    frames = page.take("frame")
+    assert len(frames) == 2
+    page.say("ack", id=frames[0]["id"])
+    page.work()
+    assert [frame["t"] for frame in page.take("frame")] == [9]
+
+
+def test_a_page_that_does_not_answer_is_tried_again_after_a_while(page, monkeypatch):
+    page.answers = False
+    page.open().work(3)
+    page.turn(t=1)
+    page.work(2)
+    page.take("frame")
+    page.turn(t=2)
+    pause = page.loop.work()
+    assert 0.0 < pause <= screen_module.LOST
+    assert page.take("frame") == []
+    later = screen_module.time.monotonic() + 1.01 * screen_module.LOST
+    monkeypatch.setattr(screen_module.time, "monotonic", lambda: later)
+    page.work()
+    assert [frame["t"] for frame in page.take("frame")] == [2]
+
+
+def test_a_page_that_is_loaded_again_sees_everything_though_it_never_answered(page):
+    page.answers = False
+    page.open().work(3)
+    page.turn(0.03, -0.01, t=1, moving=False)
+    page.work(3)
+    page.messages.clear()
+    page.answers = True
+    page.open(40, 24, page="second").settle()
+    kinds = {message["kind"] for message, _ in page.messages}
+    assert {"cameras", "state", "frame"} <= kinds
+    assert page.pictures()[-1][1].shape == (24, 40, 3)
+
+
+def test_a_page_that_says_twice_that_it_is_ready_is_told_once(page):
+    page.open().settle()
+    page.messages.clear()
+    page.open().settle()
+    assert {message["kind"] for message, _ in page.messages} <= {"frame"}
+
+
+def test_a_large_picture_comes_in_strips_and_a_move_comes_first(page, monkeypatch):
+    monkeypatch.setattr(screen_module.PixelBudget, "rows", lambda *_: 4)
+    monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: 0.5)
+    page.open(32, 64).work(5)
+    assert [frame["still"] for frame in page.take("frame")] == [False]
+    page.turn(0.1, 0.0, t=3, moving=False)
+    page.work()
+    assert [(frame["t"], frame["still"]) for frame in page.take("frame")] == [(3, False)]
+    page.settle()
+    message, rgb = page.pictures()[-1]
+    assert message["still"]
+    whole = page.session.screen.shown.drawn.rgb
+    assert rgb.shape == whole.shape == (64, 32, 3)
+    want = page.session.run.render(page.session.view.camera(32, 64)).colour
+    assert np.abs(whole / 255.0 - want).max() < 0.02  # no seam
+
+
+@pytest.mark.parametrize(
+    ("asked", "got"), [((1, 1), (1, 1)), ((7680, 4320), (3840, 2160)), ((3, 9000), (1, 3840))]
+)
+def test_any_area_has_a_picture_that_fits(page, monkeypatch, asked, got):
+    monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: SCALES[-1])
+    page.open(*asked).work(3)
+    message, rgb = page.pictures()[0]
+    assert (message["width"], message["height"]) == got
+    assert rgb.shape[:2] == tuple(max(round(SCALES[-1] * side), 1) for side in reversed(got))
+    assert page.notice is None
+
+
+def test_a_picture_that_cannot_be_drawn_is_told_once(page, monkeypatch, caplog):
+    def fail(*_args, **_more):
+        raise ZeroDivisionError("on purpose")
+
+    page.open().settle()
+    with monkeypatch.context() as broken:
+        broken.setattr(screen_module, "Pictures", fail)
+        page.say("set", values={"mode": "depth"})
+        page.work(10)
+    assert page.notice == "ZeroDivisionError: on purpose"
+    assert len(caplog.records) == 1
+    page.take("frame")
+    page.say("set", values={"mode": "opacity"})
+    page.work()
+    assert len(page.take("frame")) == 1
+
+
+def test_the_last_full_picture_is_kept_for_a_page_without_a_kernel(page):
+    page.open().settle()
+    shown = page.session.screen.shown
+    assert page.kept == [shown.jpeg]
+    page.turn(0.2, 0.1, t=1, moving=False)
+    page.settle()
+    assert len(page.kept) == 2
+    assert page.kept[1] != page.kept[0]
+
+
+def test_a_page_at_rest_is_told_how_far_its_video_is(page, monkeypatch):
+    page.open().settle()
+    page.session.path_editor.video = job = SimpleNamespace(
+        result=Future(), done=3, total=8, left=2.5, cancel=lambda: None
+    )
+    now = time.monotonic() + 1.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    for job.done in (3, 4, 5):
+        page.messages.clear()
+        pause = page.loop.work()
+        (state,) = page.take("state")
+        assert state["video"]["done"] == job.done
+        assert pause is not None, "the worker would wait for a message"
+        now += pause
+    job.result.set_result(None)
+    assert page.loop.work() is None
+    (state,) = page.take("state")
+    assert state["video"] is None

@@ -1,0 +1,280 @@
+"""Training in a session: started, paused, watched, and saved; a slice of work at a time."""
+
+import numpy as np
+import pytest
+
+from nerfmac.app.run import Run
+from nerfmac.app.viewer import loop as loop_module
+from nerfmac.app.viewer.loop import DeviceTime
+from nerfmac.common.checks import InputError
+from nerfmac.common.lock import locked
+from nerfmac.config import override
+from nerfmac.training.goal import Goal
+from nerfmac.training.measured import DivergedError
+from nerfmac.training.trainer import Trainer
+from tests.app.viewer.conftest import Page
+from tests.scene_factory import COARSE
+
+
+def test_it_trains_and_shows_at_once_and_stops_at_the_limit(page, monkeypatch):
+    every_step = dict.fromkeys(loop_module.SLICE, 0.0)  # a quick machine needs few slices for 30
+    monkeypatch.setattr(loop_module, "SLICE", every_step)
+    page.open().settle()
+    page.take("frame")
+    page.say("set", values={"steps": 150, "share": 0.5})
+    page.say("train")
+    page.settle()
+    assert page.session.run.state.step == 150
+    assert not page.session.training.is_running
+    assert page.session.is_resting.is_set()
+    assert page.session.failure is None
+    frames = page.take("frame")
+    assert len(frames) > 3
+    assert frames[-1]["still"]
+
+
+def test_a_drag_during_training_halves_the_share_of_training(page, monkeypatch):
+    spend = DeviceTime.spend
+    monkeypatch.setattr(  # as if every slice of work took as long
+        DeviceTime, "spend", lambda self, _, *, training: spend(self, 0.1, training=training)
+    )
+    page.open().settle()
+    page.say("set", values={"share": 0.8})
+    page.say("train")
+    step = page.session.run.state.step
+    for t in range(80):
+        page.turn(t=t)
+        page.work()
+        if t < 40:  # by then what was before is forgotten
+            page.take("frame")
+    assert len(page.take("frame")) == pytest.approx(24, abs=3)
+    assert page.session.run.state.step > step
+    page.say("pause")
+    page.settle()
+
+
+def test_watching_changes_nothing_in_what_is_trained(small_run, page):
+    alone = list(small_run.trainer.train(small_run.state, Goal(steps=160)))[-1].state
+    page.open()
+    page.say("set", values={"steps": 160})
+    page.say("train")
+    for t in range(25):
+        page.turn(t=t)
+        page.work()
+    page.settle()
+    for name, want in alone.arrays().items():
+        got = page.session.run.state.arrays()[name]
+        assert np.array(got).tobytes() == np.array(want).tobytes(), name
+
+
+def test_training_that_is_paused_goes_on_from_there(page):
+    page.open()
+    page.say("train")
+    page.work(30)
+    page.say("pause")
+    page.settle()
+    step = page.session.run.state.step
+    assert step > 120
+    page.settle()
+    assert page.session.run.state.step == step
+    page.say("set", values={"steps": step + 5})
+    page.say("train")
+    page.settle()
+    assert page.session.run.state.step == step + 5
+
+
+def test_kernels_are_built_before_the_first_step_and_not_again(small_run, monkeypatch):
+    built, build = [], Trainer.compile
+    monkeypatch.setattr(Trainer, "compile", lambda *args: built.append(1) or build(*args))
+    page = Page(small_run.copy())  # with a trainer of its own
+    for steps in (122, 124, 126):
+        page.say("set", values={"steps": steps})
+        page.say("train")
+        page.settle()
+        assert page.session.run.state.step == steps
+    assert len(built) == 1
+
+
+def test_reading_the_pictures_is_told_and_shows_no_bar(scene, monkeypatch):
+    # JupyterLab holds back all that the kernel says until it has loaded the code of a bar's widget
+    bars = []
+    monkeypatch.setattr(
+        "nerfmac.app.scenes.scene.tqdm",
+        lambda items, *_, **options: bars.append(options["disable"]) or items,
+    )
+    page = Page(Run.begin(scene, COARSE))
+    page.open().settle()
+    page.take("state")
+    bars.clear()
+    monkeypatch.delitem(scene._views, "train")
+    page.loop._status._when = 0.0
+    page.session.start()
+    page.work()
+    assert [state["training"]["message"] for state in page.take("state")] == ["reading the images"]
+    page.work()
+    assert bars == [True]
+    page.say("pause")
+    page.settle()
+
+
+def test_pictures_that_cannot_be_read_end_training_and_are_told(page, monkeypatch):
+    def decoding(*_args, **_options):
+        raise InputError("0007.png is no picture")
+        yield
+
+    page.open().settle()
+    with monkeypatch.context() as broken:
+        broken.setattr("nerfmac.app.scenes.scene.Scene.decoding", decoding)
+        page.say("train")
+        page.settle()
+    assert page.notice == "0007.png is no picture"
+    assert isinstance(page.session.failure, InputError)
+    assert page.session.is_resting.is_set()
+
+
+def test_a_new_run_is_shown_before_its_images_are_read_and_prepared_before_start(scene):
+    page = Page(Run.begin(scene, COARSE, decode=False))
+    page.open().work()
+    assert len(page.take("frame")) == 1
+    assert page.session.run.is_preview
+    page.settle()
+    assert not page.session.training.is_preparing
+    assert page.session.run.trainer.has_views
+    page.say("set", values={"steps": 5})
+    page.say("train")
+    page.settle()
+    assert page.session.run.state.step == 5
+
+
+def test_a_run_begun_before_its_images_are_read_trains_like_any_other(scene):
+    config = override(COARSE, refine={"exposures": None})
+    runs = [Run.begin(scene, config, decode=decode) for decode in (True, False)]
+    for run in runs:
+        run.train(steps=20, progress=False)
+    assert runs[0].config == runs[1].config
+    for name, want in runs[0].state.arrays().items():
+        assert np.array(runs[1].state.arrays()[name]).tobytes() == np.array(want).tobytes(), name
+
+
+def test_training_that_was_given_a_limit_already_reached_is_refused(page):
+    page.session.set(steps=100)
+    with pytest.raises(InputError, match="reached its limit"):
+        page.session.start()
+    assert not page.session.training.is_running
+
+
+def test_who_presses_start_at_the_limit_goes_on_without_one(page):
+    page.open().settle()
+    page.say("set", values={"steps": 100})
+    page.say("train")
+    page.work(30)
+    assert page.session.run.state.step > 120
+    assert page.session.settings.steps is None
+    page.say("pause")
+    page.settle()
+
+
+def test_training_that_fails_is_told_and_the_last_good_state_shown(page, monkeypatch):
+    def diverge(_trainer, state, _goal):
+        raise DivergedError("the loss is nan at step 7")
+        yield state
+
+    page.open().settle()
+    monkeypatch.setattr("nerfmac.training.trainer.Trainer.train", diverge)
+    page.say("train")
+    page.settle()
+    assert page.notice == "the loss is nan at step 7"
+    assert isinstance(page.session.failure, DivergedError)
+    assert page.session.is_resting.is_set()
+    assert page.session.run.state.step == 120
+    page.take("frame")
+    page.turn(t=1)
+    page.work()
+    assert len(page.take("frame")) == 1
+
+
+def test_a_run_is_saved_in_its_folder_when_training_stops(small_run, tmp_path):
+    small_run.save(tmp_path / "run")
+    page = Page(small_run, out=tmp_path / "run").open()
+    page.say("set", values={"steps": 130})
+    page.say("train")
+    page.settle()
+    loaded = Run.load(tmp_path / "run")
+    assert loaded.state.step == 130
+    assert loaded.curve
+
+
+def test_a_folder_that_another_trains_into_is_left_alone(small_run, tmp_path):
+    page = Page(small_run, out=tmp_path).open()
+    small_run.save(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with locked(tmp_path):
+        page.session.start()
+        page.settle()
+        assert str(tmp_path) in str(page.session.failure)
+        assert isinstance(page.session.failure, InputError)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
+    page.open()
+    page.say("set", values={"steps": 200})
+    page.say("train")
+    for _ in range(12):
+        page.work(5)
+        page.loop._status._when = 0.0  # it is time again
+    page.settle()
+    page.loop._status._when = 0.0
+    page.settle()
+    curves = page.take("curve")
+    assert len(curves) > 3
+    points = [point for curve in curves for point in curve["points"]]
+    steps = [point[0] for point in points]
+    assert curves[0]["fresh"]
+    assert not any(curve["fresh"] for curve in curves[1:])
+    assert steps == sorted(set(steps))
+    assert steps[-1] == 200
+    page.open(page="second").settle()
+    (whole,) = page.take("curve")
+    assert whole["fresh"]
+    assert whole["points"] == points
+
+
+def test_training_without_a_page_leaves_a_picture_too(page):
+    page.say("set", values={"steps": 125})
+    page.say("train")
+    page.settle()
+    assert page.take("frame") == []
+    assert len(page.kept) == 1
+    assert page.kept[0][:2] == b"\xff\xd8"
+
+
+def test_a_snapshot_stays_what_it_was(page):
+    page.open().settle()
+    run = page.session.run.copy()
+    camera = run.orbit(3, (20, 16))[1]
+    before = run.render(camera).colour
+    page.say("set", values={"steps": 160})
+    page.say("train")
+    page.settle()
+    assert run.state.step == 120
+    assert np.array_equal(run.render(camera).colour, before)
+    assert not np.array_equal(page.session.run.copy().render(camera).colour, before)
+
+
+def test_the_page_chooses_what_is_refined_before_training_begins(scene):
+    page = Page(Run.begin(scene, COARSE))
+    page.open().settle()
+    page.say("refine", name="lenses", on=True)
+    page.say("refine", name="exposures", on=True)
+    page.say("refine", name="lenses", on=False)
+    page.settle()
+    told = page.session.training.status()["refine"]
+    assert told == {"poses": False, "lenses": False, "exposures": True, "colours": False}
+    page.say("set", values={"steps": 3})
+    page.say("train")
+    page.say("refine", name="poses", on=True)
+    page.settle()
+    assert "before it begins" in page.notice
+    assert page.session.run.state.step == 3
+    assert set(page.session.run.refined) == {"exposures"}

@@ -1,0 +1,164 @@
+"""What each message of the page does, and which are refused; a slice of work at a time."""
+
+import re
+
+import numpy as np
+import pytest
+
+from nerfmac.app.paths import spiral, tour
+from nerfmac.app.run import Run, split_cameras
+from nerfmac.rendering.evaluation import evaluate
+from tests.scene_factory import HEIGHT, WIDTH
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ({"kind": "dance"}, "'dance' is unknown"),
+        ({}, "message: kind is missing"),
+        ({"kind": ["size"]}, "message: kind is"),
+        ({"kind": "size", "width": 0, "height": 5}, "width is 0"),
+        ({"kind": "move", "pose": [1] * 12}, "message move: version is missing"),
+        ({"kind": "move", "pose": [1], "version": 0}, r"pose is \[1\]"),
+        ({"kind": "move", "pose": [2.0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0], "version": 0},
+         "expected a rotation and a position"),
+        ({"kind": "move", "pose": [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0], "version": 0},
+         "message move: centre is missing"),
+        ({"kind": "look", "x": 0.5}, "message look: y is missing"),
+        ({"kind": "set", "values": 3}, "message set: values is 3; expected an object"),
+        ({"kind": "set", "values": {"mode": "x"}}, "mode is 'x'"),
+        ({"kind": "set", "values": {"fov": 400}}, "fov is 400"),
+        ({"kind": "stand"}, "message stand: index is missing"),
+        ({"kind": "stand", "index": -1}, "index is -1; expected 0 or more"),
+        ({"kind": "stand", "index": 99}, "view 99 is not there; the scene has 8"),
+        ({"kind": "refine", "name": "poses", "on": True}, "has had [0-9]+ steps"),
+        ({"kind": "refine", "on": True}, "message refine: name is missing"),
+        ({"kind": "keyframe", "action": "go", "index": 0}, "keyframe 0 is not there"),
+        ({"kind": "keyframe", "action": "go"}, "message keyframe: index is missing"),
+        ({"kind": "save"}, "message save: name is missing"),
+        ({"kind": "load", "name": "nothing.json"}, "nothing.json"),
+        ({"kind": "load", "name": "nothing.txt"}, "ends in .json"),
+        ({"kind": "video", "name": "a.avi", "seconds": 1, "fps": 9, "width": 8, "height": 8},
+         "ends in .mp4"),
+        ({"kind": "video", "name": "a.mp4", "seconds": 1, "fps": 0, "width": 8, "height": 8},
+         "fps is 0"),
+    ],
+)  # fmt: skip
+def test_a_message_that_cannot_be_is_told_and_nothing_else_stops(page, message, words, caplog):
+    page.open().settle()
+    page.loop.post(message)
+    page.settle()
+    assert re.search(words, page.notice)
+    assert not caplog.records, "a fault of the program, with a traceback"
+    page.take("frame")
+    page.turn(t=1)
+    page.work()
+    assert len(page.take("frame")) == 1
+
+
+def test_who_stands_in_a_training_camera_sees_its_photograph_and_how_close_it_comes(
+    page, small_run, scene
+):
+    page.open(10 * WIDTH, 10 * HEIGHT).settle()
+    page.say("stand", index=3, t=1)
+    page.settle()
+    ((photo, buffers),) = [each for each in page.messages if each[0]["kind"] == "photo"]
+    assert (photo["index"], photo["width"], photo["height"]) == (3, WIDTH, HEIGHT)
+    assert len(buffers[0]) > 100
+    last, rgb = page.pictures()[-1]
+    assert last["compared"] == 3
+    assert rgb.shape == (HEIGHT, WIDTH, 3)  # no finer than the photograph
+    want = list(evaluate(small_run.renderer, scene.views("train")))[3]
+    assert last["psnr"] == pytest.approx(want.psnr, abs=0.05)  # eight bits
+    page.take("frame")
+    page.turn(t=2)
+    page.work()
+    (frame,) = page.take("frame")
+    assert frame["compared"] is None
+    assert frame["psnr"] is None
+
+
+def test_a_double_click_makes_what_is_seen_there_the_centre(page):
+    page.open(96, 64).settle()
+    shown = page.session.screen.shown
+    row, column = np.unravel_index(np.argmax(shown.drawn.depth > 0), (64, 96))
+    page.say("look", x=(column + 0.5) / 96, y=(row + 0.5) / 64, t=1)
+    page.settle()
+    centre = page.session.view.centre
+    assert not np.allclose(centre, page.session.home.centre)
+    lens, pose = shown.camera.lens, shown.camera.pose
+    local = pose[:, :3].T @ (centre - pose[:, 3])
+    x, y = lens.fl_x * local[0] / -local[2] + lens.cx, lens.cy - lens.fl_y * local[1] / -local[2]
+    assert (x, y) == pytest.approx((column + 0.5, row + 0.5), abs=0.01)
+    near = shown.drawn.depth[max(row - 2, 0) : row + 3, max(column - 2, 0) : column + 3]
+    assert np.linalg.norm(local) == pytest.approx(np.median(near[near > 0]), rel=1e-4)
+
+
+def test_keyframes_make_a_path_that_is_scrubbed_saved_and_loaded(page, tmp_path):
+    page.open().settle()
+    first = page.session.view
+    page.say("keyframe", action="add")
+    page.turn(0.2, 0.1, t=1, moving=False)
+    page.say("keyframe", action="add")
+    page.settle()
+    second = page.session.view
+    page.say("scrub", at=0.0, t=2)
+    page.settle()
+    assert np.allclose(page.session.view.pose, first.pose, atol=1e-6)
+    page.say("scrub", at=1.0, t=3)
+    page.settle()
+    assert np.allclose(page.session.view.pose, second.pose, atol=1e-6)
+    name = str(tmp_path / "path.json")
+    page.say("save", name=name)
+    page.say("clear")
+    page.settle()
+    assert page.session.path_editor.status()["keyframes"] == []
+    page.say("load", name=name)
+    page.say("keyframe", action="go", index=0)
+    page.settle()
+    assert np.allclose(page.session.view.pose, first.pose, atol=1e-6)
+    status = page.session.path_editor.status()
+    assert [each["fov"] for each in status["keyframes"]] == pytest.approx(
+        2 * [np.degrees(first.fov)]
+    )
+    assert len(status["path"]) > 10
+
+
+@pytest.mark.parametrize("name", ["spiral", "train", "test"])
+def test_a_move_becomes_a_path_of_keyframes_that_stays_close_to_it(page, name):
+    page.open().settle()
+    page.say("follow", name=name)
+    page.settle()
+    assert len(page.session.path_editor.status()["keyframes"]) == 16
+    scene = page.session.run.scene
+    given = split_cameras(page.session.run, "test") if name == "test" else scene.cameras
+    move = spiral if name == "spiral" else tour
+    frames = 16 * 5 if name == "spiral" else 15 * 5 + 1
+    want = np.stack([each.pose for each in move(given, up=scene.up, frames=frames)])
+    got = page.session.path_editor.path.polyline(16 * 40)
+    away = np.linalg.norm(got[:, None] - want[None, :, :, 3], axis=2).min(axis=1)
+    assert away.max() < 0.15
+    assert page.session.path_editor.path.closed == (name == "spiral")
+
+
+def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("video.mp4", "path.json"):
+        (tmp_path / name).write_bytes(b"kept")
+    (tmp_path / "run").mkdir()
+    page.open().settle()
+    page.say("keyframe", action="add")
+    page.say("save", name="path.json")
+    page.settle()
+    assert page.notice.endswith("path-2.json")
+    page.say("save_run", name="run")
+    page.settle()
+    assert page.notice.endswith("run-2")
+    assert Run.load(tmp_path / "run-2").state.step == 120
+    page.say("video", name="video.mp4", seconds=0.1, fps=10, width=16, height=12)
+    page.settle()
+    assert page.session.path_editor.video.path.name == "video-2.mp4"
+    page.session.path_editor.video.cancel()
+    for name in ("video.mp4", "path.json"):
+        assert (tmp_path / name).read_bytes() == b"kept"
+    assert not list((tmp_path / "run").iterdir())

@@ -1,0 +1,146 @@
+"""Pictures fit the time there is, and are no smaller than helps."""
+
+import random
+
+import pytest
+
+from nerfmac.app.viewer.pixel_budget import (
+    GROWTH,
+    LATE,
+    MAX_SECONDS,
+    MIN_FRACTION,
+    SCALES,
+    PixelBudget,
+)
+
+FULL = 1280 * 720
+
+
+def draw(budget, pictures, *, fixed, cost, full=FULL, noise=lambda: 1.0):
+    """Draw `pictures` on a machine where one takes `fixed` seconds and `cost` more a pixel.
+
+    Returns the scale of each.
+    """
+    scales = []
+    for _ in range(pictures):
+        scales.append(budget.scale(full))
+        pixels = int(full * scales[-1] ** 2)
+        budget.learn(pixels, (fixed + cost * pixels) * noise())
+    return scales
+
+
+def settled(cost, seconds, *, fixed=0.0):
+    """The budget and the scale where it comes to rest."""
+    budget = PixelBudget(seconds, 2**14)
+    scales = draw(budget, 60, fixed=fixed, cost=cost)
+    assert len(set(scales[-20:])) == 1, "it swings"
+    return budget, scales[-1]
+
+
+@pytest.mark.parametrize("fixed", [0.0, 0.008, 0.1])
+@pytest.mark.parametrize("cost", [3e-9, 5e-8, 2e-7, 1e-6])
+@pytest.mark.parametrize("seconds", [1 / 60, 0.2])
+def test_pictures_come_to_fill_their_time(fixed, cost, seconds):
+    _, scale = settled(cost, seconds, fixed=fixed)
+    allowed = max(seconds, 2.0 * fixed)
+    taken = fixed + cost * FULL * scale**2
+    assert scale in SCALES
+    assert taken <= LATE * allowed or scale**2 == pytest.approx(MIN_FRACTION)
+    assert scale == 1.0 or fixed + 2.0 * cost * FULL * scale**2 > 0.99 * allowed
+
+
+@pytest.mark.parametrize("fixed", [0.0, 0.01])
+@pytest.mark.parametrize("cost", [2e-7, 1e-6])
+def test_a_picture_that_cannot_be_in_time_keeps_an_eighth_of_its_pixels(fixed, cost):
+    _, scale = settled(cost, 1 / 60, fixed=fixed)
+    assert scale**2 == pytest.approx(1 / 8)
+
+
+@pytest.mark.parametrize("cost", [2e-6, 5e-6])
+def test_a_picture_whose_eighth_is_far_too_late_is_smaller(cost):
+    _, scale = settled(cost, 1 / 60)
+    assert scale**2 < 1 / 8
+    assert 0.4 * MAX_SECONDS < cost * FULL * scale**2 <= LATE * MAX_SECONDS
+
+
+def test_where_there_is_time_an_eighth_is_kept_for_longer():
+    budget = PixelBudget(0.15, 2**14, 0.5)
+    assert draw(budget, 60, fixed=0.0, cost=4e-6)[-1] ** 2 == pytest.approx(1 / 8)
+    assert settled(4e-6, 0.15)[1] ** 2 < 1 / 8
+
+
+def test_no_picture_is_narrower_than_the_smallest_scale():
+    assert settled(1.0, 1 / 60)[1] == pytest.approx(1 / 32)
+
+
+def test_an_image_of_unknown_cost_has_few_pixels_and_the_next_one_few_times_as_many():
+    budget = PixelBudget(0.15, 2**11)
+    assert budget.scale(2**21) == 1 / 32
+    budget.learn(2**11, 0.01)
+    assert 2**21 * budget.scale(2**21) ** 2 <= GROWTH * 2**11
+
+
+def test_times_that_the_pixels_hardly_change_do_not_make_pictures_small():
+    """16.8 ms at 7,560 pixels and 11.6 ms at 1,890, as once measured."""
+    cost = (16.8e-3 - 11.6e-3) / (7560 - 1890)
+    fixed = 11.6e-3 - 1890 * cost
+    budget = PixelBudget(1 / 60, 2**14)
+    scales = draw(budget, 300, fixed=fixed, cost=cost, full=1344 * 720)
+    assert min(scales[10:]) ** 2 == pytest.approx(1 / 8)
+
+
+def test_it_grows_again_when_there_is_room_though_half_the_time_is_fixed():
+    budget = PixelBudget(1 / 60, 2**14)
+    before = draw(budget, 60, fixed=0.009, cost=1e-6)[-1]
+    after = draw(budget, 60, fixed=0.009, cost=1e-8)[-1]
+    assert before**2 == pytest.approx(1 / 8)
+    assert after**2 == pytest.approx(1 / 2)
+
+
+def test_without_a_small_picture_to_compare_with_it_grows_to_see():
+    budget = PixelBudget(1 / 60, FULL // 16)
+    assert draw(budget, 60, fixed=0.012, cost=4e-9)[-1] == 1.0
+    budget = PixelBudget(1 / 60, FULL // 16)
+    assert draw(budget, 60, fixed=0.02, cost=4e-9)[-1] == 1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("is_spiky", [False, True])
+def test_a_busy_machine_does_not_make_pictures_collapse(seed, is_spiky):
+    budget, dice = PixelBudget(1 / 60, 2**14), random.Random(seed)
+
+    def noise():
+        if is_spiky:
+            return 5.0 if dice.random() < 0.15 else 1.0
+        return dice.lognormvariate(0.0, 0.4)
+
+    draw(budget, 30, fixed=0.005, cost=5e-8)
+    scales = draw(budget, 500, fixed=0.005, cost=5e-8, noise=noise)
+    assert min(scales) ** 2 >= 0.99 / 8
+    assert sum(scales) / len(scales) >= 0.8 * 0.5  # without noise it is half
+
+
+def test_one_late_picture_changes_nothing():
+    budget, scale = settled(1e-7, 0.1)
+    pixels = int(FULL * scale**2)
+    for _ in range(20):
+        budget.learn(pixels, 100.0)  # a compiler ran
+        assert budget.scale(FULL) == scale
+        budget.learn(pixels, 0.07)
+        assert budget.scale(FULL) == scale
+
+
+def test_many_late_pictures_make_the_next_smaller():
+    budget, scale = settled(2e-8, 1 / 60)
+    assert draw(budget, 20, fixed=0.0, cost=6e-8)[-1] < scale
+
+
+def test_a_larger_page_has_no_more_pixels():
+    budget, scale = settled(3e-8, 1 / 60)
+    assert budget.scale(2 * FULL) == pytest.approx(scale / 2**0.5)
+
+
+def test_rows_are_a_power_of_two_that_fits():
+    assert PixelBudget(0.03, 2**15).rows(width=500) == 64
+    assert PixelBudget(0.03, 10).rows(width=500) == 4
+    assert PixelBudget(0.03, 2**20).rows(width=1) == 4096
