@@ -24,7 +24,6 @@ from nerfmac.config import (
     RefineConfig,
     TrainConfig,
     override,
-    record,
 )
 from nerfmac.config.presets import PRESETS, preset
 
@@ -340,43 +339,3 @@ def test_poses_move_in_every_coarse_step_and_then_in_every_so_many(coarse, every
     assert moves == expected
     assert [config.camera_updates(step) for step in moves] == list(range(1, len(moves) + 1))
     assert not any(RefineConfig(exposures=True).learns_cameras_at(step) for step in range(40))
-
-
-def test_a_setting_that_older_versions_wrote_is_read_over():
-    assert Config.from_json(
-        {"ranks": {"late": True, "allreduce_dtype": "float32"}}
-    ).ranks == RanksConfig(allreduce_dtype="float32")
-
-
-def test_the_type_of_exchanged_arrays_is_read_by_its_old_name():
-    config = Config.from_json({"ranks": {"words": "float32"}})
-    assert config.ranks == RanksConfig(allreduce_dtype="float32")
-
-
-def test_a_renamed_setting_is_read_at_its_new_path(monkeypatch):
-    monkeypatch.setattr(record, "RENAMED", {"train.old": "march.steps", "old_seed": "seed"})
-    values = {"train": {"old": 99, "rays": 64}, "old_seed": 7}
-    config = Config.from_json(values)
-    assert (config.march.steps, config.seed, config.train.rays) == (99, 7, 64)
-    assert values["train"] == {"old": 99, "rays": 64}, "the caller's values were changed"
-    for refused in ({"seed": 1, "old_seed": 7}, {"train": {"old": 99}, "march": {"steps": 99}}):
-        with pytest.raises(InputError, match=r"old(_seed)? is unknown"):
-            Config.from_json(refused)
-    with pytest.raises(InputError, match="march is 3"):
-        Config.from_json({"train": {"old": 99}, "march": 3})
-
-
-@pytest.mark.parametrize(("old", "new"), record.RENAMED.items())
-def test_the_settings_of_older_runs_keep_their_values(old, new):
-    def at(path):
-        value = Config()
-        for name in path.split("."):
-            value = getattr(value, name)
-        return value
-
-    part, key = old.split(".")
-    value = 3.0 if isinstance(at(new), float) else 2048 if "samples" in new else 16
-    value = 8 if "bias" in new else "float32" if "dtype" in new else value
-    config = Config.from_json({part: {key: value}})
-    home, name = new.split(".")
-    assert getattr(getattr(config, home), name) == value != at(new)

@@ -274,12 +274,3 @@ def test_an_own_encodings_parameters_are_trained_beside_the_networks(scene):
     for name, values in run.state.parameters.items():
         assert not np.array_equal(start[name], values), name
     assert np.mean([view.psnr for view in run.evaluate(progress=False)]) > before + 3.0
-
-
-@pytest.mark.parametrize(
-    ("kind", "old"),
-    [(Ball, "decayed"), (Ball, "coarsened"), (nerfmac.Sampler, "followed")],
-)
-def test_a_part_with_a_name_of_an_older_version_is_refused(kind, old):
-    with pytest.raises(nerfmac.InputError, match=old):
-        type("Older", (kind,), {old: None})

@@ -7,7 +7,7 @@ is a fault of the program and keeps its traceback.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import mlx.core as mx
@@ -87,13 +87,3 @@ def choice(name: str, value: str, allowed: Collection[str]) -> None:
     """Raise unless `value` is one of the `allowed` words."""
     if value not in allowed:
         raise InputError(f"{name} is {value!r}; expected one of: {', '.join(sorted(allowed))}")
-
-
-def not_renamed(kind: type, renamed: Mapping[str, str]) -> None:
-    """Raise `InputError` if a user's class `kind` defines a name that an older version called.
-
-    `renamed` maps the old names to the new ones. Without this such a method is never called.
-    """
-    for old, new in renamed.items():
-        if old in vars(kind):
-            raise InputError(f"{kind.__name__} defines {old}, which is now {new}; rename it")

@@ -111,7 +111,7 @@ class Config:
 
         Raises `InputError` for an unknown key, or a value of the wrong type or size.
         """
-        return _from_json(cls, Fields.of(_of_this_version(values), "config"))
+        return _from_json(cls, Fields.of(values, "config"))
 
 
 def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -145,54 +145,6 @@ def override(config: Config, **changes: Any) -> Config:
         part: Any = getattr(config, name)
         parts[name] = replace(part, **change) if isinstance(change, dict) else change
     return replace(config, **parts)
-
-
-REMOVED = {"ranks.late"}
-"""Settings of older versions, as paths in `config.json`, that are ignored."""
-
-RENAMED = {
-    "ranks.words": "ranks.allreduce_dtype",
-    "train.slots": "march.max_samples",
-    "train.candidates": "march.march_factor",
-    "train.near": "march.near_training",
-    "march.refine": "march.render_step_divisor",
-    "occupancy.followed": "occupancy.visibility_rays",
-    "occupancy.patience": "occupancy.visibility_patience",
-    "networks.thinness": "networks.density_bias",
-}
-"""New path of each renamed or moved setting in `config.json`, as in {"train.old": "march.new"}."""
-
-
-def _of_this_version(values: Any) -> Any:
-    """A copy of the JSON `values` without REMOVED settings and with RENAMED ones at new paths.
-
-    A setting stays where it is, and is refused as unknown, if its new path has a value too.
-    """
-    if not isinstance(values, dict):
-        return values
-    values = {key: dict(part) if isinstance(part, dict) else part for key, part in values.items()}
-    for path in (*REMOVED, *RENAMED):
-        old, key = _part(values, path)
-        if key not in old:
-            continue
-        if path in REMOVED:
-            del old[key]
-            continue
-        new, new_key = _part(values, RENAMED[path], make=True)
-        if new_key not in new:
-            new[new_key] = old.pop(key)
-    return values
-
-
-def _part(values: dict[str, Any], path: str, *, make: bool = False) -> tuple[dict[str, Any], str]:
-    """The object that holds the last key of a dotted `path`, and that key."""
-    *parts, key = path.split(".")
-    part: Any = values
-    for name in parts:
-        part = part.setdefault(name, {}) if make else part.get(name, {})
-        if not isinstance(part, dict):
-            return {}, key
-    return part, key
 
 
 def _from_json(kind: Any, json: Fields) -> Any:

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
 
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
-from nerfmac.common import checks
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
@@ -25,10 +23,6 @@ Parameters = Arrays
 Tracer = Callable[[Rays, int], Composited]
 """Function that composites rays. Its number is a picture's width if the rays are its pixels, else
 0."""
-
-
-RENAMED = {"decayed": "l2_regularised", "coarsened": "coarse_to_fine"}
-"""Methods' names in older versions -> their names now."""
 
 
 class Field(ABC):
@@ -51,11 +45,6 @@ class Field(ABC):
     >>> method = nerfmac.Method(field=Ball())
     >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
     """
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse methods under the names of older versions. Raises `InputError`."""
-        super().__init_subclass__(**options)
-        checks.not_renamed(cls, RENAMED)
 
     @property
     @abstractmethod

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
-from nerfmac.common import checks
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
@@ -46,11 +45,6 @@ class Sampler(ABC):
 
     update_rays: int = 1
     """Number of random training rays that an update gets."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Refuse attributes under the names of older versions. Raises `InputError`."""
-        super().__init_subclass__(**options)
-        checks.not_renamed(cls, {"followed": "update_rays"})
 
     @property
     @abstractmethod

@@ -21,21 +21,14 @@ from nerfmac.backend import Arrays, Shapes
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing
 from nerfmac.common.json_reader import Fields
-from nerfmac.config import TrainConfig
-from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.state import TrainState
 
-FORMAT = "nerfmac checkpoint 8"
-OLDER = "nerfmac checkpoint 7"
-"""An older format that can be read; `_upgrade` adds what it lacks."""
+FORMAT = "nerfmac checkpoint 1"
 
 _OBJECTS = ("numbers", "notes", "own")
 """Keys of the metadata that hold a JSON object."""
 
 _REPAIR = "put back a copy of the file, or train the run again"
-
-RENAMED = {"sampling.dark": "sampling.updates_since_visible"}
-"""New name of each array that older versions wrote under another name."""
 
 
 def save_checkpoint(
@@ -84,15 +77,10 @@ def load_checkpoint(
         raise InputError(f"{path} is not a safetensors file: {error}") from error
     arrays, metadata = loaded
     written = metadata.get("format", "no nerfmac checkpoint")
-    if written not in (FORMAT, OLDER):
-        expected = f"this version reads {FORMAT!r} and {OLDER!r}"
-        raise InputError(f"{path} is of format {written!r}; {expected}")
-    if written == OLDER:
-        _upgrade(arrays, metadata)
-    is_damaged = metadata.get("checksum") != _checksum(arrays, metadata)  # with the file's names
-    arrays = {RENAMED.get(name, name): values for name, values in arrays.items()}
-    texts = {"own": "{}", **metadata}  # older files have none of the user's own
-    numbers, notes, trained = (_object(path, name, texts) for name in _OBJECTS)
+    if written != FORMAT:
+        raise InputError(f"{path} is of format {written!r}; this version reads {FORMAT!r}")
+    is_damaged = metadata.get("checksum") != _checksum(arrays, metadata)
+    numbers, notes, trained = (_object(path, name, metadata) for name in _OBJECTS)
     _check_own(path, trained, dict(own or {}))
     if unknown := sorted(arrays.keys() - shapes.keys()):
         raise InputError(f"{path} holds {unknown[0]}, which its configuration has no use for")
@@ -121,13 +109,6 @@ def _object(path: Path, name: str, metadata: Mapping[str, str]) -> dict[str, Any
     except (KeyError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is not a whole checkpoint: {name}: {error}") from error
     return dict(Fields.of(values, f"{path}: {name}").values)
-
-
-def _upgrade(arrays: Arrays, metadata: dict[str, str]) -> None:
-    """Add a loss scale to a file of format `OLDER`, and the checksum that includes it."""
-    scaling = LossScale.init(TrainConfig().loss_scale)._asdict()
-    arrays.update({f"scaling.{name}": values for name, values in scaling.items()})
-    metadata["checksum"] = _checksum(arrays, metadata)
 
 
 def _checksum(arrays: Arrays, metadata: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ import io
 import logging
 import sys
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import MISSING
 from pathlib import Path
@@ -22,16 +22,10 @@ from nerfmac.app.cli.declared import Argument, Switch, declared, flags_of, posit
 from nerfmac.app.cli.synonyms import known_flag
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
-from nerfmac.config.record import RENAMED
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.evaluation import BACKGROUNDS
 
 Colour = tuple[float, float, float]
-
-RENAMED_FLAGS = {
-    f"--{old}".replace("_", "-"): f"--{new}".replace("_", "-") for old, new in RENAMED.items()
-}
-"""New name of each flag that this version renamed, by its old name, as in {"--old": "--new"}."""
 
 SWITCHED: dict[str, bool | None] = {"auto": None, "on": True, "off": False}
 
@@ -56,7 +50,7 @@ def _switch(setting: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[bool | None]
 
 
 def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
-    """`argv` checked and written for tyro: --flag=VALUE, renamed flags under their new names.
+    """`argv` checked and written for tyro: --flag=VALUE.
 
     tyro would take a separate value that begins with a minus for a flag. `arguments` is the
     command's dataclass. Raises `InputError` for an unknown flag, and for a value that is missing,
@@ -70,7 +64,7 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
             positionals.append(word)
             continue
         name, has_value, value = word.partition("=")
-        name = _current(name.replace("_", "-"), flags)
+        name = name.replace("_", "-")
         if name not in flags:
             raise InputError(
                 f"nerfmac {command} has no flag {name}; {_instead(command, name, arguments)}"
@@ -159,18 +153,6 @@ def _instead(command: str, flag: str, arguments: type) -> str:
 
 def _usage(positionals: Sequence[Argument]) -> str:
     return " ".join(argument.value.strip("[]") for argument in positionals)
-
-
-def _current(flag: str, flags: Collection[str]) -> str:
-    """The new name of a renamed `flag`, with a warning; other flags unchanged.
-
-    `flags` are those of the command.
-    """
-    new = RENAMED_FLAGS.get(flag, "")
-    if flag in flags or new not in flags:
-        return flag
-    log.warning("%s is now %s; the next version no longer accepts %s", flag, new, flag)
-    return new
 
 
 def _check_value(name: str, value: str, kind: Any) -> None:

@@ -1,8 +1,5 @@
 """Films: a run rendered along a camera path, as a video or as numbered files."""
 
-import warnings
-from typing import Any
-
 from nerfmac.app.film.camera_samples import CameraSamples as CameraSamples
 from nerfmac.app.film.camera_samples import blurred as blurred
 from nerfmac.app.film.filming import film as film
@@ -19,15 +16,3 @@ from nerfmac.app.film.view_renderer import ViewRenderer as ViewRenderer
 from nerfmac.app.film.view_renderer import colours as colours
 from nerfmac.app.film.view_renderer import over_background as over_background
 from nerfmac.app.film.view_renderer import to_bytes as to_bytes
-
-RENAMED = {"Shot": "RenderOptions", "Take": "CameraSamples", "Frames": "FrameRenderer"}
-"""Old name -> new name of each renamed class. Old names still work, with a warning, until the next
-version."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in RENAMED:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    message = f"nerfmac.app.film.{name} is now nerfmac.app.film.{RENAMED[name]}"
-    warnings.warn(message, DeprecationWarning, stacklevel=2)
-    return globals()[RENAMED[name]]

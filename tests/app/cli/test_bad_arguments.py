@@ -3,10 +3,8 @@
 import pytest
 import tyro
 
-from nerfmac.app.cli import COMMANDS, GROUPS, arguments, train
-from nerfmac.app.cli import eval as eval_command
+from nerfmac.app.cli import COMMANDS, GROUPS, train
 from nerfmac.app.cli.arguments import SWITCHES, checked
-from nerfmac.app.cli.declared import flags_of
 from nerfmac.backend.device import gpu
 from nerfmac.common.checks import InputError
 from nerfmac.config import RefineConfig
@@ -107,21 +105,6 @@ def test_a_mistyped_flag_is_answered_with_the_one_that_was_meant(
     refused(capsys, tmp_path, *arguments, names=[f"nerfmac {arguments[0]}", f"mean {flag}?"])
 
 
-def test_a_renamed_flag_is_accepted_with_its_new_name(monkeypatch, caplog):
-    renamed = {"--train.most_old": "--train.steps", "--no-film": "--no-video", "--steps": "--seed"}
-    monkeypatch.setattr(
-        arguments, "RENAMED_FLAGS", {k.replace("_", "-"): renamed[k] for k in renamed}
-    )
-    argv = ["--train.most_old", "9", "--no-film", "--steps=5"]
-    assert checked("train", train.Arguments, argv) == ["--train.steps=9", "--no-video", "--steps=5"]
-    assert [record.args[:2] for record in caplog.records] == [
-        ("--train.most-old", "--train.steps"),
-        ("--no-film", "--no-video"),
-    ]
-    with pytest.raises(InputError, match=r"no flag --train\.most-old"):
-        checked("eval", eval_command.Arguments, ["--train.most-old=9"])
-
-
 @pytest.mark.parametrize(
     ("given", "word", "value"),
     [
@@ -141,13 +124,6 @@ def test_a_setting_that_is_on_off_or_left_open_takes_a_word(given, word, value):
 def test_another_word_for_such_a_setting_is_refused():
     with pytest.raises(InputError, match="expected one of: auto, on, off"):
         checked("train", train.Arguments, ["--refine.exposures=maybe"])
-
-
-@pytest.mark.parametrize("flag", arguments.RENAMED_FLAGS)
-def test_every_renamed_flag_names_one_that_there_is(flag):
-    flags = flags_of(train.Arguments)
-    assert arguments.RENAMED_FLAGS[flag] in flags
-    assert flag not in flags
 
 
 def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(monkeypatch):

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import nerfmac.app.film
-from nerfmac.app.film import DIAGNOSTICS, RENAMED, RenderOptions, film
+from nerfmac.app.film import DIAGNOSTICS, RenderOptions, film
 from nerfmac.app.film import series as numbered
 from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
@@ -282,13 +281,6 @@ def test_a_film_has_no_diagnostic_output(run, tmp_path, output):
     with pytest.raises(InputError, match=output):
         film(run, [FRONT], tmp_path / "some", RenderOptions(output=output), progress=False)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("old", RENAMED)
-def test_an_old_name_warns_and_means_the_new_one(old):
-    with pytest.warns(DeprecationWarning, match=RENAMED[old]):
-        renamed = getattr(nerfmac.app.film, old)
-    assert renamed is getattr(nerfmac.app.film, RENAMED[old])
 
 
 def test_the_record_of_a_series_is_json(run, tmp_path):
