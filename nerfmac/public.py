@@ -16,7 +16,7 @@ from nerfmac.app.inspection import Inspection, inspect_scene
 from nerfmac.app.paths import CameraPath, Keyframe
 from nerfmac.app.run import Run, train
 from nerfmac.app.scenes import Frame, Scene, builtin_scene_path, load_scene
-from nerfmac.app.snapshots import load_snapshot, save_snapshot
+from nerfmac.app.snapshots import load_snapshot
 from nerfmac.backend import Kernel
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config
@@ -81,7 +81,6 @@ __all__ = [
     "inspect_scene",
     "load_scene",
     "load_snapshot",
-    "save_snapshot",
     "train",
 ]
 

@@ -55,7 +55,6 @@ FILES = {
     "density.npz": ("export", "--resolution", 24),
     "density.vdb": ("export", "--resolution", 24),
     "cameras.json": ("export",),
-    "run.ingp": ("export",),
     "page.html": ("export",),
     "report.html": ("report", "--out"),
     "figures.json": ("eval", "--json"),

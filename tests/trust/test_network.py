@@ -68,7 +68,6 @@ def test_no_command_uses_the_network(balls, tmp_path, watched):
         ("render", run, "--frames", 2, "--out", tmp_path / "film.mp4", *cpu),
         ("export", run, tmp_path / "page.html", *cpu),
         ("export", run, tmp_path / "cameras.json", *cpu),
-        ("export", run, tmp_path / "run.ingp", *cpu),
         ("profile", run, "--steps", 2, *cpu),
     ]
     words = json.dumps([[str(word) for word in command] for command in commands])

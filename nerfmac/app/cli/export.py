@@ -22,7 +22,7 @@ from nerfmac.app.export import (
     write_scene_page,
 )
 from nerfmac.app.run import CONFIGURED, Run
-from nerfmac.app.snapshots import open_run, save_snapshot
+from nerfmac.app.snapshots import open_run
 from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, write_json
@@ -41,7 +41,7 @@ class Arguments:
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """File to write: a mesh (.ply, .obj, .glb), points (.ply, with --as points), cameras (.json),
-    density (.npz, .vdb), a snapshot (.ingp, .msgpack) or a page (.html)."""
+    density (.npz, .vdb) or a page (.html)."""
     as_: Annotated[
         Literal["mesh", "points", "cameras", "density", "snapshot", "page"] | None,
         tyro.conf.arg(
@@ -64,8 +64,8 @@ class Arguments:
     """Box to export: lowest and highest corner, in the coordinates of the scene's files. By default
     the box around the occupied cells of the unit cube; for points no box."""
     path: Annotated[str | None, optional("NAME|FILE.json")] = None
-    """Camera path that a page plays when it opens: orbit, spiral, figure-of-eight, dolly-zoom,
-    train, test or a path's file, as in nerfmac render. By default the page waits for its reader."""
+    """Camera path that a page plays when it opens: orbit, spiral, figure-of-eight, train,
+    test or a path's file, as in nerfmac render. By default the page waits for its reader."""
     background: Annotated[str | None, optional("white|black|R,G,B")] = None
     """Background of a page; R, G and B from 0 to 255. By default white."""
     title: Annotated[str | None, optional("TEXT")] = None
@@ -147,11 +147,6 @@ def _density(run: Run, path: Path, options: dict[str, Any]) -> str:
     return " x ".join(str(points) for points in grid.density.shape) + " points"
 
 
-def _snapshot(run: Run, path: Path, _: dict[str, Any]) -> str:
-    save_snapshot(run, path)
-    return f"{run.state.step} steps, {len(run.scene.cameras)} cameras"
-
-
 def _page(run: Run, path: Path, options: dict[str, Any]) -> str:
     named: NamedPath | None = options.pop("path", None)
     if named is not None:
@@ -178,7 +173,6 @@ KINDS = {
     "points": Kind(_points, (".ply",), ("count", "crop")),
     "cameras": Kind(_cameras, (".json",)),
     "density": Kind(_density, (".npz", ".vdb"), ("crop", "resolution")),
-    "snapshot": Kind(_snapshot, (".ingp", ".msgpack")),
     "page": Kind(_page, (".html", ".htm"), ("background", "path", "title")),
 }
 """Kinds of export by name; without --as, the first kind that has the file's ending is taken."""

@@ -60,7 +60,7 @@ class Arguments:
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     path: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.json")] = "orbit"
-    """orbit, spiral, figure-of-eight or dolly-zoom: a move around the scene. train or test: the
+    """orbit, spiral or figure-of-eight: a move around the scene. train or test: the
     cameras of these views; with --frames or --seconds a smooth tour along them. FILE.json: a camera
     path saved by the viewer, nerfstudio or instant-ngp; or a scene's file, such as a
     transforms_test.json, whose cameras are used like those of a split and need no images."""

@@ -22,7 +22,6 @@ COMMANDS = {
     "render": "ns-render video film movie",
     "eval": "ns-eval evaluate test metrics",
     "export RUN mesh.ply": "mesh save-mesh",
-    "export RUN run.ingp": "snapshot save",
     "export": "ns-export",
     "bench": "benchmark",
 }
@@ -50,7 +49,6 @@ FLAGS = {
     "--images --image-dir --video-path --run --checkpoint --ckpt --load --load-config --load-dir "
     "--snapshot --load-snapshot --config",
     "`nerfmac export RUN mesh.ply`": "--save-mesh --mesh --marching-cubes-res",
-    "`nerfmac export RUN run.ingp`": "--save-snapshot",
     "`nerfmac render RUN`": "--render --save-video --video-n-seconds --video-fps",
     "`nerfmac eval RUN`": "--eval --test --test-transforms",
     "`nerfmac view SCENE`": "--gui --vis --viewer --view",

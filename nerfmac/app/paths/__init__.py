@@ -3,7 +3,6 @@
 from nerfmac.app.paths.camera_path import CameraPath as CameraPath
 from nerfmac.app.paths.keyframe import Keyframe as Keyframe
 from nerfmac.app.paths.moves import MOVES as MOVES
-from nerfmac.app.paths.moves import dolly_zoom as dolly_zoom
 from nerfmac.app.paths.moves import figure_of_eight as figure_of_eight
 from nerfmac.app.paths.moves import orbit as orbit
 from nerfmac.app.paths.moves import spiral as spiral

@@ -5,10 +5,9 @@
     spiral            twice round, from low to high and back; circles that grow and shrink again
                       if the cameras saw one side only
     figure_of_eight   an eight, lying on its side, in front of the scene
-    dolly_zoom        nearer and away while the zoom keeps the centre's size (Hitchcock, Vertigo)
 
 All look at the rig's centre with a level horizon, and stay within the angles from which the
-training cameras saw it (`paths.rig`). A dolly zoom goes nearer and farther than they were.
+training cameras saw it (`paths.rig`).
 """
 
 from __future__ import annotations
@@ -29,16 +28,6 @@ STEEP = math.radians(20.0)
 
 EIGHT = math.radians(50.0), math.radians(10.0)
 """Largest half width and half height of an eight, as angles around the centre in radians."""
-
-NEAREST, FARTHEST = 0.5, 1.5
-"""Camera distances from the centre at the ends of a dolly zoom, as multiples of the rig's distance.
-With a narrow lens the nearest is smaller."""
-
-NEAREST_ANGLE = math.radians(86.0)
-"""Angle of view of a frame's shorter side at a dolly zoom's nearest end, if the lens is narrow.
-
-The camera stays outside the largest ball that the frame shows, as the angle is below 90 degrees.
-"""
 
 
 @dataclass(frozen=True)
@@ -97,14 +86,6 @@ def _figure_of_eight(rig: Rig, turn: float) -> Camera:
     return rig.camera(azimuth, _between(low, high, math.sin(2.0 * turn)))
 
 
-def _dolly_zoom(rig: Rig, turn: float) -> Camera:
-    tangent = min(rig.lens.width, rig.lens.height) / (2.0 * rig.lens.fl_x)
-    nearest = min(NEAREST, tangent / math.tan(0.5 * NEAREST_ANGLE))
-    # Perspective follows the ratio of distances, so the logarithm of the distance changes evenly.
-    distance = math.exp(_between(math.log(nearest), math.log(FARTHEST), math.cos(turn)))
-    return rig.zoomed(distance).camera(_front(rig)[0], rig.level, distance)
-
-
 def _front(rig: Rig) -> tuple[float, float]:
     """Azimuth of the middle of the cameras' arc, and the arc's half width, in radians."""
     start, arc = rig.arc
@@ -119,12 +100,10 @@ def _between(low: float, high: float, position: float) -> float:
 orbit = Move(_orbit, 5.0)
 spiral = Move(_spiral, 10.0)
 figure_of_eight = Move(_figure_of_eight, 6.0)
-dolly_zoom = Move(_dolly_zoom, 5.0)
 
 MOVES = {
     "orbit": orbit,
     "spiral": spiral,
     "figure-of-eight": figure_of_eight,
-    "dolly-zoom": dolly_zoom,
 }
 """The moves by their names on the command line and in the viewer."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -145,12 +145,6 @@ class Rig:
         direction = np.array([*along, math.sin(elevation)]) @ self.frame
         eye = self.centre + distance * self.distance * direction
         return Camera.look_at(eye, eye - direction, self.frame[2], self.lens)
-
-    def zoomed(self, factor: float) -> Rig:
-        """Return the rig with a lens of `factor` times the focal length."""
-        lens = self.lens
-        lens = replace(lens, fl_x=factor * lens.fl_x, fl_y=factor * lens.fl_y)
-        return replace(self, lens=lens)
 
 
 def centre_of(cameras: Sequence[Camera]) -> Vectors:

@@ -1,4 +1,4 @@
-"""Snapshots of instant-ngp's NeRF scenes, read as runs and written from runs.
+"""Snapshots of instant-ngp's NeRF scenes, read as runs.
 
 A snapshot, `.ingp` or `.msgpack`, holds the parameters in half precision, the density grid and the
 cameras. Both programs have the same field: tiny-cuda-nn's hash grid and networks without biases.
@@ -8,14 +8,9 @@ types, interpolated linearly; ReLU networks of 16, 32, 64 or 128 neurons and 1 t
 and spherical harmonics of degree 4. It refuses, with the reason, latent codes, light directions,
 HDR scenes, scenes in Mitsuba's axes, lenses other than OpenCV's two, and other encodings. It
 ignores the environment map, the correction of poses, exposures, and the optimiser's state.
-
-A run is written if its field is a hash grid or a dense one and its cube's side is a power of two.
-Its occupancy grid is resampled to 128^3 cells a cascade, the only size that instant-ngp loads. The
-snapshot keeps the run's axes, since a hash grid cannot be rotated to instant-ngp's.
 """
 
 from nerfmac.app.snapshots.container import is_snapshot as is_snapshot
 from nerfmac.app.snapshots.container import read_container as read_container
 from nerfmac.app.snapshots.reading import load_snapshot as load_snapshot
 from nerfmac.app.snapshots.reading import open_run as open_run
-from nerfmac.app.snapshots.writing import save_snapshot as save_snapshot

@@ -8,7 +8,6 @@ from typing import Any
 
 from nerfmac.common.checks import InputError
 from nerfmac.common.extras import needed
-from nerfmac.common.files import appearing
 from nerfmac.common.json_reader import Fields
 
 ENDINGS = (".ingp", ".msgpack")
@@ -33,7 +32,7 @@ def is_snapshot(path: Path) -> bool:
 
 def read_container(path: Path) -> Fields:
     """Read a snapshot's file. Raises `InputError` if it is cut off, no msgpack or far too large."""
-    msgpack = need_msgpack()
+    msgpack = needed("msgpack", "ingp", "snapshots need")
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -83,18 +82,3 @@ class _Count:
         if self.left < 0:
             raise ValueError(f"it lists more than {MOST_VALUES} values")
         return values
-
-
-def write_container(path: Path, values: dict[str, Any]) -> None:
-    """Write `values`, whole or not at all. Raises `InputError` without msgpack, and if the file
-    cannot be written."""
-    data = need_msgpack().packb(values, use_bin_type=True)
-    with appearing(path) as partial:
-        partial.write_bytes(
-            zlib.compress(data, FASTEST) if path.suffix.lower() == ".ingp" else data
-        )
-
-
-def need_msgpack() -> Any:
-    """Import msgpack. Raises `InputError` if the extra `ingp` is not installed."""
-    return needed("msgpack", "ingp", "snapshots need")

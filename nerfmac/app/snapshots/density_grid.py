@@ -1,8 +1,7 @@
 """instant-ngp's density grid: in each cell, the optical thickness of the shortest marching step.
 
 Cells of a cascade are in Morton order: bits of x, y and z are interleaved, x lowest. Cascades
-follow each other. nerfmac's order is that of `geometry.cells`. instant-ngp loads only grids of
-128^3 cells a cascade.
+follow each other. nerfmac's order is that of `geometry.cells`.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from nerfmac.geometry.cells import cells_of
 
 Array = npt.NDArray[np.float32]
 
-RESOLUTION = 128
-"""Cells along an axis of a cascade in a written file."""
 LARGEST = float(np.finfo(np.float16).max)
 """Largest value of a cell in half precision; instant-ngp writes infinity for larger ones."""
 
@@ -52,28 +49,6 @@ def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | 
         raise InputError(f"{where}: density_grid_binary holds NaN or -infinity")
     values = np.minimum(values, LARGEST)
     return values[morton_numbers(resolution, cascades)]
-
-
-def written_grid(values: Array, resolution: int, cascades: int) -> bytes:
-    """The file's bytes, of 128^3 cells a cascade, from values (cells,) in nerfmac's order."""
-    grid = np.empty((cascades, resolution, resolution, resolution), np.float32)
-    grid[tuple(cells_of(np.arange(len(values)), resolution))] = np.minimum(values, LARGEST)
-    for axis in (1, 2, 3):
-        grid = _resampled(grid, axis)
-    number = np.arange(grid.size)
-    ordered = np.empty(grid.size, "<f2")
-    ordered[morton_numbers(RESOLUTION, cascades)] = grid[tuple(cells_of(number, RESOLUTION))]
-    return ordered.tobytes()
-
-
-def _resampled(grid: Array, axis: int) -> Array:
-    """`grid` with 128 cells along `axis`, each the maximum of the cells that it overlaps."""
-    count = grid.shape[axis]
-    cell = np.arange(RESOLUTION)
-    first = cell * count // RESOLUTION
-    last = -(-(cell + 1) * count // RESOLUTION) - 1
-    steps = range(int((last - first).max()) + 1)
-    return np.max([grid.take(np.minimum(first + step, last), axis) for step in steps], axis=0)
 
 
 def _spread(number: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

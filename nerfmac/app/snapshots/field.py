@@ -158,40 +158,6 @@ def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedF
     }
 
 
-def written_weights(weights: Array, shape: MlpShape) -> Array:
-    """The flat `weights` of `shape`, reordered from nerfmac's order to a FullyFusedMLP's."""
-    flat, first = [], 0
-    for rows, columns in shape.matrices:
-        flat.append(weights[first : first + rows * columns].reshape(rows, columns).T.ravel())
-        first += rows * columns
-    return np.concatenate(flat)
-
-
-def written_growth(levels: HashLevels) -> float | None:
-    """A `per_level_scale` with which tiny-cuda-nn's levels have the vertices and entries of ours.
-
-    None if none is found.
-    If a level's number of cells is whole, rounding decides whether it has one more vertex. So
-    factors near the true one are tried, until vertices are the same under a GPU's rounding too.
-    """
-    for step in sorted(range(-16, 17), key=abs):
-        growth = float(np.float32(levels.growth) * np.float32(1.0 + step * 2.0**-22))
-        nearby = (growth * (1.0 + slack) for slack in (-(2.0**-23), 0.0, 2.0**-23))
-        sizes = levels.levels, levels.log2_entries, levels.coarsest
-        if all(_same(levels, SinglePrecisionLevels(*sizes, near).shapes) for near in nearby):
-            return growth
-    return None
-
-
-def _same(levels: HashLevels, shapes: tuple[tuple[int, int, int], ...]) -> bool:
-    """Whether levels have the same entries; numbers of vertices matter for dense levels only."""
-    pairs = zip(levels.shapes, shapes, strict=True)
-    return all(
-        ours[1:] == theirs[1:] and (ours[0] == theirs[0] or levels.is_hashed(level))
-        for level, (ours, theirs) in enumerate(pairs)
-    )
-
-
 def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
     """Features per level, and the levels, of a HashGrid or DenseGrid.
 

@@ -24,7 +24,6 @@ from nerfmac.common.json_reader import Fields
 from nerfmac.config import Config, override
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.placement import Placement
 from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.rendering.crop import Box, cropped
@@ -39,8 +38,6 @@ VERSION = 1
 """Oldest snapshot version that is read, as in instant-ngp."""
 SMALLEST_EXTENT = 1e-3
 """Smallest side of a snapshot's cube in scene units; instant-ngp writes 1 or more."""
-OURS = "nerfmac"
-"""Key under which `save_snapshot` stores the placement."""
 
 log = logging.getLogger("nerfmac")
 
@@ -118,11 +115,6 @@ def _record(snapshot: Fields, extent: float) -> SceneRecord:
     holder, key = (snapshot, "up_dir") if "up_dir" in snapshot else (dataset, "up")
     x, y, z = holder.numbers(key, 3, (0.0, 1.0, 0.0))
     placement = read_placement(dataset, extent)
-    if OURS in snapshot:
-        stored = snapshot.object(OURS)
-        scale, offset = stored.number("scale", above=0), np.array(stored.numbers("offset", 3))
-        rotation = np.array(stored.table("rotation", (3,), 3))
-        placement = Placement(scale, offset, extent, rotation)
     cameras = read_cameras(dataset)
     return SceneRecord(None, extent, (x, y, z), cameras, placement=placement)
 

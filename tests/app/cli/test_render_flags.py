@@ -30,9 +30,7 @@ def rendered(run, out, *flags):
     return arrays(out)
 
 
-@pytest.mark.parametrize(
-    "path", ["orbit", "spiral", "figure-of-eight", "dolly-zoom", "train", "test"]
-)
+@pytest.mark.parametrize("path", ["orbit", "spiral", "figure-of-eight", "train", "test"])
 def test_every_named_path_has_as_many_frames_as_asked_for(run, tmp_path, path):
     files = rendered(run, tmp_path / "out", "--path", path, "--frames", 4)
     assert len(files) == 4

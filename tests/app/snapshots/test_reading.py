@@ -210,7 +210,6 @@ def test_the_verbs_take_it(tmp_path):
     assert nerfmac("render", path, *flags) == 0
     assert len(list((tmp_path / "frames").glob("*.png"))) == 2
     assert nerfmac("export", path, tmp_path / "cameras.json", "--device", "cpu") == 0
-    assert nerfmac("export", path, tmp_path / "again.ingp", "--device", "cpu") == 0
 
 
 def test_its_notebook_shows_it_and_saves_nothing(tmp_path):

@@ -6,7 +6,7 @@ import { buildVideo } from "./video.js";
 
 const MOVES = [
   ["", "keyframes"], ["orbit", "orbit"], ["spiral", "spiral"],
-  ["figure-of-eight", "figure of eight"], ["dolly-zoom", "dolly zoom"],
+  ["figure-of-eight", "figure of eight"],
   ["train", "along the photographs"], ["test", "along the test views"],
 ];
 
