@@ -16,7 +16,6 @@ from nerfmac.app.cli.choices import Device, Preset
 from nerfmac.app.cli.scene_flags import SceneFlags
 from nerfmac.app.measure.bench import models
 from nerfmac.app.measure.bench.benchmark import benchmark
-from nerfmac.app.measure.bench.roofline import Roofline
 from nerfmac.app.measure.bench.scaling import measure_scaling
 from nerfmac.app.measure.bench.table import ResultTable
 from nerfmac.app.measure.bench.trials import Trial, check_names, outcomes, parsed, trial_scene
@@ -33,7 +32,7 @@ from nerfmac.ranks import LostRankError, join
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.training.measured import DivergedError
 
-MODES = ("table", "scaling", "models", "roofline")
+MODES = ("table", "scaling", "models")
 """Flags that replace the usual benchmark; they exclude each other."""
 OF_MODES = {
     "models": ("plot", "vanilla_seconds"),
@@ -44,15 +43,13 @@ SECONDS = {"scaling": 15.0, "models": 60.0, "": 1.0}
 """Default of `--seconds` by mode; "" is the usual benchmark."""
 SEEDS = 3
 """Default of `--seeds`."""
-ROOFLINE_PRESET = "base"
-"""Preset for `--preset auto` with `--roofline`: its chips all have GPUs."""
 _show = partial(print, flush=True)
 
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
     """Time each operation as a kernel and in plain MLX, and the rendering of a picture. --table,
-    --models, --scaling and --roofline measure something else."""
+    --models and --scaling measure something else."""
 
     scenes: Annotated[tuple[str, ...], tyro.conf.Positional, optional("[SCENE ...]")] = ()
     """With --table, scenes to train on, each a path or PATH:KEY=VALUE,KEY=VALUE. Keys are name, for
@@ -94,9 +91,6 @@ class Arguments(SceneFlags):
     machine; compare samples per second and PSNR. Started as a rank of a job, train on that job's
     ranks only."""
     ranks: RanksConfig = field(default_factory=RanksConfig)
-    roofline: bool = False
-    """Instead of measuring, estimate a step's time on Apple's chips from its kernels' bytes,
-    operations, atomic additions and launches."""
 
 
 def main(argv: list[str]) -> int:
@@ -145,15 +139,9 @@ def _mode(arguments: Arguments) -> str:
         check_limits(arguments.steps, arguments.seconds)
     for name in ("seconds", "vanilla_seconds"):
         if (value := getattr(arguments, name)) is not None:
-            if first == "roofline":
-                raise InputError(f"--{first} and --seconds are both given; expected no --seconds")
             checks.number(name, value, low=0.1 if first == "models" else 0.01)
     if first != "scaling" and arguments.ranks != RanksConfig():
         raise InputError("--ranks needs --scaling; add it")
-    if first == "roofline":
-        if arguments.scene:
-            raise InputError("--roofline and --scene are both given; expected no --scene")
-        arguments.refuse("none with --roofline")
     arguments.options()
     if arguments.plot:
         models.check_plot()
@@ -183,11 +171,6 @@ def _table(arguments: Arguments) -> ResultTable:
 
 def _figures(arguments: Arguments, mode: str, picture: Path | None) -> dict[str, Any]:
     """Measure in this `mode` and print the results; return them as JSON values."""
-    if mode == "roofline":
-        name = ROOFLINE_PRESET if arguments.preset == "auto" else arguments.preset
-        roofline = Roofline(preset(name, "metal", 0))
-        _show("\n".join(roofline.lines()))
-        return roofline.to_json()
     choose_device(arguments.device)
     seconds = arguments.seconds or SECONDS.get(mode, 0.0)
     config = preset(arguments.preset, current_device(), memory_bytes())

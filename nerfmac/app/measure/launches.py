@@ -247,18 +247,6 @@ def small_camera(pixels: int) -> Camera:
     return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
 
 
-def step_work(recorded: list[list[Launched]], interval: int) -> dict[str, Work]:
-    """Work of a step by kernel, plus 1/`interval` of the last occupancy update.
-
-    `recorded` is the result of `recorded_launches`.
-    """
-    *updates, step, _average = recorded
-    work = _work_by_kernel(step) | {"between kernels": _between(step)}
-    for name, one in _work_by_kernel(updates[-1] if updates else []).items():
-        work[f"{name} (occupancy)"] = one // interval
-    return work
-
-
 def by_kernel(recorded: list[Launched]) -> dict[str, list[Launched]]:
     """The recorded launches by kernel name, in order of first launch, without `NEVER_EVALUATED`."""
     kernels: dict[str, list[Launched]] = {}
@@ -266,23 +254,3 @@ def by_kernel(recorded: list[Launched]) -> dict[str, list[Launched]]:
         if launched.name not in NEVER_EVALUATED:
             kernels.setdefault(launched.name, []).append(launched)
     return kernels
-
-
-def _work_by_kernel(recorded: list[Launched]) -> dict[str, Work]:
-    kernels = by_kernel(recorded).items()
-    return {name: total(launched.work for launched in same) for name, same in kernels}
-
-
-def _between(step: list[Launched]) -> Work:
-    """Bytes and launches of MLX's own operations: rounding the table, adding partial sums."""
-    moved = 0
-    encoded = [one.call["inputs"][1] for one in step if one.name == "hash_encode_forward"]
-    for table in encoded[:1]:  # rounded from float32 once a step
-        moved += table.size * (4 + 2) if table.dtype == mx.float16 else 0
-    for launched in step:
-        if launched.name == "networks_gradient":
-            partial_sums = launched.outputs[1]  # (groups, weights)
-            moved += partial_sums.nbytes + 4 * partial_sums.shape[1]
-        if launched.name == "hash_encode_table_units":
-            moved += launched.call["inputs"][1].nbytes  # read for the levels' units
-    return Work(moved, moved, launches=OTHER_LAUNCHES)

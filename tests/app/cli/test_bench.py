@@ -5,7 +5,6 @@ import json
 import pytest
 
 from nerfmac.app.measure.bench import benchmark, models
-from nerfmac.app.measure.bench.roofline import CHIPS
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import builtin_scene_path
 from nerfmac.config import override
@@ -35,12 +34,8 @@ def refused(capsys, tmp_path, *arguments, names):
         (("--models", "--vanilla-seconds", 0), ["--vanilla-seconds", "0"]),
         (("--plot", "a.png"), ["--plot", "--models"]),
         (("--vanilla-seconds", 9), ["--vanilla-seconds", "--models"]),
-        (("--roofline", "--seconds", 3), ["--seconds"]),
-        (("--roofline", "--scene", "nowhere"), ["--scene"]),
-        (("--roofline", "--models"), ["--models"]),
         (("--scaling", 0), ["scaling", "0"]),
         (("--scaling", 2, "--models"), ["--scaling", "--models"]),
-        (("--scaling", 2, "--roofline"), ["--scaling", "--roofline"]),
         (("--ranks.allreduce_dtype", "float32"), ["--ranks", "--scaling"]),
         (("--device", "cpu", "--scene", "nowhere"), ["nowhere"]),
         (("--table",), ["scenes are []", "at least one"]),
@@ -65,14 +60,6 @@ def test_what_makes_no_sense_is_refused(capsys, tmp_path, flags, names):
 
 def test_a_file_that_cannot_be_written_is_refused_first(capsys, tmp_path):
     refused(capsys, tmp_path, "--json", tmp_path / "no" / "b.json", names=["b.json"])
-
-
-def test_the_roofline_is_of_apples_chips(capsys, tmp_path):
-    path = tmp_path / "b.json"
-    assert nerfmac("bench", "--roofline", "--json", path) == 0
-    estimated = json.loads(path.read_text())["estimated_not_measured"]
-    assert len({estimate["uncached_ms"] for estimate in estimated}) == len(CHIPS)
-    assert "M4 Max" in capsys.readouterr().out
 
 
 @pytest.fixture

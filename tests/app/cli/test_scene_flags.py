@@ -83,7 +83,6 @@ def test_ranks_are_told_how_to_read_the_scene(scene, tmp_path, monkeypatch):
     ("words", "names"),
     [
         (("tune", "--extent", 2), ["--extent says how a scene is read", "SCENE"]),
-        (("bench", "--roofline", "--up", "z"), ["--up says how", "--roofline"]),
         (("profile", "RUN", "--no-masks"), ["--no-masks says how", "keeps its own"]),
         (("view", "RUN", "--max-images", 3), ["--max-images says how", "run"]),
         (("tune", "SCENE", "--downscale", 0), ["downscale is 0"]),

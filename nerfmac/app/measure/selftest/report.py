@@ -17,9 +17,8 @@ from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.app.measure.bench.roofline import Chip, chip_named, estimate
-from nerfmac.app.measure.ceilings import Ceilings, measure_ceilings
-from nerfmac.app.measure.launches import Launched, by_kernel, launches, recorded_launches, step_work
+from nerfmac.app.measure.ceilings import measure_ceilings
+from nerfmac.app.measure.launches import Launched, by_kernel, launches, recorded_launches
 from nerfmac.app.measure.timing import measure
 from nerfmac.app.measure.tuning import try_variants
 from nerfmac.app.run import Run
@@ -33,12 +32,10 @@ from nerfmac.backend.variants import variants_here
 from nerfmac.common.files import write_json
 from nerfmac.config.presets import preset
 
-FINDINGS = ("ceilings", "variants", "training", "kernels", "watchdog", "prediction")
+FINDINGS = ("ceilings", "variants", "training", "kernels", "watchdog")
 """Names of the findings, in order; a report has null for a finding that was not measured."""
 SECONDS = 30.0
 """Default training time for a report."""
-MEASURED = "measured"
-"""Name of the `Chip` whose rates are those measured on this machine."""
 BOUND = 1e3 * LONGEST_LAUNCH
 """Longest acceptable launch, in milliseconds: a longer one may delay the GPU's display."""
 _TOO_MANY_THREADS = 2048  # a threadgroup of Metal has at most 1024
@@ -136,7 +133,6 @@ class Findings:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds  # training time
         self._chosen: Mapping[str, str] = {}
-        self._ceilings: Ceilings
         self._kernels: list[dict[str, Any]] = []
         self._run: Run
 
@@ -147,8 +143,7 @@ class Findings:
 
     def ceilings(self) -> dict[str, Any]:
         """The machine's highest bandwidth and rate, see `Ceilings`."""
-        self._ceilings = measure_ceilings(1.0)
-        return self._ceilings._asdict()
+        return measure_ceilings(1.0)._asdict()
 
     def variants(self) -> dict[str, Any]:
         """Every variant's time. Later findings use the fastest; the choice is not kept."""
@@ -198,26 +193,6 @@ class Findings:
         ms = longest["milliseconds"]["median"]
         name = f"{longest['computation']}, {longest['function']}"
         return {"bound_ms": BOUND, "longest_ms": ms, "launch": name, "margin": BOUND / ms}
-
-    def prediction(self) -> dict[str, Any]:
-        """The roofline estimate of a step, and its measured time.
-
-        The estimate uses an Apple chip's published figures, as `nerfmac bench --roofline` does; on
-        other devices the measured ceilings.
-        """
-        measured = Chip(MEASURED, self._ceilings.bandwidth / 1e9, self._ceilings.rate / 1e12)
-        published = chip_named(device_name()) if current_device() == "metal" else None
-        run, chip = self._run, published or measured
-        interval = run.trainer.sampler.interval_at(run.state.step)
-        work = step_work(recorded_launches(run.trainer, run.state), interval)
-        _, cached, uncached = estimate(work, chip)
-        return {
-            "chip": chip._asdict(),
-            "cached_ms": cached,
-            "uncached_ms": uncached,
-            "measured_ms": self._step_ms(),
-            "measured_over_cached": self._step_ms() / cached,
-        }
 
     def _step_ms(self) -> float:
         return 1e3 * self._run.state.train_seconds / self._run.state.step
@@ -278,11 +253,5 @@ def in_words(finding: str, values: Any) -> str:
             f"{kernel['milliseconds']['median']:8.2f} ms{kernel['gigabytes_per_second']:8.1f} GB/s"
             for kernel in v
         )
-    if finding == "watchdog":
-        longest = f"the longest launch takes {v['longest_ms']:.1f} ms ({v['launch']})"
-        return f"{longest}; it should take at most {v['bound_ms']:.0f} ms"
-    chip = v["chip"]["name"]
-    rates = "this machine's highest rates" if chip == MEASURED else f"the {chip}'s published rates"
-    bounds = f"{v['cached_ms']:.2f} (perfect cache) to {v['uncached_ms']:.2f} ms (no cache)"
-    ratio = f"{v['measured_over_cached']:.1f} times the lower estimate"
-    return f"a step took {v['measured_ms']:.2f} ms; at {rates} {bounds}: {ratio}"
+    longest = f"the longest launch takes {v['longest_ms']:.1f} ms ({v['launch']})"
+    return f"{longest}; it should take at most {v['bound_ms']:.0f} ms"
