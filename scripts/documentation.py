@@ -29,7 +29,6 @@ from nerfmac.config.presets import PRESETS
 ROOT = Path(__file__).resolve().parent.parent
 
 PAGES = {
-    "BENCHMARKS.md": "diary.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "README.md": "index.md",

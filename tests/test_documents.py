@@ -29,7 +29,8 @@ from tests.scene_factory import FLAGS, write_scene
 from tests.scene_factory import nerfmac as run_nerfmac
 
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+LOG = ROOT / "docs" / "benchmark-log.md"  # old measurements with the commands of their time
+PAGES = [README, *sorted({*(ROOT / "docs").glob("*.md")} - {LOG})]
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 CODE = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -67,7 +67,7 @@ VARIANTS: Mapping[str, Variants] = {
         ("float", "summed", "fixed"), ("float",), on_first_macs=("fixed", "summed", "float")
     ),
     # Rays per simdgroup. Counting waits for the grid's memory, and other rays fill that time; but
-    # more rays take more registers. On the CPU of BENCHMARKS.md four are fastest.
+    # more rays take more registers. On x86-64 CPUs with AVX-512 four are fastest.
     "march_count": Variants(("one", "two", "four"), ("four", "two", "eight")),
     # Number of threadgroups, each with its own partial sum of the weights' gradient. It should be
     # the number that run at a time (an M1 has 8 cores, an H200 132): fewer groups leave less to add
