@@ -27,10 +27,7 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-
-import nerfmac
-from nerfmac import Config
-from nerfmac.app.measure.bench.trials import (
+from trials import (
     Trial,
     TrialScene,
     check_names,
@@ -38,6 +35,9 @@ from nerfmac.app.measure.bench.trials import (
     parsed,
     trial_scene,
 )
+
+import nerfmac
+from nerfmac import Config
 from nerfmac.config.record import with_settings
 
 GROUPS = ("object", "place")

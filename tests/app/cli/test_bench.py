@@ -34,23 +34,7 @@ def refused(capsys, tmp_path, *arguments, names):
         (("--models", "--vanilla-seconds", 0), ["--vanilla-seconds", "0"]),
         (("--plot", "a.png"), ["--plot", "--models"]),
         (("--vanilla-seconds", 9), ["--vanilla-seconds", "--models"]),
-        (("--scaling", 0), ["scaling", "0"]),
-        (("--scaling", 2, "--models"), ["--scaling", "--models"]),
-        (("--ranks.allreduce_dtype", "float32"), ["--ranks", "--scaling"]),
         (("--device", "cpu", "--scene", "nowhere"), ["nowhere"]),
-        (("--table",), ["scenes are []", "at least one"]),
-        (("--table", "nowhere", "--seeds", 0), ["seeds is 0"]),
-        (("--table", "nowhere"), ["nowhere"]),
-        (("--table", "nowhere", "--steps", 3, "--seconds", 3), ["steps and seconds"]),
-        (("--table", "nowhere", "--scene", "a"), ["--table and --scene"]),
-        (("--table", "nowhere", "--models"), ["--table and --models"]),
-        (("--table", f"{SCENE}:downscal=2"), ["downscal", "downscale"]),
-        (("--table", f"{SCENE}:split=none"), ["still_life", "test"]),
-        (("--table", SCENE, SCENE), ["still_life", "name="]),
-        (("--table", SCENE, "--lpips", "nowhere.npz"), ["nowhere.npz"]),
-        ((SCENE,), ["SCENE", "--table"]),
-        (("--seeds", 2), ["--seeds", "--table"]),
-        (("--latex", "a.tex"), ["--latex", "--table"]),
         (("--models", "--device", "cpu", "--scene", "nowhere"), ["nowhere"]),
     ],
 )
@@ -123,27 +107,3 @@ def test_everything_is_shown_and_written(capsys, tmp_path, monkeypatch):
     for name in values["operations"]:
         assert f"\n{name} " in said
     assert "a picture of 200x200" in said
-
-
-def test_a_papers_table_is_printed_and_written(capsys, tmp_path):
-    scenes = [write_scene(tmp_path / "balls"), f"{tmp_path / 'balls'}:name=a_few,max_images=3"]
-    files = ("--json", tmp_path / "t.json", "--latex", tmp_path / "t.tex")
-    flags = ("--preset", "tiny", "--device", "cpu", "--steps", 4, "--background", "black")
-    assert nerfmac("bench", "--table", *scenes, *flags, "--seeds", 2, *files) == 0
-    told = capsys.readouterr()
-    values = json.loads((tmp_path / "t.json").read_text())
-    assert {name: [run["seed"] for run in runs] for name, runs in values["runs"].items()} == {
-        "balls": [0, 1],
-        "a_few": [0, 1],
-    }
-    for name, views in (("balls", 8), ("a_few", 3)):
-        first, second = values["runs"][name]
-        assert first["psnr"] != second["psnr"]
-        assert (first["steps"], first["test_views"]) == (4, 2)
-        assert first["protocol"]["train_views"] == views
-        assert first["protocol"]["background"] == "black"
-        mean = (first["psnr"] + second["psnr"]) / 2
-        assert f"\n| {name} | {mean:.2f} ± " in told.out
-        assert f"{name}, seed 1: {second['psnr']:.2f} dB\n" in told.err
-    assert "read with max_images=3" in told.out
-    assert r"a\_few & " in (tmp_path / "t.tex").read_text()

@@ -8,7 +8,6 @@ from importlib import import_module
 import pytest
 
 import nerfmac
-from nerfmac.app.measure.bench import scaling
 from nerfmac.common.checks import InputError
 from tests.app.cli.refusals import refused
 from tests.scene_factory import HEIGHT, WIDTH
@@ -53,30 +52,6 @@ def test_the_viewers_notebook_reads_the_scene_as_the_flags_say(scene, tmp_path, 
     if of == "a scene":
         assert read.cameras("train")[1].lens.width == WIDTH // 2
         assert read.cameras("train")[1].lens.height == HEIGHT // 2
-
-
-def test_ranks_are_told_how_to_read_the_scene(scene, tmp_path, monkeypatch):
-    class Ended:
-        def poll(self):
-            return 0
-
-        def kill(self):
-            pass
-
-    def rank(words, count, folder, **_):
-        scaling.serve(*(folder / name for name in ("request.json", "result.json")))
-        return [Ended()]
-
-    def follow(scene, config, seconds):
-        seen.append(scene.options)
-        return scaling.RankedTraining(1, "none", 96, 300, 1e6, ((1.0, 20.0),), True)
-
-    seen = []
-    monkeypatch.setattr(scaling, "start_local", rank)
-    monkeypatch.setattr(scaling, "follow", follow)
-    given = ("--scaling", 1, "--scene", scene, "--device", "cpu", "--seconds", 1)
-    assert command("bench", *given, *FLAGS, "--no-masks") == 0
-    assert [vars(each) for each in seen] == [OPTIONS]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Trainings of several scenes with several seeds, each in a process of its own, evaluated alike.
 
-`nerfmac bench --table` and `scripts/judge.py` train with these.
+`scripts/judge.py` trains with these.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A model on several ranks: its rate beside that of one, and the time to a quality."""
 
 import pytest
-
-from nerfmac.app.measure.bench.scaling import RankedTraining, table
+from bench_scaling import RankedTraining, table
 
 
 def training(ranks, rate, points, *, is_alike=True):

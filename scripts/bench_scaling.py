@@ -1,15 +1,17 @@
-"""Scaling: the same training on several numbers of ranks, with samples per second and PSNR.
+"""The same training on 1, 2, ... ranks of this machine: samples per second and PSNR.
 
-The ranks are processes started on this machine, for one number of ranks after the other. In a
-process that already is a rank of a job, only that job's ranks train.
+    python scripts/bench_scaling.py 2 --scene SCENE --seconds 15 --json scaling.json
+
+The ranks are processes started on this machine, for one number of ranks after the other.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import floor
@@ -18,15 +20,15 @@ from typing import Any
 
 from nerfmac.app.measure.bench.quality import HeldOutViews, followed
 from nerfmac.app.run import Run
-from nerfmac.app.scenes import Scene, load_scene
-from nerfmac.app.scenes.options import DEFAULTS, SceneOptions
+from nerfmac.app.run.configuration import config_for_device
+from nerfmac.app.scenes import Scene, builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device
 from nerfmac.backend.machine import machine
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json, write_json
 from nerfmac.config import Config
-from nerfmac.ranks import LostRankError, current_ranks, join, start_local
+from nerfmac.ranks import LostRankError, join, start_local
 from nerfmac.training.goal import Goal
 
 POINTS, VIEWS = 24, 4
@@ -76,27 +78,17 @@ def table(trainings: Sequence[RankedTraining]) -> Iterator[str]:
 
 
 def measure_scaling(
-    scene: Path,
-    config: Config,
-    options: SceneOptions = DEFAULTS,
-    *,
-    counts: Sequence[int],
-    seconds: float,
-    on_line: Callable[[str], None] = print,
+    scene: Path, config: Config, *, counts: Sequence[int], seconds: float
 ) -> dict[str, Any]:
     """Train on `scene` for `seconds` with each number of ranks in `counts`; return JSON values.
 
-    `options` are the options of `load_scene`. On NVIDIA GPUs ranks communicate by NCCL, with a GPU
+    On NVIDIA GPUs ranks communicate by NCCL, with a GPU
     each; elsewhere by MLX's ring. Raises `InputError` if the scene has no test views, or if a rank
     fails.
     """
-    if current_ranks().size > 1:
-        trainings = [follow(load_scene(scene, **vars(options)), config, seconds)]
-    else:
-        trainings = [_started(scene, config, options, count, seconds) for count in counts]
-    if current_ranks().is_first:
-        for line in table(trainings):
-            on_line(line)
+    trainings = [_started(scene, config, count, seconds) for count in counts]
+    for line in table(trainings):
+        print(line)
     about = {**machine(), "scene": str(scene), "preset": config.preset, "seconds": seconds}
     about |= {"exchange": asdict(config.ranks)}
     return {**about, "trainings": [training.to_json() for training in trainings]}
@@ -127,9 +119,7 @@ def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
     )
 
 
-def _started(
-    scene: Path, config: Config, options: SceneOptions, count: int, seconds: float
-) -> RankedTraining:
+def _started(scene: Path, config: Config, count: int, seconds: float) -> RankedTraining:
     """Train on `count` ranks on this machine, each in a process of its own."""
     checks.number("ranks", count, low=1, whole=True)
     device = current_device()
@@ -137,9 +127,8 @@ def _started(
         folder = Path(name)
         request, result = folder / "request.json", folder / "result.json"
         values = {"config": config.to_json(), "scene": str(scene.resolve()), "device": device}
-        write_json(request, values | {"options": vars(options), "seconds": seconds})
-        module = "nerfmac.app.measure.bench.scaling"
-        command = [sys.executable, "-P", "-m", module, str(request), str(result)]
+        write_json(request, values | {"seconds": seconds})
+        command = [sys.executable, __file__, "--rank", str(request), str(result)]
         started = start_local(
             command, count, folder, backend="nccl" if device == "cuda" else "ring"
         )
@@ -165,15 +154,41 @@ def serve(request: Path, result: Path) -> None:
     values = read_json(request)
     choose_device(values["device"])
     ranks = join()
-    scene = load_scene(values["scene"], **values["options"])
+    scene = load_scene(values["scene"])
     training = follow(scene, Config.from_json(values["config"]), values["seconds"])
     if ranks.is_first:
         write_json(result, training.to_json())
 
 
+def main() -> None:
+    """Train on each number of ranks, print the table, and write the JSON file."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("ranks", type=int, help="largest number of ranks")
+    parser.add_argument("--scene", type=Path, default=None, help="by default the built-in scene")
+    parser.add_argument("--seconds", type=float, default=15.0, help="training time for each number")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--preset", default="auto")
+    parser.add_argument("--json", type=Path, default=None, help="file for the figures")
+    arguments = parser.parse_args()
+    choose_device(arguments.device)
+    figures = measure_scaling(
+        arguments.scene or builtin_scene_path(),
+        config_for_device(arguments.preset, 0),
+        counts=range(1, arguments.ranks + 1),
+        seconds=arguments.seconds,
+    )
+    if arguments.json:
+        write_json(arguments.json, figures)
+
+
 if __name__ == "__main__":
     try:
-        serve(Path(sys.argv[1]), Path(sys.argv[2]))
+        if sys.argv[1:2] == ["--rank"]:
+            serve(Path(sys.argv[2]), Path(sys.argv[3]))
+        else:
+            main()
     except (InputError, LostRankError) as error:
         print(f"nerfmac: {error}", file=sys.stderr)
         sys.exit(2)
