@@ -14,10 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-import tyro
 from torch_peer.compare import Comparison, compare
 
+from nerfmac.app.cli.arguments import checked, parsed
 from nerfmac.app.cli.choices import Device, Preset
+from nerfmac.app.cli.declared import POSITIONAL
 from nerfmac.app.measure.bench.models import plot_quality
 from nerfmac.app.scenes import builtin_scene_path, load_scene
 from nerfmac.backend import choose_device, current_device, memory_bytes
@@ -36,7 +37,7 @@ class Arguments:
     Both train in turns on one scene, with the same configuration and for the same time.
     """
 
-    scene: Annotated[Path | None, tyro.conf.Positional] = None
+    scene: Annotated[Path | None, POSITIONAL] = None
     """Scene to train on; by default the built-in scene."""
     seconds: float = 60.0
     """Training time of each program, in seconds."""
@@ -53,7 +54,8 @@ class Arguments:
 def main(argv: list[str] | None = None) -> None:
     """Run with the arguments `argv`; exit with 2 after an error."""
     try:
-        _run(tyro.cli(Arguments, prog="compare_torch.py", args=argv))
+        words = sys.argv[1:] if argv is None else argv
+        _run(parsed(Arguments, checked("compare_torch.py", Arguments, words)))
     except (InputError, BuildError, DivergedError) as error:
         print(f"compare_torch.py: {error}", file=sys.stderr)
         sys.exit(2)

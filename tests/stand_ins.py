@@ -21,14 +21,14 @@ NERFMAC = f"""#!{sys.executable}
 # Long commands are only asked whether they know their flags; the others do what they are told.
 import sys
 from importlib import import_module
-import tyro
 import nerfmac.app.cli
+from nerfmac.app.cli.arguments import parsed
 from nerfmac.app.cli.logs import without_log_file
 command, *words = sys.argv[1:]
 if command == "info" or "--dump-metal" in words:
     raise SystemExit(nerfmac.app.cli.main([command, *words]))
 words, _ = without_log_file(words)
-tyro.cli(import_module(f"nerfmac.app.cli.{{command}}").Arguments, args=words)
+parsed(import_module(f"nerfmac.app.cli.{{command}}").Arguments, words)
 print("known:", command, *words)
 """
 PYTHON = f"""#!/bin/sh

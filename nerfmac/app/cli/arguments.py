@@ -1,22 +1,12 @@
-"""Arguments of a command: one-line errors for the common mistakes, before tyro reads them.
-
-tyro reads the arguments, but reports a mistake in a box of many lines.
-"""
+"""Arguments of a command: from the words on the command line to the command's dataclass."""
 
 from __future__ import annotations
 
-import io
-import logging
-import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr
-from dataclasses import MISSING
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
-
-import tyro
-from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 from nerfmac.app.cli.declared import Argument, Switch, declared, flags_of, positionals_of
 from nerfmac.app.cli.synonyms import known_flag
@@ -26,35 +16,16 @@ from nerfmac.rendering.crop import Box
 from nerfmac.rendering.evaluation import BACKGROUNDS
 
 Colour = tuple[float, float, float]
+Record = TypeVar("Record")
 
 SWITCHED: dict[str, bool | None] = {"auto": None, "on": True, "off": False}
 
-SWITCHES = ConstructorRegistry()
-"""Rules by which tyro reads settings of the type `bool | None`."""
-
-log = logging.getLogger("nerfmac")
-
-
-@SWITCHES.primitive_rule
-def _switch(setting: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[bool | None] | None:
-    if setting.type != bool | None:
-        return None
-    words = {value: word for word, value in SWITCHED.items()}
-    return PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="|".join(SWITCHED),
-        instance_from_str=lambda values: SWITCHED[values[0]],
-        is_instance=lambda value: value in words,
-        str_from_instance=lambda value: [words[value]],
-    )
-
 
 def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
-    """`argv` checked and written for tyro: --flag=VALUE.
+    """`argv` checked and written as `parsed` reads it: --flag=VALUE, then positional arguments.
 
-    tyro would take a separate value that begins with a minus for a flag. `arguments` is the
-    command's dataclass. Raises `InputError` for an unknown flag, and for a value that is missing,
-    wrong or superfluous.
+    `arguments` is the command's dataclass. Raises `InputError` for an unknown flag, and for a value
+    that is missing, wrong or superfluous.
     """
     flags, positionals, joined = flags_of(arguments), [], []
     words = deque(argv)
@@ -89,29 +60,49 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
     return [*joined, *positionals]
 
 
-@contextmanager
-def unboxed() -> Iterator[None]:
-    """Context manager that raises the `InputError` with which a dataclass refuses tyro's values.
+def parsed(arguments: type[Record], argv: Sequence[str], default: Record | None = None) -> Record:
+    """The dataclass `arguments` with the values in `argv`, which `checked` has written.
 
-    tyro itself catches that error, prints it in a box and exits.
+    Other values are those of `default` or, without it, of the dataclass.
     """
-    box = io.StringIO()
-    try:
-        with redirect_stderr(box):
-            yield
-    except SystemExit as end:
-        error: BaseException | None = end
-        while error is not None and not isinstance(error, InputError):
-            error = error.__context__
-        if error is not None:
-            raise error from None
-        sys.stderr.write(box.getvalue())
-        raise
+    given: dict[str, Any] = {}
+    positionals = deque(positionals_of(arguments))
+    kinds = flags_of(arguments)
+    for word in argv:
+        flag, _, value = word.partition("=")
+        if not word.startswith("-"):
+            place = positionals.popleft()
+            given[place.name] = place.kind(word)
+        elif kinds[flag] is bool:
+            is_negated = flag.startswith("--no-") and flag not in _names(arguments)
+            given[f"--{flag[5:]}" if is_negated else flag] = not is_negated
+        else:
+            given[flag] = _converted(value, kinds[flag])
+    return _built(arguments, "--", given, default)
 
 
-def optional(metavar: str) -> Any:
-    """tyro's mark of a flag whose default is None; the help shows `metavar` alone."""
-    return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
+def _names(arguments: type) -> set[str]:
+    return {argument.name for argument in declared(arguments)}
+
+
+def _converted(value: str, kind: Any) -> Any:
+    if kind is Switch:
+        return SWITCHED[value]
+    return value if get_origin(kind) is Literal else kind(value)
+
+
+def _built(owner: Any, prefix: str, given: Mapping[str, Any], default: Any) -> Any:
+    """An instance of the dataclass `owner`, whose flags begin with `prefix`."""
+    changes: dict[str, Any] = {}
+    for field in fields(owner):
+        name = field.name.rstrip("_").replace("_", "-")
+        if any(flag.startswith(f"{prefix}{name}.") for flag in given):
+            part = getattr(default if default is not None else owner(), field.name)
+            changes[field.name] = _built(type(part), f"{prefix}{name}.", given, part)
+        for key in (f"{prefix}{name}", name.upper()):
+            if key in given:
+                changes[field.name] = given[key]
+    return owner(**changes) if default is None else replace(default, **changes)
 
 
 def numbers(flag: str, text: str, count: int, expected: str) -> list[float]:
@@ -178,8 +169,7 @@ def _expected(kind: Any) -> str:
 
 def _check_positionals(command: str, arguments: type, values: Sequence[str]) -> None:
     names = positionals_of(arguments)
-    is_endless = any(get_origin(argument.kind) is tuple for argument in names)
-    if len(values) > len(names) and not is_endless:
+    if len(values) > len(names):
         only = "at most one" if len(names) == 1 else "only"
         expected = f"{only} {_usage(names)}" if names else "flags only"
         raise InputError(f"{values[len(names)]!r} is too much; nerfmac {command} takes {expected}")

@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import tyro
-
-from nerfmac.app.cli.arguments import optional, unboxed
+from nerfmac.app.cli.arguments import parsed
 from nerfmac.app.cli.choices import Device, Preset
+from nerfmac.app.cli.declared import Shown
 from nerfmac.app.cli.scene_flags import SceneFlags
 from nerfmac.app.measure.bench import models
 from nerfmac.app.measure.bench.benchmark import benchmark
@@ -39,25 +38,24 @@ class Arguments(SceneFlags):
     """Size of the model; auto chooses by device and memory."""
     device: Device = "auto"
     """Device that computes; auto takes the GPU if there is one."""
-    seconds: Annotated[float | None, optional("FLOAT")] = None
+    seconds: Annotated[float | None, Shown("FLOAT")] = None
     """Approximate time per measurement, by default 1 s; a longer time has less noise. With
     --models, training time (60 s by default)."""
-    scene: Annotated[Path | None, optional("SCENE")] = None
+    scene: Annotated[Path | None, Shown("SCENE")] = None
     """Scene to train on; by default the built-in scene."""
-    json: Annotated[Path | None, optional("FILE")] = None
+    json: Annotated[Path | None, Shown("FILE")] = None
     """Also write the figures to this JSON file."""
     models: bool = False
     """Instead of timing operations, train both models and compare their PSNR over time."""
-    vanilla_seconds: Annotated[float | None, optional("FLOAT")] = None
+    vanilla_seconds: Annotated[float | None, Shown("FLOAT")] = None
     """With --models, training time of the vanilla model; by default --seconds."""
-    plot: Annotated[Path | None, optional("FILE.png")] = None
+    plot: Annotated[Path | None, Shown("FILE.png")] = None
     """With --models, also draw PSNR over time to this PNG; needs the extra plot."""
 
 
 def main(argv: list[str]) -> int:
     """Run `nerfmac bench` with the arguments `argv`; return the exit code."""
-    with unboxed():
-        arguments = tyro.cli(Arguments, prog="nerfmac bench", args=argv)
+    arguments = parsed(Arguments, argv)
     _check(arguments)
     with ExitStack() as files:
         # Unwritable files fail here; the files appear when they are complete.

@@ -7,23 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import tyro
-
 from nerfmac.app.capture import capture_scene
-from nerfmac.app.cli.arguments import optional
+from nerfmac.app.cli.arguments import parsed
+from nerfmac.app.cli.declared import POSITIONAL, Shown
 
 
 @dataclass(frozen=True)
 class Arguments:
     """Find the cameras of a video or of photographs, and write a scene."""
 
-    source: Annotated[Path, tyro.conf.Positional]
+    source: Annotated[Path, POSITIONAL]
     """A video, or a folder of photographs."""
-    out: Annotated[Path | None, optional("SCENE")] = None
+    out: Annotated[Path | None, Shown("SCENE")] = None
     """Folder of the scene; by default captures/NAME. The same command continues a capture there."""
-    longest_side: Annotated[int, tyro.conf.arg(metavar="PIXELS")] = 1920
+    longest_side: Annotated[int, Shown("PIXELS")] = 1920
     """Longest side of the scene's pictures in pixels; larger pictures are reduced."""
-    frames: Annotated[int | None, optional("N")] = None
+    frames: Annotated[int | None, Shown("N")] = None
     """Take about N frames of a video; by default 50 to 200, more if the camera moves more."""
     matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
     """Pairs of pictures to match. sequential: each with the 10 that follow it by name, then with
@@ -32,14 +31,14 @@ class Arguments:
     follow a walk; if they do not, or if cameras are then missing or contradict the order,
     exhaustive (window from 100 pictures on). Of two results, the one that agrees better with the
     order is kept."""
-    focal_35mm: Annotated[float | None, optional("MM")] = None
+    focal_35mm: Annotated[float | None, Shown("MM")] = None
     """35 mm equivalent focal length of every picture, in millimetres: 24 to 28 for the main lens of
     most phones. By default EXIF's; for pictures without it, several are tried."""
 
 
 def main(argv: list[str]) -> int:
     """Capture as `argv` says; print the scene's folder and return the exit code."""
-    arguments = tyro.cli(Arguments, prog="nerfmac capture", args=argv)
+    arguments = parsed(Arguments, argv)
     # A terminated capture can continue like an interrupted one.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(capture_scene(**vars(arguments)))

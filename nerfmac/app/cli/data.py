@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
-from nerfmac.app.cli.arguments import optional
+from nerfmac.app.cli.arguments import parsed
+from nerfmac.app.cli.declared import POSITIONAL, Shown
 from nerfmac.app.datasets import COLLECTIONS, fetch, find
 
 
@@ -17,7 +16,7 @@ class Arguments:
     """List public scenes with size, licence and source, or fetch one. Only fetching uses the
     network."""
 
-    scene: Annotated[str | None, tyro.conf.Positional, optional("[SCENE]")] = None
+    scene: Annotated[str | None, POSITIONAL, Shown("[SCENE]")] = None
     """Scene to fetch, such as lego or mipnerf360/room; without one, all are listed."""
     out: Path = Path("data")
     """Folder to fetch to; the scene is OUT/COLLECTION/SCENE. A broken download is resumed."""
@@ -25,7 +24,7 @@ class Arguments:
 
 def main(argv: list[str]) -> int:
     """List or fetch as `argv` says; return the exit code."""
-    arguments = tyro.cli(Arguments, prog="nerfmac data", args=argv)
+    arguments = parsed(Arguments, argv)
     if arguments.scene is None:
         for collection in COLLECTIONS:
             print("\n".join(collection.lines()) + "\n")

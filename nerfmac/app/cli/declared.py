@@ -10,12 +10,19 @@ from functools import cache
 from itertools import pairwise
 from textwrap import dedent
 from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-import tyro
+POSITIONAL = object()
+"""Mark of a positional argument, in the annotation of its field."""
 
 Switch = Literal["auto", "on", "off"]
 """Values of a flag whose setting is None, True or False; the flag alone means "on"."""
+
+
+class Shown(NamedTuple):
+    """The name of a value in help pages, in the annotation of its field."""
+
+    name: str
 
 
 @dataclass(frozen=True)
@@ -92,8 +99,8 @@ def _declared(owner: type) -> Iterator[Argument]:
                 yield Argument(flag, inner.kind, inner.value, inner.default, inner.owner)
             continue
         kind = Switch if kind == bool | None else _without_none(kind)
-        name = name.upper() if tyro.conf.Positional in marks else f"--{name}"
-        named = [mark.metavar for mark in marks if getattr(mark, "metavar", None)]
+        name = name.upper() if POSITIONAL in marks else f"--{name}"
+        named = [mark.name for mark in marks if isinstance(mark, Shown)]
         value = named[0] if named else _value_name(kind) if name.startswith("-") else name
         yield Argument(name, kind, value, field.default, owner)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import tyro
 
-from nerfmac.app.cli.arguments import optional
+from nerfmac.app.cli.arguments import parsed
 from nerfmac.app.cli.choices import Device
+from nerfmac.app.cli.declared import POSITIONAL, Shown
 from nerfmac.app.export import evaluate_to_page, worst
 from nerfmac.app.run import CONFIGURED, Run, protocol, quality, read_record
 from nerfmac.app.scenes import load_scene
@@ -27,19 +27,19 @@ from nerfmac.training.method import Method
 class Arguments:
     """Render every view of a split and compare it with its photograph."""
 
-    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    run: Annotated[Path, POSITIONAL, Shown("RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
-    scene: Annotated[Path | None, optional("SCENE")] = None
+    scene: Annotated[Path | None, Shown("SCENE")] = None
     """Folder of the training scene: needed for a snapshot, and for a run whose scene has moved."""
     split: Literal["test", "val", "train"] = "test"
     """Views of the scene to evaluate."""
     background: Literal["white", "black"] = "white"
     """Background behind renderings and behind photographs with alpha."""
-    json: Annotated[Path | None, optional("FILE")] = None
+    json: Annotated[Path | None, Shown("FILE")] = None
     """Also write the figures, and how they were measured, to this JSON file."""
-    html: Annotated[Path | None, optional("FILE")] = None
+    html: Annotated[Path | None, Shown("FILE")] = None
     """Also write an HTML page that shows photograph, rendering, error and depth of each view."""
-    lpips: Annotated[Path | None, optional("WEIGHTS")] = None
+    lpips: Annotated[Path | None, Shown("WEIGHTS")] = None
     """Also measure LPIPS, with the network weights in this .safetensors or .npz file;
     docs/benchmarks.md says how to make it."""
     device: Device = "auto"
@@ -48,7 +48,7 @@ class Arguments:
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Evaluate as `argv` says; return the exit code."""
-    arguments = tyro.cli(Arguments, prog="nerfmac eval", args=argv)
+    arguments = parsed(Arguments, argv)
     choose_device(arguments.device)
     run = _run(arguments, method)
     if arguments.json is None:

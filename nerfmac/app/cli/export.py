@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-import tyro
-
-from nerfmac.app.cli.arguments import background, box, optional
+from nerfmac.app.cli.arguments import background, box, parsed
 from nerfmac.app.cli.camera_paths import NamedPath
 from nerfmac.app.cli.choices import Device
+from nerfmac.app.cli.declared import POSITIONAL, Shown
 from nerfmac.app.export import (
     PagePath,
     extract_cameras,
@@ -37,38 +36,36 @@ class Arguments:
     """Write a run's mesh, points, cameras or density, in the coordinates of its scene's files; the
     run as a snapshot for instant-ngp; or a page in which anyone can fly through the scene."""
 
-    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    run: Annotated[Path, POSITIONAL, Shown("RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
-    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    file: Annotated[Path, POSITIONAL, Shown("FILE")]
     """File to write: a mesh (.ply, .obj, .glb), points (.ply, with --as points), cameras (.json),
     density (.npz, .vdb) or a page (.html)."""
     as_: Annotated[
-        Literal["mesh", "points", "cameras", "density", "snapshot", "page"] | None,
-        tyro.conf.arg(
-            name="as", metavar="mesh|points|cameras|density|snapshot|page", help_behavior_hint=""
-        ),
+        Literal["mesh", "points", "cameras", "density", "page"] | None,
+        Shown("mesh|points|cameras|density|page"),
     ] = None
     """Kind of export; by default the file's ending decides."""
-    resolution: Annotated[int | None, optional("INT")] = None
+    resolution: Annotated[int | None, Shown("INT")] = None
     """For a mesh or density: number of cells along the longest side of the box; by default 256.
     More show finer detail; memory and time grow with the cube of this number."""
-    threshold: Annotated[float | None, optional("FLOAT")] = None
+    threshold: Annotated[float | None, Shown("FLOAT")] = None
     """Density on a mesh's surface, per scene unit. Lower it to close holes and join pieces, raise
     it against fog. By default the surface is where training rays have transmittance 1/2."""
-    smallest: Annotated[float | None, optional("FLOAT")] = None
+    smallest: Annotated[float | None, Shown("FLOAT")] = None
     """Leave out pieces of a mesh with less than this fraction of the largest piece's area; by
     default 0.01. Raise it against floaters."""
-    count: Annotated[int | None, optional("INT")] = None
+    count: Annotated[int | None, Shown("INT")] = None
     """Number of points; by default 500000."""
-    crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
+    crop: Annotated[str | None, Shown("X,Y,Z,X,Y,Z")] = None
     """Box to export: lowest and highest corner, in the coordinates of the scene's files. By default
     the box around the occupied cells of the unit cube; for points no box."""
-    path: Annotated[str | None, optional("NAME|FILE.json")] = None
+    path: Annotated[str | None, Shown("NAME|FILE.json")] = None
     """Camera path that a page plays when it opens: orbit, spiral, figure-of-eight, train,
     test or a path's file, as in nerfmac render. By default the page waits for its reader."""
-    background: Annotated[str | None, optional("white|black|R,G,B")] = None
+    background: Annotated[str | None, Shown("white|black|R,G,B")] = None
     """Background of a page; R, G and B from 0 to 255. By default white."""
-    title: Annotated[str | None, optional("TEXT")] = None
+    title: Annotated[str | None, Shown("TEXT")] = None
     """Title of a page; by default the scene's name."""
     device: Device = "auto"
     """Device that computes; auto takes the GPU if there is one."""
@@ -76,7 +73,7 @@ class Arguments:
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Export as `argv` says; return the exit code."""
-    arguments = tyro.cli(Arguments, prog="nerfmac export", args=argv)
+    arguments = parsed(Arguments, argv)
     name = _kind_name(arguments.file, arguments.as_)
     options = _options(arguments, name)
     if name in ("mesh", "points"):

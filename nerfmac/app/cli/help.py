@@ -49,7 +49,7 @@ EXAMPLES = {
     "tune": ("",),
     "bench": (
         "--json figures.json",
-        "--table captures/place captures/fox:downscale=2 --seconds 60",
+        "--models --seconds 60",
     ),
     "profile": ("runs/place --trace trace.json",),
     "selftest": ("--report selftest.json",),

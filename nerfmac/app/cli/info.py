@@ -6,8 +6,7 @@ import platform
 from dataclasses import dataclass
 from importlib.metadata import version
 
-import tyro
-
+from nerfmac.app.cli.arguments import parsed
 from nerfmac.app.cli.choices import Device
 from nerfmac.app.scenes import picture_cache
 from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
@@ -33,7 +32,7 @@ class Arguments:
 
 def main(argv: list[str]) -> int:
     """Run `nerfmac info` with the arguments `argv`; return the exit code."""
-    arguments = tyro.cli(Arguments, prog="nerfmac info", args=argv)
+    arguments = parsed(Arguments, argv)
     choose_device(arguments.device)
     ranks = join()
     lines = _ranks(ranks)

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
 from nerfmac.app.capture import captured
-from nerfmac.app.cli.arguments import optional
+from nerfmac.app.cli.arguments import parsed
+from nerfmac.app.cli.declared import POSITIONAL, Shown
 from nerfmac.app.cli.scene_flags import SceneFlags
 from nerfmac.app.inspection import compare_cameras, inspect_scene
 from nerfmac.app.scenes import load_scene
@@ -19,17 +18,17 @@ from nerfmac.app.scenes import load_scene
 class Arguments(SceneFlags):
     """List a scene's contents and what looks wrong, and draw its cameras and points."""
 
-    scene: Annotated[Path, tyro.conf.Positional] = field(kw_only=True)
+    scene: Annotated[Path, POSITIONAL] = field(kw_only=True)
     """Folder of a scene; a video or a folder of photographs is captured first."""
-    out: Annotated[Path | None, optional("FILE")] = None
+    out: Annotated[Path | None, Shown("FILE")] = None
     """PNG to draw cameras and points in; by default NAME-cameras.png in the working folder."""
-    against: Annotated[Path | None, optional("SCENE")] = None
+    against: Annotated[Path | None, Shown("SCENE")] = None
     """Another scene of the same pictures: also print how its cameras differ, once aligned."""
 
 
 def main(argv: list[str]) -> int:
     """Inspect as `argv` says; return the exit code, 0 whatever is found."""
-    arguments = tyro.cli(Arguments, prog="nerfmac inspect", args=argv)
+    arguments = parsed(Arguments, argv)
     options = arguments.options()  # mistakes are found before a capture
     against = load_scene(arguments.against) if arguments.against else None
     inspection = inspect_scene(load_scene(captured(arguments.scene), **vars(options)))

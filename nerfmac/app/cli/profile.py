@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
-from nerfmac.app.cli.arguments import optional
+from nerfmac.app.cli.arguments import parsed
 from nerfmac.app.cli.choices import Device, Model, Preset
+from nerfmac.app.cli.declared import POSITIONAL, Shown
 from nerfmac.app.cli.scene_flags import SceneFlags
 from nerfmac.app.measure.launches import trained
 from nerfmac.app.measure.profile.parts import take_steps
@@ -34,22 +33,22 @@ most of a run."""
 class Arguments(SceneFlags):
     """Show the time of a training step by stage and kernel, on the device and on the host."""
 
-    run_or_scene: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
+    run_or_scene: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
     """Run to profile in its saved state, or scene to train on first; by default the built-in scene.
     Nothing is saved to the run."""
-    steps: Annotated[int | None, optional("N")] = None
+    steps: Annotated[int | None, Shown("N")] = None
     """Number of steps to time and to record; by default --seconds decide how many are timed, and
     64 are recorded."""
-    warmup: Annotated[int | None, optional("N")] = None
+    warmup: Annotated[int | None, Shown("N")] = None
     """Training steps before the measurement; by default 0 for a run and 1024 for a scene."""
     seconds: float = 1.0
     """Approximate seconds per measurement. More: less noise."""
-    trace: Annotated[Path | None, optional("FILE.json")] = None
+    trace: Annotated[Path | None, Shown("FILE.json")] = None
     """Also write a timeline for ui.perfetto.dev or chrome://tracing: steps, occupancy updates, a
     step kernel by kernel, an evaluation and a film."""
-    json: Annotated[Path | None, optional("FILE")] = None
+    json: Annotated[Path | None, Shown("FILE")] = None
     """Also write the figures to this JSON file; nerfmac report shows RUN/profile.json."""
-    gpu_trace: Annotated[Path | None, optional("FILE.gputrace")] = None
+    gpu_trace: Annotated[Path | None, Shown("FILE.gputrace")] = None
     """On a Mac, also write a GPU trace of a step for Xcode; needs MTL_CAPTURE_ENABLED=1 in the
     environment."""
     preset: Preset = "auto"
@@ -62,7 +61,7 @@ class Arguments(SceneFlags):
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Run `nerfmac profile` with the arguments `argv`; return the exit code."""
-    arguments = tyro.cli(Arguments, prog="nerfmac profile", args=argv)
+    arguments = parsed(Arguments, argv)
     checks.number("seconds", arguments.seconds, low=0.01)
     if arguments.steps is not None:
         checks.number("steps", arguments.steps, low=1, whole=True)

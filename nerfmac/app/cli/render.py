@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-import tyro
-
-from nerfmac.app.cli.arguments import background, box, numbers, optional
+from nerfmac.app.cli.arguments import background, box, numbers, parsed
 from nerfmac.app.cli.camera_paths import NamedPath
 from nerfmac.app.cli.choices import Device
+from nerfmac.app.cli.declared import POSITIONAL, Shown
 from nerfmac.app.film import (
     VIDEOS,
     CameraSamples,
@@ -57,23 +56,23 @@ PANORAMA_SIZE = 1920, 960
 class Arguments:
     """Render a run along a camera path."""
 
-    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    run: Annotated[Path, POSITIONAL, Shown("RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
-    path: Annotated[str, tyro.conf.arg(metavar="NAME|FILE.json")] = "orbit"
+    path: Annotated[str, Shown("NAME|FILE.json")] = "orbit"
     """orbit, spiral or figure-of-eight: a move around the scene. train or test: the
     cameras of these views; with --frames or --seconds a smooth tour along them. FILE.json: a camera
     path saved by the viewer, nerfstudio or instant-ngp; or a scene's file, such as a
     transforms_test.json, whose cameras are used like those of a split and need no images."""
-    transforms: Annotated[Path | None, optional("FILE.json")] = None
+    transforms: Annotated[Path | None, Shown("FILE.json")] = None
     """nerfstudio's dataparser_transforms.json, which maps a nerfstudio camera path to the scene's
     coordinates. By default the one beside the --path file."""
-    frames: Annotated[int | None, optional("INT")] = None
+    frames: Annotated[int | None, Shown("INT")] = None
     """Number of frames; by default the path's duration times --fps, or one per view of a split."""
-    seconds: Annotated[float | None, optional("FLOAT")] = None
+    seconds: Annotated[float | None, Shown("FLOAT")] = None
     """Duration of the video, in place of --frames."""
-    fps: Annotated[float | None, optional("FLOAT")] = None
+    fps: Annotated[float | None, Shown("FLOAT")] = None
     """Frames per second; by default the rate in nerfstudio's path, else 24."""
-    size: Annotated[str | None, optional("WxH")] = None
+    size: Annotated[str | None, Shown("WxH")] = None
     """Width and height in pixels, such as 1280x720. By default the size in nerfstudio's path,
     else that of the photographs; for a panorama 1920x960. In a move or tour, a wide frame shows
     less above and below than upright photographs, and more to the sides."""
@@ -81,49 +80,49 @@ class Arguments:
     """Quantity to render."""
     colormap: Literal["turbo", "inferno", "grey"] = "turbo"
     """Colour map for --output depth."""
-    depth_range: Annotated[str | None, optional("NEAR,FAR")] = None
+    depth_range: Annotated[str | None, Shown("NEAR,FAR")] = None
     """Distances at the two ends of the depth's colour map, in scene units; by default estimated
     once for all frames."""
-    background: Annotated[str, tyro.conf.arg(metavar="auto|white|black|transparent|R,G,B")] = "auto"
+    background: Annotated[str, Shown("auto|white|black|transparent|R,G,B")] = "auto"
     """Color where the run has seen nothing; R, G and B from 0 to 255. auto: the mean color of the
     training images, or white if these have alpha or if --output is not rgb. transparent: PNG and
     EXR files get an alpha channel."""
     exposure: float = 0.0
     """Brightness in stops: 1 doubles the light, -1 halves it."""
-    near: Annotated[float | None, optional("FLOAT")] = None
+    near: Annotated[float | None, Shown("FLOAT")] = None
     """Hide everything nearer to the camera than this, in scene units; by default the run's
     --march.near."""
-    crop: Annotated[str | None, optional("X,Y,Z,X,Y,Z")] = None
+    crop: Annotated[str | None, Shown("X,Y,Z,X,Y,Z")] = None
     """Show only a box: its lowest and highest corner, in the coordinates of the scene's files. It
     is enlarged to whole cells of the occupancy grid."""
-    samples_per_pixel: Annotated[int | None, optional("INT")] = None
+    samples_per_pixel: Annotated[int | None, Shown("INT")] = None
     """Rays per pixel. With 4, edges are smooth and rendering takes 4 times as long; by default 1,
     or 32 with --depth-of-field or --motion-blur."""
     depth_of_field: float = 0.0
     """Radius of the aperture in scene units, such as 0.02. Larger: more blur; 0: none."""
-    focus: Annotated[float | None, optional("FLOAT")] = None
+    focus: Annotated[float | None, Shown("FLOAT")] = None
     """Distance of sharp focus in scene units; by default the distance of the point where the
     axes of the training cameras meet."""
     motion_blur: float = 0.0
     """Fraction of a frame's time that the shutter is open, such as 0.5; 0: no motion blur."""
-    beside: Annotated[str | None, optional("RUN,...")] = None
+    beside: Annotated[str | None, Shown("RUN,...")] = None
     """Other runs of the same scene, separated by commas: they appear to the right of this one, seen
     from the same cameras."""
     projection: Literal["perspective", "equirectangular"] = "perspective"
     """equirectangular: a 360 x 180 degree panorama from each camera's position, marked as such in
     an .mp4."""
     stereo: Annotated[
-        Literal["side-by-side", "over-under"] | None, optional("side-by-side|over-under")
+        Literal["side-by-side", "over-under"] | None, Shown("side-by-side|over-under")
     ] = None
     """Render a picture of --size for each eye. side-by-side: left eye on the left; over-under: left
     eye above."""
-    eye_distance: Annotated[float, optional("FLOAT")] = 0.0
+    eye_distance: Annotated[float, Shown("FLOAT")] = 0.0
     """Distance between the eyes in scene units, such as 0.03; required with --stereo. Larger: a
     stronger impression of depth."""
     format: Literal["png", "exr", "npz"] = "png"
     """Format of the files in a folder: pictures as png, or float values as exr or npz, such as
     depth in scene units."""
-    out: Annotated[Path | None, optional("FILE.mp4|.webm|.gif|FOLDER")] = None
+    out: Annotated[Path | None, Shown("FILE.mp4|.webm|.gif|FOLDER")] = None
     """Video to write, or folder for numbered files; by default RUN/PATH.mp4, or NAME-PATH.mp4 next
     to a snapshot."""
     resume: bool = False
@@ -137,7 +136,7 @@ class Arguments:
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Render as `argv` says; return the exit code."""
-    arguments = tyro.cli(Arguments, prog="nerfmac render", args=argv)
+    arguments = parsed(Arguments, argv)
     options, size = _options(arguments), _size(arguments.size) if arguments.size else None
     path = NamedPath.read(arguments.path, arguments.transforms)
     fps, size = _fps_and_size(path, options, arguments.fps, size)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
-from nerfmac.app.cli.arguments import optional
+from nerfmac.app.cli.arguments import parsed
 from nerfmac.app.cli.choices import Device
+from nerfmac.app.cli.declared import POSITIONAL, Shown
 from nerfmac.app.export import write_report
 from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.backend import choose_device
@@ -22,9 +21,9 @@ class Arguments:
     """Write one self-contained HTML page about a run: configuration, curves, pictures, worst views,
     versions, times and, if RUN/profile.json exists, a profile."""
 
-    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    run: Annotated[Path, POSITIONAL, Shown("RUN")]
     """Folder of a run."""
-    out: Annotated[Path | None, optional("FILE.html")] = None
+    out: Annotated[Path | None, Shown("FILE.html")] = None
     """Page to write; by default RUN/report.html."""
     seconds: float = 20.0
     """Seconds to spend on evaluating test views. More: more views are evaluated."""
@@ -34,7 +33,7 @@ class Arguments:
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Write the page as `argv` says; return the exit code."""
-    arguments = tyro.cli(Arguments, prog="nerfmac report", args=argv)
+    arguments = parsed(Arguments, argv)
     checks.number("seconds", arguments.seconds, low=0.1)
     choose_device(arguments.device)
     run = Run.load(arguments.run, method=method)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from nerfmac.app.cli.arguments import optional
+from nerfmac.app.cli.declared import Shown
 from nerfmac.app.scenes.options import SceneOptions, split_of, up_of
 from nerfmac.common.checks import InputError
 
@@ -14,17 +14,17 @@ from nerfmac.common.checks import InputError
 class SceneFlags:
     """Flags that say how a scene is read; None: not given."""
 
-    split: Annotated[str | None, optional("N|FRACTION|none|FILE")] = None
+    split: Annotated[str | None, Shown("N|FRACTION|none|FILE")] = None
     """Training views to hold out for tests: every Nth, a fraction such as 0.1, none, or those that
     FILE names, one a line. By default the scene's own test split, else every 8th view."""
-    extent: Annotated[float | None, optional("SIDE")] = None
+    extent: Annotated[float | None, Shown("SIDE")] = None
     """Side of the trained cube in scene units; by default the scene's own, else estimated."""
-    up: Annotated[str | None, optional("AXIS|X,Y,Z")] = None
+    up: Annotated[str | None, Shown("AXIS|X,Y,Z")] = None
     """Up direction in the coordinates of the scene's files: an axis such as z or -y, or three
     numbers. By default (auto) the scene's own, else estimated."""
-    downscale: Annotated[int | None, optional("N")] = None
+    downscale: Annotated[int | None, Shown("N")] = None
     """Divide the width and height of the pictures by N."""
-    max_images: Annotated[int | None, optional("N")] = None
+    max_images: Annotated[int | None, Shown("N")] = None
     """Take at most N views of each split, evenly spread."""
     masks: bool = True
     """Leave masked pixels out of training and evaluation."""

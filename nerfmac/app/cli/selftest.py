@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import tyro
-
-from nerfmac.app.cli.arguments import optional
+from nerfmac.app.cli.arguments import parsed
+from nerfmac.app.cli.declared import Shown
 from nerfmac.app.measure.selftest import cases
 from nerfmac.app.measure.selftest.comparison import (
     HEADING,
@@ -37,21 +36,21 @@ class Arguments:
 
     device: Literal["all", "metal", "cuda", "cpu"] = "all"
     """Device to test; all tests each device of this machine."""
-    operation: Annotated[str | None, optional("NAME")] = None
+    operation: Annotated[str | None, Shown("NAME")] = None
     """Test only the kernels of this operation (`nerfmac info` lists them)."""
-    report: Annotated[Path | None, optional("FILE")] = None
+    report: Annotated[Path | None, Shown("FILE")] = None
     """Also train on the built-in scene and time the kernels, and write all results to this JSON
     file, to be attached to a bug report."""
-    seconds: Annotated[float | None, optional("FLOAT")] = None
+    seconds: Annotated[float | None, Shown("FLOAT")] = None
     """With --report, training time in seconds per device: by default 30; 0: neither train nor
     time."""
-    dump_metal: Annotated[Path | None, optional("FOLDER")] = None
+    dump_metal: Annotated[Path | None, Shown("FOLDER")] = None
     """Instead of comparing, write every kernel's Metal source to this folder. Needs no Mac."""
 
 
 def main(argv: list[str]) -> int:
     """Run `nerfmac selftest` with the arguments `argv`; return 0 if all arrays agree, else 1."""
-    arguments = tyro.cli(Arguments, prog="nerfmac selftest", args=argv)
+    arguments = parsed(Arguments, argv)
     if folder := arguments.dump_metal:
         if arguments != Arguments(dump_metal=folder):
             raise InputError("--dump-metal and other flags are given; expected --dump-metal alone")

@@ -11,10 +11,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Annotated
 
-import tyro
-
-from nerfmac.app.cli.arguments import SWITCHES, optional, unboxed
+from nerfmac.app.cli.arguments import parsed
 from nerfmac.app.cli.choices import Device, Model, Preset
+from nerfmac.app.cli.declared import POSITIONAL, Shown
 from nerfmac.app.cli.scene_flags import SceneFlags
 from nerfmac.app.film import film
 from nerfmac.app.run import CONFIGURED, Run, scaled_size
@@ -50,16 +49,16 @@ VIDEO = 2 / 5
 class Arguments(Config, SceneFlags):
     """Train a radiance field on a scene, evaluate it and render a video around it."""
 
-    scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
+    scene: Annotated[Path | None, POSITIONAL, Shown("[SCENE]")] = None
     """Folder of a scene (Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D, Polycam), or a
     video or folder of photographs, whose cameras are then found first; by default the built-in
     scene."""
-    out: Annotated[Path | None, optional("FOLDER")] = None
+    out: Annotated[Path | None, Shown("FOLDER")] = None
     """Folder in which the run is saved; by default runs/SCENE-TIME."""
-    steps: Annotated[int | None, optional("INT")] = None
+    steps: Annotated[int | None, Shown("INT")] = None
     """Total number of training steps. Those before --resume count. By default --train.steps, unless
     --seconds is given."""
-    seconds: Annotated[float | None, optional("FLOAT")] = None
+    seconds: Annotated[float | None, Shown("FLOAT")] = None
     """Total training time in seconds, in place of --steps. The time before --resume counts."""
     device: Device = "auto"
     """Device that computes; auto takes the GPU if there is one."""
@@ -71,9 +70,9 @@ class Arguments(Config, SceneFlags):
     """Also write scalars and pictures for TensorBoard to FOLDER/tensorboard."""
     compile: bool = True
     """Compile the training step with mx.compile. --no-compile: slower, for debugging."""
-    memory_limit: Annotated[float | None, optional("GIB")] = None
+    memory_limit: Annotated[float | None, Shown("GIB")] = None
     """Device memory that training may take, in GiB; by default all that is free."""
-    memory_fraction: Annotated[float | None, optional("FRACTION")] = None
+    memory_fraction: Annotated[float | None, Shown("FRACTION")] = None
     """Fraction of the device memory that training may take, in place of --memory-limit."""
     video: bool = True
     """Render a turntable video at the end."""
@@ -93,17 +92,11 @@ class Arguments(Config, SceneFlags):
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Train as `argv` says; return the exit code."""
     # The defaults of the configuration's flags depend on these three flags: they are read first.
-    early = tyro.cli(
-        _Early, prog="nerfmac train", args=_only(argv, "--preset", "--device", "--model")
-    )
+    early = parsed(_Early, _only(argv, "--preset", "--device", "--model"))
     choose_device(early.device)
     default = preset_config(early.preset, current_device(), memory_bytes(), early.model)
     settings = {setting.name: getattr(default, setting.name) for setting in fields(Config)}
-    with unboxed():
-        defaults = Arguments(**settings)
-        arguments = tyro.cli(
-            Arguments, prog="nerfmac train", args=argv, default=defaults, registry=SWITCHES
-        )
+    arguments = parsed(Arguments, argv, default=Arguments(**settings))
     signal.signal(signal.SIGCONT, note_continued)
     config = arguments.config(default.preset)
     is_own = arguments.resume and config == default and not _only(argv, "--model")
@@ -142,13 +135,8 @@ class _Early:
 
 
 def _only(argv: list[str], *flags: str) -> list[str]:
-    """The `flags` that are in `argv`, with their values."""
-    kept = []
-    for i, word in enumerate(argv):
-        name, _, value = word.partition("=")
-        if name in flags:
-            kept += [name, value] if value else argv[i : i + 2]
-    return kept
+    """The `flags` that are in `argv`, which `checked` has written, with their values."""
+    return [word for word in argv if word.partition("=")[0] in flags]
 
 
 def _summary(run: Run, out: Path) -> str:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import tyro
-
-from nerfmac.app.cli.arguments import optional
+from nerfmac.app.cli.arguments import parsed
 from nerfmac.app.cli.choices import Device, Preset
+from nerfmac.app.cli.declared import POSITIONAL, Shown
 from nerfmac.app.cli.scene_flags import SceneFlags
 from nerfmac.app.measure.tuning import SECONDS, Tried, Tuned, tune
 from nerfmac.app.run import CONFIGURED, config_for_scene
@@ -27,7 +26,7 @@ from nerfmac.config.presets import preset
 class Arguments(SceneFlags):
     """Time the variants of each operation on this machine and use the fastest from now on."""
 
-    scene: Annotated[Path | None, tyro.conf.Positional, optional("[SCENE]")] = None
+    scene: Annotated[Path | None, POSITIONAL, Shown("[SCENE]")] = None
     """Scene whose extent and picture resolution set the sizes of the timed operations; by default a
     scene in the unit cube."""
     device: Device = "auto"
@@ -36,13 +35,13 @@ class Arguments(SceneFlags):
     """Preset that sets the sizes of the operations; auto chooses by device and memory."""
     seconds: float = SECONDS
     """Approximate seconds per operation. More: noise is less likely to decide the choice."""
-    json: Annotated[Path | None, optional("FILE")] = None
+    json: Annotated[Path | None, Shown("FILE")] = None
     """Also write the figures to this JSON file."""
 
 
 def main(argv: list[str]) -> int:
     """Run `nerfmac tune` with the arguments `argv`; return the exit code."""
-    arguments = tyro.cli(Arguments, prog="nerfmac tune", args=argv)
+    arguments = parsed(Arguments, argv)
     checks.number("seconds", arguments.seconds, low=0.01)
     options = arguments.options()
     if arguments.scene is None:

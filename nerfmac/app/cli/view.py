@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
-import tyro
-
 from nerfmac.app.capture import captured
-from nerfmac.app.cli.arguments import optional
+from nerfmac.app.cli.arguments import parsed
+from nerfmac.app.cli.declared import POSITIONAL, Shown
 from nerfmac.app.cli.scene_flags import SceneFlags
 from nerfmac.app.run import is_run, read_record
 from nerfmac.app.scenes import builtin_scene_path, holds_scene, load_scene
@@ -57,12 +56,12 @@ class Arguments(SceneFlags):
     Arguments after -- go to JupyterLab.
     """
 
-    path: Annotated[Path | None, tyro.conf.Positional, optional("[RUN|SCENE]")] = None
+    path: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
     """Folder of a run or of a scene; a snapshot of instant-ngp; or a video or a folder of
     photographs, whose cameras are then found first. By default the built-in scene."""
     browser: bool = True
     """Open a browser. --no-browser: only print the address to open."""
-    port: Annotated[int | None, optional("INT")] = None
+    port: Annotated[int | None, Shown("INT")] = None
     """Port of JupyterLab; by default the first free one from 8888."""
 
 
@@ -71,7 +70,7 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
 
     JupyterLab gets the arguments `passed`, those after `--`.
     """
-    arguments = tyro.cli(Arguments, prog="nerfmac view", args=argv)
+    arguments = parsed(Arguments, argv)
     if arguments.port is not None:
         checks.number("--port", arguments.port, low=1, high=65535)
     missing = [name for name in NEEDED if find_spec(name) is None]

@@ -1,10 +1,9 @@
 """Words that are no command, no flag or no value are refused, and the right ones named."""
 
 import pytest
-import tyro
 
 from nerfmac.app.cli import COMMANDS, GROUPS, train
-from nerfmac.app.cli.arguments import SWITCHES, checked
+from nerfmac.app.cli.arguments import checked, parsed
 from nerfmac.backend.device import gpu
 from nerfmac.common.checks import InputError
 from nerfmac.config import RefineConfig
@@ -117,8 +116,7 @@ def test_a_mistyped_flag_is_answered_with_the_one_that_was_meant(
 def test_a_setting_that_is_on_off_or_left_open_takes_a_word(given, word, value):
     words = checked("train", train.Arguments, [*given, "--refine.poses", "scene"])
     assert words == [f"--refine.exposures={word}", "--refine.poses", "scene"]
-    parsed = tyro.cli(RefineConfig, args=[f"--exposures={word}"], registry=SWITCHES)
-    assert parsed == RefineConfig(exposures=value)
+    assert parsed(RefineConfig, [f"--exposures={word}"]) == RefineConfig(exposures=value)
 
 
 def test_another_word_for_such_a_setting_is_refused():

@@ -5,10 +5,9 @@ import shlex
 from importlib import import_module
 
 import pytest
-import tyro
 
 from nerfmac.app.cli import COMMANDS
-from nerfmac.app.cli.arguments import SWITCHES, checked
+from nerfmac.app.cli.arguments import checked, parsed
 from nerfmac.app.cli.declared import declared, flags_of
 from nerfmac.app.cli.help import COMMON, EXAMPLES
 from nerfmac.config import Config
@@ -92,4 +91,4 @@ def test_the_examples_are_understood(command, capsys):
         arguments = arguments_of(command)
         written = checked(command, arguments, shlex.split(words))
         whole = {"default": arguments(**vars(Config()))} if issubclass(arguments, Config) else {}
-        assert isinstance(tyro.cli(arguments, args=written, registry=SWITCHES, **whole), arguments)
+        assert isinstance(parsed(arguments, written, **whole), arguments)
