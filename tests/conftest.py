@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import mlx.core as mx
 import pytest
 
-from nerfmac.backend import choose_device
+from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.scenes import Scene, load_scene
 from tests.scene_factory import write_scene
 
@@ -66,6 +67,13 @@ def on_the_cpu() -> Iterator[None]:
     choose_device("cpu")
     yield
     mx.set_default_device(device)
+
+
+@pytest.fixture(params=["kernel", "reference"])
+def run_by(request: pytest.FixtureRequest, on_the_cpu: None) -> Iterator[str]:
+    """Run a test on the CPU by the kernels, and by their references."""
+    with kernels_disabled() if request.param == "reference" else nullcontext():
+        yield request.param
 
 
 @pytest.fixture(scope="session")

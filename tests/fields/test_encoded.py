@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device, kernels_disabled
+from nerfmac.backend import kernels_disabled
 from nerfmac.config import Config, HashGridConfig, override
 from nerfmac.config.presets import PRESETS
 from nerfmac.fields.encoded import EncodedField
@@ -19,6 +19,8 @@ from nerfmac.geometry.samples import Samples
 from nerfmac.ops.hash_encode import hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 ROUNDOFF = 2.0**-24
 CONFIG: Config = override(
     PRESETS["tiny"],
@@ -27,11 +29,6 @@ CONFIG: Config = override(
 )
 COUNTS = np.array([0, 5, 33, 1, 0, 40, 2])  # samples of each ray
 USED = int(COUNTS.sum())
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def field_and_parameters(extent: float = 2.0) -> tuple[EncodedField, dict[str, mx.array]]:

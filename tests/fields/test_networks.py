@@ -6,18 +6,14 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.fields.networks import StackedMlps, uniform_by_layer
 from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 SHAPE = NetworksShape(16, 32, 1, 1)
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def drawn(slots: int) -> dict[str, mx.array]:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.config import VanillaConfig
 from nerfmac.fields.vanilla import VanillaField
@@ -18,6 +17,8 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite
 from nerfmac.sampling.hierarchical import HierarchicalSampler
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 ROUNDOFF = 2.0**-24
 EXTENT = 3.0
@@ -29,11 +30,6 @@ NETWORKS = ["coarse", "fine"]
 TOLERANCE = 4 * 16 * np.pi * sqrt(57) * ROUNDOFF
 
 Arrays = dict[str, np.ndarray]
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def field_and_parameters() -> tuple[VanillaField, dict[str, mx.array]]:

@@ -1,6 +1,5 @@
 """The hash encoding, against tiny-cuda-nn's rules written on their own in NumPy's float64."""
 
-from contextlib import nullcontext
 from itertools import product
 from math import ceil
 
@@ -9,20 +8,14 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
+
+pytestmark = pytest.mark.usefixtures("run_by")
 
 ROUNDOFF = 2.0**-24
 PRIMES = (1, 2654435761, 805459861)
 MIXED = HashLevels(levels=5, log2_entries=10, coarsest=3, growth=1.7)  # 2 levels dense, 3 hashed
-
-
-@pytest.fixture(autouse=True, params=["kernel", "reference"])
-def run_by(request):
-    choose_device("cpu")
-    with kernels_disabled() if request.param == "reference" else nullcontext():
-        yield request.param
 
 
 def entries_of(levels: HashLevels) -> list[tuple[float, int, int, int]]:

@@ -1,21 +1,13 @@
 """Folding estimates into the grid and packing its bits, against NumPy."""
 
-from contextlib import nullcontext
-
 import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 
-
-@pytest.fixture(autouse=True, params=["kernel", "reference"])
-def run_by(request):
-    choose_device("cpu")
-    with kernels_disabled() if request.param == "reference" else nullcontext():
-        yield request.param
+pytestmark = pytest.mark.usefixtures("run_by")
 
 
 def estimates(count: int, cells: int) -> tuple[np.ndarray, np.ndarray]:

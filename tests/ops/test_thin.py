@@ -1,12 +1,9 @@
 """Which samples are kept, by the laws of thinning."""
 
-from contextlib import nullcontext
-
 import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite, sample_weights
@@ -18,12 +15,6 @@ SLOTS = int(COUNTS.sum()) + 5
 BELOW = 0.02
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu", "run_by")
-
-
-@pytest.fixture(params=["kernel", "reference"])
-def run_by(request):
-    with kernels_disabled() if request.param == "reference" else nullcontext():
-        yield request.param
 
 
 def packed_rays(scale: float) -> tuple[Samples, mx.array]:

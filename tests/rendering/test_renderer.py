@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
@@ -21,6 +20,8 @@ from nerfmac.rendering.renderer import Renderer, shade
 from tests.bricks import in_bricks
 from tests.pinhole import pixel_rays
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 CELLS = 16
 CUBE = MarchGeometry(Bounds(1.0), CELLS, 0.1, sqrt(3) / 256, 0.0)
 SCENE = MarchGeometry(Bounds(2.0), CELLS, 0.1, sqrt(3) / 256, 1 / 256)
@@ -31,11 +32,6 @@ VIEWS = {
     "side": Camera.look_at((-1.1, 0.2, 0.9), (0.5, 0.55, 0.45), (0.0, 0.3, 1.0), LENS),
     "below": Camera.look_at((0.8, -0.9, -0.3), (0.45, 0.5, 0.5), (1.0, 0.0, 0.2), LENS),
 }
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 class Blob:

@@ -4,7 +4,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device
 from nerfmac.config import Config, MarchConfig, override
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import is_occupied
@@ -24,10 +23,7 @@ from tests.sampling.grids import (
     updated,
 )
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device
 from nerfmac.config import OptimiserConfig
 from nerfmac.ops.adam import adam_step, most_first, pack_moments, unpack_moments
 from nerfmac.training.optimiser import (
@@ -22,17 +21,14 @@ from nerfmac.training.optimiser import (
     step_numbers,
 )
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 ROUNDOFF = 2.0**-24
 CONFIG = OptimiserConfig(rate=0.03, networks=0.4, beta1=0.8, beta2=0.95, l2=0.02, average=0.7)
 DECAYED = frozenset({"density", "colour"})
 MOST = most_first(0.8, 0.95)
 ONE = mx.array([1.0])
 RATES = 0.03 * 0.9 ** np.arange(10)
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def start() -> dict[str, np.ndarray]:

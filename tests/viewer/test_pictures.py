@@ -45,17 +45,14 @@ from tests.viewer.analytic import (
     state,
 )
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 SHOWN = (*OUTPUTS, *DIAGNOSTICS)
 BACKGROUND = (0.1, 0.6, 0.9)
 ON_GREY = (0.5, 0.5, 0.5)
 ORANGE, BLUE = (0.9, 0.5, 0.1), (0.1, 0.2, 0.7)
 NEAR_BOX = ((0.25, 0.3125, 0.6), (0.5, 0.5625, 0.75), ORANGE)
 FAR_BOX = ((0.45, 0.4, 0.15), (0.85, 0.85, 0.3), BLUE)
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def drawn(field, output, camera=FRONT, *, geometry=CUBE, occupied=None, focus=FOCUS, **options):

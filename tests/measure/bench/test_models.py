@@ -5,7 +5,6 @@ from itertools import count, pairwise
 
 import pytest
 
-from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.config.presets import preset
@@ -23,12 +22,9 @@ from nerfmac.scenes import load_scene
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 CONFIGS = {"vanilla": override(CONFIG, train={"rays": 128}), "hash": CONFIG}
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 @pytest.fixture(scope="module")
