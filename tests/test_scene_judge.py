@@ -98,30 +98,6 @@ def test_a_wrong_setting_of_a_scene_is_named(settings, named):
         judge.judged(judge.parsed(f"{builtin_scene_path()}:{settings}"))
 
 
-def test_a_scene_that_is_missing_is_refused_before_anything_is_trained(tmp_path):
-    file = tmp_path / "now.json"
-    done = judged(SCENE, tmp_path / "nowhere", *QUICK, "--json", file)
-    assert done.returncode == 2
-    assert "nowhere" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not file.exists()
-
-
-@pytest.mark.parametrize(
-    ("word", "named"),
-    [
-        ("train.disparity", "NAME=VALUE"),
-        ("train.disparit=0.1", "train.disparit is no setting"),
-        ("seed.one=1", "seed.one is no setting"),
-        ("train.disparity=-1", "train.disparity is -1"),
-        ("train.disparity=much", "much"),
-    ],
-)
-def test_a_wrong_change_is_named(word, named):
-    with pytest.raises(InputError, match=named):
-        judge.changes([word])
-
-
 def test_a_change_reaches_the_training(monkeypatch):
     seen = []
 

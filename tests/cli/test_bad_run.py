@@ -5,11 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from nerfmac.config import Config, override
 from nerfmac.run import Run
 from nerfmac.training.checkpoint import FORMAT
 from tests.cli.refusals import refused
-from tests.scene_factory import CONFIG, FLAGS, write_scene
+from tests.scene_factory import FLAGS, write_scene
 
 
 def test_a_run_folder_that_exists(capsys, tmp_path, scene, run):
@@ -17,12 +16,6 @@ def test_a_run_folder_that_exists(capsys, tmp_path, scene, run):
     file = tmp_path / "file"
     file.write_text("mine")
     refused(capsys, tmp_path, "train", scene, *FLAGS, "--out", file, names=[file, "exists already"])
-
-
-def test_a_run_folder_that_cannot_be_made(capsys, tmp_path, scene):
-    (tmp_path / "file").write_text("mine")
-    out = tmp_path / "file" / "run"
-    refused(capsys, tmp_path, "train", scene, *FLAGS, "--out", out, names=[out, "cannot be made"])
 
 
 def test_resuming_without_a_run(capsys, tmp_path, scene):
@@ -91,15 +84,6 @@ def test_a_checkpoint_of_another_version(capsys, tmp_path, run):
     refused(capsys, tmp_path, "eval", run, names=[path, "'nerfmac checkpoint 9'"])
 
 
-def test_a_checkpoint_of_another_configuration(capsys, tmp_path, run):
-    values = json.loads((run / "config.json").read_text())
-    for part, key, value in (("grid", "log2_entries", 11), ("occupancy", "resolution", 64)):
-        changed = {**values, part: {**values[part], key: value}}
-        (run / "config.json").write_text(json.dumps(changed))
-        names = [run / "checkpoint.safetensors", "has shape", "its configuration says"]
-        refused(capsys, tmp_path, "eval", run, names=names)
-
-
 def test_a_run_without_its_checkpoint(capsys, tmp_path, run):
     (run / "checkpoint.safetensors").unlink()
     refused(capsys, tmp_path, "eval", run, names=["checkpoint.safetensors does not exist"])
@@ -136,18 +120,3 @@ def test_a_split_that_is_not_there(capsys, tmp_path, run):
     (out / "scene.json").write_text(json.dumps({**record, "path": str(bare)}))
     refused(capsys, tmp_path, "eval", out, names=["no 'test' views"])
     refused(capsys, tmp_path, "render", out, "--path", "test", names=["no 'test' views"])
-
-
-def test_a_scene_that_has_gone(capsys, tmp_path, run):
-    record = json.loads((run / "scene.json").read_text())
-    (run / "scene.json").write_text(json.dumps({**record, "path": str(tmp_path / "gone")}))
-    refused(capsys, tmp_path, "eval", run, names=[tmp_path / "gone", "is not there any more"])
-
-
-def test_every_run_made_for_these_tests_is_whole(made):
-    assert Config.from_json(json.loads((made / "config.json").read_text())) == override(
-        CONFIG,
-        train={"steps": 2},
-        refine={"exposures": False},  # decided, as there are no tracks
-    )
-    assert Run.load(made).state.step == 2

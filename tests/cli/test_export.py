@@ -12,7 +12,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from nerfmac.export import extract_density, extract_mesh
+from nerfmac.export import extract_density
 from nerfmac.run import Run
 from tests.cli.refusals import everything, refused
 from tests.killed import half_written
@@ -34,13 +34,6 @@ def test_a_mesh_by_its_files_ending(run, tmp_path, capsys, name):
     mesh = trimesh.load_mesh(tmp_path / name, file_type=name[-3:].lower(), process=False)
     assert (len(mesh.vertices), len(mesh.faces)) == (vertices, faces)
     assert faces > 100
-
-
-def test_the_verb_does_what_three_lines_of_python_do(run, tmp_path):
-    assert nerfmac("export", run, tmp_path / "command.ply", *THIN, "--device", "cpu") == 0
-    mesh = extract_mesh(Run.load(run), resolution=12, threshold=0.1, progress=False)
-    mesh.save(tmp_path / "python.ply")
-    assert (tmp_path / "command.ply").read_bytes() == (tmp_path / "python.ply").read_bytes()
 
 
 def test_density_in_a_box(run, tmp_path, capsys):
@@ -140,11 +133,6 @@ def test_an_absent_library_is_named_before_the_run_is_read(capsys, tmp_path, mon
     monkeypatch.setitem(sys.modules, "trimesh", None)
     arguments = ("export", tmp_path / "no run", tmp_path / "m.ply")
     refused(capsys, tmp_path, *arguments, names=["trimesh is not installed", "trimesh>=4.6"])
-
-
-def test_a_run_that_is_none_is_refused(capsys, tmp_path):
-    arguments = ("export", tmp_path / "no run", tmp_path / "c.json")
-    refused(capsys, tmp_path, *arguments, names=["no run is not a run"])
 
 
 def test_what_a_killed_export_left_is_removed_with_the_next(tmp_path, run):

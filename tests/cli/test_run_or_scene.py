@@ -37,8 +37,3 @@ def test_a_scene_is_no_run(capsys, tmp_path, scene, command):
     }.get(command, (command, scene))
     names = [f"{scene} is a scene", f"nerfmac train {scene}"]
     refused(capsys, tmp_path, *arguments, names=names)
-
-
-def test_a_scene_is_not_captured(capsys, tmp_path, scene):
-    names = [f"{scene} is a scene", f"nerfmac train {scene}"]
-    refused(capsys, tmp_path, "capture", scene, "--out", tmp_path / "new", names=names)

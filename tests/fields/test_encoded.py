@@ -150,15 +150,6 @@ def test_levels_are_geometric_from_the_coarsest_to_the_finest_of_a_scene_unit(ex
     assert HashGrid(config, Bounds(extent)).outputs == 16
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_fresh_parameters_have_the_shapes_the_field_says(name):
-    config = override(PRESETS[name], grid={"log2_entries": 10})
-    field = EncodedField(encoding_of(config, Bounds(1.0)), config.networks)
-    parameters = field.init(mx.random.key(0))
-    assert {each: values.shape for each, values in parameters.items()} == field.shapes
-    assert {values.dtype for values in parameters.values()} == {mx.float32}
-
-
 def test_a_fresh_table_is_uniform_within_a_ten_thousandth():
     table = np.array(
         EncodedField(encoding_of(CONFIG, Bounds(1.0)), CONFIG.networks).init(mx.random.key(5))[
@@ -169,14 +160,6 @@ def test_a_fresh_table_is_uniform_within_a_ten_thousandth():
     # Of a uniform variable: mean 0, deviation 1e-4 / sqrt(3).
     assert abs(table.mean()) < 5 * 1e-4 / sqrt(3 * table.size)
     assert table.std() == pytest.approx(1e-4 / sqrt(3), rel=5 / sqrt(table.size))
-
-
-def test_the_same_key_gives_the_same_parameters_and_another_one_others():
-    field = EncodedField(encoding_of(CONFIG, Bounds(1.0)), CONFIG.networks)
-    one, same, other = (field.init(mx.random.key(seed)) for seed in (1, 1, 2))
-    for name in one:
-        assert mx.array_equal(one[name], same[name])
-        assert not mx.array_equal(one[name], other[name])
 
 
 def test_gradients_reach_every_parameter():

@@ -208,11 +208,6 @@ def test_points_past_the_used_ones_do_not_matter_and_get_no_gradient(used, rubbi
         assert np.array(want).any() == (used > 0)
 
 
-def test_no_points_encode_to_no_rows():
-    _, table = drawn(MIXED, 1, 2)
-    assert hash_encode(mx.zeros((0, 3)), mx.array(table), MIXED).shape == (0, 10)
-
-
 @pytest.mark.parametrize(
     ("name", "change"),
     [

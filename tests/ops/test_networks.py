@@ -216,14 +216,6 @@ def test_a_tiles_rows_have_room_between_them_where_a_threadgroup_has(where, way,
         assert gradient_padding(NetworksShape(32, width, 1, 2)) == padding
 
 
-def test_no_slots_give_no_results_and_no_gradient():
-    values = drawn(SMALL, 0)
-    assert [each.shape for each in run(values, SMALL)] == [(0,), (0, 3)]
-    assert not any(each.any() for each in slopes(values, SMALL, mixes(0)).values())
-    device = on_device(values)
-    assert networks_density(*(device[name] for name in TRAINED), SMALL).shape == (0,)
-
-
 WRONG = [
     ("features", lambda a: a[:, :15]),
     ("features", lambda a: a.astype(mx.float16)),

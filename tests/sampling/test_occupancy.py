@@ -138,15 +138,6 @@ def test_a_thick_field_is_compared_with_the_threshold():
     assert (bits_of(occupancy)[clear] == ((x > 0.5) | (z > 0.5))[clear]).all()
 
 
-def test_an_empty_field_leaves_nothing_occupied():
-    grid, occupancy = grid_of()
-    assert bits_of(occupancy).all(), "all is visible, so all is occupied at first"
-    for warmup in (True, False, False):  # the last one draws among no occupied cells at all
-        occupancy = updated(grid, occupancy, lambda p: mx.zeros(len(p)), times=1, warmup=warmup)
-        assert not bits_of(occupancy).any()
-        assert np.isfinite(np.array(occupancy.values)).all()
-
-
 def visits(grid, occupancy, *, warmup, key) -> np.ndarray:
     """The cells that an update asks the field about, in order."""
     asked = []

@@ -156,21 +156,6 @@ def test_the_size_of_a_gradient_does_not_matter_down_to_tiny_ones():
             assert_matches(got.parameters[name], values, rel=1e-3, name=f"{name} at {size}")
 
 
-def test_what_went_in_is_left_as_it_was():
-    now = fresh(start())
-    stepped(now, gradients(1), 1, 0.03)
-    for name, values in start().items():
-        assert (np.array(now.parameters[name]) == values.astype(np.float32)).all()
-        assert not np.array(now.moments[name]).any()
-
-
-def test_moments_begin_at_zero_with_the_parameters_shapes():
-    parameters = fresh(start()).parameters
-    moments = no_moments(parameters)
-    assert {n: m.shape for n, m in moments.items()} == {n: p.shape for n, p in parameters.items()}
-    assert not any(np.array(each).any() for each in moments.values())
-
-
 def test_no_gradients_make_the_first_moment_more_than_its_bound():
     random = np.random.default_rng(3)
     drawn = [random.standard_cauchy(400) for _ in range(50)]

@@ -6,9 +6,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from nerfmac.backend.variants import keep
-from nerfmac.common.checks import InputError
-from nerfmac.config import Config
 from nerfmac.run import Run, train
 from nerfmac.run.scalars import NAME, read_scalars
 from tests.capture.structures import write_pictures
@@ -127,12 +124,3 @@ def test_pictures_that_do_not_fit_end_a_capture_that_then_goes_on(tmp_path, caps
         assert "0.png cannot be written" in told(capsys)
     assert nerfmac(*words) == 2
     assert "no two of the 3 pictures" in told(capsys), "noise has no cameras"
-
-
-def test_a_choice_of_variants_that_does_not_fit_leaves_the_old_one(tmp_path, monkeypatch):
-    monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path))
-    old = keep(Config(), {}, {}).read_bytes()
-    with room_for(50), pytest.raises(InputError, match="cannot be written"):
-        keep(Config(), {"march_count": "one"}, {})
-    (file,) = tmp_path.iterdir()
-    assert file.read_bytes() == old

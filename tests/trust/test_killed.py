@@ -46,13 +46,6 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(balls, t
     assert Run.load(out).state.step == 2
 
 
-def test_a_folder_of_the_same_names_without_a_lock_is_left_alone(balls, tmp_path, capsys):
-    (tmp_path / "config.json").write_text("mine")
-    assert nerfmac("train", balls, *FLAGS, "--steps", 2, "--out", tmp_path) == 2
-    assert "exists already" in capsys.readouterr().err
-    assert (tmp_path / "config.json").read_text() == "mine"
-
-
 def test_a_capture_that_was_killed_as_it_began_goes_on(tmp_path, capsys):
     write_pictures(tmp_path / "photographs", [f"{number}.png" for number in range(3)])
     out = tmp_path / "scene"
