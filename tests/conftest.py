@@ -1,7 +1,8 @@
 """What every test uses: markers that ask for a device, the device CPU, and scenes to read."""
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Generator, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.scene_factory import write_scene
 pytest.register_assert_rewrite("numerics", "tests.numerics")
 
 ROOT = Path(__file__).resolve().parents[1]
+INSTALLS = re.compile(r"scripts/install_\w+\.sh")
 NEEDS = {
     "cuda": (mx.cuda.is_available, "needs an NVIDIA GPU with MLX's CUDA back end"),
     "metal": (mx.metal.is_available, "needs an Apple GPU with MLX's Metal back end"),
@@ -48,6 +50,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=same[1:])
     long = {item.path for item in kept if item.get_closest_marker("slow")}
     items[:] = sorted(kept, key=lambda item: item.path not in long)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport]:
+    """Report all tests that are skipped without one program in one line of the summary.
+
+    The summary has a line for each place; so the place is the script that installs the program.
+    """
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple):
+        *_, reason = report.longrepr
+        if script := INSTALLS.search(reason):
+            report.longrepr = str(ROOT / script[0]), None, reason
+    return report
 
 
 @pytest.fixture(scope="session")

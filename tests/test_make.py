@@ -1,8 +1,10 @@
 """`make` says in a line why nerfmac cannot run on a machine, before it installs anything."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -82,3 +84,16 @@ def test_make_demo_installs_what_the_commands_of_readme_need():
     assert len(packages) == 2
     for package in packages:
         assert needed <= {*package.strip("[]").split(",")}
+
+
+def test_all_tests_that_need_an_absent_program_are_one_line_of_the_summary():
+    words = ["tests/viewer/page/test_numbers.py", "-n", "0", "-ra", "-p", "no:cacheprovider"]
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    environment["NERFMAC_CHROMIUM"] = "/nowhere/chromium"
+    command = [sys.executable, "-m", "pytest", *words]
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("SKIPPED")]
+    assert "scripts/install_chromium.sh installs it" in line
+    assert int(re.search(r"\[(\d+)\]", line)[1]) > 1
