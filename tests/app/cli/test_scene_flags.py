@@ -10,7 +10,6 @@ import pytest
 import nerfmac
 from nerfmac.app.measure.bench import scaling
 from nerfmac.common.checks import InputError
-from tests.app.cli.refusals import refused
 from tests.scene_factory import HEIGHT, WIDTH
 from tests.scene_factory import nerfmac as command
 
@@ -77,21 +76,3 @@ def test_ranks_are_told_how_to_read_the_scene(scene, tmp_path, monkeypatch):
     given = ("--scaling", 1, "--scene", scene, "--device", "cpu", "--seconds", 1)
     assert command("bench", *given, *FLAGS, "--no-masks") == 0
     assert [vars(each) for each in seen] == [OPTIONS]
-
-
-@pytest.mark.parametrize(
-    ("words", "names"),
-    [
-        (("tune", "--extent", 2), ["--extent says how a scene is read", "SCENE"]),
-        (("bench", "--roofline", "--up", "z"), ["--up says how", "--roofline"]),
-        (("profile", "RUN", "--no-masks"), ["--no-masks says how", "keeps its own"]),
-        (("view", "RUN", "--max-images", 3), ["--max-images says how", "run"]),
-        (("tune", "SCENE", "--downscale", 0), ["downscale is 0"]),
-        (("bench", "--downscale", 0), ["downscale is 0"]),
-        (("profile", "SCENE", "--split", "some"), ["split is 'some'"]),
-        (("view", "SCENE", "--downscale", 900), ["nerfmac: --downscale is 900"]),
-    ],
-)
-def test_flags_that_say_nothing_are_refused(capsys, tmp_path, scene, run, words, names):
-    words = [{"RUN": run, "SCENE": scene}.get(word, word) for word in words]
-    refused(capsys, tmp_path, *words, names=names)

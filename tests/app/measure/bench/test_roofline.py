@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from nerfmac.app.measure.bench.roofline import CHIPS, LAUNCH, Chip, Roofline, chip_named, seconds
+from nerfmac.app.measure.bench.roofline import CHIPS, LAUNCH, Roofline, chip_named, seconds
 from nerfmac.app.measure.launches import Work
 from nerfmac.backend import using
-from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 
 BASE = PRESETS["base"]
@@ -16,22 +15,6 @@ BASE = PRESETS["base"]
 def estimate(chip):
     (only,) = Roofline(BASE, [chip]).estimates()
     return only
-
-
-def test_twice_the_chip_takes_half_the_time():
-    once, twice = estimate(Chip("one", 100.0, 5.0)), estimate(Chip("two", 200.0, 10.0))
-    assert twice.cached == pytest.approx(once.cached / 2)
-    assert twice.uncached == pytest.approx(once.uncached / 2)
-    assert once.cached < once.uncached
-
-
-def test_a_rarer_occupancy_update_has_a_smaller_part_of_a_step():
-    doubled = override(BASE, occupancy={"interval": 2 * BASE.occupancy.interval})
-    rare, often = Roofline(doubled).work(None), Roofline(BASE).work(None)
-    updates = [name for name in often if name.endswith("(occupancy)")]
-    assert len(updates) > 8
-    for name in updates:
-        assert often[name].cached // 2 == pytest.approx(rare[name].cached, abs=1)
 
 
 def test_the_table_says_that_nobody_measured_it_and_counts_atomics():
