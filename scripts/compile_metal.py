@@ -5,9 +5,16 @@
 
 Each text is compiled after MLX's own header, from the installed package, in each of the `STANDARDS`
 that the compiler knows. Warnings are shown; an error makes the exit code 1. Where `metal-tt` is
-there, each text is also translated for the `ARCHITECTURES`, and the size of its code is kept.
-Apple does not document how to read a kernel's registers and spilled bytes from a translation, so
-the section that holds them is kept as it is.
+there, each text is also translated for the `ARCHITECTURES`, and a table shows the registers, the
+spilled bytes, and the size of the code of each translation.
+
+Apple does not document the metadata that contains registers and spilled bytes. The format is known
+from three independent public readers, which were calibrated with kernels of known register
+pressure: the metadata is a FlatBuffer, and field 0 of its root is a table with the number of 32-bit
+registers (field 0) and the spilled bytes (fields 14 and 41, absent if the kernel spills nothing).
+They were calibrated on the A18 Pro, the M4 and the M5 only. Whether the fields mean the same on the
+M1 to the M3 is unknown, and nothing else in the metadata is interpreted: the JSON file contains all
+of it as hexadecimal.
 """
 
 import argparse
@@ -23,7 +30,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.util import find_spec
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +45,10 @@ HEADER = "mlx/backend/metal/kernels/utils.h"
 """MLX's header, which it puts before a custom kernel's text."""
 SECONDS = 120
 """Longest time of one compilation."""
+REGISTERS, SPILLED = 0, (14, 41)
+"""Fields of the metadata's table."""
+MOST_REGISTERS = 256
+"""A larger number is no number of registers: no Apple GPU is known to have as many for a thread."""
 _ENTRY = re.compile(r'host_name\("(?P<name>\w+)"\)|\[\[kernel\]\]\s+void\s+(?P<plain>\w+)')
 
 
@@ -109,7 +120,7 @@ def translated(text: Path, folder: Path) -> list[dict[str, Any]]:
 
 
 def measured(image: bytes) -> dict[str, Any]:
-    """Bytes of code in a translated image, and its metadata in hexadecimal.
+    """Bytes of code in a translated image, its metadata, and the resources that these state.
 
     The image is a Mach-O file whose section `__compute` holds another one, with the code.
     """
@@ -117,7 +128,50 @@ def measured(image: bytes) -> dict[str, Any]:
     found = list(sections(inner))
     code = sum(len(content) for segment, name, content in found if name == "__text")
     metadata = b"".join(content for segment, _, content in found if segment == "__GPU_METADATA")
-    return {"code_bytes": code, "metadata": metadata.hex()}
+    measures = {"code_bytes": code, "metadata": metadata.hex()}
+    try:
+        return measures | resources(metadata)
+    except (ValueError, struct.error) as error:
+        return measures | {"unknown": str(error)}
+
+
+def resources(metadata: bytes) -> dict[str, int]:
+    """Registers and spilled bytes of a thread. Raises `ValueError` if the format is another one."""
+    (root,) = struct.unpack_from("<I", metadata)
+    place = _fields(metadata, root).get(REGISTERS)
+    if place is None:
+        raise ValueError("the root has no table")
+    table = place[0] + struct.unpack_from("<I", metadata, place[0])[0]
+    values = {
+        field: int.from_bytes(metadata[start:end], "little")
+        for field, (start, end) in _fields(metadata, table).items()
+    }
+    spilled = {values.get(field, 0) for field in SPILLED}
+    if not 0 < values.get(REGISTERS, 0) <= MOST_REGISTERS or len(spilled) > 1:
+        raise ValueError("the fields of registers and spilled bytes have other values")
+    return {"registers": values[REGISTERS], "spilled_bytes": spilled.pop()}
+
+
+def _fields(buffer: bytes, table: int) -> dict[int, tuple[int, int]]:
+    """Where each present field of a FlatBuffer's table starts, and where it ends at the latest.
+
+    A FlatBuffer does not store the size of a number. At most four bytes are read, up to the next
+    field: what pads a smaller number is zero.
+    """
+    (back,) = struct.unpack_from("<i", buffer, table)
+    index = table - back
+    index_bytes, table_bytes = struct.unpack_from("<2H", buffer, index)
+    if index < 0 or table_bytes > len(buffer) - table:
+        raise ValueError("the metadata is no FlatBuffer")
+    offsets = struct.unpack_from(f"<{index_bytes // 2 - 2}H", buffer, index + 4)
+    if any(not 4 <= offset < table_bytes for offset in offsets if offset):
+        raise ValueError("a field is outside of its table")
+    ends = dict(pairwise(sorted({*offsets, table_bytes})))
+    return {
+        field: (table + offset, table + min(ends[offset], offset + 4))
+        for field, offset in enumerate(offsets)
+        if offset
+    }
 
 
 def sections(image: bytes) -> Iterator[tuple[str, str, bytes]]:
@@ -189,15 +243,27 @@ def show(standard: str, outcomes: list[Compiled]) -> None:
 
 
 def table(rows: list[dict[str, Any]], architectures: list[str]) -> Iterator[str]:
-    """The translations as a Markdown table: a kernel's bytes of code by architecture."""
+    """The translations as a Markdown table, with a row for each kernel."""
+    yield "registers of a thread, bytes that it spills, and bytes of code:"
+    yield ""
     yield f"| kernel | {' | '.join(architectures)} |"
     yield f"| --- | {' | '.join('---' for _ in architectures)} |"
     by_kernel: dict[str, dict[str, str]] = {}
     for row in rows:
-        shown = str(row["code_bytes"]) if "code_bytes" in row else f"fails: {row['fault']}"
-        by_kernel.setdefault(row["kernel"], {})[row["architecture"]] = shown.replace("\n", " ")
-    for kernel, sizes in by_kernel.items():
-        yield f"| {kernel} | {' | '.join(sizes[each] for each in architectures)} |"
+        by_kernel.setdefault(row["kernel"], {})[row["architecture"]] = _shown(row)
+    for kernel, cells in by_kernel.items():
+        yield f"| {kernel} | {' | '.join(cells[each] for each in architectures)} |"
+    unknown = sorted({row["unknown"] for row in rows if "unknown" in row})
+    yield from (f"registers and spilled bytes are unknown where {each}" for each in unknown)
+
+
+def _shown(row: dict[str, Any]) -> str:
+    """A translation's cell of the table."""
+    if "fault" in row:
+        return f"fails: {row['fault']}".replace("\n", " ")
+    return ", ".join(
+        str(row.get(each, "?")) for each in ("registers", "spilled_bytes", "code_bytes")
+    )
 
 
 if __name__ == "__main__":

@@ -1,19 +1,22 @@
 """What every test uses: markers that ask for a device, the device CPU, and scenes to read."""
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import mlx.core as mx
 import pytest
 
 from nerfmac.app.scenes import Scene, load_scene
-from nerfmac.backend import choose_device
+from nerfmac.backend import choose_device, kernels_disabled
 from tests.scene_factory import write_scene
 
 pytest.register_assert_rewrite("numerics", "tests.numerics")
 
 ROOT = Path(__file__).resolve().parents[1]
+INSTALLS = re.compile(r"scripts/install_\w+\.sh")
 NEEDS = {
     "cuda": (mx.cuda.is_available, "needs an NVIDIA GPU with MLX's CUDA back end"),
     "metal": (mx.metal.is_available, "needs an Apple GPU with MLX's Metal back end"),
@@ -49,6 +52,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = sorted(kept, key=lambda item: item.path not in long)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport]:
+    """Report all tests that are skipped without one program in one line of the summary.
+
+    The summary has a line for each place; so the place is the script that installs the program.
+    """
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple):
+        *_, reason = report.longrepr
+        if script := INSTALLS.search(reason):
+            report.longrepr = str(ROOT / script[0]), None, reason
+    return report
+
+
 @pytest.fixture(scope="session")
 def real_scenes() -> Path:
     """Return the folder of real scenes: $NERFMAC_DATA, else ../shared/data beside the checkout."""
@@ -66,6 +83,13 @@ def on_the_cpu() -> Iterator[None]:
     choose_device("cpu")
     yield
     mx.set_default_device(device)
+
+
+@pytest.fixture(params=["kernel", "reference"])
+def run_by(request: pytest.FixtureRequest, on_the_cpu: None) -> Iterator[str]:
+    """Run a test on the CPU by the kernels, and by their references."""
+    with kernels_disabled() if request.param == "reference" else nullcontext():
+        yield request.param
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,9 @@
-"""What a process that is killed leaves behind."""
+"""What other processes do to a folder: one is killed in the middle of its work, one uses it."""
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 WRITE = """import sys
@@ -23,3 +25,23 @@ def half_written(path: Path) -> Path:
         process.kill()
     assert partial.exists()
     return partial
+
+
+_HOLD = """import sys
+from pathlib import Path
+from nerfmac.common.lock import locked
+with locked(Path(sys.argv[1])):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Context manager: another process, which is yielded, uses the `folder`."""
+    command = [sys.executable, "-c", _HOLD, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"locked\n"
+        yield process
+        process.kill()

@@ -23,16 +23,62 @@ def mach_o(*sections):
     return head + command + contents
 
 
+def metadata(numbers, table_at=60):
+    """A FlatBuffer as Apple's: the root's field 0 is a table with `numbers` (format, value)."""
+    offsets, content = {}, b""
+    for field, (form, value) in numbers.items():
+        number = struct.pack("<" + form, value)
+        content += bytes(-(4 + len(content)) % len(number))
+        offsets[field] = 4 + len(content)
+        content += number
+    index = struct.pack("<2H", 4 + 2 * 42, 4 + len(content))
+    index += struct.pack("<42H", *(offsets.get(field, 0) for field in range(42)))
+    root = struct.pack("<I4x3Hxx2i", 16, 6, 8, 4, 8, table_at + len(index) - 20)
+    root = root.ljust(table_at, b"\xaa")  # the kernel's name and signature
+    return root + index + struct.pack("<i", len(index)) + content
+
+
+CLEAN = {3: ("I", 7), 0: ("I", 76), 31: ("H", 2)}
+SPILLS = CLEAN | {0: ("B", 96), 14: ("I", 1280), 41: ("I", 1280)}
+SPILLED = metadata(SPILLS)
+
+
+@pytest.mark.parametrize("table_at", [60, 92])
+@pytest.mark.parametrize(("numbers", "want"), [(CLEAN, (76, 0)), (SPILLS, (96, 1280))])
+def test_registers_and_spilled_bytes_are_read_by_the_fields_numbers(numbers, want, table_at):
+    found = compile_metal.resources(metadata(numbers, table_at))
+    assert (found["registers"], found["spilled_bytes"]) == want
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        b"",
+        bytes(64),
+        SPILLED[:12] + bytes(2) + SPILLED[14:],  # the root has no table
+        SPILLED[:74] + b"\2" + SPILLED[75:],  # a field before its table
+        SPILLED[:16] + struct.pack("<i", 22) + SPILLED[20:] + struct.pack("<3H", 6, 8, 4),
+        metadata(CLEAN)[:-2],
+        metadata({3: ("I", 7)}),
+        metadata(CLEAN | {0: ("I", 700)}),
+        metadata(SPILLS | {41: ("I", 16)}),
+    ],
+)
+def test_metadata_of_another_format_have_no_registers(given):
+    with pytest.raises((ValueError, struct.error)):
+        compile_metal.resources(given)
+
+
 @pytest.fixture
 def apple(monkeypatch, tmp_path):
     """Stands for Xcode: `says` gives a tool's exit code and words for its arguments."""
 
-    def make(says):
+    def make(says, given=SPILLED):
         def tool(name, *words):
             code, said = says(name, [str(word) for word in words])
             if code == 0 and "-o" in words:
                 code_of = ("__TEXT", "__text", bytes(640))
-                inner = mach_o(code_of, ("__GPU_METADATA", "__data", b"ab"))
+                inner = mach_o(code_of, ("__GPU_METADATA", "__data", given))
                 words[words.index("-o") + 1].write_bytes(mach_o(("__TEXT", "__compute", inner)))
             out = "Apple metal version 1" if words == ("--version",) else ""
             return compile_metal.subprocess.CompletedProcess(words, code, out, said)
@@ -62,10 +108,11 @@ def test_each_text_is_compiled_after_mlx_s_header_in_each_version(apple, capsys)
         assert "-fno-fast-math" not in words
     assert {words[0] for words in compiled} == {f"-std={each}" for each in compile_metal.STANDARDS}
     assert [row["code_bytes"] for row in found["translated"]] == 10 * [640]
-    assert found["translated"][0]["metadata"] == b"ab".hex()
+    assert {row["spilled_bytes"] for row in found["translated"]} == {1280}
+    assert found["translated"][0]["metadata"] == SPILLED.hex()
     shown = capsys.readouterr().out
     assert "metal4.0: 2 of 2 texts compile" in shown
-    assert "| one | 640 | 640 | 640 | 640 | 640 |" in shown
+    assert "| one |" + 5 * " 96, 1280, 640 |" in shown
     assert "applegpu_g17g" in shown
 
 
@@ -107,8 +154,17 @@ def test_an_architecture_that_the_tool_does_not_know_is_left_out(apple, capsys):
     assert code == 0
     shown = capsys.readouterr().out
     assert "not known to metal-tt: applegpu_g17g" in shown
-    assert "| one | 640 | 640 | 640 | 640 |\n" in shown
+    assert "| one |" + 4 * " 96, 1280, 640 |" + "\n" in shown
     assert "applegpu_g17g" not in {row["architecture"] for row in found["translated"]}
+
+
+def test_registers_that_cannot_be_read_are_shown_as_unknown(apple, capsys):
+    code, found = apple(lambda name, words: (0, ""), given=b"\1\2")
+    assert code == 0
+    assert not any("registers" in row for row in found["translated"])
+    shown = capsys.readouterr().out
+    assert "| one |" + 5 * " ?, ?, 640 |" in shown
+    assert "registers and spilled bytes are unknown where" in shown
 
 
 def test_without_a_compiler_nothing_is_claimed(apple, capsys):

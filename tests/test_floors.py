@@ -81,7 +81,7 @@ def nodes(source: str) -> list[ast.AST]:
 def _as_import(node: ast.AST) -> ast.AST:
     """The import statement equivalent to a call that imports a module by name; else `node`.
 
-    Of an f-string the literal beginning counts: "nerfmac.cli." belongs to the room cli.
+    Of an f-string the literal beginning counts: "nerfmac.app.cli." belongs to the room cli.
     """
     if not isinstance(node, ast.Call) or not node.args:
         return node

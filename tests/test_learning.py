@@ -33,10 +33,6 @@ def test_a_field_that_learns_is_not_warned_of(scene, caplog, monkeypatch):
     assert warned(scene, caplog, monkeypatch, 220) == []
 
 
-def test_before_the_check_nothing_is_said(scene, caplog, monkeypatch):
-    assert warned(scene, caplog, monkeypatch, 100, optimiser={"rate": 1e-9}) == []
-
-
 def opaque(views, colours):
     """The views with these colours, (pixels, 3) in [0, 255], and no transparency."""
     return replace(views, pixels=mx.array(colours.astype(np.uint8)))

@@ -16,8 +16,6 @@ from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
-BRIGHT = (0.2, 0.7, 0.4)
-
 
 class Ball(nerfmac.Field):
     """A ball whose centre, radius and colour are learned."""
@@ -105,25 +103,6 @@ def test_what_is_no_part_is_refused_by_its_name(parts):
         Method(**parts)
 
 
-def test_a_method_and_a_configuration_of_another_type_are_refused(scene, tmp_path):
-    out = tmp_path / "run"
-    for given in ({"config": "small"}, {"method": "ball"}, {"config": CONFIG, "method": Ball()}):
-        name = list(given)[-1]
-        for begin in (nerfmac.train, Run.begin):
-            with pytest.raises(nerfmac.InputError, match=f"^{name} is "):
-                begin(scene, out=out, **given)
-    with pytest.raises(nerfmac.InputError, match=r"^method is 'ball'"):
-        Run.load(out, method="ball")
-    assert not out.exists()
-
-
-def test_what_is_no_camera_is_refused(scene):
-    run = Run.begin(scene, CONFIG)
-    for given in ("orbit", run.orbit(2)):
-        with pytest.raises(nerfmac.InputError, match=r"^camera is "):
-            run.render(given)
-
-
 def test_the_vanilla_sampler_needs_its_own_coarse_network(scene, tmp_path):
     config = nerfmac.config.presets.preset("tiny", "cpu", 0, "vanilla")
     with pytest.raises(nerfmac.InputError, match=r"vanilla.* Ball .*sampler"):
@@ -186,12 +165,6 @@ def test_several_losses_of_a_ray_count_as_their_mean(scene):
     reports = [next(run.fit(nerfmac.Goal(steps=5))) for run in (several, one)]
     assert huber(nerfmac.Composited(*[mx.ones((2, 3))] * 3), mx.zeros((2, 3))).shape == (2, 3)
     assert reports[0].loss == pytest.approx(reports[1].loss, rel=1e-5)
-
-
-def test_a_run_of_an_own_field_says_so_when_it_is_not_handed_in(scene, tmp_path):
-    Run.begin(scene, CONFIG, method=Method(field=Ball())).save(tmp_path)
-    with pytest.raises(nerfmac.InputError, match=r"a field of its own, Ball; hand it in: .*Method"):
-        Run.load(tmp_path)
 
 
 def test_an_own_sampler_is_not_taken_for_the_configurations(scene, tmp_path):

@@ -95,11 +95,3 @@ def test_a_step_of_every_vanilla_preset_has_room_for_its_rays():
             == config.train.rays
             == config.train.most_rays
         )
-
-
-def test_the_full_vanilla_model_is_that_of_the_paper():
-    config = preset("base", "cuda", 0, "vanilla")
-    assert config.vanilla == VanillaConfig(256, 8, 4, 10, 4, 64, 128)
-    assert config.train.rays == 4096
-    assert config.optimiser.rate_at(0.0, 0) == 5e-4
-    assert config.optimiser.rate_at(1.0, 9) == pytest.approx(5e-5)

@@ -1,16 +1,12 @@
 """Camera paths of nerfstudio lie in a run's scene where they lay in nerfstudio's."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from nerfmac.app.paths import CameraPath
 from nerfmac.app.run import Run, load_path
 from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
-from tests.app.cli.refusals import refused
 from tests.app.paths.test_camera_path import KEYFRAMES, turned
 from tests.scene_factory import CONFIG, nerfmac, write_scene
 
@@ -93,30 +89,3 @@ def test_without_the_file_positions_are_the_scenes_and_that_is_said(scene, tmp_p
     want[:, 3] *= SCALE
     assert np.allclose(load_path(run, path).keyframes[1].pose, want, atol=1e-6)
     assert "there is no dataparser_transforms.json beside" in caplog.text
-
-
-def test_other_paths_are_read_as_they_are(scene, tmp_path):
-    run = Run.begin(scene, CONFIG)
-    studio_files(tmp_path, [KEYFRAMES[0].pose])
-    CameraPath(KEYFRAMES).save(tmp_path / "own.json")
-    assert np.allclose(load_path(run, tmp_path / "own.json").keyframes[2].pose, KEYFRAMES[2].pose)
-    with pytest.raises(InputError, match=r"own\.json is not nerfstudio's"):
-        load_path(run, tmp_path / "own.json", tmp_path / "dataparser_transforms.json")
-    memory = replace(run.scene, path=None)
-    run.scene = memory
-    assert len(load_path(run, tmp_path / "camera_path.json").keyframes) == 1
-
-
-@pytest.mark.parametrize(
-    ("values", "names"),
-    [
-        ({"scale": 1.0}, ["transform is missing"]),
-        ({"transform": MOVED.tolist(), "scale": 0.0}, ["scale is 0"]),
-        ({"transform": (2.0 * MOVED).tolist(), "scale": 1.0}, ["does not hold a rotation"]),
-    ],
-)
-def test_a_broken_file_is_refused(scene, tmp_path, capsys, values, names):
-    path = studio_files(tmp_path, [KEYFRAMES[0].pose])
-    Run.begin(scene, CONFIG).save(tmp_path / "run")
-    (tmp_path / "dataparser_transforms.json").write_text(json.dumps(values))
-    refused(capsys, tmp_path, "render", tmp_path / "run", "--path", path, names=names)

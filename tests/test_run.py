@@ -1,6 +1,5 @@
 """`train` and `Run` do in a notebook what the command line does."""
 
-import errno
 import itertools
 import json
 import os
@@ -19,8 +18,6 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.ops import march
-from nerfmac.training import checkpoint
-from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, write_scene
 from tests.scene_factory import nerfmac as command
@@ -63,16 +60,6 @@ def test_a_loaded_run_renders_what_the_saved_one_did(made, tmp_path):
         assert np.array_equal(got, want)
 
 
-def test_a_run_may_lie_in_the_home_folder(made, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    made.save("~/runs/mine")
-    assert Run.load("~/runs/mine").state.step == made.state.step
-    with pytest.raises(InputError, match=f"{tmp_path}/runs/mine exists already"):
-        train(made.source, steps=1, out="~/runs/mine", **SETTINGS)
-    assert [each.name for each in tmp_path.iterdir()] == ["runs"]
-
-
 def test_a_loaded_run_is_measured_as_the_saved_one_was(made, tmp_path):
     made.save(tmp_path)
     got, want = (each.evaluate(progress=False) for each in (Run.load(tmp_path), made))
@@ -95,11 +82,6 @@ def test_each_report_is_handed_on(scene):
     assert made.state.step == 20
     assert all(report.rays_per_second > 0 for report in seen)
     assert all(report.samples_per_second > 0 for report in seen)
-
-
-def test_the_seed_alone_may_be_named(scene):
-    made = train(scene, steps=1, device="cpu", preset="tiny", seed=5, progress=False)
-    assert (made.config.preset, made.config.seed) == ("tiny", 5)
 
 
 def test_train_leaves_in_a_folder_what_the_command_does(tmp_path):
@@ -143,12 +125,6 @@ def test_training_uses_the_variants_that_are_tuned_for_its_sizes(scene, tmp_path
     Run.begin(scene, override(config, networks={"width": 16})).train(steps=1, progress=False)
     assert set(used) == {"four"}
     variants._stored.cache_clear()
-
-
-def test_a_limit_of_memory_is_held_before_anything_is_written(scene, tmp_path):
-    with pytest.raises(InputError, match=r"may take 20\.5 MiB"):
-        train(scene, steps=1, out=tmp_path / "run", memory_limit=0.02, **{**SETTINGS, **LARGE})
-    assert not (tmp_path / "run").exists()
 
 
 def test_options_are_those_of_a_path_and_no_others(scene, tmp_path):
@@ -229,33 +205,6 @@ def test_a_long_run_is_saved_now_and_then(scene, tmp_path, monkeypatch):
     assert Run.load(tmp_path).state.step == 12
 
 
-def test_a_run_that_diverges_keeps_its_last_good_state(scene, tmp_path):
-    config = override(CONFIG, optimiser={"rate": 1e14})
-    settings = {**SETTINGS, "config": config}
-    with pytest.raises(DivergedError) as caught:
-        train(scene, steps=50, out=tmp_path, **settings)
-    assert caught.value.run.state.step == Run.load(tmp_path).state.step
-    for name, values in Run.load(tmp_path).state.arrays().items():
-        assert np.isfinite(np.array(values)).all(), f"{name} is not finite"
-
-
-def test_a_full_disk_ends_a_run_with_its_older_checkpoint(scene, tmp_path, monkeypatch):
-    save, saved = checkpoint.mx.save_safetensors, []
-
-    def once(name, *rest):
-        if saved:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        saved.append(name)
-        save(name, *rest)
-
-    monkeypatch.setattr(checkpoint.mx, "save_safetensors", once)
-    with pytest.raises(InputError, match=r"checkpoint\.safetensors cannot be written: No space"):
-        train(scene, steps=3, out=tmp_path, **SETTINGS)
-    assert Run.load(tmp_path).state.step == 0
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"config.json", "scene.json", "checkpoint.safetensors", "scalars.jsonl"}
-
-
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(scene, tmp_path):
     out = tmp_path / "run"
     for words, request in {
@@ -297,13 +246,6 @@ def test_what_does_not_fit_is_refused_before_pictures_are_decoded(
     assert [each.name for each in tmp_path.iterdir()] == ["balls"]
 
 
-def test_a_scene_that_was_never_in_files_cannot_be_read_again(made, tmp_path):
-    record = replace(made.scene, path=None)
-    replace(made, scene=record).save(tmp_path)
-    with pytest.raises(InputError, match="never in files"):
-        Run.load(tmp_path).evaluate(progress=False)
-
-
 @pytest.mark.parametrize(
     ("given", "named"),
     [
@@ -320,20 +262,6 @@ def test_settings_that_a_resumed_run_cannot_take_are_refused(made, tmp_path, giv
     with pytest.raises(InputError, match=f"continues with its own configuration: remove {named}"):
         train(**request, **given, steps=60)
     assert (tmp_path / "run/config.json").read_bytes() == saved
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"preset": "tiny"}, r"so preset \(--preset\) has no effect"),
-        ({"seed": 2}, r"so seed \(--seed\) has no effect"),
-        ({"all_views": True}, "all_views needs a folder"),
-        ({"tensorboard": True}, "tensorboard needs a folder"),
-    ],
-)
-def test_other_values_without_effect_are_refused(scene, given, words):
-    with pytest.raises(InputError, match=words):
-        train(scene, steps=1, **SETTINGS, **given)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac import Camera, Config, Evaluation, Lens, Rendered, Run, ViewQuality
+from nerfmac import Config, Evaluation, Rendered, ViewQuality
 from nerfmac.config import PRESETS, override
 from nerfmac.config.presets import vanilla
-from tests.scene_factory import CONFIG
-
-SHORTEST = 200
-"""Characters that an object in a line may have."""
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -49,16 +45,6 @@ def test_an_evaluation_is_a_list_with_means():
     assert repr(evaluation) == shown
     assert math.isnan(Evaluation([ViewQuality("a", 30.0, 0.9)], split="test", of=1).lpips)
     assert math.isnan(Evaluation([], split="test", of=3).psnr)
-
-
-@pytest.mark.usefixtures("on_the_cpu")
-def test_scene_run_and_camera_are_shown_in_a_line(scene):
-    run = Run.begin(scene, CONFIG, progress=False)
-    for shown in (repr(scene), repr(run), repr(scene.cameras("train")[0])):
-        assert len(shown) < SHORTEST
-        assert "\n" not in shown
-    camera = Camera.look_at((2, 0, 0), (0, 0, 0), (0, 0, 1), Lens.from_fov(0.7, 64, 48))
-    assert repr(camera) == "Camera(64x48, at (2.00, 0.00, 0.00), looking along (-1.00, 0.00, 0.00))"
 
 
 def test_two_configurations_that_differ_are_shown_differently():

@@ -5,16 +5,13 @@ import tomllib
 from importlib import metadata
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
-from packaging.specifiers import SpecifierSet
 
-from hatch_build import CustomMetadataHook, with_addresses
+from hatch_build import CustomMetadataHook
 from tests.conftest import ROOT
 
 HOME = "https://example.com/somebody/nerfmac"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-WORKFLOWS = ROOT / ".github" / "workflows"
 
 
 def page(monkeypatch, **variables):
@@ -46,20 +43,6 @@ def test_the_page_of_a_release_has_addresses_that_lead_to_files(monkeypatch):
     addresses = re.findall(r"\]\(([^)\s]+)|(?:src|srcset|href)=\"([^\"]+)", text)
     for address in map("".join, addresses):
         assert address.startswith(("https://", "#")), address
-
-
-def test_built_where_nobody_says_where_the_project_lives_a_page_is_readme(monkeypatch):
-    filled = page(monkeypatch)
-    assert "urls" not in filled
-    assert filled["readme"]["text"] == (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_links_within_a_page_and_to_elsewhere_are_left():
-    text = '[a](#b) [c](https://d.e/f.png) <img src="g/h.PNG"> [i](j.md#k) ![l](m.webp "n")'
-    assert with_addresses(text, "H", "R") == (
-        '[a](#b) [c](https://d.e/f.png) <img src="H/raw/R/g/h.PNG"> [i](H/blob/R/j.md#k) '
-        '![l](H/raw/R/m.webp "n")'
-    )
 
 
 def required():
@@ -106,12 +89,3 @@ def test_every_released_version_in_the_changelog_has_its_day():
     assert released
     for heading in released:
         assert re.fullmatch(r"\[\d+\.\d+\.\d+\] - 20\d\d-\d\d-\d\d", heading), heading
-
-
-def test_the_pythons_of_the_classifiers_are_those_that_are_supported_and_tested():
-    named = re.findall(r":: (3\.\d+)\"?$", "\n".join(PROJECT["classifiers"]), re.MULTILINE)
-    supported = SpecifierSet(PROJECT["requires-python"])
-    assert named == [f"3.{minor}" for minor in range(40) if f"3.{minor}.1" in supported]
-    for workflow, job in (("ci", "pythons"), ("release", "install")):
-        jobs = yaml.safe_load((WORKFLOWS / f"{workflow}.yml").read_text(encoding="utf-8"))["jobs"]
-        assert jobs[job]["strategy"]["matrix"]["python"] == named

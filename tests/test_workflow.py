@@ -7,7 +7,6 @@ error in one of them is found before it costs a run.
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 import yaml
@@ -57,11 +56,6 @@ def test_what_the_hosted_gpu_can_do_is_told_before_anything_computes_on_it():
         assert needs_gpu == ("steps.probe.outputs.gpu == 'yes'" in step.get("if", ""))
 
 
-def test_no_job_chooses_a_python_where_a_user_would_not():
-    uses = [step.get("uses", "") for step in JOBS["any-python"]["steps"]]
-    assert not any(each.startswith("actions/setup-python") for each in uses)
-
-
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     """A folder with the repository's own files, and a PATH of stand-ins in front."""
@@ -96,18 +90,6 @@ def test_the_shell_of_a_step_runs(step, checkout):
         command, cwd=checkout, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def test_a_typing_error_in_a_step_would_be_found(checkout):
-    step = next(
-        step for step in JOBS["macos"]["steps"] if step.get("name") == "A short training run"
-    )
-    broken = {**step, "run": step["run"].replace("--steps", "--stesp")}
-    assert broken != step
-    with pytest.raises(AssertionError, match="stesp"):
-        test_the_shell_of_a_step_runs(broken, checkout)
-    assert Path(checkout / "metal-macos-15.json").is_file()
-    assert "metal3.1" in (checkout / "summary").read_text()
 
 
 def test_a_compiler_that_is_a_component_is_found_for_the_steps_that_follow(checkout, tmp_path):

@@ -3,13 +3,12 @@
 import ctypes
 import logging
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from nerfmac.backend import build, extension, host, kernel
+from nerfmac.backend import build, extension, host
 from nerfmac.backend.build import BuildError, Library
 from nerfmac.backend.host import cache_folder
 from nerfmac.common.checks import InputError
@@ -75,10 +74,6 @@ def test_processors_of_one_name_and_other_features_have_other_libraries(
     assert names[0] != names[1]
 
 
-def test_this_machine_tells_the_features_of_its_processor():
-    assert len(host.processor_features().split()) > 3
-
-
 def test_libraries_are_compiled_at_the_same_time_each_once(cache, monkeypatch):
     monkeypatch.setattr(build, "processors", lambda: 3)
     together, real = threading.Barrier(3), Library.compile
@@ -106,15 +101,6 @@ def test_one_line_says_that_kernels_are_compiled_however_many_batches_there_are(
     caplog.set_level(logging.INFO, "nerfmac")
     for name in ("one", "two"):
         build.compile_together([Library(name, {"toy.cpp": SOURCE})])
-    assert caplog.messages == [ANNOUNCED]
-
-
-def test_a_mac_whose_system_compiles_the_kernels_gets_the_same_line(monkeypatch, caplog):
-    build.announce_compiling.cache_clear()
-    caplog.set_level(logging.INFO, "nerfmac")
-    monkeypatch.setattr(kernel, "backend", lambda: "metal")
-    for _ in range(2):
-        kernel.compile_ahead(lambda: pytest.fail("nothing is compiled ahead"))
     assert caplog.messages == [ANNOUNCED]
 
 
@@ -149,12 +135,6 @@ def test_a_cache_that_cannot_be_written_is_a_failed_build(tmp_path, monkeypatch)
         build.shared_library(TOY)
 
 
-def test_the_cache_may_be_named_by_its_place_in_the_home_folder(monkeypatch, tmp_path):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("NERFMAC_CACHE", "~/kept")
-    assert cache_folder() == tmp_path / "kept"
-
-
 def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch):
     def nowhere(_):
         raise RuntimeError("Could not determine home directory.")
@@ -164,24 +144,6 @@ def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch):
     monkeypatch.setattr(Path, "home", classmethod(nowhere))
     with pytest.raises(InputError, match="NERFMAC_CACHE"):
         cache_folder()
-
-
-def test_several_processes_may_build_the_same_library_at_once(cache):
-    program = f"""
-import ctypes, sys
-from nerfmac.backend.build import Library, shared_library
-sys.stdin.read(1)
-print(ctypes.CDLL(str(shared_library({TOY!r}))).answer())
-"""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    command = [sys.executable, "-c", program]
-    processes = [subprocess.Popen(command, **pipes) for _ in range(4)]
-    for process in processes:  # let go together, once each has had time to import
-        process.stdin.write("x")
-        process.stdin.flush()
-    answers = [process.communicate(timeout=60)[0] for process in processes]
-    assert answers == ["42\n"] * 4
-    assert len(list(cache.iterdir())) == 1
 
 
 @pytest.mark.parametrize(

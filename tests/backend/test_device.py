@@ -1,15 +1,11 @@
 """Which device is chosen: the named one, or the GPU unless the user has taken the CPU himself."""
 
-import subprocess
-import sys
-
 import mlx.core as mx
 import pytest
 
 import nerfmac
 from nerfmac import InputError
 from nerfmac.backend import choose_device, current_device, device
-from tests import scene_factory
 
 
 class Mlx:
@@ -89,12 +85,6 @@ def on_windows(monkeypatch):
 REFUSED = "Windows"
 
 
-def assert_is_the_refusal(text):
-    (line,) = text.splitlines()
-    assert line.startswith("nerfmac: ")
-    assert REFUSED in line
-
-
 @pytest.mark.usefixtures("on_windows")
 def test_windows_is_refused_at_first_use(tmp_path):
     for use in (
@@ -105,26 +95,6 @@ def test_windows_is_refused_at_first_use(tmp_path):
         with pytest.raises(InputError, match=REFUSED):
             use()
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("on_windows")
-@pytest.mark.parametrize("words", [("info",), ("train", "--nonsense"), ("view", "nowhere")])
-def test_on_windows_the_command_line_says_one_sentence(capsys, words):
-    assert scene_factory.nerfmac(*words) == 2
-    assert_is_the_refusal(capsys.readouterr().err)
-
-
-def test_what_windows_lacks_is_not_imported_before_it_is_refused():
-    program = """
-import platform, sys
-sys.modules.update(dict.fromkeys(("resource", "fcntl", "termios", "pwd", "grp")))
-platform.system = lambda: "Windows"
-from nerfmac.app.cli import main
-main(["info"])
-"""
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert ran.returncode == 2
-    assert_is_the_refusal(ran.stderr)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 from importlib.metadata import version
 from itertools import dropwhile, islice, takewhile
 from pathlib import Path
@@ -16,9 +15,9 @@ import pytest
 
 from nerfmac.backend import backend, choose_device, fallback, working_dtype
 from nerfmac.backend import extension as building
-from nerfmac.backend.build import BuildError, cache_folder
+from nerfmac.backend.build import BuildError
 from nerfmac.backend.device import compute_capability, pretended
-from nerfmac.backend.extension import VERSIONS, extension
+from nerfmac.backend.extension import VERSIONS
 from nerfmac.backend.sources import operations
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from tests.scene_factory import FLAGS, write_scene
@@ -117,19 +116,6 @@ def test_a_compiler_that_fails_leaves_the_reference(tmp_path, compiler):
     assert "it is broken" in ran.stderr
 
 
-def test_a_compiler_that_refuses_the_flags_of_kernels_leaves_the_reference(tmp_path, compiler):
-    # The extension is there; the first kernel shows that there will be no other.
-    extension()
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    for library in cache_folder().glob("nerfmac_cpu_extension-*"):
-        shutil.copy(library, cache)
-    real = compiler("")[1]
-    path, _ = compiler(f'case "$*" in *march=native*) exit 1;; esac\nexec {real} "$@"')
-    ran = run("-c", IN_USE, CXX=path, NERFMAC_CACHE=cache)
-    assert_all_reference_in_use(ran, "failed on nerfmac_probe")
-
-
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -209,21 +195,6 @@ def test_with_versions_that_do_not_fit_the_reference_runs(tmp_path, package, ver
     assert_reference_without(tmp_path, prepared, f"for {package} {version}; ")
 
 
-ABSENT = """
-def absent(name, real=importlib.metadata.version):
-    if name == "nanobind":
-        raise importlib.metadata.PackageNotFoundError(name)
-    return real(name)
-importlib.metadata.version = absent
-sys.modules["nanobind"] = None
-"""
-
-
-def test_without_nanobind_the_reference_runs(tmp_path):
-    why = "nanobind is not installed", "install", '"nanobind>='
-    assert_reference_without(tmp_path, ABSENT, *why)
-
-
 def test_nanobind_that_is_listed_but_gone_leaves_the_reference(tmp_path):
     prepared = """
 import importlib.util
@@ -231,29 +202,6 @@ find = importlib.util.find_spec
 importlib.util.find_spec = lambda name: None if name == "nanobind" else find(name)
 """
     assert_reference_without(tmp_path, prepared, "nanobind is installed, but cannot be found")
-
-
-def test_nanobind_is_imported_by_nobody():
-    program = """
-import sys, nerfmac
-from nerfmac.backend import choose_device, runs_kernel
-choose_device("cpu")
-assert runs_kernel("march")
-assert "nanobind" not in sys.modules
-"""
-    ran = run("-c", program)
-    assert ran.returncode == 0, ran.stderr
-
-
-def test_the_project_asks_for_versions_that_the_extension_fits():
-    """On Linux, where it is used; elsewhere MLX has no upper bound and nobody needs nanobind."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    (mlx, end), (nanobind, next_end) = VERSIONS["mlx"], VERSIONS["nanobind"]
-    assert f"mlx>={mlx}" in project["project"]["dependencies"]
-    linux = "; sys_platform == 'linux'"
-    needed = [f"mlx[cpu]<{end}{linux}", f"nanobind>={nanobind},<{next_end}{linux}"]
-    assert project["project"]["optional-dependencies"]["cpu"] == needed
-    assert project["dependency-groups"]["linux-cpu"] == needed
 
 
 def test_the_warning_says_how_slow_and_what_to_install(tmp_path):

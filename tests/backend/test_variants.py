@@ -78,12 +78,6 @@ def test_what_the_variable_names_wrongly_is_refused(value, told, monkeypatch):
         variant(GRADIENT)
 
 
-@pytest.mark.parametrize("chosen", [{"march_cout": "two"}, {"march_count": "groups_64"}])
-def test_what_the_code_names_wrongly_is_refused(chosen):
-    with pytest.raises(InputError, match="|".join(chosen)), using(**chosen):
-        pass
-
-
 @pytest.mark.parametrize("content", ["{", "[]", '{"variants": {"march_count": "nine"}}', "{}"])
 def test_a_broken_file_is_as_none(content, caplog):
     keep(TINY, {"march_count": "two"}, {})

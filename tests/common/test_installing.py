@@ -104,12 +104,6 @@ def test_a_mac_without_mlx_is_told_why(monkeypatch, processor, version, translat
     assert "\n" not in why_no_mlx(MISSING)
 
 
-def test_where_nothing_is_known_the_error_is_left_as_it_is(monkeypatch):
-    assert why_no_mlx(MISSING) is None
-    on_a_mac(monkeypatch, "arm64", "26.0")
-    assert why_no_mlx(MISSING) is None
-
-
 def test_rosetta_is_asked_of_the_system(monkeypatch, tmp_path):
     for answer in ("1", "0"):
         (tmp_path / "sysctl").write_text(f"#!/bin/sh\necho {answer}\n")

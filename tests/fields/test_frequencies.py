@@ -5,16 +5,12 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device
 from nerfmac.fields.encodings import Frequencies
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 ROUNDOFF = 2.0**-24
 EDGES = np.array([[1.0, -1.0, 0.0], [-1.0, 0.5, 2.0**-12]])
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def points() -> np.ndarray:

@@ -6,18 +6,13 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device
-from nerfmac.common.checks import InputError
 from nerfmac.fields.networks import StackedMlps, uniform_by_layer
 from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 SHAPE = NetworksShape(16, 32, 1, 1)
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def drawn(slots: int) -> dict[str, mx.array]:
@@ -36,20 +31,6 @@ def test_the_flat_weights_split_into_the_layers_matrices():
     matrices = shape.split(flat)
     assert [matrix.shape for matrix in matrices] == [(16, 32), (32, 32), (32, 48)]
     assert mx.concatenate([m.reshape(-1) for m in matrices]).tolist() == flat.tolist()
-
-
-@pytest.mark.parametrize("name", ["inputs", "hidden", "outputs"])
-@pytest.mark.parametrize("width", [0, -16, 8, 20])
-def test_a_width_that_is_no_multiple_of_sixteen_is_refused_by_name(name, width):
-    widths = {"inputs": 16, "hidden": 16, "hidden_layers": 1, "outputs": 16, name: width}
-    with pytest.raises(InputError, match=f"^{name} is {width}"):
-        MlpShape(**widths)
-
-
-@pytest.mark.parametrize("layers", [0, -1, 1.5])
-def test_a_network_without_a_hidden_layer_is_refused(layers):
-    with pytest.raises(InputError, match=r"^hidden_layers is"):
-        MlpShape(16, 16, layers, 16)
 
 
 def test_the_colour_network_takes_the_embedding_and_as_many_numbers_of_the_direction():

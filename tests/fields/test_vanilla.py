@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device
-from nerfmac.common.checks import InputError
 from nerfmac.config import VanillaConfig
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
@@ -18,6 +16,8 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite
 from nerfmac.sampling.hierarchical import HierarchicalSampler
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 ROUNDOFF = 2.0**-24
 EXTENT = 3.0
@@ -29,11 +29,6 @@ NETWORKS = ["coarse", "fine"]
 TOLERANCE = 4 * 16 * np.pi * sqrt(57) * ROUNDOFF
 
 Arrays = dict[str, np.ndarray]
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def field_and_parameters() -> tuple[VanillaField, dict[str, mx.array]]:
@@ -201,21 +196,6 @@ def test_weights_begin_uniform_up_to_glorots_bound_and_biases_zero():
         assert largest == 0.0 if kind == "bias" else 0.9 * bound < largest <= bound, name
     drawn = [np.array(parameters[f"{n}.1.weight"]).ravel() for n in NETWORKS]
     assert abs(np.corrcoef(*drawn)[0, 1]) < 0.1, "the networks begin alike"
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"width": 33}, "vanilla.width is 33; expected an even number"),
-        ({"skip": 7}, "vanilla.skip is 7; expected between 0 and 6"),
-        ({"coarse": 1}, "vanilla.coarse is 1; expected between 2 and 1024"),
-        ({"fine": 0}, "vanilla.fine is 0; expected between 1 and 1024"),
-        ({"position_frequencies": 17}, "vanilla.position_frequencies is 17; expected between"),
-    ],
-)
-def test_sizes_that_no_network_can_have_are_refused(change, message):
-    with pytest.raises(InputError, match=message):
-        VanillaConfig(**change)
 
 
 def rays_towards(count: int, key: mx.array) -> Rays:

@@ -4,13 +4,9 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device
 from nerfmac.geometry.bounds import Bounds
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def rays(extent: float) -> tuple[np.ndarray, np.ndarray]:

@@ -5,18 +5,14 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device
 from nerfmac.geometry.colour import linear_to_srgb, over, srgb_to_linear
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 ROUNDOFF = 2.0**-24
 # Encoded and linear, from IEC 61966-2-1's formula in extended precision.
 KNOWN = [(0.0, 0.0), (0.02, 0.0015479876), (0.2, 0.0331047666), (0.5, 0.2140411405),
          (0.7353569831, 0.5), (0.9, 0.7874122893), (1.0, 1.0)]  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 @pytest.mark.parametrize(("encoded", "linear"), KNOWN)

@@ -4,7 +4,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.fisheye import fisheye_directions
 from nerfmac.geometry.lenses import Lens
@@ -59,9 +58,3 @@ def test_a_fisheye_beside_another_lens_keeps_its_kind():
     assert [camera.lens.is_fisheye for camera in cameras] == [False, True]
     assert not Cameras.stack([Camera(plain, np.eye(3, 4))]).is_distorted
     assert round_.scaled(10, 5).is_fisheye
-
-
-@pytest.mark.parametrize("name", ["p1", "p2"])
-def test_a_fisheye_lens_has_no_tangential_distortion(name):
-    with pytest.raises(InputError, match="a fisheye lens has p1"):
-        Lens(20, 10, 30.0, 30.0, 10.0, 5.0, **{name: 0.01}, is_fisheye=True)

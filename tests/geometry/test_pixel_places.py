@@ -26,9 +26,5 @@ def test_the_shares_of_all_views_are_as_their_pixels(name):
     np.testing.assert_allclose(got / WHOLE / len(sizes), counts / counts.sum(), atol=1e-6)
 
 
-def test_views_of_one_size_keep_their_whole_share():
-    assert (pixel_places(SIZES["equal"])[:, 3] == WHOLE).all()
-
-
 def test_two_thousand_million_pixels_are_numbered():
     assert pixel_places([(2**15, 2**15)] * 2)[1, 0] == 2**30

@@ -1,21 +1,13 @@
 """Packed samples: the invariants of `Samples`, held by what marching writes."""
 
-from contextlib import nullcontext
-
 import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.ops.march import Occupied, write_samples
 from tests.ops.marching import GEOMETRIES, PLENTY, grid, packed, run, some_rays
 
-
-@pytest.fixture(autouse=True, params=["kernel", "reference"])
-def run_by(request):
-    choose_device("cpu")
-    with kernels_disabled() if request.param == "reference" else nullcontext():
-        yield request.param
+pytestmark = pytest.mark.usefixtures("run_by")
 
 
 @pytest.fixture(params=GEOMETRIES)

@@ -88,11 +88,6 @@ def test_points_that_too_few_training_pictures_show_have_no_track(tmp_path):
     assert load_scene(write_colmap(tmp_path / "one", COUNT, shown=one)).tracks is None
 
 
-def test_scenes_without_tracks_have_none(tmp_path):
-    assert load_scene(write_colmap(tmp_path / "a", COUNT)).tracks is None
-    assert load_scene(write_transforms(tmp_path / "b", COUNT)).tracks is None
-
-
 def turned(index: int) -> list[list[float]]:
     """The camera of `matrix` in coordinates that are turned, scaled and moved."""
     turn = np.array([[0.0, -0.6, 0.8], [1.0, 0.0, 0.0], [0.0, 0.8, 0.6]])

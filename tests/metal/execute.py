@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from math import prod
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import mlx.core as mx
 import numpy as np
@@ -101,7 +101,8 @@ class Executor:
     but zeros, and inputs have no content but zeros unless `given` names them: arrays may be vast.
 
     Metal's compiler may add a product without rounding it first, in one kernel and not in another:
-    here it is rounded in the functions `rounded` alone.
+    here it is rounded in the functions `rounded` alone. Nor is it specified in which `order` the
+    values of a simdgroup are added: "lanes", from left to right, or "tree", neighbors first.
     """
 
     def __init__(
@@ -110,9 +111,11 @@ class Executor:
         last: int | None = None,
         given: Collection[str] = (),
         rounded: Collection[str] = ("march_count",),
+        order: Literal["lanes", "tree"] = "lanes",
     ) -> None:
         self.folder = folder
         self.rounded = rounded
+        self.order = order
         self.last = last
         self.given = given
         self.launches: list[Launch] = []
@@ -132,7 +135,7 @@ class Executor:
         assert prod(launch.group) <= 1024, "Metal has no threadgroups of so many threads"
         assert groups - first < 2**20 - 1, "more threadgroups than the record can tell apart"
         command = [self._runtime(), self._kernel(launch.text)]
-        command += [*launch.grid, *launch.group, first, groups, *buffers]
+        command += [*launch.grid, *launch.group, first, groups, self.order, *buffers]
         contents = b"".join(buffer.content for buffer in buffers)
         try:
             result = subprocess.run(

@@ -17,7 +17,7 @@ import mlx.core as mx
 from nerfmac.app.measure.selftest import Outcome, compare
 from nerfmac.backend import choose_device
 from nerfmac.backend.metal_text import Launch, on_metal
-from tests.chosen_cases import all_cases, chosen, function, launches_of_cases
+from tests.chosen_cases import all_cases, function, launches_of_cases
 from tests.metal.execute import ExecutionError, Executor
 from tests.metal.execute_program import parameters
 
@@ -35,13 +35,15 @@ class Run(NamedTuple):
 
 
 class Runs:
-    """Runs the chosen cases, as many at a time as there are processors."""
+    """Runs cases, as many at a time as there are processors; `options` are those of `Executor`."""
 
-    def __init__(self, executor: Executor) -> None:
-        executor.compile(launch.text for case in chosen() for launch in launches_of_cases()[case])
+    def __init__(self, executor: Executor, cases: Sequence[str], **options: Any) -> None:
+        executor.compile(launch.text for case in cases for launch in launches_of_cases()[case])
         # Python's own way of forking a process does not go with MLX's threads.
         self._pool = ProcessPoolExecutor(os.cpu_count(), get_context("spawn"))
-        self._runs = {case: self._pool.submit(run, case, executor.folder) for case in chosen()}
+        self._runs = {
+            case: self._pool.submit(run, case, executor.folder, **options) for case in cases
+        }
 
     def __getitem__(self, case: str) -> Run:
         return self._runs[case].result()

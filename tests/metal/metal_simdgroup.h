@@ -47,6 +47,21 @@ struct gathered {
     __builtin_memset(&value, 0xff, sizeof(T));
     return lane < 32 ? values[lane] : value;
   }
+  // Of the active lanes before `end`. Metal does not specify the order: it is a parameter of a run.
+  METAL_RUNTIME T sum(uint end) const {
+    T sums[32];
+    for (uint lane = 0; lane < 32; ++lane) {
+      sums[lane] = lane < end && takes_part(lane) ? values[lane] : T(0);
+    }
+    if (!runtime::adds_in_pairs()) {
+      for (uint lane = 1; lane < 32; ++lane) sums[0] += sums[lane];
+      return sums[0];
+    }
+    for (uint step = 1; step < 32; step *= 2) {
+      for (uint lane = 0; lane < 32; lane += 2 * step) sums[lane] += sums[lane + step];
+    }
+    return sums[0];
+  }
   // A bit for each lane that has another value than zero.
   METAL_RUNTIME ulong votes() const {
     ulong votes = 0;
@@ -61,7 +76,7 @@ struct gathered {
 
 // --- Reductions and shuffles -------------------------------------------------------------------
 
-// Of the active lanes' values, or of those before a lane.
+// Of the active lanes' values.
 #define METAL_REDUCTION(name, combined)                                   \
   template <typename T>                                                   \
   METAL_RUNTIME parts::lane_type<T> name(T mine) {                               \
@@ -72,24 +87,19 @@ struct gathered {
     }                                                                     \
     return sum;                                                           \
   }
-METAL_REDUCTION(simd_sum, sum + all.of(lane))
 METAL_REDUCTION(simd_min, min(sum, all.of(lane)))
 METAL_REDUCTION(simd_max, max(sum, all.of(lane)))
 #undef METAL_REDUCTION
 
-#define METAL_PREFIX_SUM(name, end)                                       \
-  template <typename T>                                                   \
-  METAL_RUNTIME parts::lane_type<T> name(T mine) {                               \
-    const parts::gathered<T> all(#name, mine);                                   \
-    T sum = T(0);                                                         \
-    for (uint lane = 0; lane < end; ++lane) {                             \
-      if (all.takes_part(lane)) sum += all.of(lane);                      \
-    }                                                                     \
-    return sum;                                                           \
+#define METAL_SUM(name, end)                         \
+  template <typename T>                              \
+  METAL_RUNTIME parts::lane_type<T> name(T mine) {   \
+    return parts::gathered<T>(#name, mine).sum(end); \
   }
-METAL_PREFIX_SUM(simd_prefix_exclusive_sum, runtime::lane())
-METAL_PREFIX_SUM(simd_prefix_inclusive_sum, runtime::lane() + 1)
-#undef METAL_PREFIX_SUM
+METAL_SUM(simd_sum, 32)
+METAL_SUM(simd_prefix_exclusive_sum, runtime::lane())
+METAL_SUM(simd_prefix_inclusive_sum, runtime::lane() + 1)
+#undef METAL_SUM
 
 template <typename T>
 METAL_RUNTIME parts::lane_type<T> simd_broadcast(T mine, ushort lane) {

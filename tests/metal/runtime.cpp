@@ -282,6 +282,8 @@ void simdgroup_barrier(unsigned memory) {
 
 unsigned lane() { return current->moments[0].lane; }
 
+bool adds_in_pairs() { return grid.adds_in_pairs; }
+
 void* threadgroup_memory(const char* name, unsigned long bytes, unsigned element) {
   static std::map<std::string, void*> known;
   static unsigned long total = 0;

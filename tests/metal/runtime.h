@@ -33,6 +33,9 @@ void plain_access(const volatile void* address, unsigned bytes, bool is_write);
 // The lane within its simdgroup.
 unsigned lane();
 
+// Whether sums over a simdgroup are those of a tree, neighbors first, or from left to right.
+bool adds_in_pairs();
+
 // Memory for the threadgroup variable of that name, the same for all threads; its content is lost
 // from one threadgroup to the next. `element` is the size of what an index counts.
 void* threadgroup_memory(const char* name, unsigned long bytes, unsigned element);

@@ -12,6 +12,7 @@ namespace runtime {
 struct Grid {
   unsigned threads[3], group[3];  // as Metal's dispatchThreads:threadsPerThreadgroup: takes them
   std::size_t first, last;        // threadgroups that run, in linear order: not `last` itself
+  bool adds_in_pairs;             // the values of a simdgroup, as a tree
 };
 
 using Kernel = void (*)(void* const* buffers, const Place& place);

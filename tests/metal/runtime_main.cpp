@@ -1,8 +1,9 @@
 // The program that runs one launch of one kernel:
 //
-//   runtime KERNEL GRID_X GRID_Y GRID_Z GROUP_X GROUP_Y GROUP_Z FIRST LAST BUFFER...
+//   runtime KERNEL GRID_X GRID_Y GRID_Z GROUP_X GROUP_Y GROUP_Z FIRST LAST ORDER BUFFER...
 //
-// KERNEL is a shared library. Threadgroups FIRST to LAST - 1 run. A BUFFER is
+// KERNEL is a shared library. Threadgroups FIRST to LAST - 1 run. ORDER is that in which the values
+// of a simdgroup are added, `lanes` (from left to right) or `tree`. A BUFFER is
 // name:role:bytes:element with one of the roles input, output, zeroed; `vast_` before it for memory
 // whose content is neither given (it is zero) nor wanted. Standard input holds the inputs'
 // contents; standard output gets the outputs', then for each buffer three 64-bit integers: where
@@ -100,9 +101,10 @@ int run(int count, char** words) {
   }
   grid.first = std::stoull(words[8]);
   grid.last = std::stoull(words[9]);
+  grid.adds_in_pairs = std::strcmp(words[10], "tree") == 0;
   std::vector<Buffer*> buffers, wanted;
   std::vector<void*> arguments;
-  for (int i = 10; i < count; ++i) {
+  for (int i = 11; i < count; ++i) {
     buffers.push_back(&open_buffer(words[i]));
     arguments.push_back(buffers.back()->begin);
     const bool is_vast = std::strstr(words[i], ":vast_") != nullptr;

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.metal import execute
-from tests.metal.execute import ExecutionError
+from tests.metal.execute import ExecutionError, Executor
 from tests.metal.trial_pairs import PAIRS
 from tests.metal.trials import COUNT, RIGHT, Trial
 
@@ -15,6 +15,23 @@ from tests.metal.trials import COUNT, RIGHT, Trial
 def test_right_kernel_gives_the_right_result(executor, name):
     trial, expected = RIGHT[name]
     np.testing.assert_array_equal(trial(executor), expected)
+
+
+@pytest.mark.parametrize("function", ["simd_sum", "simd_prefix_inclusive_sum"])
+def test_values_of_a_simdgroup_are_added_in_the_order_that_is_asked_for(executor, function):
+    given = np.random.default_rng(2).normal(size=64).astype(np.float32) ** 9
+    got = {}
+    for order in ("lanes", "tree"):
+        out = Trial(f"out[i] = {function}(in[i]);", given=given)(
+            Executor(executor.folder, order=order)
+        )
+        got[order] = out[31], out[63]
+    halves = given.reshape(2, 32)
+    assert got["lanes"] == tuple(np.cumsum(halves, axis=1)[:, -1])
+    while halves.shape[1] > 1:
+        halves = halves[:, ::2] + halves[:, 1::2]
+    assert got["tree"] == tuple(halves[:, 0])
+    assert got["tree"] != got["lanes"]
 
 
 def test_matrices_of_halves_are_multiplied_and_summed_in_float(executor):

@@ -1,27 +1,19 @@
 """Alpha compositing, against the rendering equation summed sample by sample in float64."""
 
-from contextlib import nullcontext
-
 import mlx.core as mx
 import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import Composited, composite
 
+pytestmark = pytest.mark.usefixtures("run_by")
+
 ROUNDOFF = 2.0**-24
 COUNTS = (0, 1, 17, 0, 33, 5, 0)
 DEAD = 6  # slots behind the last ray's
-
-
-@pytest.fixture(autouse=True, params=["kernel", "reference"])
-def run_by(request):
-    choose_device("cpu")
-    with kernels_disabled() if request.param == "reference" else nullcontext():
-        yield request.param
 
 
 def starts(counts) -> np.ndarray:

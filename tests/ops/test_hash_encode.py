@@ -1,6 +1,5 @@
 """The hash encoding, against tiny-cuda-nn's rules written on their own in NumPy's float64."""
 
-from contextlib import nullcontext
 from itertools import product
 from math import ceil
 
@@ -9,20 +8,14 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
+
+pytestmark = pytest.mark.usefixtures("run_by")
 
 ROUNDOFF = 2.0**-24
 PRIMES = (1, 2654435761, 805459861)
 MIXED = HashLevels(levels=5, log2_entries=10, coarsest=3, growth=1.7)  # 2 levels dense, 3 hashed
-
-
-@pytest.fixture(autouse=True, params=["kernel", "reference"])
-def run_by(request):
-    choose_device("cpu")
-    with kernels_disabled() if request.param == "reference" else nullcontext():
-        yield request.param
 
 
 def entries_of(levels: HashLevels) -> list[tuple[float, int, int, int]]:
@@ -213,11 +206,6 @@ def test_points_past_the_used_ones_do_not_matter_and_get_no_gradient(used, rubbi
         assert got.shape == want.shape
         assert (np.array(got) == np.array(want)).all()
         assert np.array(want).any() == (used > 0)
-
-
-def test_no_points_encode_to_no_rows():
-    _, table = drawn(MIXED, 1, 2)
-    assert hash_encode(mx.zeros((0, 3)), mx.array(table), MIXED).shape == (0, 10)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Marching, against a walk along each ray step by step in float64."""
 
-from contextlib import nullcontext
 from math import ceil, sqrt
 
 import mlx.core as mx
@@ -8,19 +7,13 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.ops.march import MarchGeometry, Occupied, count_samples, march
 from tests.ops.marching import GEOMETRIES, grid, packed, run, some_rays
 
+pytestmark = pytest.mark.usefixtures("run_by")
+
 ROUNDOFF = 2.0**-24
-
-
-@pytest.fixture(autouse=True, params=["kernel", "reference"])
-def run_by(request):
-    choose_device("cpu")
-    with kernels_disabled() if request.param == "reference" else nullcontext():
-        yield request.param
 
 
 @pytest.fixture(params=GEOMETRIES)

@@ -1,22 +1,13 @@
 """What a marching geometry says of its cascades and intervals holds for the rays that march."""
 
-from contextlib import nullcontext
 from math import sqrt
 
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry
 from tests.ops.marching import GEOMETRIES, grid, run
-
-
-@pytest.fixture(params=["kernel", "reference"])
-def run_by(request):
-    choose_device("cpu")
-    with kernels_disabled() if request.param == "reference" else nullcontext():
-        yield request.param
 
 
 @pytest.mark.usefixtures("run_by")

@@ -1,12 +1,8 @@
 """The networks' activations over all that a float holds, against NumPy's float64."""
 
-from contextlib import nullcontext
-
 import mlx.core as mx
 import numpy as np
-import pytest
 
-from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.ops.networks import networks
 from nerfmac.ops.networks_shape import NetworksShape
 
@@ -14,13 +10,6 @@ ROUNDOFF = 2.0**-24
 SMALLEST = 1.2e-38  # of the normal numbers
 SHAPE = NetworksShape(16, 16, 1, 1)
 SUMS = np.float32([*np.linspace(-87.3, 88.0, 1001), -1e30, -110, -104, 0, 89, 1e30, np.nan])
-
-
-@pytest.fixture(params=["kernel", "reference"])
-def run_by(request):
-    choose_device("cpu")
-    with kernels_disabled() if request.param == "reference" else nullcontext():
-        yield request.param
 
 
 def activated(sums: np.ndarray) -> list[np.ndarray]:

@@ -1,13 +1,11 @@
 """The two stacked networks, against matrix products and finite differences in NumPy's float64."""
 
-from contextlib import nullcontext
-
 import mlx.core as mx
 import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device, device, kernels_disabled, using
+from nerfmac.backend import choose_device, device, using
 from nerfmac.common.checks import InputError
 from nerfmac.ops.networks import gradient_padding, networks, networks_density, truncated_exp
 from nerfmac.ops.networks_shape import NetworksShape
@@ -21,6 +19,8 @@ from tests.ops.networks_oracle import (
     mixes,
 )
 
+pytestmark = pytest.mark.usefixtures("run_by")
+
 ROUNDOFF = 2.0**-24
 SMALL = NetworksShape(16, 16, 2, 2)
 TINY = NetworksShape(16, 32, 1, 1)
@@ -33,13 +33,6 @@ SHAPES = [
     NetworksShape(128, 128, 1, 2),
     NetworksShape(32, 16, 4, 3),
 ]
-
-
-@pytest.fixture(autouse=True, params=["kernel", "reference"])
-def run_by(request):
-    choose_device("cpu")
-    with kernels_disabled() if request.param == "reference" else nullcontext():
-        yield request.param
 
 
 def on_device(values: Values) -> dict[str, mx.array]:
@@ -221,14 +214,6 @@ def test_a_compiled_gradient_equals_the_plain_one():
 def test_a_tiles_rows_have_room_between_them_where_a_threadgroup_has(where, way, width, padding):
     with device.pretended(where), using(networks_gradient_rows=way):
         assert gradient_padding(NetworksShape(32, width, 1, 2)) == padding
-
-
-def test_no_slots_give_no_results_and_no_gradient():
-    values = drawn(SMALL, 0)
-    assert [each.shape for each in run(values, SMALL)] == [(0,), (0, 3)]
-    assert not any(each.any() for each in slopes(values, SMALL, mixes(0)).values())
-    device = on_device(values)
-    assert networks_density(*(device[name] for name in TRAINED), SMALL).shape == (0,)
 
 
 WRONG = [

@@ -1,21 +1,13 @@
 """Folding estimates into the grid and packing its bits, against NumPy."""
 
-from contextlib import nullcontext
-
 import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 
-
-@pytest.fixture(autouse=True, params=["kernel", "reference"])
-def run_by(request):
-    choose_device("cpu")
-    with kernels_disabled() if request.param == "reference" else nullcontext():
-        yield request.param
+pytestmark = pytest.mark.usefixtures("run_by")
 
 
 def estimates(count: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
@@ -63,14 +55,6 @@ def test_bit_i_of_word_j_tells_whether_value_32_j_plus_i_exceeds_the_threshold(c
     want = np.packbits(values > np.float32(0.3), bitorder="little").view(np.uint32)
     assert got.dtype == np.uint32
     assert (got == want).all()
-
-
-@pytest.mark.parametrize("place", [0, 1, 31, 32, 95])
-def test_one_value_sets_one_bit(place):
-    values = np.zeros(96, np.float32)
-    values[place] = 1.0
-    words = pack_bits(mx.array(values), mx.array([0.5])).tolist()
-    assert words == [1 << place - 32 * word if place // 32 == word else 0 for word in range(3)]
 
 
 def test_a_value_equal_to_the_threshold_does_not_exceed_it():

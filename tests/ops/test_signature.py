@@ -27,10 +27,6 @@ def test_the_lengths_of_the_named_axes_are_told():
     assert PACKED.check(*arrays(), slots=4) == {"slots": 4, "rays + 1": 3}
 
 
-def test_any_of_several_types_will_do():
-    PACKED.check(*arrays(colour=mx.zeros((4, 3), mx.float16)))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -1,6 +1,5 @@
 """The direction basis, against the textbook's associated Legendre functions in float64."""
 
-from contextlib import nullcontext
 from math import factorial, pi, sqrt
 
 import mlx.core as mx
@@ -8,19 +7,13 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.common.checks import InputError
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
+pytestmark = pytest.mark.usefixtures("run_by")
+
 ROUNDOFF = 2.0**-24
 FIRST_ORDER = sqrt(3.0 / (4.0 * pi))
-
-
-@pytest.fixture(autouse=True, params=["kernel", "reference"])
-def run_by(request):
-    choose_device("cpu")
-    with kernels_disabled() if request.param == "reference" else nullcontext():
-        yield request.param
 
 
 def unit(count: int) -> np.ndarray:

@@ -1,13 +1,9 @@
 """Which samples are kept, by the laws of thinning."""
 
-from contextlib import nullcontext
-
 import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import kernels_disabled
-from nerfmac.common.checks import InputError
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite, sample_weights
 from nerfmac.ops.thin import WHOLE, count_kept, thin
@@ -18,12 +14,6 @@ SLOTS = int(COUNTS.sum()) + 5
 BELOW = 0.02
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu", "run_by")
-
-
-@pytest.fixture(params=["kernel", "reference"])
-def run_by(request):
-    with kernels_disabled() if request.param == "reference" else nullcontext():
-        yield request.param
 
 
 def packed_rays(scale: float) -> tuple[Samples, mx.array]:
@@ -226,9 +216,3 @@ def test_rays_without_marched_samples_or_without_room_do_not_fit():
     assert kept.wanted.tolist() == [0, 40, 1, 300, 0, 75, 16]
     assert kept.ray_start.tolist() == [0, 0, 40, 41, 41, 41, 41, 41]
     assert not np.array(kept.width)[41:].any()
-
-
-def test_wrong_shapes_are_refused():
-    samples, density = packed_rays(1.0)
-    with pytest.raises(InputError, match="ray_start has shape"):
-        thin(samples, density, offsets()[:3], SLOTS, 0.0)

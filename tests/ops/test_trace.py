@@ -4,7 +4,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
@@ -13,16 +12,13 @@ from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.trace import TraceGeometry, trace
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 GEOMETRY = TraceGeometry(
     MarchGeometry(Bounds(1.0), 16, 0.05, 3**0.5 / 128, 0.0),
     HashLevels(8, 10, 8, 1.3),
     NetworksShape(16, 32, 1, 1),
 )
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def arguments() -> dict[str, mx.array]:

@@ -6,7 +6,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device
 from nerfmac.config import RefineConfig
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.colour import exposed as brightened
@@ -24,12 +23,9 @@ from nerfmac.refine.refinement import (
     moved_poses,
 )
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 ALL = RefineConfig(poses=True, lenses=True, exposures=True, colours=True)
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def cameras() -> Cameras:

@@ -1,7 +1,5 @@
 """Whether pictures differ in exposure: gains along tracks, their spread, and what follows."""
 
-from dataclasses import replace
-
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -110,15 +108,6 @@ def test_photographs_differ_and_the_frames_of_a_film_hardly(real_scenes, name, d
     assert (spread.max() > DIFFERENT) == differs
 
 
-def test_no_tracks_no_spread():
-    views = views_with(gains_of(0.3))
-    assert gain_spread(replace(views, tracks=None)) is None
-    some = views.tracks.observed(views.tracks.view < 3)
-    assert gain_spread(replace(views, tracks=some)) is None
-    few = views.tracks.observed(np.arange(len(views.tracks.view)) % 40 == 0)
-    assert np.isnan(picture_gains(few, np.zeros((len(few.view), 3)), VIEWS)).all()
-
-
 @pytest.mark.parametrize(
     ("given", "spread", "want"),
     [(None, 0.3, True), (None, 0.0, False), (True, 0.0, True), (False, 0.3, False)],
@@ -131,8 +120,3 @@ def test_exposures_are_refined_where_pictures_differ_unless_the_user_says(
     got = exposures_for_pictures(config, views_with(gains_of(spread)))
     assert got == override(config, refine={"exposures": want})
     assert ("tracks: red" in caplog.text) == (given is None)
-
-
-def test_without_tracks_exposures_are_not_refined(scene):
-    got = exposures_for_pictures(CONFIG, scene.views("train"))
-    assert got.refine.exposures is False

@@ -67,12 +67,6 @@ def test_ssim_is_its_definition_at_every_size(height, monkeypatch):
     assert ssim(image, target) == pytest.approx(ssim_by_definition(image, target), abs=1e-9)
 
 
-def test_ssim_of_two_flat_images_is_its_luminance_term():
-    grey, dark = np.full((20, 20, 3), 0.6), np.full((20, 20, 3), 0.2)
-    expected = (2 * 0.6 * 0.2 + 1e-4) / (0.6**2 + 0.2**2 + 1e-4)
-    assert ssim(grey, dark) == pytest.approx(expected, abs=1e-9)
-
-
 def test_ssim_is_symmetric_and_falls_with_noise_and_blur():
     target = picture()
     noise = np.random.default_rng(2).normal(size=target.shape)
@@ -112,25 +106,11 @@ def test_the_device_measures_in_float32_what_the_host_does_in_float64(pair):
     assert ssim(image, on_device[1]) == ssim(*on_device)
 
 
-def test_an_image_equals_itself_on_the_device():
-    image = mx.array(picture())
-    assert psnr(image, image) == math.inf
-    assert ssim(image, image) == 1.0
-
-
 def test_the_device_compares_an_image_of_several_bands_as_one(monkeypatch):
     image, target = mx.array(picture()), mx.array(picture() ** 1.2)
     whole = ssim(image, target)
     monkeypatch.setattr("nerfmac.rendering.metrics.BAND", 9 * 70)
     assert ssim(image, target) == pytest.approx(whole, abs=1e-6)
-
-
-@pytest.mark.parametrize("dtype", [mx.float16, mx.bfloat16])
-def test_half_precision_arrays_are_measured_as_the_numbers_they_hold(dtype):
-    image, target = mx.array(picture()).astype(dtype), mx.array(picture() ** 1.2).astype(dtype)
-    held = [each.astype(mx.float32) for each in (image, target)]
-    assert psnr(image, target) == psnr(*held)
-    assert ssim(image, target) == ssim(*held)
 
 
 @pytest.mark.parametrize("metric", [psnr, ssim])

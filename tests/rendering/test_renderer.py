@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
@@ -21,6 +20,8 @@ from nerfmac.rendering.renderer import Renderer, shade
 from tests.bricks import in_bricks
 from tests.pinhole import pixel_rays
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 CELLS = 16
 CUBE = MarchGeometry(Bounds(1.0), CELLS, 0.1, sqrt(3) / 256, 0.0)
 SCENE = MarchGeometry(Bounds(2.0), CELLS, 0.1, sqrt(3) / 256, 1 / 256)
@@ -31,11 +32,6 @@ VIEWS = {
     "side": Camera.look_at((-1.1, 0.2, 0.9), (0.5, 0.55, 0.45), (0.0, 0.3, 1.0), LENS),
     "below": Camera.look_at((0.8, -0.9, -0.3), (0.45, 0.5, 0.5), (1.0, 0.0, 0.2), LENS),
 }
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 class Blob:
@@ -219,19 +215,6 @@ def test_any_rays_see_what_pixels_do():
     assert_matches(over, want.colour.reshape(-1, 3)[some], rel=1e-6, name="colour")
     with pytest.raises(InputError, match=r"directions .*\(100, 3\)"):
         taken.see(Rays(rays.origin, rays.direction[1:]))
-
-
-def test_one_renderer_takes_pictures_of_any_size():
-    taken = renderer(Blob())
-    large = taken.render(VIEWS["side"], BACKGROUND).colour
-    single = Camera(Lens(1, 1, LENS.fl_x, LENS.fl_y, LENS.cx - 16, LENS.cy - 9), VIEWS["side"].pose)
-    assert taken.render(single, BACKGROUND).colour[0, 0] == pytest.approx(large[9, 16], abs=1e-6)
-
-
-def test_colours_stay_within_what_a_picture_holds():
-    got = picture(Box((0.3, 0.3, 0.3), (0.6, 0.7, 0.7), colour=(3.0, -2.0, 0.5), density=1e4))
-    assert got.colour.min() == 0.0
-    assert got.colour.max() == 1.0
 
 
 def test_shading_is_differentiable_in_the_fields_parameters():

@@ -79,11 +79,6 @@ def test_a_gpu_that_becomes_slower_gets_smaller_tiles(gpu):
     assert tracing.rays < before / 4
 
 
-def test_a_cpu_has_no_display_to_hold_up():
-    with pretended("cpu"):
-        assert Tiles().rays == MOST
-
-
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize(("extent", "adding"), [(1.0, "fixed"), (16.0, "float"), (128.0, "summed")])
 def test_no_launch_of_a_preset_is_estimated_to_hold_up_an_m1(name, extent, adding):

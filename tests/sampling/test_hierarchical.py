@@ -5,22 +5,18 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.backend import choose_device
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.sampling.hierarchical import HierarchicalSampler, Proposal, invert, stratified
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 ROUNDOFF = 2.0**-24
 NEAR = 0.2
 COARSE, FINE = 24, 40
 MISS, ALONG_A_FACE = 0, 1
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def rays_around(extent: float, rays: int = 37) -> Rays:

@@ -4,7 +4,6 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.backend import choose_device
 from nerfmac.config import Config, MarchConfig, override
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import is_occupied
@@ -24,10 +23,7 @@ from tests.sampling.grids import (
     updated,
 )
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -140,15 +136,6 @@ def test_a_thick_field_is_compared_with_the_threshold():
     x, z = centres(CUBE)[:, 0], centres(CUBE)[:, 2]
     clear = np.abs(x - 0.5) > 1 / CELLS
     assert (bits_of(occupancy)[clear] == ((x > 0.5) | (z > 0.5))[clear]).all()
-
-
-def test_an_empty_field_leaves_nothing_occupied():
-    grid, occupancy = grid_of()
-    assert bits_of(occupancy).all(), "all is visible, so all is occupied at first"
-    for warmup in (True, False, False):  # the last one draws among no occupied cells at all
-        occupancy = updated(grid, occupancy, lambda p: mx.zeros(len(p)), times=1, warmup=warmup)
-        assert not bits_of(occupancy).any()
-        assert np.isfinite(np.array(occupancy.values)).all()
 
 
 def visits(grid, occupancy, *, warmup, key) -> np.ndarray:

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nerfmac.common.checks import InputError
 from nerfmac.training.history import MOST_POINTS, History, read_notes
 
 
@@ -64,18 +63,3 @@ def test_the_notes_of_a_checkpoint_are_read():
     history, seconds, rates = read_notes(NOTES, "a file")
     assert history.points == [(1, 0.5, None, 12.25)]
     assert (seconds, rates) == (0.5, (3.0, 4.0))
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        *(("curve", value) for value in (None, 7, [7], [[1, 2]], ["abc"], [[1, None, 2]])),
-        *(("build_seconds", value) for value in (None, "soon", [])),
-        *(("rates", value) for value in (None, 1.0, [1.0], [1.0, "x"], {})),
-    ],
-)
-def test_notes_that_are_none_are_refused_by_their_file(key, value):
-    with pytest.raises(InputError, match="a file is not a whole checkpoint: its notes"):
-        read_notes({**NOTES, key: value}, "a file")
-    with pytest.raises(InputError, match=key):
-        read_notes({name: note for name, note in NOTES.items() if name != key}, "a file")

@@ -157,11 +157,6 @@ def test_the_depth_loss_is_its_formula_and_so_is_its_gradient():
     assert not slope[9:].any()
 
 
-def test_without_tracks_the_depth_loss_is_nothing():
-    batch = batch_of(mx.ones(SLOTS))._replace(tracks=None)
-    assert not np.array(depth_loss(batch, mx.zeros((6, 3)))).any()
-
-
 def test_the_loss_falls_to_nothing_over_a_part_of_the_run():
     train = override(CONFIG, train={"depth": 0.2, "depth_until": 0.4}).train
     (loss,) = configured_extra_losses(train, extent=1.0)

@@ -7,7 +7,6 @@ import ctypes
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -22,26 +21,8 @@ from nerfmac.common.files import read_json
 from nerfmac.config import Config
 from tests.app.capture.structures import write_pictures
 from tests.app.cli.refusals import refused
+from tests.killed import held
 from tests.scene_factory import CONFIG, nerfmac
-
-HOLD = """import sys
-from pathlib import Path
-from nerfmac.common.lock import locked
-with locked(Path(sys.argv[1])):
-    print("locked", flush=True)
-    sys.stdin.read()
-"""
-
-
-@contextmanager
-def held(folder):
-    """Context manager: another process uses the `folder`; yields what its refusals name."""
-    command = [sys.executable, "-c", HOLD, str(folder)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, **pipes) as process:
-        assert process.stdout.readline() == b"locked\n"
-        yield [folder, f"process {process.pid}"]
-        process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +38,8 @@ def test_of_two_captures_into_one_folder_the_second_is_refused(tmp_path, capsys)
     out = tmp_path / "scene"
     words = ("capture", tmp_path / "photographs", "--out", out)
     out.mkdir()
-    with held(out) as names:
-        refused(capsys, tmp_path, *words, names=names)
+    with held(out) as process:
+        refused(capsys, tmp_path, *words, names=[out, f"process {process.pid}"])
     # The other one was killed before it wrote anything else: this one begins.
     assert nerfmac(*words) == 2
     assert "no two of the 3 pictures" in capsys.readouterr().err

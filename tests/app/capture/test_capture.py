@@ -232,14 +232,6 @@ def test_a_folder_of_something_else_is_left_alone(photographs, tmp_path, solved,
     )
 
 
-def test_one_picture_is_refused(tmp_path, capsys):
-    write_pictures(tmp_path / "one", ["a.png"])
-    refused(
-        *(capsys, tmp_path, "capture", tmp_path / "one"),
-        names=["one has 1 picture;", "three that overlap"],
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "what"),
     [("nowhere", "does not exist"), ("empty", "holds no photo"), ("a.txt", "is neither")],
@@ -304,12 +296,6 @@ def stage_is(monkeypatch, program):
     return processes
 
 
-def test_a_stages_progress_is_counted(solver, monkeypatch):
-    stage_is(monkeypatch, "print(4); print('COLMAP says something'); print(8)")
-    solver.run("features", 12)
-    assert solver.counted == [4, 8]
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -321,15 +307,6 @@ def test_a_stage_that_fails_is_told_in_one_line(solver, monkeypatch, words, expe
     program = f"import sys; sys.stderr.write({words!r}); sys.exit(7)"
     stage_is(monkeypatch, program)
     with pytest.raises(InputError, match=expected):
-        solver.run("matches", 12)
-
-
-def test_a_disk_without_room_for_a_log_is_told(solver, monkeypatch):
-    stage_is(monkeypatch, "import sys; sys.exit(7)")
-    with pytest.raises(InputError, match="stage matches failed with code 7: no message"):
-        solver.run("matches", 12)
-    monkeypatch.setattr(structure, "ROOM", 2**62)
-    with pytest.raises(InputError, match="is full"):
         solver.run("matches", 12)
 
 
@@ -353,8 +330,3 @@ def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
 )
 def test_steps_are_counted(stage, of_video, text):
     assert step_name(stage, of_video=of_video) == text
-
-
-def test_the_bars_name_the_steps(photographs, solved, capfd):
-    capture_scene(photographs, "scene")
-    assert "1 of 4: writing images" in capfd.readouterr().err

@@ -36,8 +36,3 @@ def test_blurred_pictures_are_called_blurred(images, missing, said, unsaid, capl
     assert told.startswith(f"{len(missing)} of 20 pictures have no camera: ")
     assert said in told
     assert unsaid not in told
-
-
-def test_a_single_one_is_not_worth_a_line(images, caplog):
-    assert missing_pictures(images, NAMES, {*NAMES} - {"03.png"}) == ["03.png"]
-    assert caplog.messages == []

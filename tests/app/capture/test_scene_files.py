@@ -9,7 +9,6 @@ import pytest
 from nerfmac.app.capture.scene_files import write_scene
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.ply_points import read_ply_points
-from nerfmac.app.scenes.readers.colmap_model import ColmapCamera
 from nerfmac.geometry.lenses import distort
 from tests.app.capture.structures import ring_of, write_pictures
 
@@ -92,13 +91,3 @@ def test_pictures_of_two_lenses_have_each_their_own(tmp_path):
     focal = [frame.camera.lens.fl_x for frame in scene.splits["train"]]
     assert focal == [70.0, 70.0, 70.0, 64.5, 70.0, 70.0]
     assert scene.extent == 1.0
-
-
-def test_what_a_lens_does_not_have_is_written_as_0(tmp_path):
-    found = ring_of(8, scale=1.0, rotation=np.eye(3), offset=np.zeros(3))
-    lens = {"fl_x": 70.0, "fl_y": 70.0, "cx": 32.0, "cy": 24.0, "k1": 0.05, "k2": -0.01}
-    model = found.model._replace(cameras={1: ColmapCamera("RADIAL", 64, 48, lens)})
-    write_scene(tmp_path, found._replace(model=model), is_object=False)
-    values = json.loads((tmp_path / "transforms.json").read_text())
-    assert {key: values[key] for key in lens} == lens
-    assert (values["p1"], values["p2"]) == (0, 0)

@@ -124,17 +124,6 @@ def test_masks_of_photos_become_the_scene_s(photographs, solved, form, caplog):
         np.testing.assert_array_equal(np.array(views.kept_of(index)), expected)
 
 
-def test_masks_may_be_next_to_the_folder_of_the_photos(photographs, solved):
-    (photographs.parent / "masks").mkdir()
-    for name in NAMES:
-        Image.fromarray(HOLES).save(photographs.parent / f"masks/{name}")
-    views = load_scene(capture_scene(photographs, "scene", progress=False), split=0).views("train")
-    np.testing.assert_array_equal(np.array(views.kept_of(3)), HOLES > 0)
-    (photographs.parent / f"masks/{NAMES[0]}").unlink()
-    with pytest.raises(InputError, match=r"1 removed \(\.\./masks/00\.png\)"):
-        capture_scene(photographs, "scene", progress=False)
-
-
 def test_a_mask_is_turned_and_reduced_with_its_photo(photographs):
     exif = Image.Exif()
     exif[0x0112] = 6
@@ -150,13 +139,6 @@ def test_a_mask_is_turned_and_reduced_with_its_photo(photographs):
     with Image.open(at[0]) as image, Image.open(at[1]) as mask:
         assert image.size == mask.size == (48, 64)
         np.testing.assert_array_equal(np.asarray(mask) > 0, np.rot90(HOLES, -1) > 0)
-
-
-def test_a_mask_of_another_size_is_refused(photographs, solved, tmp_path, capsys):
-    (photographs / "masks").mkdir()
-    Image.fromarray(HOLES[:-1]).save(photographs / f"masks/{NAMES[2]}")
-    with pytest.raises(InputError, match=r"02\.png is 64x47 pixels; expected .* size, 64x48"):
-        capture_scene(photographs, "scene", progress=False)
 
 
 def test_colmap_finds_no_features_where_a_mask_is_black(tmp_path, photographs):

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from nerfmac.app.run import Run
-from nerfmac.config import Config, override
 from nerfmac.training.checkpoint import FORMAT
 from tests.app.cli.refusals import refused
-from tests.scene_factory import CONFIG, FLAGS, write_scene
+from tests.scene_factory import FLAGS, write_scene
 
 
 def test_a_run_folder_that_exists(capsys, tmp_path, scene, run):
@@ -17,12 +16,6 @@ def test_a_run_folder_that_exists(capsys, tmp_path, scene, run):
     file = tmp_path / "file"
     file.write_text("mine")
     refused(capsys, tmp_path, "train", scene, *FLAGS, "--out", file, names=[file, "exists already"])
-
-
-def test_a_run_folder_that_cannot_be_made(capsys, tmp_path, scene):
-    (tmp_path / "file").write_text("mine")
-    out = tmp_path / "file" / "run"
-    refused(capsys, tmp_path, "train", scene, *FLAGS, "--out", out, names=[out, "cannot be made"])
 
 
 def test_resuming_without_a_run(capsys, tmp_path, scene):
@@ -63,7 +56,7 @@ def test_what_cannot_be_trained_before_pictures_are_decoded(
 
 
 @pytest.mark.parametrize("command", ["eval", "render", "resume"])
-@pytest.mark.parametrize("left", [0, 7, 100, 5000, -1])
+@pytest.mark.parametrize("left", [0, 5000])
 def test_a_checkpoint_cut_short(capsys, tmp_path, run, command, left):
     path = run / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes()[:left])
@@ -71,7 +64,7 @@ def test_a_checkpoint_cut_short(capsys, tmp_path, run, command, left):
     refused(capsys, tmp_path, *arguments, names=[path, "cut short"])
 
 
-@pytest.mark.parametrize("command", ["eval", "render", "export", "report", "resume"])
+@pytest.mark.parametrize("command", ["eval", "export", "resume"])
 def test_a_checkpoint_with_noise_in_its_middle(capsys, tmp_path, run, command):
     path = run / "checkpoint.safetensors"
     data = bytearray(path.read_bytes())
@@ -89,15 +82,6 @@ def test_a_checkpoint_of_another_version(capsys, tmp_path, run):
     path = run / "checkpoint.safetensors"
     path.write_bytes(path.read_bytes().replace(FORMAT.encode(), b"nerfmac checkpoint 9"))
     refused(capsys, tmp_path, "eval", run, names=[path, "'nerfmac checkpoint 9'"])
-
-
-def test_a_checkpoint_of_another_configuration(capsys, tmp_path, run):
-    values = json.loads((run / "config.json").read_text())
-    for part, key, value in (("grid", "log2_entries", 11), ("occupancy", "resolution", 64)):
-        changed = {**values, part: {**values[part], key: value}}
-        (run / "config.json").write_text(json.dumps(changed))
-        names = [run / "checkpoint.safetensors", "has shape", "its configuration says"]
-        refused(capsys, tmp_path, "eval", run, names=names)
 
 
 def test_a_run_without_its_checkpoint(capsys, tmp_path, run):
@@ -136,18 +120,3 @@ def test_a_split_that_is_not_there(capsys, tmp_path, run):
     (out / "scene.json").write_text(json.dumps({**record, "path": str(bare)}))
     refused(capsys, tmp_path, "eval", out, names=["no 'test' views"])
     refused(capsys, tmp_path, "render", out, "--path", "test", names=["no 'test' views"])
-
-
-def test_a_scene_that_has_gone(capsys, tmp_path, run):
-    record = json.loads((run / "scene.json").read_text())
-    (run / "scene.json").write_text(json.dumps({**record, "path": str(tmp_path / "gone")}))
-    refused(capsys, tmp_path, "eval", run, names=[tmp_path / "gone", "is not there any more"])
-
-
-def test_every_run_made_for_these_tests_is_whole(made):
-    assert Config.from_json(json.loads((made / "config.json").read_text())) == override(
-        CONFIG,
-        train={"steps": 2},
-        refine={"exposures": False},  # decided, as there are no tracks
-    )
-    assert Run.load(made).state.step == 2

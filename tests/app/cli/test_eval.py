@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.app.cli.refusals import refused
-from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
+from tests.scene_factory import HEIGHT, WIDTH, nerfmac, write_scene
 
 
 def test_the_json_says_how_its_figures_were_measured(run, tmp_path):
@@ -28,21 +28,6 @@ def test_the_worst_views_are_named(run, tmp_path, capsys):
     least = min(views, key=lambda name: views[name]["psnr"])
     assert f"\nworst: {least} ({views[least]['psnr']:.2f} dB)\n" in capsys.readouterr().out
     assert json.loads(file.read_text())["worst"] == [least]
-
-
-def test_corrected_colours_are_told_where_training_refines_exposures(scene, run, tmp_path, capsys):
-    other = tmp_path / "refined"
-    flags = ("--refine.exposures", "--steps", 2, "--no-video", "--out", other)
-    assert nerfmac("train", scene, *FLAGS, *flags) == 0
-    assert "with each view's colours fitted" in capsys.readouterr().out
-    for folder, is_told in ((other, True), (run, False)):
-        file = tmp_path / "figures.json"
-        assert nerfmac("eval", folder, "--json", file) == 0
-        told = json.loads(file.read_text())
-        line = f"PSNR {told['psnr_corrected_test']:.2f} dB after each view's colours are fitted"
-        assert (line in capsys.readouterr().out) == is_told
-        assert told["psnr_corrected_test"] > told["psnr_test"]
-        assert "least squares" in told["protocol"]["psnr_corrected"]
 
 
 @pytest.fixture

@@ -57,11 +57,6 @@ def test_trainings_page_is_short_and_shows_what_most_need(capsys):
     assert "--help-all" in text
 
 
-@pytest.mark.parametrize("words", [("train", "--help"), ("help", "train"), ("--help", "train")])
-def test_each_way_to_ask_shows_the_same_page(capsys, words):
-    assert page(capsys, *words) == page(capsys, "train", "-h")
-
-
 @pytest.mark.parametrize("asked", ["-h", "--help-all"])
 def test_a_page_does_not_depend_on_the_machine(capsys, monkeypatch, asked):
     before = page(capsys, "train", asked)

@@ -55,10 +55,9 @@ def interrupted(process, stop):
         process.kill()
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_is_saved_and_resumed_to_the_same_bits(scene, whole, tmp_path, stop):
+def test_an_interrupted_run_is_saved_and_resumed_to_the_same_bits(scene, whole, tmp_path):
     out = tmp_path / "run"
-    code, told = interrupted(started(scene, out, "--steps", STEPS), stop)
+    code, told = interrupted(started(scene, out, "--steps", STEPS), signal.SIGINT)
     assert code == 130
     assert "Traceback" not in told
     assert f"is saved in {out}; `nerfmac train --out {out} --resume --steps {STEPS}`" in told

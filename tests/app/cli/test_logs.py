@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from nerfmac.app.cli.logs import logged, without_log_file
+from nerfmac.app.cli.logs import logged
 from nerfmac.app.run import read_scalars
 from tests.scene_factory import FLAGS, nerfmac
 
@@ -70,16 +70,6 @@ def _board(folder):
     return values, pictures
 
 
-def test_without_compiling_the_results_are_the_same(trained, balls, tmp_path):
-    out = tmp_path / "run"
-    assert nerfmac("train", balls, *TINY, "--no-compile", "--out", out) == 0
-    figures = [json.loads((each / "metrics.json").read_text()) for each in (trained[0], out)]
-    assert figures[1]["traces"] == 0
-    assert figures[1]["psnr_test"] == pytest.approx(figures[0]["psnr_test"], abs=0.01)
-    losses = [read_scalars(each)[-1]["loss"] for each in (trained[0], out)]
-    assert losses[1] == pytest.approx(losses[0], rel=1e-3)
-
-
 def test_a_resumed_run_drops_lines_after_its_checkpoint(trained, balls, tmp_path):
     run = tmp_path / "run"
     run.mkdir()
@@ -132,18 +122,6 @@ def test_a_file_that_cannot_be_is_refused(capsys, tmp_path, monkeypatch, words, 
     assert nerfmac(*words) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert all(name in line for name in names)
-
-
-def test_another_level_is_refused(capsys, monkeypatch):
-    monkeypatch.setenv("NERFMAC_LOG", "loud")
-    assert nerfmac("info") == 2
-    assert "NERFMAC_LOG is 'loud'; expected one of: info, debug" in capsys.readouterr().err
-
-
-def test_the_flag_is_taken_wherever_it_stands(tmp_path):
-    kept, path = without_log_file(["a", "--log-file=b.log", "--device", "cpu"])
-    assert (kept, path.name) == (["a", "--device", "cpu"], "b.log")
-    assert without_log_file(["a"]) == (["a"], None)
 
 
 def test_debug_is_shown_only_if_asked_for(capsys, monkeypatch, tmp_path):

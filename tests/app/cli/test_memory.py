@@ -1,6 +1,5 @@
 """Training says what memory it takes: refused before it begins, told when there is none left."""
 
-import json
 import subprocess
 import sys
 
@@ -116,19 +115,6 @@ def test_what_ulimit_does_not_leave_is_refused_before_it_ends_the_process(scene,
     assert not out.exists()
 
 
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ((1.0, 0.5), "both a memory limit and a fraction"),
-        ((0.0, None), "memory limit is 0"),
-        ((None, 1.5), "memory fraction is 1.5"),
-    ],
-)
-def test_limits_that_say_nothing_are_refused(limits, message):
-    with pytest.raises(InputError, match=message):
-        limit_memory(*limits)
-
-
 @pytest.mark.usefixtures("on_the_cpu")
 def test_a_fraction_limits_mlx_and_what_it_keeps():
     limit = limit_memory(fraction=0.5)
@@ -193,11 +179,3 @@ def test_other_verbs_say_so_in_a_line_and_other_errors_are_none_of_it(monkeypatc
     fails("[broadcast_shapes] Shapes (2) and (3) cannot be broadcast.")
     with pytest.raises(RuntimeError, match="broadcast"):
         nerfmac("info")
-
-
-def test_what_memory_a_run_took_is_in_its_metrics(scene, tmp_path):
-    out = tmp_path / "run"
-    assert nerfmac("train", scene, *FLAGS, "--steps", 2, "--out", out, "--no-video") == 0
-    metrics = json.loads((out / "metrics.json").read_text())
-    assert metrics["peak_memory_bytes"] > metrics["active_memory_bytes"] > 0
-    assert metrics["ranks"] == 1

@@ -7,7 +7,7 @@ import pytest
 import nerfmac as package
 from nerfmac.app.cli import COMMANDS, synonyms
 from nerfmac.app.cli.declared import declared, flags_of
-from nerfmac.app.cli.synonyms import first_sentence, known_command, known_flag, similar
+from nerfmac.app.cli.synonyms import known_command, known_flag, similar
 from nerfmac.app.cli.train import Arguments
 from tests.app.cli.refusals import refused
 
@@ -111,8 +111,3 @@ def test_what_is_far_from_all_that_there_is_gets_no_guess():
     assert similar("--gpu", ["--up"], "none") == "none"
     assert similar("--scene", ["--seed"], "none") == "none"
     assert similar("--stepz", ["--seed", "--steps"], "none") == "did you mean --steps?"
-
-
-def test_a_short_text_is_the_first_sentence():
-    assert first_sentence("One 1.5. Two.") == "One 1.5."
-    assert first_sentence("One.mp4") == "One.mp4"

@@ -48,14 +48,6 @@ def test_the_viewer_finds_it_out_before_too(photographs, taken):
         library.Viewer(photographs, out=taken, device="cpu")
 
 
-@pytest.mark.parametrize("command", [("train", *FLAGS), ("inspect",)])
-def test_options_that_cannot_be_are_refused_before(photographs, tmp_path, capsys, command):
-    for flag, value in (("--split", "list.txt"), ("--extent", 0), ("--up", "q")):
-        name, *flags = command
-        names = [f"{flag[2:]} is "]
-        refused(capsys, tmp_path, name, photographs, *flags, flag, value, names=names)
-
-
 def test_what_is_no_run_is_not_resumed_with_a_capture(photographs, taken, tmp_path, capsys):
     names = [f"{taken} is not a run"]
     refused(capsys, tmp_path, "train", photographs, "--resume", "--out", taken, names=names)

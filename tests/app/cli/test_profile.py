@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.scene_factory import nerfmac, write_scene
+from tests.scene_factory import nerfmac
 
 QUICK = ("--device", "cpu", "--seconds", 0.01)
 
@@ -129,16 +129,6 @@ def test_a_run_is_profiled_where_it_stands_for_a_single_step(run, capsys):
     events = json.loads((run.parent / "t.json").read_text())["traceEvents"]
     assert [e["args"]["step"] for e in events if e["name"] == "step"] == [2]
     assert "\na step of " in capsys.readouterr().out
-
-
-def test_a_scene_is_trained_for_a_while_first(tmp_path, capsys):
-    scene = write_scene(tmp_path / "balls")
-    flags = ("--preset", "tiny", "--warmup", 3, "--steps", 1, "--json", tmp_path / "p.json")
-    assert nerfmac("profile", scene, *QUICK, *flags) == 0
-    values = json.loads((tmp_path / "p.json").read_text())
-    assert values["preset"] == "tiny"
-    assert values["after_steps"] > 3
-    assert "training" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

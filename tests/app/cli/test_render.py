@@ -1,15 +1,12 @@
 """`nerfmac render` and `nerfmac eval` show and measure a saved run."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.cli.render import _duration as duration
 from nerfmac.app.film import series
 from nerfmac.app.paths import CameraPath, Keyframe
 from nerfmac.app.run import Run, train
@@ -17,8 +14,6 @@ from nerfmac.app.scenes import load_scene
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.rendering.renderer import to_bytes
-from tests.app.scenes.scene_files import write_transforms
-from tests.conftest import ROOT
 from tests.decoding import decoded
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, _pose, nerfmac, write_scene
 
@@ -44,11 +39,6 @@ def test_a_turn_is_a_video_of_as_many_frames_as_asked_for(folder, tmp_path):
     assert frames.shape == (5, HEIGHT, WIDTH, 3)
     assert all(frame.std() > 5 for frame in frames), "a frame shows nothing"
     assert not np.array_equal(frames[0], frames[2])
-
-
-def test_without_a_name_the_video_lies_in_the_run(folder):
-    assert nerfmac("render", folder, "--frames", 1) == 0
-    assert len(decoded(folder / "orbit.mp4")[1]) == 1
 
 
 @pytest.mark.parametrize("path", ["orbit", "test"])
@@ -125,16 +115,6 @@ def test_the_background_lies_behind_the_scene(folder, tmp_path):
         assert nerfmac("render", folder, *flags) == 0
         corner[background] = pictures(out)[0][:3].mean()
     assert corner["white"] > corner["black"] + 60
-
-
-def test_the_script_renders_as_the_verb_does(folder, tmp_path):
-    one, other = tmp_path / "one", tmp_path / "other"
-    arguments = ("render", folder, "--frames", 2, "--device", "cpu", "--out")
-    assert nerfmac(*arguments, one) == 0
-    script = [sys.executable, ROOT / "scripts" / "render_video.py", *arguments[1:], other]
-    subprocess.run([str(word) for word in script], check=True, capture_output=True)
-    for got, want in zip(pictures(other), pictures(one), strict=True):
-        assert np.array_equal(got, want)
 
 
 def test_eval_prints_each_view_and_writes_the_same_figures(folder, tmp_path, capsys):
@@ -248,14 +228,6 @@ def test_what_will_be_rendered_is_said_before_it_begins(folder, tmp_path, caplog
     assert line == f"rendering 3 frames of 20x16 pixels to {out} takes about 38 seconds"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0.2, "1 second"), (45.4, "45 seconds"), (200, "3 minutes"), (9000, "2.5 hours")],
-)
-def test_durations_are_written_in_words(seconds, text):
-    assert duration(seconds) == text
-
-
 def scene_file(folder, **values):
     """A file of three cameras beside those of the run, and their poses."""
     poses = [_pose(index, LENS) for index in (20, 21, 22)]
@@ -292,17 +264,6 @@ def test_the_test_split_needs_no_images(tmp_path):
     flags = ("--path", "test", "--out", tmp_path / "out")
     assert nerfmac("render", tmp_path / "run", *flags) == 0
     assert len(pictures(tmp_path / "out")) == 3
-
-
-def test_a_list_of_test_frames_needs_no_images_either(tmp_path):
-    names = [f"images/{index:03}.png" for index in range(6)]
-    path = write_transforms(
-        tmp_path / "scene", 6, absent=(4, 5), train_filenames=names[:4], test_filenames=names[4:]
-    )
-    Run.begin(load_scene(path), CONFIG, out=tmp_path / "run", progress=False)
-    flags = ("--path", "test", "--device", "cpu", "--out", tmp_path / "out")
-    assert nerfmac("render", tmp_path / "run", *flags) == 0
-    assert len(pictures(tmp_path / "out")) == 2
 
 
 def test_transforms_of_nerfstudio_say_nothing_about_a_scene_s_file(folder, tmp_path, capsys):

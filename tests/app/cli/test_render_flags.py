@@ -203,14 +203,6 @@ def test_a_request_to_end_is_an_interruption(run, tmp_path, monkeypatch):
     assert nerfmac("render", run, "--frames", 1, "--out", tmp_path / "film.mp4") == 130
 
 
-def test_a_path_with_nan_is_refused(run, capsys, tmp_path):
-    pose = np.eye(4)[:3].tolist()
-    values = {"schema": 1, "closed": False, "keyframes": [{"pose": pose, "fov": float("nan")}]}
-    (tmp_path / "tour.json").write_text(json.dumps(values))
-    names = ["tour.json, keyframe 0", "fov is NaN"]
-    refused(capsys, tmp_path, "render", run, "--path", tmp_path / "tour.json", names=names)
-
-
 @pytest.mark.parametrize(
     "flags",
     [
@@ -227,9 +219,3 @@ def test_without_an_encoder_nothing_is_begun(run, capsys, tmp_path, monkeypatch,
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(tmp_path / "absent"))
     refused(capsys, tmp_path, "render", run, *flags, names=["no ffmpeg"])
     assert not (tmp_path / "frames").exists()
-
-
-def test_a_folder_that_may_not_be_written_is_refused(run, capsys, tmp_path):
-    (tmp_path / "file").write_text("mine")
-    names = ["file is a file; expected a video's name or a folder"]
-    refused(capsys, tmp_path, "render", run, "--out", tmp_path / "file", names=names)

@@ -29,7 +29,7 @@ def test_a_run_is_no_scene_in_a_notebook(with_preview, tmp_path):
     assert set(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.parametrize("command", ["render", "eval", "export", "report", "resume"])
+@pytest.mark.parametrize("command", ["render", "export", "resume"])
 def test_a_scene_is_no_run(capsys, tmp_path, scene, command):
     arguments = {
         "resume": ("train", "--resume", "--out", scene),
@@ -37,8 +37,3 @@ def test_a_scene_is_no_run(capsys, tmp_path, scene, command):
     }.get(command, (command, scene))
     names = [f"{scene} is a scene", f"nerfmac train {scene}"]
     refused(capsys, tmp_path, *arguments, names=names)
-
-
-def test_a_scene_is_not_captured(capsys, tmp_path, scene):
-    names = [f"{scene} is a scene", f"nerfmac train {scene}"]
-    refused(capsys, tmp_path, "capture", scene, "--out", tmp_path / "new", names=names)

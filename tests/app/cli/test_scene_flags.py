@@ -9,7 +9,6 @@ import pytest
 
 import nerfmac
 from nerfmac.common.checks import InputError
-from tests.app.cli.refusals import refused
 from tests.scene_factory import HEIGHT, WIDTH
 from tests.scene_factory import nerfmac as command
 
@@ -52,20 +51,3 @@ def test_the_viewers_notebook_reads_the_scene_as_the_flags_say(scene, tmp_path, 
     if of == "a scene":
         assert read.cameras("train")[1].lens.width == WIDTH // 2
         assert read.cameras("train")[1].lens.height == HEIGHT // 2
-
-
-@pytest.mark.parametrize(
-    ("words", "names"),
-    [
-        (("tune", "--extent", 2), ["--extent says how a scene is read", "SCENE"]),
-        (("profile", "RUN", "--no-masks"), ["--no-masks says how", "keeps its own"]),
-        (("view", "RUN", "--max-images", 3), ["--max-images says how", "run"]),
-        (("tune", "SCENE", "--downscale", 0), ["downscale is 0"]),
-        (("bench", "--downscale", 0), ["downscale is 0"]),
-        (("profile", "SCENE", "--split", "some"), ["split is 'some'"]),
-        (("view", "SCENE", "--downscale", 900), ["nerfmac: --downscale is 900"]),
-    ],
-)
-def test_flags_that_say_nothing_are_refused(capsys, tmp_path, scene, run, words, names):
-    words = [{"RUN": run, "SCENE": scene}.get(word, word) for word in words]
-    refused(capsys, tmp_path, *words, names=names)

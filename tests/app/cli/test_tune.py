@@ -109,13 +109,3 @@ def test_what_cannot_be_done_is_refused_before_anything_is_written(
     assert told in line
     assert not sizes
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("command", ["train", "tune", "info"])
-def test_a_wrong_variable_is_refused_by_every_command(command, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NERFMAC_VARIANTS", "march=two")
-    assert nerfmac(command) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert re.search("NERFMAC_VARIANTS.*'march'.*hash_encode", line)
-    assert list(tmp_path.iterdir()) == []

@@ -90,13 +90,6 @@ def test_a_broken_download_goes_on_where_it_broke(
     assert "zips.zip is kept" in said
 
 
-def test_what_broke_after_the_last_byte_is_whole(monkeypatch, tmp_path, server):
-    publish(monkeypatch, server, CONTENT)
-    (tmp_path / "zips").mkdir()
-    (tmp_path / "zips" / "zips.zip.part").write_bytes(CONTENT)
-    assert (fetch("ball", tmp_path, progress=False) / "a.png").read_bytes() == PICTURES
-
-
 def test_an_older_part_of_another_file_is_found_by_the_checksum(monkeypatch, tmp_path, server):
     publish(monkeypatch, server, CONTENT)
     (tmp_path / "zips").mkdir()
@@ -143,14 +136,6 @@ def test_an_archive_that_inflates_without_measure_is_refused(monkeypatch, tmp_pa
     assert files_in(tmp_path) == ["zips/zips.zip"]
 
 
-def test_a_damaged_archive_without_a_checksum_is_removed(monkeypatch, tmp_path, server):
-    damaged = CONTENT.replace(PICTURES, PICTURES[:-1] + b"x")
-    publish(monkeypatch, server, damaged, checksum="none")
-    with pytest.raises(InputError, match="was damaged"):
-        fetch("ball", tmp_path, progress=False)
-    assert files_in(tmp_path) == []
-
-
 def loose(server, files):
     """A collection of files that are no archive, with the one scene "fox"."""
     listed = []
@@ -172,14 +157,6 @@ def test_files_that_are_no_archive_are_fetched_one_by_one(monkeypatch, tmp_path,
     folder = fetch("fox", tmp_path, progress=False)
     assert files_in(folder) == ["images/1.png", "images/2.png", "t.json"]
     assert server.asked == [("/t.json", None)]
-
-
-def test_a_file_with_another_name_in_git_is_refused(monkeypatch, tmp_path, server):
-    monkeypatch.setattr(catalogue, "COLLECTIONS", (loose(server, {"1.png": b"one"}),))
-    server.files["/1.png"] = b"two"
-    with pytest.raises(InputError, match="its git checksum"):
-        fetch("fox", tmp_path, progress=False)
-    assert files_in(tmp_path) == []
 
 
 def test_a_fetched_scene_is_read(monkeypatch, tmp_path, server):

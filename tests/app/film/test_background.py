@@ -58,14 +58,6 @@ def test_an_error_reaches_the_giver():
         give_many()
 
 
-def test_an_error_with_the_last_item_is_not_lost():
-    def work(_):
-        raise ValueError("no room")
-
-    with pytest.raises(ValueError, match="no room"), in_background(work) as give:
-        give(1)
-
-
 def test_an_interruption_keeps_what_was_given():
     done = []
 

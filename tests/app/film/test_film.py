@@ -1,6 +1,5 @@
 """Films are decoded again and compared with a scene known in closed form."""
 
-import json
 import math
 import subprocess
 from dataclasses import replace
@@ -10,8 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.film import DIAGNOSTICS, RenderOptions, film
-from nerfmac.app.film import series as numbered
+from nerfmac.app.film import RenderOptions, film
 from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
@@ -45,12 +43,6 @@ def test_depth_is_the_distance_in_scene_units(run, tmp_path):
     film(run, [FRONT], tmp_path / "exr", RenderOptions(output="depth"), form="exr", progress=False)
     exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 1)
     assert np.array_equal(exr, got["depth"])
-
-
-def test_a_folder_for_exr_files_may_have_a_colon(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    film(run, [FRONT], "12:30", RenderOptions(output="opacity"), form="exr", progress=False)
-    assert read_exr(tmp_path / "12:30" / "frame_00000.exr", 1).max() > 0.99
 
 
 def test_normals_point_out_of_the_ball(run, tmp_path):
@@ -245,12 +237,6 @@ def test_what_exists_is_kept_unless_it_is_to_be_overwritten(run, tmp_path):
         film(run, [FRONT], tmp_path / "note", progress=False)
 
 
-def test_a_film_without_frames_is_refused(run, tmp_path):
-    with pytest.raises(InputError, match="no frames to render"):
-        film(run, [], tmp_path / "film.mp4")
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
@@ -274,16 +260,3 @@ def test_a_film_without_frames_is_refused(run, tmp_path):
 def test_options_that_cannot_be_are_refused(change, fault):
     with pytest.raises(InputError, match=fault):
         RenderOptions(**change)
-
-
-@pytest.mark.parametrize("output", DIAGNOSTICS)
-def test_a_film_has_no_diagnostic_output(run, tmp_path, output):
-    with pytest.raises(InputError, match=output):
-        film(run, [FRONT], tmp_path / "some", RenderOptions(output=output), progress=False)
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_record_of_a_series_is_json(run, tmp_path):
-    film(run, [FRONT], tmp_path / "some", progress=False)
-    record = json.loads((tmp_path / "some" / numbered.RECORD).read_text())
-    assert (record["format"], record["output"], record["samples"]) == ("png", "rgb", 1)

@@ -9,7 +9,6 @@ from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from tests.app.film.ball import CENTRE, FRONT, RADIUS, hits, rays
-from tests.decoding import decoded
 
 EYES = 0.3
 
@@ -80,12 +79,6 @@ def test_the_eyes_of_a_panorama_turn_with_the_head(run, tmp_path):
         assert (half[(away < RADIUS - 0.02) & is_ahead] == 255).all()
         assert (half[(away > RADIUS + 0.02) | ~is_ahead] == 0).all()
         assert 10 < ((away < RADIUS - 0.02) & is_ahead).sum() < 800
-
-
-def test_a_video_in_stereo_is_twice_as_wide(run, tmp_path):
-    shot = RenderOptions(stereo="side-by-side", eyes=0.1)
-    film(run, [FRONT] * 2, tmp_path / "film.mp4", shot, progress=False)
-    assert decoded(tmp_path / "film.mp4")[1].shape == (2, 30, 80, 3)
 
 
 def test_what_does_not_go_together_is_refused(run, tmp_path):

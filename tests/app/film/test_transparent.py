@@ -63,19 +63,8 @@ def test_exposure_leaves_alpha_as_it_is(run, tmp_path):
     assert bright[..., :3].mean() > 1.1 * plain[..., :3].mean()
 
 
-def test_both_eyes_are_transparent(run, tmp_path):
-    shot = RenderOptions(background=None, stereo="side-by-side", eyes=0.1)
-    mode, both = picture(run, tmp_path / "both", shot)
-    assert (mode, both.shape) == ("RGBA", (LENS.height, 2 * LENS.width, 4))
-
-
 @pytest.mark.parametrize("name", ["film.mp4", "film.webm", "film.gif"])
 def test_a_video_cannot_be_transparent(run, tmp_path, name):
     with pytest.raises(InputError, match=f"{name}.*transparent"):
         film(run, [FRONT], tmp_path / name, CLEAR, progress=False)
     assert not list(tmp_path.iterdir())
-
-
-def test_opacity_has_no_background():
-    with pytest.raises(InputError, match="opacity"):
-        RenderOptions(output="opacity", background=None)

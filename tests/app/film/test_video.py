@@ -50,19 +50,6 @@ def test_a_video_can_start_before_it_is_loaded(tmp_path):
     assert 0 < data.index(b"moov") < data.index(b"mdat")
 
 
-@pytest.mark.parametrize("name", ["12:30.mp4", "12:30.webm", "-12:30.gif"])
-def test_a_name_may_have_a_colon_or_begin_with_a_minus(tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    write_video(name, [frame(0), frame(1)], fps=10)
-    assert decoded(tmp_path / name)[1].shape == (2, HEIGHT, WIDTH, 3)
-
-
-def test_strided_frames_are_written_as_they_read(tmp_path):
-    write_video(tmp_path / "film.mp4", [frame(2)[::-1, ::-1]], fps=30)
-    error = decoded(tmp_path / "film.mp4")[1][0].astype(float) - frame(2)[::-1, ::-1]
-    assert np.abs(error).mean() < 2.5
-
-
 @pytest.mark.parametrize("fault", [KeyboardInterrupt, RuntimeError, BrokenPipeError])
 @pytest.mark.parametrize("rendered", [0, 3])
 def test_an_interrupted_render_leaves_the_folder_as_it_was(tmp_path, fault, rendered):
@@ -181,11 +168,3 @@ def test_a_picture_that_could_not_be_finished_is_not_kept(tmp_path, monkeypatch)
     with pytest.raises(InputError, match=r"frame_00000\.png cannot be written: No space left"):
         save_png(tmp_path / "frame_00000.png", frame(0))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
-    with pytest.raises(InputError, match="No such file or directory"):
-        make_series(tmp_path / "absent" / "film")
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(InputError, match="cannot be made: File exists"):
-        make_series(tmp_path / "file")

@@ -14,9 +14,6 @@ from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.diagram import (
     CUBE,
-    FIRST,
-    HELD_OUT,
-    LAST,
     MARGIN,
     PANEL,
     UPWARDS,
@@ -59,11 +56,6 @@ def test_findings_name_the_users_files(tmp_path, named):
     found = inspect_scene(path if named == "the file" else tmp_path, progress=False).findings
     assert any(line.startswith("images/004.png is too dark") for line in found)
     assert "someone" not in " ".join(found)
-
-
-def test_what_is_no_scene_is_refused(tmp_path, capsys):
-    nowhere = tmp_path / "nowhere"
-    refused(capsys, tmp_path, "inspect", nowhere, names=[f"{nowhere} does not exist"])
 
 
 def test_in_a_notebook_cameras_and_points_can_be_turned(scene):
@@ -146,15 +138,6 @@ def test_the_picture_is_zoomed_to_cameras_and_points(scene):
         assert shown(replace(scene, extent=extent))[1] == alone
 
 
-def test_a_legend_explains_the_colors(scene):
-    legend = np.asarray(scene_picture(scene)).astype(int)[:110, -340:]
-    for color in (FIRST, LAST, HELD_OUT, CUBE):
-        assert (np.abs(legend - color).max(axis=2) < 3).sum() > 30
-    without = replace(scene, splits={"train": scene.splits["train"]})
-    legend = np.asarray(scene_picture(without)).astype(int)[:110, -340:]
-    assert (np.abs(legend - HELD_OUT).max(axis=2) < 3).sum() < 30
-
-
 def test_the_cubes_line_runs_along_each_of_its_edges_once(scene):
     line = cube_line(replace(scene, extent=3.0))
     assert {tuple(corner) for corner in line} == set(product((-1.0, 2.0), repeat=3))
@@ -191,9 +174,6 @@ def test_photographs_alone_are_captured_first(tmp_path, monkeypatch):
     inspection = inspect_scene(tmp_path / "pile", progress=False)
     assert asked == [tmp_path / "pile"]
     assert inspection.scene.name == "found"
-
-
-UTM = 500123.0, 4649876.0, 214.0
 
 
 def test_the_cube_of_a_scene_with_large_coordinates_is_printed_as_crop_takes_it(tmp_path):

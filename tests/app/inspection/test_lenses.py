@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nerfmac.app.inspection import inspect_scene, training_findings
+from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.inspection.cameras import lens_findings
 from nerfmac.app.scenes import load_scene
 from nerfmac.geometry.lenses import Lens
@@ -83,9 +83,3 @@ def test_a_field_of_view_that_contradicts_the_focal_length_is_told(tmp_path, cap
     (line,) = caplog.messages
     assert "camera_angle_x is 0.5, which is a focal length of 46.996 for 24 pixels" in line
     assert "but fl_x is 30: fl_x is used" in line
-
-
-def test_impossible_cameras_are_told_before_training(tmp_path, caplog):
-    path = write_transforms(tmp_path, 6, fl_x=2e6, fl_y=2e6)
-    assert any("which no camera is" in line for line in inspect_scene(path).findings)
-    assert any("which no camera is" in line for line in training_findings(load_scene(path)))

@@ -5,21 +5,18 @@ import numpy as np
 import pytest
 
 from nerfmac.app.measure.launches import Work, by_kernel, launches, recorded_launches, total, unseen
-from nerfmac.backend import choose_device, using
+from nerfmac.backend import using
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.networks import networks
 from nerfmac.ops.networks_shape import NetworksShape
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 LEVELS, FEATURES, POINTS = HashLevels(4, 12, 16, 2.0), 4, 100
 SETTINGS = 256
 """Bytes: more than all a kernel's settings, less than any mistake at these sizes."""
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def table_gradient(points, *, chosen="float"):

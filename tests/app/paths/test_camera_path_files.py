@@ -81,11 +81,3 @@ def test_a_broken_file_is_refused_with_its_name_and_the_field(tmp_path, change, 
     (tmp_path / "tour.json").write_text(json.dumps(values))
     with pytest.raises(InputError, match=r"tour\.json.*" + fault):
         CameraPath.load(tmp_path / "tour.json")
-
-
-@pytest.mark.parametrize("text", [None, "{", "[]"])
-def test_a_file_that_is_absent_or_no_json_object_is_refused(tmp_path, text):
-    if text is not None:
-        (tmp_path / "tour.json").write_text(text)
-    with pytest.raises(InputError, match=r"tour\.json"):
-        CameraPath.load(tmp_path / "tour.json")

@@ -124,8 +124,3 @@ def test_a_path_for_nerfstudio_has_every_frame(tmp_path, closed):
 def test_a_broken_file_of_another_program_is_refused(tmp_path, values, fault):
     with pytest.raises(InputError, match=r"path\.json.*" + fault):
         CameraPath.load(written(tmp_path, values))
-
-
-def test_a_program_that_is_not_known_is_refused(tmp_path):
-    with pytest.raises(InputError, match="kind is 'blender'; expected one of: instant-ngp"):
-        CameraPath(KEYFRAMES).save(tmp_path / "a.json", "blender")

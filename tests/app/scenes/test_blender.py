@@ -94,13 +94,6 @@ def test_missing_pictures_are_left_out_with_a_line_a_split(tmp_path, caplog):
     assert told[2] == f"1 of 2 pictures of {test} do not exist; the other 1 are used"
 
 
-def test_no_picture_to_train_on_is_refused(tmp_path):
-    write_blender(tmp_path, train=1, test=2)
-    (tmp_path / "train/r_0.png").unlink()
-    with pytest.raises(InputError, match=r"none of the 1 pictures .*transforms_train\.json"):
-        load_scene(tmp_path)
-
-
 @pytest.mark.parametrize(("factor", "extent"), [(0.1, 1.0), (1.0, 1.0), (20.0, 1.0)])
 def test_cameras_at_an_unusual_distance_are_placed_by_what_they_look_at(
     tmp_path, factor, extent, caplog
@@ -118,19 +111,6 @@ def test_cameras_at_an_unusual_distance_are_placed_by_what_they_look_at(
     assert 0.7 < np.linalg.norm(poses[:, :, 3] - 0.5, axis=1).mean() < 1.5
     assert scene.extent == 1.0
     assert ("units from the origin, where 4 are usual" in caplog.text) == (factor != 1.0)
-
-
-def test_splits_may_differ_in_size(tmp_path):
-    write_blender(tmp_path, train=2, test=1)
-    save(tmp_path / "test/r_0.png", pixels(0, 4, WIDTH * 2, HEIGHT * 2))
-    scene = load_scene(tmp_path)
-    assert scene.splits["test"][0].camera.lens.width == 2 * WIDTH
-    assert scene.splits["train"][0].camera.lens.width == WIDTH
-
-
-def test_a_training_file_names_its_folders_scene(tmp_path):
-    folder = write_blender(tmp_path, train=2, test=1)
-    assert sizes(load_scene(folder / "transforms_train.json")) == {"train": 2, "test": 1}
 
 
 def test_a_placement_in_the_training_file_holds_for_all_splits(tmp_path):

@@ -102,12 +102,6 @@ def test_smaller_copies_of_the_pictures_are_not_taken_for_them(tmp_path, caplog)
     assert caplog.messages == []
 
 
-def test_of_two_models_the_larger_is_read(tmp_path):
-    write_colmap(tmp_path, 3)
-    write_colmap(tmp_path, 5, sparse="sparse/1")
-    assert len(load_scene(tmp_path, split=0).splits["train"]) == 5
-
-
 def test_points_make_the_scene_larger_up_to_a_limit(tmp_path):
     write_colmap(tmp_path, 5)
     assert load_scene(tmp_path).extent == 4.0
@@ -157,13 +151,6 @@ def test_without_images_the_largest_reduced_ones_are_read(tmp_path, caplog):
     assert caplog.messages == [f"there is no images in {tmp_path}; images_2 is read"]
 
 
-def test_files_of_rigs_are_passed_over(tmp_path):
-    write_colmap(tmp_path, 3)
-    for name in ("rigs.bin", "frames.bin"):
-        (tmp_path / "sparse/0" / name).write_bytes(b"\1")
-    assert load_scene(tmp_path).splits["train"]
-
-
 @pytest.mark.parametrize(
     ("model", "parameters", "complaint"),
     [
@@ -205,13 +192,6 @@ def test_a_model_that_is_cut_off_names_the_command_that_makes_another(tmp_path, 
     with pytest.raises(InputError, match=r"images\.bin") as refusal:
         load_scene(folder)
     assert "nerfmac capture" not in str(refusal.value), "there is nothing to capture"
-
-
-def test_a_model_without_its_pictures_is_refused(tmp_path):
-    write_colmap(tmp_path, 3)
-    shutil.rmtree(tmp_path / "images")
-    with pytest.raises(InputError, match=r"none of the 3 pictures .* '000.png', looked for in"):
-        load_scene(tmp_path)
 
 
 def test_an_unknown_camera_and_an_empty_model_are_refused(tmp_path):

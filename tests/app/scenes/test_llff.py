@@ -54,12 +54,6 @@ def test_of_several_folders_the_largest_complete_one_is_read(tmp_path):
     assert load_scene(tmp_path).splits["train"][0].camera.lens.width == 6
 
 
-def test_hidden_files_are_no_pictures(tmp_path):
-    write_llff(tmp_path)
-    (tmp_path / "images/._000.png").write_bytes(b"what macOS leaves in archives")
-    assert len(load_scene(tmp_path, split=0).splits["train"]) == 9
-
-
 def test_depths_say_how_large_the_scene_is(tmp_path):
     assert load_scene(write_llff(tmp_path)).extent == 4.0
     np.save(tmp_path / "poses_bounds.npy", rows(9, far=25.0))
@@ -98,18 +92,6 @@ def test_cameras_that_look_in_one_direction_are_placed_by_their_depths(tmp_path,
 def test_a_table_that_cannot_be_used_is_refused(tmp_path, change, complaint):
     write_llff(tmp_path, 9, table=change(rows(9)))
     with pytest.raises(InputError, match=complaint):
-        load_scene(tmp_path)
-
-
-def test_what_is_no_array_is_refused(tmp_path):
-    write_llff(tmp_path)
-    path = tmp_path / "poses_bounds.npy"
-    path.write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"poses_bounds.npy is no NumPy array"):
-        load_scene(tmp_path)
-    with path.open("wb") as file:
-        np.savez(file, poses=rows(9))
-    with pytest.raises(InputError, match=r"poses_bounds.npy is an archive"):
         load_scene(tmp_path)
 
 

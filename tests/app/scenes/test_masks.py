@@ -42,11 +42,6 @@ def test_the_mask_that_a_frame_names_goes_first(tmp_path):
     np.testing.assert_array_equal(kept(load_scene(path, split=0), 1), mask(2) > 0)
 
 
-def test_without_masks_all_is_looked_at(tmp_path):
-    scene = load_scene(write_transforms(tmp_path, 2), split=0)
-    assert scene.views("train").kept is None
-
-
 def test_a_block_with_a_masked_pixel_is_left_out(tmp_path):
     path = write_transforms(tmp_path, 2)
     holes = np.full((HEIGHT, WIDTH), 255, np.uint8)
@@ -61,13 +56,6 @@ def test_a_mask_of_another_size_is_refused(tmp_path):
     save(tmp_path / "masks/001.png", mask(1)[:-1])
     with pytest.raises(InputError, match=r"masks/001\.png is 24x15 pixels, unlike images/001\.png"):
         load_scene(path, split=0).views("train")
-
-
-def test_a_mask_outside_the_scene_is_refused(tmp_path):
-    save(tmp_path / "secret.png", mask(1))
-    path = write_transforms(tmp_path / "scene", 2, frame={0: {"mask_path": "../secret.png"}})
-    with pytest.raises(InputError, match=r"frame 0 .*: mask_path is"):
-        load_scene(path)
 
 
 def test_a_mask_that_is_absent_is_refused_unless_masks_are_done_without(tmp_path):
@@ -154,12 +142,4 @@ def test_what_looks_like_masks_and_is_not_used_is_named(tmp_path, name, caplog):
     assert line.startswith(f"1 files look like masks, such as {tmp_path / name}, and are not used")
     caplog.clear()
     load_scene(path, split=0, masks=False)
-    assert caplog.messages == []
-
-
-def test_photos_are_not_masks_whatever_their_folder_is_called(tmp_path, caplog):
-    load_scene(write_transforms(tmp_path / "mask_of_tutankhamun", 3), split=0)
-    path = write_transforms(tmp_path / "other", 3)
-    rename(path, [f"masks/{index}.png" for index in range(3)])
-    assert load_scene(path, split=0).views("train").kept is None
     assert caplog.messages == []

@@ -92,12 +92,6 @@ def test_without_a_size_the_principal_point_tells_it(tmp_path, caplog, factor):
     assert "pixels; the lens is scaled to the 24x16 there" in caplog.text
 
 
-def test_a_principal_point_far_from_any_middle_is_taken_as_it_is(tmp_path, caplog):
-    lens = lens_of(without(write_transforms(tmp_path, 3, cx=4.0, cy=12.0), "w", "h"))
-    assert (lens.width, lens.cx, lens.cy) == (WIDTH, 4.0, 12.0)
-    assert caplog.messages == []
-
-
 def test_pixels_that_are_not_square_are_taken_as_they_are_with_one_line(tmp_path, caplog):
     path = write_transforms(tmp_path, 3, fl_y=16.0)
     lens = lens_of(path)
@@ -211,12 +205,6 @@ def test_a_lens_for_the_picture_as_it_is_stored_is_used_for_that(tmp_path, caplo
     )
 
 
-def test_the_lens_of_these_files_is_the_usual_one(tmp_path, caplog):
-    lens = lens_of(write_transforms(tmp_path, 2))
-    assert (lens.fl_x, lens.cx, lens.width) == (LENS["fl_x"], LENS["cx"], WIDTH)
-    assert caplog.messages == []
-
-
 @pytest.mark.parametrize("ending", [".TIF", ".bmp", ".Png", ".WebP"])
 @pytest.mark.parametrize("named", [True, False])
 def test_pictures_of_any_kind_and_spelling_are_read(tmp_path, ending, named):
@@ -266,12 +254,6 @@ def test_a_folder_around_the_scenes_is_refused_with_the_scenes(tmp_path):
     write_transforms(tmp_path / "unpacked/yard", 2)
     with pytest.raises(InputError, match=r"unpacked holds no scene itself, but .*yard does"):
         load_scene(tmp_path / "unpacked")
-
-
-def test_an_archive_is_to_be_unpacked(tmp_path):
-    (tmp_path / "walk.r3d").write_bytes(b"PK")
-    with pytest.raises(InputError, match=r"walk.r3d is packed: unpack it"):
-        load_scene(tmp_path / "walk.r3d")
 
 
 def test_frames_without_a_pose_are_left_out_with_one_line(tmp_path, caplog):

@@ -129,15 +129,6 @@ def test_a_file_lists_what_is_held_out(tmp_path):
         load_scene(path, split=str(listed))
 
 
-def test_a_name_that_several_views_have_is_refused(tmp_path):
-    frame = {1: {"file_path": "more/000.png"}}
-    save(tmp_path / "more/000.png", pixels(1))
-    path = write_transforms(tmp_path, 3, frame=frame)
-    assert held_out(load_scene(path, split=["more/000.png"])) == "0"
-    with pytest.raises(InputError, match=r"names '000\.png', and 2 views of .* are called so"):
-        load_scene(path, split=["000.png"])
-
-
 def test_an_asked_split_goes_before_the_scenes_own(tmp_path):
     lists = {"train_filenames": [f"images/00{n}.png" for n in "1234"]}
     path = write_transforms(tmp_path, 6, **lists, test_filenames=["images/005.png"])

@@ -10,7 +10,7 @@ from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.ply_points import write_ply_points
 from tests.app.capture.corner import LENS, cameras, papers, seen
 from tests.app.scenes.colmap_files import write_colmap
-from tests.app.scenes.scene_files import pixels, save, write_transforms
+from tests.app.scenes.scene_files import pixels, write_transforms
 
 HALF, QUARTER = 3, 6
 STORED = {HALF: lambda image: image[::-1, ::-1], QUARTER: lambda image: np.rot90(image, 1)}
@@ -97,14 +97,6 @@ def test_an_image_whose_size_decides_is_followed_by_those_whose_size_does_not(tm
         tag(tmp_path / name / "images/000.png", turned, QUARTER)
         tag(tmp_path / name / "images/001.png", pixels(1), HALF)
         assert readings(path) == [not stored, not stored, True]
-
-
-def test_square_images_are_read_as_stored(tmp_path):
-    path = write_transforms(tmp_path, 3, w=16, h=16, cx=8, cy=8, fl_x=20, fl_y=20)
-    for index in range(3):
-        save(tmp_path / f"images/{index:03d}.png", pixels(index, width=16, height=16))
-    tag(tmp_path / "images/002.png", pixels(2, width=16, height=16), QUARTER)
-    assert readings(path) == [True, True, False]
 
 
 def test_an_orientation_that_does_not_exist_is_ignored(tmp_path, caplog):

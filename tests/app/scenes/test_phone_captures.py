@@ -1,7 +1,5 @@
 """What phones' programs write: Record3D, Polycam and NeRFCapture."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -79,15 +77,6 @@ def test_record3ds_frames_may_have_lenses_of_their_own(tmp_path):
     assert [f.camera.lens.fl_x for f in frames.splits["train"]] == [30.0 + i for i in range(COUNT)]
 
 
-def test_record3ds_pictures_are_in_the_order_of_their_numbers(tmp_path):
-    record3d(tmp_path)
-    for index in (10, 11):
-        save(tmp_path / f"rgbd/{index}.png", pixels(index))
-    (tmp_path / "rgbd/3.png").unlink()
-    frames = load_scene(tmp_path, split=0).splits["train"]
-    assert [int(frame.picture.stem) for frame in frames] == [0, 1, 2, 4, 5, 6, 7, 8, 10, 11]
-
-
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
@@ -104,12 +93,6 @@ def test_what_record3d_cannot_have_written_is_refused(tmp_path, more, complaint)
         load_scene(record3d(tmp_path, **more))
 
 
-def test_record3ds_poses_without_pictures_are_refused(tmp_path):
-    record3d(tmp_path, images="elsewhere")
-    with pytest.raises(InputError, match="has 12 poses but no picture is called by a number"):
-        load_scene(tmp_path)
-
-
 @pytest.mark.parametrize("corrected", [False, True])
 def test_polycam_sees_what_a_transforms_json_sees(tmp_path, corrected):
     scene = load_scene(polycam(tmp_path / "a", corrected=corrected))
@@ -120,22 +103,6 @@ def test_polycams_corrected_cameras_are_preferred(tmp_path):
     polycam(tmp_path)
     frame = load_scene(polycam(tmp_path, corrected=True)).splits["test"][0]
     assert frame.picture.parent.name == "corrected_images"
-
-
-def test_polycams_missing_pictures_are_counted(tmp_path, caplog):
-    polycam(tmp_path)
-    (tmp_path / "keyframes/images/20517000.png").unlink()
-    assert len(load_scene(tmp_path, split=0).splits["train"]) == COUNT - 1
-    cameras = tmp_path / "keyframes/cameras"
-    assert caplog.messages == [f"1 of 9 pictures of {cameras} do not exist; the other 8 are used"]
-
-
-def test_a_polycam_pose_that_is_none_is_refused(tmp_path):
-    polycam(tmp_path)
-    path = tmp_path / "keyframes/cameras/20517037.json"
-    write_json(path, json.loads(path.read_text()) | {"t_11": 7.0})
-    with pytest.raises(InputError, match=r"20517037\.json: t_00 to t_23 is not rigid"):
-        load_scene(tmp_path)
 
 
 def test_nerfcapture_writes_a_transforms_json_with_depth_beside_the_pictures(tmp_path):

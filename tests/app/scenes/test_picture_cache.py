@@ -9,7 +9,6 @@ import pytest
 from nerfmac.app.scenes import load_scene, picture_cache
 from nerfmac.app.scenes.picture_cache import decode_once, trim
 from nerfmac.app.scenes.pictures import decode
-from nerfmac.common.checks import InputError
 from tests.app.scenes.scene_files import save, write_transforms
 
 SIZE = 400, 300
@@ -57,23 +56,6 @@ def test_a_picture_is_reduced_once_and_comes_back_as_it_was(tmp_path, cache, dec
         np.testing.assert_array_equal(decode_once(tmp_path / "a.png", channels, "a", 3), wanted)
     assert decoded == ["a"]
     assert len(list(cache.iterdir())) == 1
-
-
-def test_alpha_is_asked_for_anew(picture, tmp_path, decoded):
-    decode_once(picture, 3, "a", 2)
-    np.testing.assert_array_equal(decode_once(picture, 4, "a", 2), decode(picture, 4, "a", 2))
-    assert decoded == ["a"]
-    save(tmp_path / "b.png", noise(3, 4))
-    for _ in range(2):
-        with pytest.raises(InputError, match="picture b has alpha in a scene that has none"):
-            decode_once(tmp_path / "b.png", 3, "b", 2)
-
-
-def test_what_is_asked_for_otherwise_is_another_picture(picture, cache):
-    exif_free = decode_once(picture, 3, "a", 2), decode_once(picture, 3, "a", 4)
-    decode_once(picture, 3, "a", 2, upright=False)
-    assert exif_free[0].shape[0] == 2 * exif_free[1].shape[0]
-    assert len(list(cache.iterdir())) == 3
 
 
 @pytest.mark.parametrize("what", ["pixels", "time"])

@@ -31,12 +31,6 @@ def test_a_name_without_its_ending_is_found(tmp_path):
     assert find(tmp_path, "r_9") == [None]
 
 
-def test_the_first_root_goes_before_the_others(tmp_path):
-    make(tmp_path, "a.png", "images/a.png", "b.png")
-    roots = (tmp_path / "images",)
-    assert find(tmp_path, "a.png", "b.png", roots=roots) == ["images/a.png", "b.png"]
-
-
 @pytest.mark.parametrize(
     ("given", "there", "found"),
     [

@@ -70,32 +70,12 @@ def test_rgba_keeps_straight_alpha_and_hidden_colours(tmp_path):
     np.testing.assert_array_equal(got, values)
 
 
-def test_a_transparent_palette_entry_is_alpha(tmp_path):
-    image = Image.fromarray(COLOURS[..., :3]).quantize(16)
-    image.save(tmp_path / "a.png", transparency=3)
-    assert inspect(tmp_path / "a.png").has_alpha
-    got = decode(tmp_path / "a.png", 4, "a")
-    np.testing.assert_array_equal(got[..., 3], np.where(np.asarray(image) == 3, 0, 255))
-
-
 def test_sixteen_bits_become_eight_by_scale_not_by_clipping(tmp_path):
     deep = np.arange(24 * 16, dtype=np.uint16).reshape(16, 24) * 170
     got = decode(saved(tmp_path / "a.png", deep), 3, "a")
     np.testing.assert_array_equal(got[..., 0], np.rint(deep / 257))
     np.testing.assert_array_equal(got[..., 0], got[..., 2])
     assert got.max() > 250
-
-
-def test_cmyk_becomes_rgb(tmp_path):
-    flat = np.full((16, 24, 3), (200, 40, 90), np.uint8)
-    got = decode(saved(tmp_path / "a.jpg", flat, "CMYK", quality=100), 3, "a")
-    assert np.abs(got.astype(int) - flat).max() < 8
-
-
-def test_floating_point_pixels_are_refused(tmp_path):
-    path = saved(tmp_path / "a.tiff", np.ones((4, 4), np.float32))
-    with pytest.raises(InputError, match=r"^\S*a\.tiff holds floating point"):
-        decode(path, 3, "a")
 
 
 def test_opaque_pictures_get_full_alpha_beside_transparent_ones(tmp_path):
@@ -136,12 +116,3 @@ def test_a_header_is_read_without_decoding(tmp_path, monkeypatch):
     monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("decoded"))
     for path in paths:
         assert inspect(path) == (24, 16, False, 1)
-
-
-def test_an_array_stands_for_a_file():
-    np.testing.assert_array_equal(decode(COLOURS, 4, "array"), COLOURS)
-    with pytest.raises(InputError, match="array has alpha"):
-        decode(COLOURS, 3, "array")
-    for wrong in (COLOURS.astype(np.float32), COLOURS[..., 0], COLOURS[..., :2]):
-        with pytest.raises(InputError, match="picture array is"):
-            decode(wrong, 4, "array")

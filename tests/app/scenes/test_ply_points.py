@@ -46,11 +46,6 @@ def test_the_points_are_read_whatever_the_form(tmp_path, form, kind, rest):
     np.testing.assert_array_equal(read_ply_points(path), POINTS)
 
 
-def test_points_that_are_not_finite_are_left_out(tmp_path):
-    points = np.concatenate([POINTS, [[np.nan, 0, 0], [0, np.inf, 0]]])
-    np.testing.assert_array_equal(read_ply_points(write_ply(tmp_path / "a", points=points)), POINTS)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -82,14 +77,6 @@ def test_nerfstudios_points_say_how_large_a_scene_is(tmp_path, caplog):
     assert caplog.messages == [f"{path}: ply_file_path sparse_pc.ply does not exist"]
     write_ply(tmp_path / "sparse_pc.ply", points=np.array([[20.0, 1, 2], [3, -25, 1], [9, 9, 9.0]]))
     assert load_scene(path).extent == 16.0
-
-
-def test_broken_points_are_done_without(tmp_path, caplog):
-    path = nerfstudio(tmp_path, ply_file_path="sparse_pc.ply")
-    (tmp_path / "sparse_pc.ply").write_bytes(b"ply")
-    assert load_scene(path).extent == 4.0
-    assert len(caplog.messages) == 1
-    assert "how large the scene is follows from its cameras" in caplog.text
 
 
 def test_points_outside_the_scenes_folder_are_not_read(tmp_path, caplog):

@@ -1,6 +1,5 @@
 """What a run remembers of its scene comes back as it was; a broken record is refused by its key."""
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -101,11 +100,6 @@ def test_a_record_reads_its_scene_again_with_all_it_was_told(tmp_path, split):
     assert json.loads(json.dumps(SceneRecord.of(again).to_json())) == values
     named = [[frame.name for frame in each.splits.get("test", ())] for each in (scene, again)]
     assert named[0] == named[1]
-
-
-def test_a_scene_that_was_never_in_files_is_not_read_again(record):
-    with pytest.raises(InputError, match="was never in files"):
-        read_again(dataclasses.replace(record, path=None))
 
 
 def test_what_is_left_out_of_a_record_is_named(record):

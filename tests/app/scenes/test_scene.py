@@ -1,7 +1,5 @@
 """Scenes: what a split holds on the device, when it is decoded, and what is refused."""
 
-import dataclasses
-
 import mlx.core as mx
 import numpy as np
 import pytest
@@ -64,12 +62,6 @@ def test_a_split_is_decoded_once(tmp_path):
     assert loaded.views("train") is first
 
 
-def test_each_scene_decodes_its_own_pictures():
-    one, other = scene(), scene(splits={"train": (frame(5),)})
-    assert len(one.views("train").names) == 2
-    assert other.views("train").names == ("frame 5",)
-
-
 def test_a_scene_and_its_views_are_shown_in_a_line(tmp_path):
     loaded = load_scene(write_transforms(tmp_path / "fox", 17))
     assert repr(loaded) == "Scene('fox', train: 14, test: 3, 24x16, extent 2)"
@@ -80,32 +72,16 @@ def test_a_scene_and_its_views_are_shown_in_a_line(tmp_path):
     assert repr(scene(splits={})) == "Scene('made', no views, extent 1)"
 
 
-def test_a_scene_cannot_be_changed():
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        scene().extent = 2.0
-
-
 @pytest.mark.parametrize("split", ["val", "tset"])
 def test_an_absent_or_empty_split_is_refused_with_those_there_are(split):
     with pytest.raises(InputError, match=rf"'made' has no '{split}' views; its splits: train$"):
         scene().views(split)
 
 
-@pytest.mark.parametrize("extent", [0.0, -1.0, 128.5, float("nan")])
-def test_an_impossible_extent_is_refused(extent):
-    with pytest.raises(InputError, match=r"^extent is"):
-        scene(extent=extent)
-
-
 def test_a_picture_of_another_size_than_its_lens_is_refused():
     wrong = frame(1, pixels(1, width=WIDTH + 1))
     with pytest.raises(InputError, match=r"frame 1 is 25x16 pixels; its lens is for 24x16"):
         scene(splits={"train": (frame(0), wrong)}).views("train")
-
-
-def test_alpha_in_a_scene_without_it_is_refused():
-    with pytest.raises(InputError, match="frame 1 has alpha in a scene that has none"):
-        scene(splits={"train": (frame(0), frame(1, pixels(1, 4)))}).views("train")
 
 
 def test_a_truncated_file_is_refused_by_name_when_its_split_is_decoded(tmp_path):

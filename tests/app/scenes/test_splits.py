@@ -33,11 +33,6 @@ def test_listed_splits_are_kept_in_the_order_of_names(tmp_path):
     }
 
 
-def test_a_file_that_lists_training_views_alone_tests_none(tmp_path):
-    path = write_transforms(tmp_path, 10, train_filenames=pictures(0, 8), test_filenames=[])
-    assert names(load_scene(path)) == {"train": pictures(0, 8)}
-
-
 def test_an_explicit_hold_out_goes_before_the_listed_test_views(tmp_path):
     lists = {"train_filenames": pictures(1, 2, 3, 4), "test_filenames": pictures(5)}
     path = write_transforms(tmp_path, 6, **lists, val_filenames=pictures(0))

@@ -59,25 +59,6 @@ def test_frames_are_sorted_by_name_and_keep_their_matrices(tmp_path):
     np.testing.assert_allclose(got, np.array(matrix(3))[:3, :3], atol=1e-6)
 
 
-@pytest.mark.parametrize(("every", "held"), [(0, None), (2, 5), (100, 1)])
-def test_the_hold_out_is_as_asked(tmp_path, every, held):
-    scene = load_scene(write_transforms(tmp_path, 10), split=every)
-    assert ("test" in scene.splits) == (held is not None)
-    assert len(scene.splits.get("test", ())) == (held or 0)
-    assert len(scene.splits["train"]) == 10 - (held or 0)
-
-
-def test_a_single_view_is_trained_on(tmp_path):
-    assert {*load_scene(write_transforms(tmp_path, 1)).splits} == {"train"}
-
-
-def test_the_file_and_its_folder_are_the_same_scene(tmp_path):
-    path = write_transforms(tmp_path / "fox", 4)
-    by_folder, by_file = load_scene(str(tmp_path / "fox")), load_scene(path)
-    assert by_folder.name == by_file.name == "fox"
-    assert names(by_folder, "train") == names(by_file, "train")
-
-
 def test_a_byte_order_mark_is_no_part_of_the_json(tmp_path):
     path = write_transforms(tmp_path, 2)
     path.write_text(path.read_text(), encoding="utf-8-sig")
@@ -197,11 +178,6 @@ def test_absent_pictures_are_left_out_with_one_warning_that_counts_them(tmp_path
     assert names(scene, "train") == ["002", "003", "005", "006", "007", "008"]
 
 
-def test_nothing_is_said_when_all_pictures_are_there(tmp_path, caplog):
-    load_scene(write_transforms(tmp_path, 3))
-    assert caplog.messages == []
-
-
 def test_small_errors_of_a_rotation_are_taken_out(tmp_path):
     rounded = np.round(np.array(matrix(1)), 3)
     path = write_transforms(tmp_path, 1, frame={0: {"transform_matrix": rounded.tolist()}})
@@ -209,13 +185,6 @@ def test_small_errors_of_a_rotation_are_taken_out(tmp_path):
     assert np.abs(rounded[:3, :3].T @ rounded[:3, :3] - np.eye(3)).max() > 1e-4
     np.testing.assert_allclose(rotation.T @ rotation, np.eye(3), atol=3e-7)
     np.testing.assert_allclose(rotation, rounded[:3, :3], atol=1e-3)
-
-
-def test_a_matrix_without_its_last_row_is_whole(tmp_path):
-    path = write_transforms(tmp_path, 1, frame={0: {"transform_matrix": matrix(0)[:3]}})
-    whole = write_transforms(tmp_path / "whole", 1)
-    got, want = (load_scene(each).splits["train"][0].camera.pose for each in (path, whole))
-    np.testing.assert_array_equal(got, want)
 
 
 def test_alpha_that_is_opaque_throughout_cuts_nothing_out(tmp_path):

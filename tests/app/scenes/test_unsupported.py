@@ -5,10 +5,8 @@ import pytest
 from nerfmac.app.capture import capture_scene
 from nerfmac.app.capture.inputs import unsupported_in
 from nerfmac.app.scenes import load_scene
-from nerfmac.common.checks import InputError
 from tests.app.capture.test_capture import photographs, solved, somewhere
 from tests.app.cli.refusals import refused
-from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import pixels, save, write_transforms
 
 __all__ = ["photographs", "solved", "somewhere"]
@@ -37,14 +35,6 @@ def test_a_scene_of_them_is_refused(tmp_path, capsys, command):
     refused(capsys, tmp_path, command, tmp_path / "scene", *COMMANDS[command], names=TOLD)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_folder_of_them_is_refused(tmp_path, capsys, command):
-    write_exr(tmp_path / "scene")
-    (tmp_path / "scene/transforms.json").unlink()
-    for folder in (tmp_path / "scene", tmp_path / "scene/images"):
-        refused(capsys, tmp_path, command, folder, *COMMANDS[command], names=TOLD)
-
-
 def test_the_image_of_the_same_stem_is_found(tmp_path, caplog):
     path = write_exr(tmp_path)
     for index in range(3):
@@ -61,16 +51,6 @@ def test_without_the_exr_file_the_image_of_the_same_stem_is_found_too(tmp_path):
         (tmp_path / f"images/{index:03d}.exr").unlink()
         save(tmp_path / f"images/{index:03d}.png", pixels(index))
     assert len(load_scene(path, split=0).splits["train"]) == 3
-
-
-def test_colmap_s_images_too(tmp_path):
-    folder = write_colmap(tmp_path, 3, binary=False)
-    for index in range(3):
-        (folder / f"images/{index:03d}.png").rename(folder / f"images/{index:03d}.dng")
-    file = folder / "sparse/0/images.txt"
-    file.write_text(file.read_text().replace(".png", ".dng"))
-    with pytest.raises(InputError, match=r"camera raw \(\.dng\), which is not supported"):
-        load_scene(folder)
 
 
 def test_a_capture_skips_them_with_one_line_unless_they_are_beside_their_photo(

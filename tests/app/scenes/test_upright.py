@@ -10,12 +10,9 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from tests.app.scenes.scene_files import (
     LENS,
-    matrix,
     pixels,
     save,
-    write_blender,
     write_json,
-    write_transforms,
 )
 
 Z, Y = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])
@@ -95,16 +92,6 @@ def test_the_file_s_own_word_goes_before_its_cameras(tmp_path):
     assert capture(tmp_path, ring(Y), up=[0, 0, -2]).up == (0.0, 0.0, -1.0)
     assert capture(tmp_path, ring(Y), orientation_override="none").up == (0.0, 0.0, 1.0)
     assert degrees_apart(capture(tmp_path, ring(Y), orientation_override="up").up, Y) < 0.1
-
-
-def test_in_blender_s_format_z_is_up(tmp_path):
-    write_blender(tmp_path, train=1)  # a camera that looks down from one side
-    assert load_scene(tmp_path).up == (0.0, 0.0, 1.0)
-
-
-def test_one_camera_is_held_upright(tmp_path):
-    scene = load_scene(write_transforms(tmp_path, 1))
-    assert degrees_apart(scene.up, np.array(matrix(0))[:3, 1]) < 0.1
 
 
 @pytest.mark.parametrize("up", [(0, 0, 1), (0, -1, 0), (0.3, -0.8, 0.2), (0.2, 0.1, -0.9)])

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.cli.view import _notebook_for
 from nerfmac.app.scenes.pictures import decode
 from nerfmac.app.snapshots import load_snapshot, open_run
 from nerfmac.common.checks import InputError
@@ -130,14 +129,6 @@ def test_an_untrained_grid_shows_all_cells(tmp_path):
     assert (np.array(loaded(tmp_path, values).state.sampling["bits"]) == 2**32 - 1).all()
 
 
-def test_a_grid_of_float32_is_read_too(tmp_path):
-    values = ngp.snapshot()
-    want = np.array(loaded(tmp_path, values).state.sampling["values"])
-    old = np.frombuffer(values["snapshot"]["density_grid_binary"], np.float16).astype(np.float32)
-    values["snapshot"]["density_grid_binary"] = old.tobytes()
-    assert np.array_equal(np.array(loaded(tmp_path, values).state.sampling["values"]), want)
-
-
 def changed(path, value):
     """A snapshot with one value changed, at the keys of `path`."""
     values = ngp.snapshot()
@@ -196,13 +187,6 @@ def test_a_broken_file_is_refused(tmp_path):
         open_run(plain)
 
 
-def test_without_msgpack_the_extra_is_named(tmp_path, monkeypatch):
-    ngp.write(tmp_path / "scene.ingp", ngp.snapshot())
-    monkeypatch.setitem(__import__("sys").modules, "msgpack", None)
-    with pytest.raises(InputError, match=r"^msgpack is not installed"):
-        load_snapshot(tmp_path / "scene.ingp")
-
-
 def test_the_verbs_take_it(tmp_path):
     path = tmp_path / "scene.ingp"
     ngp.write(path, ngp.snapshot())
@@ -210,12 +194,3 @@ def test_the_verbs_take_it(tmp_path):
     assert nerfmac("render", path, *flags) == 0
     assert len(list((tmp_path / "frames").glob("*.png"))) == 2
     assert nerfmac("export", path, tmp_path / "cameras.json", "--device", "cpu") == 0
-
-
-def test_its_notebook_shows_it_and_saves_nothing(tmp_path):
-    path = tmp_path / "scene.ingp"
-    ngp.write(path, ngp.snapshot())
-    text = _notebook_for(path, {}).read_text()
-    assert (tmp_path / "scene-view.ipynb").is_file()
-    assert 'nerfmac.Viewer(\\"scene.ingp\\")' in text
-    assert "viewer.save" not in text

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from nerfmac.app.viewer.blocks import cascade_of, first_blocks, first_samples
-from nerfmac.backend import choose_device
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
@@ -24,13 +23,10 @@ from tests.app.viewer.analytic import (
 from tests.bricks import in_bricks
 from tests.pinhole import pixel_rays
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 CLIPPED = 1 / 4
 """Of a cell's side: corners cut off by less may be missed; nothing is claimed about these rays."""
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def some_cells(geometry, fraction, seed=3):

@@ -164,13 +164,6 @@ def test_a_page_that_is_loaded_again_sees_everything_though_it_never_answered(pa
     assert page.pictures()[-1][1].shape == (24, 40, 3)
 
 
-def test_a_page_that_says_twice_that_it_is_ready_is_told_once(page):
-    page.open().settle()
-    page.messages.clear()
-    page.open().settle()
-    assert {message["kind"] for message, _ in page.messages} <= {"frame"}
-
-
 def test_a_large_picture_comes_in_strips_and_a_move_comes_first(page, monkeypatch):
     monkeypatch.setattr(screen_module.PixelBudget, "rows", lambda *_: 4)
     monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: 0.5)

@@ -33,17 +33,6 @@ def test_haze_before_the_background_counts_as_background(page):
     assert ((drawn.depth > 0.0) & ~drawn.is_surface).any()
 
 
-@pytest.mark.parametrize("mode", ["depth", "normals", "opacity", "occupancy", "samples"])
-def test_every_mode_has_a_depth(page, mode):
-    page.open(48, 32, warps=True).settle()
-    page.say("set", values={"mode": mode})
-    page.settle()
-    message, buffers = frames(page)[-1]
-    codes = np.frombuffer(zlib.decompress(buffers[1]), "<u2")
-    assert len(codes) == message["depth"]["rows"] * message["depth"]["columns"]
-    assert codes.any()
-
-
 def test_what_is_cropped_away_has_no_depth(page):
     page.open(48, 32, warps=True).settle()
     before = frames(page)[-1][0]["depth"]
@@ -52,13 +41,6 @@ def test_what_is_cropped_away_has_no_depth(page):
     codes = np.frombuffer(zlib.decompress(frames(page)[-1][1][1]), "<u2")
     assert before["largest"] > 0.01
     assert not codes.any()
-
-
-def test_a_page_that_cannot_warp_gets_none(page):
-    page.open(48, 32).settle()
-    message, buffers = frames(page)[-1]
-    assert message["depth"] is None
-    assert len(buffers) == 2  # the picture and padding
 
 
 def test_a_picture_beside_a_photograph_has_none_for_its_lens_may_be_distorted(page):

@@ -59,20 +59,3 @@ def test_numbers_that_are_not_finite_are_refused(number):
         for call in calls:
             with pytest.raises(InputError, match=name):
                 call()
-
-
-@pytest.mark.parametrize(
-    ("ask", "fault"),
-    [
-        (lambda view: view.look_at(view.pose[:, 3]), "camera's own position"),
-        (lambda view: view.look_at((1.0, 2.0)), r"point has shape \(2,\); expected \(3,\)"),
-        (lambda view: view.stand(np.eye(4)), r"pose has shape \(4, 4\)"),
-        (lambda view: view.with_fov(math.pi), "fov is 3.14159; expected radians between 0 and pi"),
-        (lambda view: View(view.pose, CENTRE, np.zeros(3), FOV), "up is all zero"),
-        (lambda view: view.camera(0, 8), "width is 0"),
-        (lambda view: View.initial([], UP), "no cameras"),
-    ],
-)
-def test_what_cannot_be_is_refused(ask, fault):
-    with pytest.raises(InputError, match=fault):
-        ask(level())

@@ -69,10 +69,6 @@ def test_where_there_is_time_an_eighth_is_kept_for_longer():
     assert settled(4e-6, 0.15)[1] ** 2 < 1 / 8
 
 
-def test_no_picture_is_narrower_than_the_smallest_scale():
-    assert settled(1.0, 1 / 60)[1] == pytest.approx(1 / 32)
-
-
 def test_an_image_of_unknown_cost_has_few_pixels_and_the_next_one_few_times_as_many():
     budget = PixelBudget(0.15, 2**11)
     assert budget.scale(2**21) == 1 / 32
@@ -128,16 +124,6 @@ def test_one_late_picture_changes_nothing():
         assert budget.scale(FULL) == scale
         budget.learn(pixels, 0.07)
         assert budget.scale(FULL) == scale
-
-
-def test_many_late_pictures_make_the_next_smaller():
-    budget, scale = settled(2e-8, 1 / 60)
-    assert draw(budget, 20, fixed=0.0, cost=6e-8)[-1] < scale
-
-
-def test_a_larger_page_has_no_more_pixels():
-    budget, scale = settled(3e-8, 1 / 60)
-    assert budget.scale(2 * FULL) == pytest.approx(scale / 2**0.5)
 
 
 def test_rows_are_a_power_of_two_that_fits():

@@ -9,11 +9,6 @@ from nerfmac.app.viewer.session import Settings
 from nerfmac.common.checks import InputError
 
 
-def test_settings_that_change_keep_the_others():
-    settings = Settings(exposure=1.5).changed({"mode": "depth", "rays": 512})
-    assert (settings.mode, settings.rays, settings.exposure) == ("depth", 512, 1.5)
-
-
 def test_the_options_have_the_colour_and_the_box():
     crop = [[0.1, 0.2, 0.3], [0.7, 0.8, 0.9]]
     options = Settings().changed({"background": "#ff8000", "crop": crop, "exposure": -1}).options

@@ -10,7 +10,6 @@ import pytest
 from nerfmac.app.viewer import video_job as video_job_module
 from nerfmac.app.viewer.video_job import Cancelled, VideoJob
 from nerfmac.app.viewer.worker import Worker
-from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from tests.decoding import decoded
@@ -78,12 +77,6 @@ def test_what_goes_wrong_while_rendering_is_the_result(tmp_path):
     with pytest.raises(ZeroDivisionError, match="on purpose"):
         job.result.result(60.0)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_is_not_there_is_told(tmp_path):
-    job = VideoJob(tmp_path / "nowhere" / "tour.mp4", at_once, cameras(2), 12.0).start()
-    with pytest.raises(InputError, match="nowhere"):
-        job.result.result(60.0)
 
 
 def test_the_worker_has_time_for_others_between_two_strips(tmp_path, monkeypatch):

@@ -5,7 +5,6 @@ from itertools import count, pairwise
 
 import pytest
 
-from nerfmac.app.measure.bench import models
 from nerfmac.app.measure.bench.models import (
     ModelComparison,
     ModelCurve,
@@ -16,19 +15,14 @@ from nerfmac.app.measure.bench.models import (
 )
 from nerfmac.app.measure.bench.quality import evaluation_times
 from nerfmac.app.scenes import load_scene
-from nerfmac.backend import choose_device
-from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.config.presets import preset
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG, HEIGHT, WIDTH, write_scene
 
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
 CONFIGS = {"vanilla": override(CONFIG, train={"rays": 128}), "hash": CONFIG}
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -113,15 +107,3 @@ def test_the_table_and_the_plot_have_every_model(tmp_path):
     assert len(rows) == 6
     plot_models(tmp_path / "models.png", comparison)
     assert (tmp_path / "models.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("wrong", [{"seconds": 0.0}, {"points": 0}, {"test_views": 0.5}])
-def test_numbers_out_of_range_are_refused_before_anything_is_trained(scene, monkeypatch, wrong):
-    monkeypatch.setattr(models.Run, "fit", lambda *_: pytest.fail("it trains"))
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        compare_models(scene, CONFIGS, **wrong)
-
-
-def test_a_scene_without_test_views_is_refused(tmp_path):
-    with pytest.raises(InputError, match="'test'"):
-        compare_models(load_scene(write_scene(tmp_path, test=0)), CONFIGS)

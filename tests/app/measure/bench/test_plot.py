@@ -1,13 +1,10 @@
 """A plot has every curve where its numbers are."""
 
-import sys
-
 import numpy as np
 import pytest
 from PIL import Image
 
 from nerfmac.app.measure.bench.models import plot_quality
-from nerfmac.common.checks import InputError
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed; `pip install matplotlib`")
 
@@ -38,10 +35,3 @@ def test_decades_are_equally_long_on_a_logarithmic_axis(tmp_path):
         assert slope < 0
         away = np.abs(places[:, 0] - slope * places[:, 1] - offset).max()
         assert (away < 6) == is_straight
-
-
-def test_without_matplotlib_the_error_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"^matplotlib is not installed"):
-        plot_quality(tmp_path / "plot.png", {"rising": RISING})
-    assert not list(tmp_path.iterdir())

@@ -1,6 +1,5 @@
 """Quality is that of held-out views, at moments that lie closer together at first."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,18 +12,13 @@ from nerfmac.app.measure.bench.quality import (
     followed,
 )
 from nerfmac.app.scenes import load_scene
-from nerfmac.backend import choose_device
-from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.training.goal import Goal
 from tests.scene_factory import HEIGHT, WIDTH, write_scene
 
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +66,6 @@ def test_moments_are_closer_together_at_first_and_end_with_the_training():
     assert len(moments) == 6
     assert moments[-1] == 60.0
     assert (np.diff(np.diff([0.0, *moments])) > 0).all()
-
-
-def test_a_scene_without_test_views_is_refused(scene):
-    empty = replace(scene, splits={"train": scene.splits["train"]})
-    with pytest.raises(InputError, match="'test'"):
-        HeldOutViews(empty, 1, "srgb")
 
 
 def test_each_moment_is_due_once_and_those_that_passed_together_too():

@@ -4,8 +4,10 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.app.measure.selftest import case_of, compare_all
-from nerfmac.backend import Kernel, choose_device
+from nerfmac.backend import Kernel
 from nerfmac.common.checks import InputError
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 SQUARE = """
 template <typename In, typename Out>
@@ -18,11 +20,6 @@ METAL_FUNC void square_gradient(uint3 thread_index, int count, In x, Gradient d_
   if (i < uint(count)) d_x[i] = 2.0f * x[i] * d_y[i];
 }
 """
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu():
-    choose_device("cpu")
 
 
 def squared(text=SQUARE):
