@@ -28,7 +28,8 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json, write_json
 from nerfmac.config import Config
-from nerfmac.ranks import LostRankError, join, start_local
+from nerfmac.ranks import LostRankError, join
+from nerfmac.ranks.local import start_local
 from nerfmac.training.goal import Goal
 
 POINTS, VIEWS = 24, 4

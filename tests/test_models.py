@@ -12,6 +12,7 @@ from nerfmac.config import VanillaConfig, override
 from nerfmac.config.presets import PRESETS, preset, vanilla
 from nerfmac.fields.encodings import encoding_of
 from nerfmac.geometry.bounds import Bounds
+from nerfmac.training.ray_budget import RayBudget
 from tests.scene_factory import CONFIG
 
 SMALL = VanillaConfig(width=16, layers=2, skip=0, coarse=8, fine=8)
@@ -90,8 +91,4 @@ def test_a_step_of_every_vanilla_preset_has_room_for_its_rays():
     for name in PRESETS:
         config = preset(name, "cuda", 0, "vanilla")
         samples = config.vanilla.coarse + config.vanilla.fine
-        assert (
-            config.train.rays_for(samples, config.march.max_samples)
-            == config.train.rays
-            == config.train.most_rays
-        )
+        assert RayBudget.of(config).rays(samples) == config.train.rays == config.train.most_rays

@@ -4,6 +4,7 @@ import mlx.core as mx
 
 from nerfmac.backend.compiling import Traces as Traces
 from nerfmac.backend.compiling import compile_seldom as compile_seldom
+from nerfmac.backend.compiling import compiled_with_records as compiled_with_records
 from nerfmac.backend.compiling import uncompiled as uncompiled
 from nerfmac.backend.compiling import unfused as unfused
 from nerfmac.backend.device import DEVICES as DEVICES

@@ -55,6 +55,44 @@ def unfused() -> Iterator[None]:
         choose_mode(_ENABLED)
 
 
+def compiled_with_records(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`mx.compile` of a function whose arguments and result may be records (NamedTuples).
+
+    MLX makes tuples of records on the way in and on the way out. All calls must have the same kinds
+    of records.
+    """
+    taken: list[_Kind] = []
+    returned: _Kind = None
+
+    def of_tuples(*arguments: Any) -> Any:
+        nonlocal returned
+        result = function(*map(_as_record, taken, arguments))
+        returned = _kind(result)
+        return result
+
+    compiled = mx.compile(of_tuples)
+
+    def run(*arguments: Any) -> Any:
+        taken[:] = map(_kind, arguments)
+        result = compiled(*arguments)
+        return _as_record(returned, result)
+
+    return run
+
+
+_Kind = tuple[type, list["_Kind"]] | None
+"""A class of records with the kinds of its fields; None for anything else."""
+
+
+def _kind(value: Any) -> _Kind:
+    return (type(value), list(map(_kind, value))) if hasattr(value, "_fields") else None
+
+
+def _as_record(kind: _Kind, value: Any) -> Any:
+    """`value` with each tuple as the record that its `kind` says."""
+    return value if kind is None else kind[0](*map(_as_record, kind[1], value))
+
+
 def compile_seldom(function: Function) -> Function:
     """`mx.compile` for a function that runs seldom: on CUDA without fusing kernels."""
     compiled: Any = mx.compile(function)
@@ -88,7 +126,7 @@ class Traces:
                     log.warning("a fault of nerfmac: the %s is traced %d times", name, times)
             return function(*arguments)
 
-        return mx.compile(traced)  # type: ignore[return-value]
+        return compiled_with_records(traced)  # type: ignore[return-value]
 
     @property
     def needless(self) -> int:

@@ -11,10 +11,9 @@ from nerfmac.config.presets import PRESETS
 from nerfmac.config.record import PRESET_NAMES, Config, override
 from nerfmac.config.refine import REFINED, RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
-from nerfmac.config.training import FILL, RanksConfig, TrainConfig
+from nerfmac.config.training import RanksConfig, TrainConfig
 
 __all__ = [
-    "FILL",
     "PRESETS",
     "PRESET_NAMES",
     "REFINED",

@@ -7,9 +7,6 @@ from typing import Literal
 
 from nerfmac.common import checks
 
-FILL = 0.95
-"""Fraction of the sample budget `march.max_samples` to fill: it sets a step's number of rays."""
-
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -50,19 +47,6 @@ class TrainConfig:
         checks.number("train.gradient_scaling", self.gradient_scaling, low=0.0)
         checks.number("train.loss_scale", self.loss_scale, low=1.0, high=2.0**16)
         checks.choice("train.blend", self.blend, ("srgb", "linear"))
-
-    def rays_for(self, samples_per_ray: float, max_samples: int, most: int | None = None) -> int:
-        """Largest number of rays whose samples fit `max_samples`, at most `most_rays` and `most`.
-
-        It is 2^(n / 8), rounded to a multiple of 16: few numbers are possible, since MLX traces the
-        step again for each new one, which takes as long as half a step.
-        """
-        most = self.most_rays if most is None else min(most, self.most_rays)
-        wanted = min(FILL * max_samples / max(samples_per_ray, 1e-3), most)
-        rays, rung = 16, 32
-        while (above := round(2 ** (rung / 8) / 16) * 16) <= wanted:
-            rays, rung = max(rays, above), rung + 1
-        return rays
 
 
 @dataclass(frozen=True)

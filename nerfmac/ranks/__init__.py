@@ -5,7 +5,6 @@ variables. Each rank has the whole scene and the whole model, and draws its shar
 Gradients or parameters are averaged by `mlx.core.distributed`. A single process exchanges nothing.
 """
 
-from nerfmac.ranks.local import start_local as start_local
 from nerfmac.ranks.lost import LostRankError as LostRankError
 from nerfmac.ranks.lost import noticed as noticed
 from nerfmac.ranks.lost import watched as watched

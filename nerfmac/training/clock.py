@@ -3,15 +3,11 @@
 A computer's sleep does not count: `time.perf_counter` stands still in it (it is CLOCK_MONOTONIC on
 Linux, mach_absolute_time on macOS). It goes on while the process is stopped (Ctrl-Z, SIGSTOP), but
 SIGCONT ends that: with `note_continued` as its handler, the step in which it comes takes no time.
-
-All ranks use the first rank's time, since decisions by clocks of their own would differ.
 """
 
 from __future__ import annotations
 
 import time
-
-from nerfmac.ranks import Ranks
 
 _continued = 0  # number of SIGCONT signals so far
 
@@ -51,27 +47,3 @@ class Clock:
         passed = self._seconds - self._last_lap
         self._last_lap = self._seconds
         return max(passed, 1e-9)
-
-
-class RanksTime:
-    """Training time on which all ranks agree, without an exchange at every step.
-
-    Between two reports, each step adds the first rank's mean time per step in the interval before
-    the first of them. A run with one rank uses its own clock.
-    """
-
-    def __init__(self, ranks: Ranks, step: int, seconds: float) -> None:
-        self._ranks, self._step, self._seconds, self._pace = ranks, step, seconds, 0.0
-
-    def at(self, step: int, seconds: float, *, must_agree: bool = False) -> float:
-        """The agreed time at `step`; `seconds` is this rank's clock.
-
-        With `must_agree` it is the first rank's clock; all ranks must pass it at the same `step`.
-        """
-        if self._ranks.size == 1:
-            return seconds
-        if must_agree:
-            seconds = self._ranks.number_of_first(seconds)
-            self._pace = (seconds - self._seconds) / max(step - self._step, 1)
-            self._step, self._seconds = step, seconds
-        return self._seconds + self._pace * (step - self._step)

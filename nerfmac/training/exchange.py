@@ -1,12 +1,15 @@
 """Exchange between ranks in training: all of them keep the same state.
 
 The mean of the ranks' gradients, weighted by each one's rays in the loss, is the gradient of all
-rays together. So N ranks take the steps of one rank with N times the rays and samples.
+rays together. So N ranks take the steps of one rank with N times the rays and samples. All ranks
+use the first rank's time, since decisions by clocks of their own would differ.
 """
 
 from __future__ import annotations
 
 import logging
+
+import mlx.core as mx
 
 from nerfmac.ranks import Ranks
 from nerfmac.training.state import TrainState
@@ -17,23 +20,54 @@ COMPARED_EVERY = 256
 """Steps after which all ranks' parameters, sampler states and loss scales are compared."""
 
 
-def from_first(ranks: Ranks, state: TrainState) -> TrainState:
-    """The first rank's `state`, on all ranks, bit for bit."""
-    if ranks.size == 1:
-        return state
-    numbers = {name: ranks.number_of_first(value) for name, value in state.numbers().items()}
-    integers = {name: int(numbers[name]) for name in ("step", "rays")}
-    return TrainState.of(ranks.of_first(state.arrays()), numbers | integers)
+class Exchange:
+    """What the ranks of one training exchange. Nothing, if there is one rank."""
 
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks = ranks
+        self._step, self._seconds, self._pace = 0, 0.0, 0.0
 
-def synchronised(ranks: Ranks, state: TrainState) -> TrainState:
-    """`state`; every `COMPARED_EVERY` steps the first rank's, if the ranks' states differ.
+    def begin(self, state: TrainState) -> TrainState:
+        """The first rank's `state`, from which all ranks start."""
+        state = self._of_first(state)
+        self._step, self._seconds = state.step, state.train_seconds
+        return state
 
-    Ranks on the same kind of chip do not differ. Others may round a last bit differently.
-    """
-    if ranks.size == 1 or state.step % COMPARED_EVERY:
-        return state
-    if ranks.alike(state.parameters | state.sampling | state.scaling):
-        return state
-    log.info("the ranks differ after step %d; all go on with the first one's state", state.step)
-    return from_first(ranks, state)
+    def synchronised(self, state: TrainState) -> TrainState:
+        """`state`; every `COMPARED_EVERY` steps the first rank's, if the ranks' states differ.
+
+        Ranks on the same kind of chip do not differ. Others may round a last bit differently.
+        """
+        if self._ranks.size == 1 or state.step % COMPARED_EVERY:
+            return state
+        if self._ranks.alike(state.parameters | state.sampling | state.scaling):
+            return state
+        log.info("the ranks differ after step %d; all go on with the first one's state", state.step)
+        return self._of_first(state)
+
+    def mean(self, measured: mx.array) -> mx.array:
+        """The mean of all ranks' measurements."""
+        return self._ranks.mean(measured)
+
+    def seconds(self, step: int, seconds: float, *, must_agree: bool = False) -> float:
+        """The training time on which all ranks agree at `step`; `seconds` is this rank's clock.
+
+        With `must_agree` it is the first rank's clock; all ranks must pass it at the same `step`.
+        Between two such times, each step adds the first rank's mean time per step in the interval
+        before the first of them, without an exchange.
+        """
+        if self._ranks.size == 1:
+            return seconds
+        if must_agree:
+            seconds = self._ranks.number_of_first(seconds)
+            self._pace = (seconds - self._seconds) / max(step - self._step, 1)
+            self._step, self._seconds = step, seconds
+        return self._seconds + self._pace * (step - self._step)
+
+    def _of_first(self, state: TrainState) -> TrainState:
+        """The first rank's `state`, on all ranks, bit for bit."""
+        if self._ranks.size == 1:
+            return state
+        numbers = {name: self._ranks.number_of_first(v) for name, v in state.numbers().items()}
+        integers = {name: int(numbers[name]) for name in ("step", "rays")}
+        return TrainState.of(self._ranks.of_first(state.arrays()), numbers | integers)

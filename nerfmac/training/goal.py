@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nerfmac.rendering.metrics import decibels
+from nerfmac.training.measured import Measured
 from nerfmac.training.state import TrainState
 
 
@@ -45,6 +47,22 @@ class Report:
     """Steps of the whole run whose gradients were not all finite; they changed nothing."""
     is_skipped: bool = False
     """Whether the last step was skipped; loss and PSNR are then the previous report's."""
+
+    @classmethod
+    def of(
+        cls, state: TrainState, measured: Measured, progress: float, rays_per_second: float
+    ) -> Report:
+        """The report on the step that led to `state`."""
+        return cls(
+            state=state,
+            loss=measured.loss,
+            psnr=decibels(max(measured.error, 1e-10)),
+            progress=min(progress, 1.0),
+            rays_per_second=rays_per_second,
+            samples_per_second=rays_per_second * measured.samples / state.rays,
+            skipped_steps=measured.skipped_steps,
+            is_skipped=measured.is_skipped,
+        )
 
     def __str__(self) -> str:
         return (

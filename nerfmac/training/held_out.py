@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Any
 
 import mlx.core as mx
 from tqdm.auto import tqdm
 
+from nerfmac.backend import compiled_with_records
 from nerfmac.common.progress import delayed_progress
 from nerfmac.config import OptimiserConfig, ParameterGroup, RefineConfig
+from nerfmac.fields.field import Parameters
 from nerfmac.geometry.views import Views
 from nerfmac.ranks import ALONE
 from nerfmac.refine.alignment import align_cameras
@@ -83,19 +84,22 @@ def optimise_poses(
 
     ended = Schedule(level_progress=mx.array(1.0), progress=mx.array(1.0))
 
-    @mx.compile
-    def update(before: Any, key: mx.array, numbers: Any) -> OptimiserState:
-        before = OptimiserState(*before)
-        poses = before.parameters
-        loss_of = step.loss_of(field | poses, state.sampling, key, ended, scale)
-        gradients = mx.grad(lambda poses: loss_of(field | poses)[0])(poses)
-        return adam(before, gradients, StepNumbers(*numbers), (), unscale)
+    @compiled_with_records
+    def update(before: OptimiserState, key: mx.array, numbers: StepNumbers) -> OptimiserState:
+        batch = step.draw(field | before.parameters, key)
+
+        def loss_of(poses: Parameters) -> mx.array:
+            seen = step.render(field | poses, state.sampling, batch, ended)
+            return step.loss(seen.rays, batch.target, scale)
+
+        gradients = mx.grad(loss_of)(before.parameters)
+        return adam(before, gradients, numbers, (), unscale)
 
     poses = refinement.init()
     now = OptimiserState(poses, no_moments(poses))
     for index in tqdm(range(STEPS), "cameras", **delayed_progress(progress)):
         groups = {POSES: ParameterGroup(RATE * 0.01 ** (index / STEPS), 0.0)}
         numbers = step_numbers(index + 1, 0.0, OptimiserConfig(), groups)
-        now = OptimiserState(*update(now, mx.array([config.seed, index], mx.uint32), numbers))
+        now = update(now, mx.array([config.seed, index], mx.uint32), numbers)
         mx.eval(now.parameters)
     return replace(views, cameras=refinement.cameras(now.parameters))

@@ -6,7 +6,6 @@ and updates the parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from nerfmac.backend import Arrays, repeatable
 from nerfmac.config import Config, RefineConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.colour import over
+from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.views import Views
 from nerfmac.ops.composite import Composited, composite
@@ -65,6 +65,37 @@ class StepFlags(NamedTuple):
         return [later for later in dict.fromkeys(flags) if later != now]
 
 
+class Batch(NamedTuple):
+    """The rays of one step, what they should show, and the random numbers for their samples."""
+
+    rays: Rays
+    view: mx.array  # (rays,) int32, index of each ray's image
+    pixel_draws: mx.array  # (3, rays) float32 in [0, 1), the pixel of each ray, see `draw_pixels`
+    sample_draws: mx.array  # (draws, rays) float32 in [0, 1), see `Sampler.draws`
+    background: mx.array  # (rays, 3) float32, a random color behind each ray
+    color: mx.array  # (rays, 3) float32, of the pixel, without its alpha
+    target: mx.array  # (rays, 3) float32, the pixel over the background
+    tracks: TrackTargets | None  # distances of the first rays, for the depth loss
+
+
+class Rendering(NamedTuple):
+    """A rendered `Batch`, and what its rendering took."""
+
+    rays: RayBatch
+    samples: mx.array  # () float32, number of samples
+    samples_per_ray: mx.array  # () float32, mean number of slots that a ray needs
+
+
+class StepResult(NamedTuple):
+    """The result of a `Step`."""
+
+    optimised: OptimiserState
+    scale: LossScale  # all that changes if some gradient is not finite
+    measured: mx.array
+    """(4,) float32, of this rank's rays: loss, mean squared error, number of samples, mean slots
+    per ray."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """A step's constants; calling it takes the step."""
@@ -87,110 +118,99 @@ class Step:
         self,
         before: OptimiserState,
         sampling: Arrays,
-        scaling: Arrays,
+        scale: LossScale,
         key: mx.array,
         numbers: StepNumbers,
         schedule: Schedule,
-    ) -> tuple[OptimiserState, Arrays, mx.array]:
+    ) -> StepResult:
         """Update the parameters once by the gradients of all ranks.
 
         Args:
-            before: an `OptimiserState`. Parameters that the flags exclude stay as they are.
+            before: the parameters and moments. Parameters that the flags exclude do not change.
             sampling: the sampler's state.
-            scaling: the fields of a `LossScale`.
+            scale: the loss scale.
             key: random key.
-            numbers: Adam's, a `StepNumbers`.
-            schedule: a `Schedule`.
-
-        Returns:
-            The new parameters and moments; the new `scaling`, all that changes if some gradient is
-            not finite; and measurements (4,) float32 of this rank's rays: loss, mean squared error,
-            number of samples, mean slots per ray.
+            numbers: Adam's settings.
+            schedule: numbers that change over the run.
         """
-        parameters, moments = before = OptimiserState(*before)
-        scale = LossScale(**scaling)
-        loss_of = self.loss_of(parameters, sampling, key, Schedule(*schedule), scale.scale)
+        parameters, moments = before
+        batch = self.draw(parameters, key)
+
+        def loss_of(trained: Parameters) -> tuple[mx.array, ...]:
+            seen = self.render(parameters | trained, sampling, batch, schedule)
+            error = _mean(mx.square(seen.rays.colour - batch.target), seen.rays.mask)
+            loss = self.loss(seen.rays, batch.target, scale.scale)
+            return loss, error, seen.samples, seen.samples_per_ray, seen.rays.mask.mean()
+
         learns_cameras = self.flags.learns_cameras
         trained = self.refinement.trained(parameters, learns_cameras=learns_cameras)
         with repeatable() if self.config.deterministic else nullcontext():
-            gradient = mx.value_and_grad(lambda trained: loss_of(parameters | trained))
-            (loss, *measured, share), gradients = gradient(trained)
+            (loss, *measured, share), gradients = mx.value_and_grad(loss_of)(trained)
         dtype = self.config.ranks.allreduce_dtype
         gradients = self.ranks.weighted_mean(gradients, share, dtype)
         bounded = self.parts.field.bounded_gradients
         is_good = all_finite(values for name, values in gradients.items() if name not in bounded)
         unscale = mx.where(is_good, 1.0 / scale.scale, 0.0).reshape(1)
-        regularised = self.parts.field.l2_regularised
-        after = adam(before, gradients, StepNumbers(*numbers), regularised, unscale)
+        after = adam(before, gradients, numbers, self.parts.field.l2_regularised, unscale)
         updated = OptimiserState(parameters | after.parameters, moments | after.moments)
         measurements = mx.stack([loss / scale.scale, *measured])
-        return updated, scale.after(is_good)._asdict(), measurements
+        return StepResult(updated, scale.after(is_good), measurements)
 
-    def loss_of(
-        self,
-        parameters: Parameters,
-        sampling: Arrays,
-        key: mx.array,
-        schedule: Schedule,
-        scale: mx.array,
-    ) -> Callable[[Parameters], tuple[mx.array, ...]]:
-        """The function whose gradient is taken, for one draw of rays from the refined cameras.
-
-        Its argument has the values of `parameters`. It returns the loss times `scale`, the mean
-        squared error, the samples, the slots per ray, and the fraction of rays that count.
-        """
-        field, sampler, colour_loss, extra_losses = self.parts
-        refinement, blend = self.refinement, self.config.train.blend
-        pixel_draws, sample_draws, background = self._draw(key)
-        targets: TrackTargets | None = None
-        if self.track_rays is not None:
-            count = max(int(self.config.train.depth_rays * self.rays), 1)
-            pixel_draws, targets = self.track_rays.draw(pixel_draws, count)
-        cameras = refinement.cameras(parameters)
-        rays, rgba, view = draw_pixels(self.views.pixels, cameras, pixel_draws)
-        # Random backgrounds, so that matter cannot imitate the background.
-        background = background.T
-        target = over(rgba, background, blend)
-
-        def loss_of(current: Parameters) -> tuple[mx.array, ...]:
-            own = {name: current[name] for name in field.shapes}
-            if self.flags.is_coarse:
-                own = field.coarse_to_fine(own, schedule.level_progress)
-            sampled = sampler.sample(own, sampling, rays, sample_draws.T)
-            samples, directions = sampled.samples, rays.direction
-            if self.flags.learns_cameras:
-                samples, directions = refinement.warp_samples(current, samples, rays, view)
-            density, colour = (
-                scale_gradients(values, samples.distance, self.full_gradient_distance)
-                for values in field(own, samples, directions)
-            )
-            seen = composite(density, colour, samples, rgba[:, :3])
-            *proposals, seen = (
-                _in_front_of(background, refinement.expose(rendering, current, view))
-                for rendering in (*sampled.proposals, seen)
-            )
-            mask = self._mask(samples, pixel_draws)
-            batch = RayBatch(
-                *seen, mask, density, samples, tuple(proposals), schedule.progress, targets
-            )
-            error = _mean(mx.square(batch.colour - target), mask)
-            coarser = (RayBatch(*proposal, mask) for proposal in proposals)
-            losses = [colour_loss(rays_seen, target) for rays_seen in (*coarser, batch)]
-            losses += [extra_loss(batch, target) for extra_loss in extra_losses]
-            first, *others = (_mean(loss, mask, scale) for loss in losses)
-            used = samples.used.reshape(()).astype(mx.float32)
-            return sum(others, start=first), error, used, sampled.mean_samples_per_ray, mask.mean()
-
-        return loss_of
-
-    def _draw(self, key: mx.array) -> list[mx.array]:
-        """Random numbers for pixels (3, rays), samples (draws, rays), backgrounds (3, rays)."""
+    def draw(self, parameters: Parameters, key: mx.array) -> Batch:
+        """Draw pixels of all views, and their rays from the refined cameras in `parameters`."""
         # One call, since each is a launch of its own. All ranks draw the same numbers and take
         # their share, so together they draw what one rank would.
         draws = self.parts.sampler.draws
         shape = (3 + draws + 3, self.ranks.size * self.rays)
         drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
-        return list(mx.split(drawn, (3, 3 + draws)))
+        pixel_draws, sample_draws, background = mx.split(drawn, (3, 3 + draws))
+        tracks: TrackTargets | None = None
+        if self.track_rays is not None:
+            count = max(int(self.config.train.depth_rays * self.rays), 1)
+            pixel_draws, tracks = self.track_rays.draw(pixel_draws, count)
+        cameras = self.refinement.cameras(parameters)
+        rays, rgba, view = draw_pixels(self.views.pixels, cameras, pixel_draws)
+        # Random backgrounds, so that matter cannot imitate the background.
+        background = background.T
+        target = over(rgba, background, self.config.train.blend)
+        return Batch(rays, view, pixel_draws, sample_draws, background, rgba[:, :3], target, tracks)
+
+    def render(
+        self, parameters: Parameters, sampling: Arrays, batch: Batch, schedule: Schedule
+    ) -> Rendering:
+        """Render the rays of a batch; differentiable in the `parameters`."""
+        field, sampler, refinement = self.parts.field, self.parts.sampler, self.refinement
+        rays, view = batch.rays, batch.view
+        own = {name: parameters[name] for name in field.shapes}
+        if self.flags.is_coarse:
+            own = field.coarse_to_fine(own, schedule.level_progress)
+        sampled = sampler.sample(own, sampling, rays, batch.sample_draws.T)
+        samples, directions = sampled.samples, rays.direction
+        if self.flags.learns_cameras:
+            samples, directions = refinement.warp_samples(parameters, samples, rays, view)
+        density, colour = (
+            scale_gradients(values, samples.distance, self.full_gradient_distance)
+            for values in field(own, samples, directions)
+        )
+        seen = composite(density, colour, samples, batch.color)
+        *proposals, seen = (
+            _in_front_of(batch.background, refinement.expose(rendering, parameters, view))
+            for rendering in (*sampled.proposals, seen)
+        )
+        mask = self._mask(samples, batch.pixel_draws)
+        rendered = RayBatch(
+            *seen, mask, density, samples, tuple(proposals), schedule.progress, batch.tracks
+        )
+        used = samples.used.reshape(()).astype(mx.float32)
+        return Rendering(rendered, used, sampled.mean_samples_per_ray)
+
+    def loss(self, rays: RayBatch, target: mx.array, scale: mx.array) -> mx.array:
+        """`scale` times the sum of all losses of the rendered `rays`, () float32."""
+        coarser = (RayBatch(*proposal, rays.mask) for proposal in rays.proposals)
+        losses = [self.parts.loss(seen, target) for seen in (*coarser, rays)]
+        losses += [extra_loss(rays, target) for extra_loss in self.parts.extra_losses]
+        first, *others = (_mean(loss, rays.mask, scale) for loss in losses)
+        return sum(others, start=first)
 
     def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
         """Mask (rays, 1): 1 for rays with all their samples whose pixel is not masked, else 0."""

@@ -1,7 +1,7 @@
 """`Trainer`: training as a generator of reports, one compiled step after the other.
 
 MLX traces the step again for each new number of rays, so few numbers are used
-(`TrainConfig.rays_for`). Nothing here prints or writes.
+(`RayBudget`). Nothing here prints or writes.
 
 With the same seed and number of steps, results repeat bit for bit on the back ends `cpu` and
 `reference`. GPUs add floats atomically in any order, so there the last bits vary, unless
@@ -25,7 +25,7 @@ from nerfmac.backend.variants import tuned_for
 from nerfmac.backend.watchdog import is_relaxed
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
-from nerfmac.config import FILL, Config
+from nerfmac.config import Config
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
@@ -35,10 +35,9 @@ from nerfmac.ops.draw_pixels import random_rays, ray_batches
 from nerfmac.ops.march import Occupied
 from nerfmac.ranks import current_ranks
 from nerfmac.refine.refinement import CameraRefinement
-from nerfmac.rendering.metrics import decibels
 from nerfmac.rendering.renderer import Renderer, tracer_of
-from nerfmac.training.clock import Clock, RanksTime
-from nerfmac.training.exchange import from_first, synchronised
+from nerfmac.training.clock import Clock
+from nerfmac.training.exchange import Exchange
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.measured import Measured, read
@@ -51,8 +50,9 @@ from nerfmac.training.optimiser import (
     no_moments,
     step_numbers,
 )
+from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.state import TrainState
-from nerfmac.training.step import Schedule, Step, StepFlags
+from nerfmac.training.step import Schedule, Step, StepFlags, StepResult
 from nerfmac.training.track_rays import TrackRays
 
 FIRST_RAYS = 2**18
@@ -136,6 +136,7 @@ class Trainer:
         return self._init([rays_through(stacked, view, pixel)])
 
     def _init(self, rays: Iterable[Rays]) -> TrainState:
+        rays_at_first = self.config.train.rays
         parameters = self.field.init(_key(self.config.seed, 0, stream=2))
         parameters |= self.refinement.init()
         return TrainState(
@@ -144,8 +145,8 @@ class Trainer:
             moments=no_moments(parameters),
             sampling=self.sampler.init(rays),
             scaling=LossScale.init(self.config.train.loss_scale)._asdict(),
-            samples_per_ray=mx.array(FILL * self.config.march.max_samples / self.config.train.rays),
-            rays=self.config.train.rays,
+            samples_per_ray=mx.array(RayBudget.of(self.config).samples_per_ray(rays_at_first)),
+            rays=rays_at_first,
         )
 
     def compile(self, state: TrainState) -> Iterator[float]:
@@ -193,41 +194,29 @@ class Trainer:
         `goal.report_interval` adds do not change the results. Several ranks start from the state of
         the first one. Raises `DivergedError`.
         """
-        state = from_first(self.ranks, state)
+        exchange = Exchange(self.ranks)
+        state = exchange.begin(state)
         clock, queue, rays_done = Clock(state.train_seconds), StepQueue(), 0
         last: Measured | None = None
-        shared_time = RanksTime(self.ranks, state.step, state.train_seconds)
         while (progress := goal.progress(state)) < 1.0:
             if self._is_update_at(state.step):
                 with interval("occupancy update", step=state.step):
-                    state = self._keep_sampling(state, goal.most_rays)
+                    state = exchange.synchronised(self._keep_sampling(state, goal.most_rays))
             rays_done += state.rays * self.ranks.size
             rate = goal.rate * self.config.optimiser.rate_at(progress, state.step)
             with interval("step", step=state.step, rays=state.rays):
                 state, measured = self.advance(state, rate, progress)
                 queue.add(state)  # measurements are computed only where they are read
-            state = replace(state, train_seconds=shared_time.at(state.step, clock.read()))
+            state = _timed(state, exchange.seconds(state.step, clock.read()))
             is_due = self._is_update_at(state.step - 1) or goal.progress(state) >= 1.0
             if not is_due and not clock.is_over(goal.report_interval):
                 continue
-            if is_due:
-                measured = self.ranks.mean(measured)
             with interval("report", step=state.step):
-                last = read(measured, state, last)
-            seconds = shared_time.at(state.step, clock.read(), must_agree=is_due)
-            samples_per_ray = mx.array(last.samples_per_ray) if is_due else state.samples_per_ray
-            state = replace(state, train_seconds=seconds, samples_per_ray=samples_per_ray)
-            rays_per_second = rays_done / clock.lap()
-            yield Report(
-                state=state,
-                loss=last.loss,
-                psnr=decibels(max(last.error, 1e-10)),
-                progress=min(goal.progress(state), 1.0),
-                rays_per_second=rays_per_second,
-                samples_per_second=rays_per_second * last.samples / state.rays,
-                skipped_steps=last.skipped_steps,
-                is_skipped=last.is_skipped,
-            )
+                last = read(exchange.mean(measured) if is_due else measured, state, last)
+            state = _timed(state, exchange.seconds(state.step, clock.read(), must_agree=is_due))
+            if is_due:
+                state = replace(state, samples_per_ray=mx.array(last.samples_per_ray))
+            yield Report.of(state, last, goal.progress(state), rays_done / clock.lap())
             rays_done = 0
             clock.go_on()
 
@@ -237,16 +226,13 @@ class Trainer:
 
     def _keep_sampling(self, state: TrainState, most_rays: int | None) -> TrainState:
         """`state` with the sampler's state updated and the number of rays chosen again."""
-        rays = self.config.train.rays_for(
-            float(np.array(state.samples_per_ray)), self.config.march.max_samples, most_rays
-        )
-        state = replace(state, rays=rays)
+        budget = RayBudget.of(self.config, most_rays)
+        state = replace(state, rays=budget.rays(float(np.array(state.samples_per_ray))))
         if not self._update_sampling:
             return state
         update = self._update_sampling[self.sampler.phase_at(state.step)]
         key = _key(self.config.seed, state.step, stream=1)
-        state = replace(state, sampling=update(state.parameters, state.sampling, key))
-        return synchronised(self.ranks, state)
+        return replace(state, sampling=update(state.parameters, state.sampling, key))
 
     def advance(
         self, state: TrainState, rate: float, progress: float = 0.0
@@ -257,8 +243,9 @@ class Trainer:
         evaluated.
         """
         flags = StepFlags.at(state.step, self.config.refine)
-        updated, scaling, measured = self._one_step(state, flags, rate, progress)
-        state = replace(state, step=state.step + 1, scaling=scaling, **updated._asdict())
+        optimised, scale, measured = self._one_step(state, flags, rate, progress)
+        changed = {**optimised._asdict(), "scaling": scale._asdict()}
+        state = replace(state, step=state.step + 1, **changed)
         if is_averaged(state.step):
             with interval("average"):
                 state = replace(state, average=self._average(state))
@@ -266,19 +253,18 @@ class Trainer:
 
     def _one_step(
         self, state: TrainState, flags: StepFlags, rate: float, progress: float
-    ) -> tuple[OptimiserState, Arrays, mx.array]:
-        """The results of a `Step` with these flags."""
+    ) -> StepResult:
+        """The result of a `Step` with these flags."""
         optimiser = self.config.optimiser
         groups = self.refinement.rates(state.step, rate / optimiser.rate, progress)
-        updated, scaling, measured = self._step_for(state.rays, flags, is_relaxed())(
+        return self._step_for(state.rays, flags, is_relaxed())(
             OptimiserState(state.parameters, state.moments),
             state.sampling,
-            state.scaling,
+            LossScale(**state.scaling),
             _key(self.config.seed, state.step, stream=0),
             step_numbers(state.step + 1, rate, optimiser, groups),
             self._schedule(state.step, progress),
         )
-        return OptimiserState(*updated), scaling, measured
 
     @cached_property
     def _track_rays(self) -> TrackRays | None:
@@ -292,7 +278,7 @@ class Trainer:
 
     def _compiled_step(
         self, rays: int, flags: StepFlags, relaxed: bool
-    ) -> Callable[..., tuple[OptimiserState, Arrays, mx.array]]:
+    ) -> Callable[..., StepResult]:
         scaling = self.config.train.gradient_scaling
         step = Step(
             config=self.config,
@@ -341,6 +327,10 @@ class StepQueue:
         while len(self._steps) > (1 if is_relaxed() else 2):
             with interval("wait for the device"):
                 mx.eval(self._steps.popleft())
+
+
+def _timed(state: TrainState, seconds: float) -> TrainState:
+    return replace(state, train_seconds=seconds)
 
 
 def _averaged_if_good(

@@ -30,6 +30,7 @@ from nerfmac.geometry.views import Views
 from nerfmac.ops.visibility import FAR
 from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.training.optimiser import is_averaged, newest_weight
+from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.trainer import Trainer
 from torch_peer.composite import weights
 from torch_peer.field import TorchField, spherical_harmonics
@@ -105,9 +106,7 @@ class TorchPeer:
         """One step of training, at the learning rate for `progress`, in [0, 1]."""
         if self.is_update:
             self._update_occupancy(self.steps)
-            self.rays = self.config.train.rays_for(
-                float(self._measured[2]), self.config.march.max_samples
-            )
+            self.rays = RayBudget.of(self.config).rays(float(self._measured[2]))
         loss, samples = self._loss()
         self._scaler.scale(loss).backward()
         self._move(progress)

@@ -10,7 +10,8 @@ import pytest
 
 from nerfmac.app.run import Run
 from nerfmac.app.scenes import load_scene
-from nerfmac.ranks import ALONE, LostRankError, Ranks, join, start_local
+from nerfmac.ranks import ALONE, LostRankError, Ranks, join
+from nerfmac.ranks.local import start_local
 from nerfmac.training.goal import Goal
 from nerfmac.training.trainer import Trainer
 from tests.numerics import assert_matches

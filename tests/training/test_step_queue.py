@@ -6,13 +6,14 @@ import mlx.core as mx
 
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device
+from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.trainer import StepQueue, Trainer
 from tests.scene_factory import CONFIG, write_scene
 
 
 def test_rays_follow_the_samples_per_ray():
     slots, most = CONFIG.march.max_samples, CONFIG.train.most_rays
-    numbers = [CONFIG.train.rays_for(samples, slots) for samples in (0.0, 1.0, 2.0, 3.7, 20.0, 1e9)]
+    numbers = [RayBudget.of(CONFIG).rays(samples) for samples in (0.0, 1.0, 2.0, 3.7, 20.0, 1e9)]
     assert numbers == sorted(numbers, reverse=True)
     assert numbers[0] == numbers[1] <= most
     assert numbers[-1] == 16

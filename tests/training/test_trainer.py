@@ -15,6 +15,7 @@ from nerfmac.rendering.evaluation import evaluate
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
+from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.step import Step
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
@@ -155,9 +156,7 @@ def test_the_next_step_has_the_rays_that_the_last_report_asks_for(scene):
     trainer = trainer_for(scene)
     reports = trained(trainer, 30)  # a report a step
     for before, after in pairwise(reports):
-        wanted = CONFIG.train.rays_for(
-            float(before.state.samples_per_ray), CONFIG.march.max_samples
-        )
+        wanted = RayBudget.of(CONFIG).rays(float(before.state.samples_per_ray))
         assert after.state.rays == wanted, f"step {after.state.step}"
 
 

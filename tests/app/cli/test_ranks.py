@@ -9,7 +9,7 @@ import time
 import pytest
 
 from nerfmac.app.run import Run
-from nerfmac.ranks import start_local
+from nerfmac.ranks.local import start_local
 from tests.scene_factory import FLAGS, write_scene
 
 PATIENCE = 300.0  # seconds until ranks must have come to what is waited for

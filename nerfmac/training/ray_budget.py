@@ -1,0 +1,43 @@
+"""`RayBudget`: the number of rays of a step follows the samples that a ray needs.
+
+A step has room for `march.max_samples` samples. Each step measures the mean number of samples per
+ray, and from the next update of the sampler on, as many rays are drawn as fit.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+from nerfmac.config import Config
+
+FILL = 0.95
+"""Fraction of `march.max_samples` to fill."""
+
+
+class RayBudget(NamedTuple):
+    """Limits on the samples and the rays of a step."""
+
+    max_samples: int
+    most_rays: int
+
+    @classmethod
+    def of(cls, config: Config, most_rays: int | None = None) -> Self:
+        """The limits of `config`; `most_rays` is a further limit on the rays."""
+        most = config.train.most_rays
+        return cls(config.march.max_samples, most if most_rays is None else min(most, most_rays))
+
+    def rays(self, samples_per_ray: float) -> int:
+        """Largest number of rays whose samples fit, at most `most_rays`.
+
+        It is 2^(n / 8), rounded to a multiple of 16: few numbers are possible, since MLX traces the
+        step again for each new one, which takes as long as half a step.
+        """
+        wanted = min(FILL * self.max_samples / max(samples_per_ray, 1e-3), self.most_rays)
+        rays, rung = 16, 32
+        while (above := round(2 ** (rung / 8) / 16) * 16) <= wanted:
+            rays, rung = max(rays, above), rung + 1
+        return rays
+
+    def samples_per_ray(self, rays: int) -> float:
+        """The number of samples per ray at which `rays` rays fill the budget."""
+        return FILL * self.max_samples / rays
