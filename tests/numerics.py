@@ -23,6 +23,7 @@ def assert_matches(
     """Fail unless `got` is `want`: same shape, finite, and `|got - want| <= rel |want|`.
 
     `rel` is the unit roundoff times the number of terms summed times a small factor: write it so.
+    Entries that are no outliers must also pass `assert_unbiased`.
     `outliers` is the fraction of entries, those of largest error, left out of the comparison: for
     functions with jumps, where roundoff alone may put an entry on the other side. It is at most
     0.05, and each left out entry must still be finite.
@@ -45,3 +46,26 @@ def assert_matches(
         f"{name}: relative error {relative:.2e} > {rel:.1e}; "
         f"worst at {tuple(map(int, worst))}: {got[worst]:.6g}, expected {want[worst]:.6g}"
     )
+    near = np.argsort(np.abs(got - want), axis=None, kind="stable")[: kept.size]
+    assert_unbiased(got.ravel()[near], want.ravel()[near], name=name)
+
+
+def assert_unbiased(
+    got: ArrayLike, want: ArrayLike, *, name: str, bias: float = 0.015, cosine: float = 0.999
+) -> None:
+    """Fail if `got` differs from `want` by more than noise with a mean of zero.
+
+    A relative error may be noise, which training averages out, or a bias, which it does not. Three
+    numbers tell them apart, and each is at most `bias`, or at least `cosine`: the scale of the
+    projection of `got` on `want`, relative to 1; the mean of the signed error, relative to the mean
+    magnitude of `want`; and the cosine of the angle between the two.
+    """
+    got, want = _vector(got).ravel(), _vector(want).ravel()
+    length, inner = float(np.linalg.norm(want)), float(got @ want)
+    assert length > 0.0, f"{name}: the reference is all zero, so this compares nothing"
+    scale = inner / length**2 - 1.0
+    assert abs(scale) <= bias, f"{name}: too large by a factor of {1.0 + scale:.4f}"
+    shift = float((got - want).mean() / np.abs(want).mean())
+    assert abs(shift) <= bias, f"{name}: the mean signed error is {shift:.2%}"
+    angle = inner / (length * float(np.linalg.norm(got)))
+    assert angle >= cosine, f"{name}: the cosine is {angle:.5f}, expected at least {cosine}"

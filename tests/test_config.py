@@ -77,18 +77,6 @@ def test_a_presets_name_without_its_numbers_is_refused(name):
     assert replace(PRESETS[name], seed=3).preset == name
 
 
-def test_a_file_without_a_part_is_read(tmp_path):
-    values = {name: part for name, part in PRESETS["tiny"].to_json().items() if name != "refine"}
-    assert Config.from_json(values) == replace(PRESETS["tiny"], refine=RefineConfig())
-
-
-@pytest.mark.parametrize("exposures", [None, True, False])
-def test_exposures_are_on_or_off_or_left_to_the_tracks(exposures):
-    config = Config(refine=RefineConfig(exposures=exposures))
-    assert Config.from_json(config.to_json()) == config
-    assert config.refine.changes_colours == (exposures is True)
-
-
 @pytest.mark.parametrize(
     ("values", "path"),
     [

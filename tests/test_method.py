@@ -7,7 +7,6 @@ import pytest
 import nerfmac
 import nerfmac.config.presets
 from nerfmac import Method, Run
-from nerfmac.app.cli import main
 from nerfmac.backend import working_dtype
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
@@ -185,29 +184,6 @@ def test_only_decayed_parameters_shrink_without_a_gradient(scene):
     run.train(steps=20, progress=False)
     assert run.state.parameters["radius"].item() < 0.199
     assert np.array_equal(np.array(run.state.parameters["centre"]), [0.5, 0.5, 0.5])
-
-
-def test_the_command_line_takes_a_method(balls, tmp_path, capsys):
-    method, run = METHODS["all"], tmp_path / "run"
-    settings = ["--device", "cpu", "--preset", "tiny"]
-    commands = [
-        ["train", str(balls), "--out", str(run), "--steps", "4", "--no-video", *settings],
-        ["train", "--out", str(run), "--steps", "6", "--no-video", "--resume", "--device", "cpu"],
-        ["eval", str(run), "--device", "cpu"],
-        ["render", str(run), "--frames", "2", "--out", str(tmp_path / "frames"), "--device", "cpu"],
-    ]
-    for command in commands:
-        with pytest.raises(SystemExit) as ended:
-            main(command, method=method)
-        assert not ended.value.code, command
-    assert "Ball" in _refused(["eval", str(run), "--device", "cpu"], capsys)
-
-
-def _refused(command, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(command)
-    assert ended.value.code == 2
-    return capsys.readouterr().err
 
 
 class Waves(nerfmac.Encoding):

@@ -1,9 +1,11 @@
 """The comparator rejects what elementwise tolerances let through."""
 
+from functools import partial
+
 import mlx.core as mx
 import numpy as np
 import pytest
-from numerics import assert_matches
+from numerics import assert_matches, assert_unbiased
 
 ROUNDOFF = float(np.finfo(np.float32).eps)
 
@@ -79,3 +81,25 @@ def test_outliers_hide_neither_a_nan_nor_a_wrong_array():
     lone = np.eye(1, 100, 7)
     with pytest.raises(AssertionError, match="all zero"):
         assert_matches(0.0 * lone, lone, rel=1e-3, name="lone", outliers=0.01)
+
+
+def test_noise_is_no_bias():
+    want = gradient()
+    noise = np.random.default_rng(4).normal(scale=0.03, size=want.shape)
+    assert_unbiased(want * (1.0 + noise), want, name="noise")
+
+
+@pytest.mark.parametrize(
+    ("fault", "spoil"),
+    [
+        ("factor of 1.02", lambda want: 1.02 * want),
+        ("factor of 0.98", lambda want: 0.98 * want),
+        ("mean signed error is 2.00%", lambda want: want + 0.02 * np.abs(want).mean()),
+        ("cosine is", lambda want: want + 0.1 * np.roll(want, 1, axis=0)),
+    ],
+)
+def test_a_bias_of_two_percent_is_rejected_though_the_relative_error_is_allowed(fault, spoil):
+    want = gradient()
+    for compare in (assert_unbiased, partial(assert_matches, rel=0.2)):
+        with pytest.raises(AssertionError, match=fault):
+            compare(spoil(want), want, name="biased")

@@ -134,16 +134,6 @@ def test_options_are_those_of_a_path_and_no_others(scene, tmp_path):
         train(tmp_path, steps=1, spilt=3, **SETTINGS)
 
 
-def test_an_interruption_may_be_raised_with_what_is_saved(scene, tmp_path):
-    settings = {**SETTINGS, "steps": 30, "on_report": interrupt_at(9), "interruptible": False}
-    with pytest.raises(KeyboardInterrupt) as interruption:
-        train(scene, out=tmp_path / "run", **settings)
-    notes = " ".join(interruption.value.__notes__)
-    assert "step 9 is saved" in notes
-    assert f"--out {tmp_path / 'run'} --resume --steps 30" in notes
-    assert not (tmp_path / "run" / "metrics.json").exists()
-
-
 def interrupt_at(step):
     def interrupt(report):
         if report.state.step == step:
@@ -272,16 +262,6 @@ def test_the_command_refuses_them_likewise(made, tmp_path, capsys, flags):
     again = ("train", "--resume", "--out", tmp_path / "run", "--steps", 60, "--device", "cpu")
     assert command(*again, *flags) == 2
     assert "a resumed run continues with its own configuration" in capsys.readouterr().err
-
-
-def test_the_command_that_continues_has_seconds_as_users_write_them(scene, tmp_path):
-    def interrupt(_):
-        raise KeyboardInterrupt
-
-    request = {"seconds": 120.0, "out": tmp_path / "run", "interruptible": False}
-    with pytest.raises(KeyboardInterrupt) as caught:
-        train(scene, on_report=interrupt, **request, **SETTINGS)
-    assert any("--resume --seconds 120`" in note for note in caught.value.__notes__)
 
 
 def test_the_curves_of_a_saved_run_are_those_of_its_scalars(tmp_path):

@@ -1,7 +1,6 @@
 """scripts/judge.py trains scenes with several seeds and sets them beside an earlier run."""
 
 import json
-from pathlib import Path
 
 import judge
 import numpy as np
@@ -11,7 +10,6 @@ from PIL import Image
 from nerfmac import InputError, builtin_scene_path
 from nerfmac.app.measure.bench import trials
 
-SCRIPT = Path(judge.__file__)
 SCENE = f"{builtin_scene_path()}:max_images=3,downscale=5,name=still"
 QUICK = ("--seeds", "2", "--steps", "20", "--preset", "tiny", "--device", "cpu")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac import Config, Evaluation, Rendered, ViewQuality
+from nerfmac import Evaluation, Rendered, ViewQuality
 from nerfmac.config import PRESETS, override
 from nerfmac.config.presets import vanilla
 
@@ -45,13 +45,3 @@ def test_an_evaluation_is_a_list_with_means():
     assert repr(evaluation) == shown
     assert math.isnan(Evaluation([ViewQuality("a", 30.0, 0.9)], split="test", of=1).lpips)
     assert math.isnan(Evaluation([], split="test", of=3).psnr)
-
-
-def test_two_configurations_that_differ_are_shown_differently():
-    config = Config()
-    for part in ("march", "train", "occupancy"):
-        values = getattr(config, part).__dict__
-        for name, value in values.items():
-            if type(value) is int and value % 2 == 0:
-                other = override(config, **{part: {name: 2 * value or 2}})
-                assert f"{part}.{name}" in repr(other)

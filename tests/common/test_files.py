@@ -14,7 +14,6 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import (
     appearing,
     read_json,
-    user_path,
     write_json,
 )
 from tests.killed import half_written
@@ -119,12 +118,6 @@ def test_two_threads_may_write_one_file_at_once(path):
         assert path.read_text() == "other"
     assert path.read_text() == "whole"
     assert list(path.parent.iterdir()) == [path]
-
-
-def test_a_path_of_a_user_may_begin_in_the_home_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert user_path("~/runs/mine") == tmp_path / "runs" / "mine"
-    assert user_path(tmp_path / "a~b") == tmp_path / "a~b"
 
 
 def test_only_what_killed_processes_left_is_removed(tmp_path):

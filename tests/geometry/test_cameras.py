@@ -9,7 +9,6 @@ import pytest
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera, Cameras, nearest_to_axes
 from nerfmac.geometry.lenses import Lens, distort, undistort
-from nerfmac.geometry.rays import camera_rays
 
 FOX = (0.0578421, -0.0805099, 0.0, 0.0, -0.000980296, 0.00015575)
 DISTORTIONS = {
@@ -115,13 +114,6 @@ def test_a_scaled_lens_sees_the_same_directions():
         assert (x / 2 - half.cx) / half.fl_x == pytest.approx((x - lens.cx) / lens.fl_x)
         assert (y / 3 - half.cy) / half.fl_y == pytest.approx((y - lens.cy) / lens.fl_y)
     assert half.distortion == lens.distortion
-
-
-def test_some_rows_of_a_picture_see_what_they_see_in_it():
-    camera = Camera(Lens(6, 9, 11.0, 12.0, 2.5, 5.0, k1=0.1), np.eye(3, 4))
-    whole = np.array(camera_rays(camera).direction).reshape(9, 6, 3)
-    part = camera_rays(Camera(camera.lens.rows(4, 3), camera.pose))
-    assert np.allclose(np.array(part.direction).reshape(3, 6, 3), whole[4:7], atol=1e-6)
 
 
 @pytest.mark.parametrize(

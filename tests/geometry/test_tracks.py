@@ -119,15 +119,6 @@ def test_a_picture_that_was_cut_since_has_no_tracks(tmp_path):
     assert set(tracks.view.tolist()) == {0, 1, 2, 4, 5, 6, 7, 8, 9}
 
 
-@pytest.mark.parametrize(
-    "pose_of", [lambda index: turned(9 - index), lambda index: turned(index + index % 2)]
-)
-def test_a_model_of_other_cameras_beside_it_is_left_alone(tmp_path, pose_of, caplog):
-    caplog.set_level("INFO", "nerfmac")
-    assert load_scene(beside(tmp_path, pose_of)).tracks is None
-    assert "are others than the scene's" in caplog.text
-
-
 def test_a_broken_model_beside_a_transforms_json_is_said_and_left_alone(tmp_path, caplog):
     beside(tmp_path, turned)
     images = tmp_path / "sparse/0/images.bin"

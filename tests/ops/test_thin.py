@@ -7,6 +7,7 @@ import pytest
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite, sample_weights
 from nerfmac.ops.thin import WHOLE, count_kept, thin
+from tests.numerics import assert_unbiased
 
 RANDOM = np.random.default_rng(7)
 COUNTS = np.array([0, 40, 1, 300, 0, 75, 7])
@@ -151,6 +152,7 @@ def test_the_mean_of_the_gradients_is_that_of_the_whole_ray(expected):
     always, seldom = weight >= BELOW / 2, (weight > 0) & (weight < BELOW / 2)
     scale = np.abs(want[0]).max()
     np.testing.assert_allclose(mean[0][always], want[0][always], atol=2e-5 * scale)
+    assert_unbiased(mean[0], want[0], name="d density")
     # Neighbors that are seldom kept are never kept together, so each knows little of those right
     # behind it: an error of the order of the weight below which samples are omitted.
     error = np.abs(mean[0] - want[0])[seldom]

@@ -63,10 +63,6 @@ def test_without_other_ranks_there_is_one_and_it_keeps_its_own(monkeypatch):
     assert ALONE.number_of_first(2.5) == 2.5
 
 
-def test_each_rank_knows_its_place(both):
-    assert [found["rank"].tolist() for found in both] == [[0, 2], [1, 2]]
-
-
 @pytest.mark.parametrize("words", ["bfloat16", "float32"])
 def test_a_mean_counts_each_rank_by_its_weight(both, words):
     sent = [told(rank) for rank in range(2)]

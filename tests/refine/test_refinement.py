@@ -22,6 +22,7 @@ from nerfmac.refine.refinement import (
     CameraRefinement,
     moved_poses,
 )
+from tests.numerics import assert_matches
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -134,7 +135,7 @@ def test_the_gradient_of_poses_is_that_of_samples_that_move_with_their_cameras()
         want[place] = (moved(step) - moved(-step)) / 2e-2
     assert not got[1].any(), "no ray is of this view"
     assert np.abs(want[[0, 2]]).min() > 0.01
-    np.testing.assert_allclose(got, want, atol=2e-3 * np.abs(want).max())
+    assert_matches(got, want, rel=2e-3, name="d poses")
 
 
 def test_warping_changes_no_value():

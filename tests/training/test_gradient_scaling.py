@@ -9,6 +9,7 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.training.goal import Goal
 from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.trainer import Trainer
+from tests.numerics import assert_matches
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -29,7 +30,7 @@ def test_the_gradient_shrinks_with_the_square_of_the_distance_and_the_value_stay
     got, back = mx.vjp(run, [mx.array(values)], [mx.array(slopes)])
     assert np.array_equal(np.array(got[0]), values)
     want = slopes * FACTOR.reshape(-1, *[1] * (len(shape) - 1))
-    np.testing.assert_allclose(np.array(back[0]), want, atol=1e-4)
+    assert_matches(back[0], want, rel=2e-4, name="scaled gradient")
 
 
 def first_step(scene, extent, gradient_scaling):

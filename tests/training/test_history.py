@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nerfmac.training.history import MOST_POINTS, History, read_notes
+from nerfmac.training.history import MOST_POINTS, History
 
 
 def report(step, loss, psnr):
@@ -39,13 +39,6 @@ def test_many_reports_are_merged_and_their_mean_stays():
     )
 
 
-def test_a_curve_from_before_goes_on_without_its_losses():
-    history = History([(10, 1.0, 20.0), (20, 2.0, 22.0)])
-    history.add(report(30, 0.25, 24.0))
-    assert [point.loss for point in history.points] == [None, None, 0.25]
-    assert history.curve(100) == [(10, 1.0, 20.0), (20, 2.0, 22.0), (30, 15.0, 24.0)]
-
-
 def test_a_curve_has_no_more_points_than_asked_for_and_ends_where_the_history_does():
     history = History([])
     for step in range(1, 254):
@@ -54,12 +47,3 @@ def test_a_curve_has_no_more_points_than_asked_for_and_ends_where_the_history_do
     assert 50 <= len(curve) <= 100
     assert curve[-1][0] == 253
     assert curve[0] == (3, 1.5, 2.0)
-
-
-NOTES = {"curve": [[1, 0.5, 12.25]], "build_seconds": 0.5, "rates": [3.0, 4.0]}
-
-
-def test_the_notes_of_a_checkpoint_are_read():
-    history, seconds, rates = read_notes(NOTES, "a file")
-    assert history.points == [(1, 0.5, None, 12.25)]
-    assert (seconds, rates) == (0.5, (3.0, 4.0))

@@ -173,15 +173,6 @@ def now(monkeypatch):
     return time
 
 
-def test_time_between_reports_is_not_training_time(scene, now):
-    trainer = trainer_for(scene)
-    state = trainer.init()
-    for report in trainer.train(state, Goal(steps=10)):
-        now[0] += 1000.0
-        trained_for = report.state.train_seconds
-    assert 0 < trained_for < 1000.0
-
-
 def test_seconds_end_a_run(scene, now):
     trainer = trainer_for(scene)
     reports = list(trainer.train(trainer.init(), Goal(seconds=0.4)))
@@ -222,15 +213,6 @@ def test_parameters_that_are_not_finite_are_never_reported(scene):
     spoiled = {**state.parameters, "colour": state.parameters["colour"] * np.nan}
     with pytest.raises(DivergedError, match="parameters are not finite after step 1"):
         next(trainer.train(replace(state, parameters=spoiled), Goal(steps=5)))
-
-
-def test_reports_that_an_interval_adds_change_nothing_in_what_is_trained(scene):
-    trainer = trainer_for(scene)
-    watched = list(trainer.train(trainer.init(), Goal(steps=70, report_interval=0.0)))
-    assert [report.state.step for report in watched] == list(range(1, 71))
-    alone = trained(trainer, 70)
-    assert len(alone) < 70
-    assert_same(watched[-1].state, alone[-1].state)
 
 
 def test_a_goal_that_changes_meanwhile_is_heeded(scene):

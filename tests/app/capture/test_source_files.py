@@ -1,6 +1,5 @@
 """A capture knows the files that it was made of, their copies, and their masks."""
 
-import json
 import os
 import shutil
 
@@ -91,17 +90,6 @@ def test_an_unfinished_capture_of_photos_that_have_changed_starts_anew(photograp
     assert f"1 removed ({NAMES[3]}); its capture starts anew" in caplog.text
     names = {path.name for path in (photographs.parent / "scene/images").iterdir()}
     assert names == {*NAMES} - {NAMES[3]}
-
-
-def test_identical_copies_are_called_copies_and_skipped(photographs, solved, caplog):
-    for copy in ("03 (1).png", "00 - Copy.png"):
-        shutil.copyfile(photographs / f"{copy[:2]}.png", photographs / copy)
-    capture_scene(photographs, "scene", progress=False)
-    assert solved["calls"] == [(12, "auto")]
-    (line,) = [line for line in caplog.messages if "copies" in line]
-    assert line.startswith("2 of 14 photos are identical copies of others and are skipped, such as")
-    assert "of 00.png" in line or "of 03.png" in line
-    assert json.loads((photographs.parent / "scene/capture.json").read_text())["given"] == 12
 
 
 @pytest.mark.parametrize("form", ["masks/{0}.png", "dynamic_mask_{1}.png", "{1}_mask.png"])

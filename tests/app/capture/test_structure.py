@@ -133,9 +133,3 @@ def test_a_known_focal_length_is_that_of_a_lens_with_the_picture_around_its_midd
     names = PARAMETERS[LENS_MODEL].split()
     named = dict(zip(names, known["parameters"], strict=True))
     assert named == {"f": 70.0, "cx": 32.0, "cy": 24.0, "k1": 0, "k2": 0}
-
-
-@pytest.mark.parametrize("matching", ["sequential", "exhaustive", "window"])
-def test_what_is_asked_for_is_done_and_no_more(photographs, matching):
-    assert photographs["solver"].solve(matching).matching == matching
-    assert photographs["mapped"] == [matching]

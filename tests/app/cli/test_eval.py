@@ -21,15 +21,6 @@ def test_the_json_says_how_its_figures_were_measured(run, tmp_path):
     assert protocol["lpips"].startswith("not computed")
 
 
-def test_the_worst_views_are_named(run, tmp_path, capsys):
-    file = tmp_path / "figures.json"
-    assert nerfmac("eval", run, "--split", "train", "--json", file) == 0
-    views = json.loads(file.read_text())["views"]
-    least = min(views, key=lambda name: views[name]["psnr"])
-    assert f"\nworst: {least} ({views[least]['psnr']:.2f} dB)\n" in capsys.readouterr().out
-    assert json.loads(file.read_text())["worst"] == [least]
-
-
 @pytest.fixture
 def moved(run, scene, tmp_path):
     """The scene of `run`, which looks for it where it was."""
@@ -49,11 +40,6 @@ def test_a_run_whose_scene_has_been_moved_is_evaluated_with_it(run, scene, moved
     other = write_scene(tmp_path / "other", train=4)
     assert nerfmac("eval", run, "--scene", other) == 2
     assert "from other views" in capsys.readouterr().err
-
-
-def test_a_run_that_goes_on_knows_where_its_scene_is_now(run, moved):
-    assert nerfmac("train", moved, "--out", run, "--resume", "--steps", 3, "--no-video") == 0
-    assert nerfmac("eval", run) == 0
 
 
 def test_a_page_is_written_and_changes_no_figure(run, tmp_path, capsys):

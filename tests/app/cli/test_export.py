@@ -9,11 +9,8 @@ import sys
 import time
 from importlib.util import find_spec
 
-import numpy as np
 import pytest
 
-from nerfmac.app.export import extract_density
-from nerfmac.app.run import Run
 from tests.app.cli.refusals import everything, refused
 from tests.killed import half_written
 from tests.scene_factory import nerfmac
@@ -34,15 +31,6 @@ def test_a_mesh_by_its_files_ending(run, tmp_path, capsys, name):
     mesh = trimesh.load_mesh(tmp_path / name, file_type=name[-3:].lower(), process=False)
     assert (len(mesh.vertices), len(mesh.faces)) == (vertices, faces)
     assert faces > 100
-
-
-def test_density_in_a_box(run, tmp_path, capsys):
-    crop = "--crop=-0.5,-0.25,0,0.5,0.25,0.125"
-    assert nerfmac("export", run, tmp_path / "d.npz", "--resolution", 8, crop) == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'd.npz'}: 9 x 5 x 2 points\n"
-    box = ((-0.5, -0.25, 0.0), (0.5, 0.25, 0.125))
-    want = extract_density(Run.load(run), resolution=8, crop=box, progress=False)
-    assert np.array_equal(np.load(tmp_path / "d.npz")["density"], want.density)
 
 
 def test_cameras_and_points(run, tmp_path, capsys, monkeypatch):
@@ -111,12 +99,6 @@ def test_a_page_with_its_path_and_background(run, tmp_path, capsys, monkeypatch)
 )
 def test_what_cannot_be_done_is_refused(capsys, tmp_path, run, name, flags, names):
     refused(capsys, tmp_path, "export", run, tmp_path / name, *flags, names=names)
-
-
-def test_missing_and_superfluous_arguments_are_named(capsys, tmp_path, run):
-    refused(capsys, tmp_path, "export", names=["RUN is missing", "nerfmac export RUN FILE"])
-    refused(capsys, tmp_path, "export", run, names=["FILE is missing"])
-    refused(capsys, tmp_path, "export", run, "a.ply", "b.ply", names=["'b.ply' is too much"])
 
 
 def test_an_empty_mesh_and_a_folder_in_the_way_leave_nothing(capfd, tmp_path, run):

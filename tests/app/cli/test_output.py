@@ -80,18 +80,3 @@ def test_no_command_minds_a_reader_who_is_gone(words):
     os.close(writer)
     assert done.stderr == ""
     assert done.returncode == (0 if words else 2)
-
-
-@pytest.mark.parametrize(
-    ("command", "flag"),
-    [
-        (("capture", "{scene}/train", "--longest-side", 3), "--longest-side is 3; expected"),
-        (("export", "{run}", "m.ply", "--threshold", 0), "--threshold is 0; expected"),
-        (("train", "{scene}", "--max-images", 0), "--max-images is 0; expected"),
-    ],
-)
-def test_a_message_names_the_flag(run, scene, tmp_path, capsys, monkeypatch, command, flag):
-    monkeypatch.chdir(tmp_path)
-    words = [str(word).format(run=run, scene=scene) for word in command]
-    assert nerfmac(*words) == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith(f"nerfmac: {flag}")

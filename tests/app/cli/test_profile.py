@@ -108,19 +108,6 @@ def test_without_an_encoder_the_timeline_has_no_film_and_a_line_says_so(
     assert {"step", "step, kernel by kernel", "begin a view"} <= names
 
 
-def test_a_disabled_operation_is_named_with_the_reason(run, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "spherical_harmonics")
-    path = tmp_path / "p.json"
-    assert nerfmac("profile", run, *QUICK, "--steps", 1, "--json", path) == 0
-    values = json.loads(path.read_text())
-    assert values["references"] == {
-        "spherical_harmonics": "NERFMAC_DISABLE_KERNELS=spherical_harmonics"
-    }
-    assert not any("spherical_harmonics" in part["part"] for part in values["step"]["parts"])
-    said = capsys.readouterr().out
-    assert "NERFMAC_DISABLE_KERNELS=spherical_harmonics" in said
-
-
 def test_a_run_is_profiled_where_it_stands_for_a_single_step(run, capsys):
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     flags = ("--steps", 1, "--trace", run.parent / "t.json")

@@ -97,16 +97,6 @@ def test_a_saved_camera_path_is_rendered_from_its_first_keyframe_to_its_last(fol
     assert np.abs(rendered[1].astype(float) - rendered[2]).mean() > 1.0
 
 
-def test_a_saved_camera_paths_video_is_named_after_it_and_as_large_as_the_photographs(
-    folder, tmp_path
-):
-    CameraPath([Keyframe(Run.load(folder).scene.cameras[1].pose, 0.6)]).save(
-        tmp_path / "still.json"
-    )
-    assert nerfmac("render", folder, "--path", tmp_path / "still.json", "--frames", 2) == 0
-    assert decoded(folder / "still.mp4")[1].shape == (2, HEIGHT, WIDTH, 3)
-
-
 def test_the_background_lies_behind_the_scene(folder, tmp_path):
     corner = {}
     for background in ("white", "black"):
@@ -146,37 +136,6 @@ def test_eval_measures_what_render_shows(folder, tmp_path):
         assert psnr == pytest.approx(view["psnr"], abs=0.05)  # the pictures are rounded
 
 
-def test_eval_measures_the_split_it_is_told(folder, tmp_path):
-    file = tmp_path / "quality.json"
-    flags = ("--split", "train", "--background", "black", "--json", file)
-    assert nerfmac("eval", folder, *flags) == 0
-    told = json.loads(file.read_text())
-    assert (told["train_views"], told["background"]) == (8, "black")
-    assert told["psnr_train"] > 10
-
-
-@pytest.mark.parametrize(
-    ("out", "flags", "kept"),
-    [
-        ("a.mp4", (), "its frames so far are in {out}.frames, and the same command continues"),
-        ("a.mp4", ("--resume",), "its frames so far are in {out}.frames, and the same command"),
-        ("frames", (), "its frames so far are in {out}; with --resume the same command continues"),
-    ],
-)
-def test_an_interrupted_film_says_in_one_line_what_is_kept(
-    folder, tmp_path, capsys, monkeypatch, out, flags, kept
-):
-    def film(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("nerfmac.app.cli.render.film", film)
-    out = tmp_path / out
-    capsys.readouterr()
-    assert nerfmac("render", folder, "--frames", 2, "--out", out, *flags) == 130
-    *_, line = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"nerfmac: interrupted; {kept.format(out=out)}")
-
-
 def test_an_interrupted_video_is_continued_by_the_same_command(
     folder, tmp_path, capsys, monkeypatch
 ):
@@ -207,16 +166,6 @@ def test_an_interrupted_video_is_continued_by_the_same_command(
     assert saved == [f"frame_{number:05}.png" for number in range(5)], "none is rendered twice"
     assert len(decoded(out)[1]) == 5
     assert not Path(f"{out}.frames").exists()
-
-
-def test_frames_of_another_video_are_replaced_on_request(folder, tmp_path):
-    out = tmp_path / "a.mp4"
-    series.begin(tmp_path / "a.mp4.frames", {"format": "png", "path": "x"}, resume=True)
-    (tmp_path / "a.mp4.frames/frame_00000.png").write_bytes(b"old")
-    flags = ("--frames", 2, "--size", "20x16", "--out", out)
-    assert nerfmac("render", folder, *flags) == 2
-    assert nerfmac("render", folder, *flags, "--overwrite") == 0
-    assert len(decoded(out)[1]) == 2
 
 
 def test_what_will_be_rendered_is_said_before_it_begins(folder, tmp_path, caplog, monkeypatch):
@@ -264,9 +213,3 @@ def test_the_test_split_needs_no_images(tmp_path):
     flags = ("--path", "test", "--out", tmp_path / "out")
     assert nerfmac("render", tmp_path / "run", *flags) == 0
     assert len(pictures(tmp_path / "out")) == 3
-
-
-def test_transforms_of_nerfstudio_say_nothing_about_a_scene_s_file(folder, tmp_path, capsys):
-    path = scene_file(tmp_path)
-    assert nerfmac("render", folder, "--path", path, "--transforms", path) == 2
-    assert "--transforms is for a path of nerfstudio" in capsys.readouterr().err

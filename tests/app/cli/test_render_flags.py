@@ -1,8 +1,6 @@
 """Each flag of `nerfmac render` does what it says, and what cannot be is refused at once."""
 
 import json
-import os
-import signal
 
 import numpy as np
 import pytest
@@ -30,6 +28,7 @@ def rendered(run, out, *flags):
     return arrays(out)
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("path", ["orbit", "spiral", "figure-of-eight", "train", "test"])
 def test_every_named_path_has_as_many_frames_as_asked_for(run, tmp_path, path):
     files = rendered(run, tmp_path / "out", "--path", path, "--frames", 4)
@@ -39,6 +38,8 @@ def test_every_named_path_has_as_many_frames_as_asked_for(run, tmp_path, path):
     assert files[0]["rgb"].shape == (18, 24, 3)
 
 
+=======
+>>>>>>> ffc57e2 (Thinner tests; comparisons of gradients detect a bias of 2 %)
 def test_seconds_and_the_rate_give_the_frames(run, tmp_path):
     out = tmp_path / "film.mp4"
     flags = ("--seconds", 0.5, "--fps", 12, "--device", "cpu", "--out", out)
@@ -96,13 +97,6 @@ def test_a_path_with_times_takes_as_long_as_it_says(run, studio, tmp_path):
     assert np.allclose(files[2]["pose"], Run.load(run).scene.cameras[1].pose, atol=1e-4)
 
 
-def test_the_outputs_are_named_in_their_files(run, tmp_path):
-    for output, shape in {"rgb": (18, 24, 3), "depth": (18, 24), "normal": (18, 24, 3)}.items():
-        (file,) = rendered(run, tmp_path / output, "--frames", 1, "--output", output)
-        assert file[output].shape == shape
-        assert (file[output].dtype, file["opacity"].shape) == (np.float32, (18, 24))
-
-
 def test_crop_near_background_and_exposure_reach_the_pictures(run, tmp_path):
     def colour(name, *flags):
         return rendered(run, tmp_path / name, "--frames", 1, *flags)[0]["rgb"]
@@ -136,13 +130,6 @@ def test_blur_takes_several_samples_of_itself(run, tmp_path):
         assert np.abs(other["rgb"] - sharp["rgb"]).mean() > 1e-3
     record = json.loads((tmp_path / "soft" / "series.json").read_text())
     assert (record["samples"], record["aperture"]) == (4, 0.1)
-
-
-def test_a_panorama_is_twice_as_wide_as_high(run, tmp_path):
-    out = tmp_path / "round"
-    flags = ("--projection", "equirectangular", "--frames", 1, "--size", "48x24")
-    assert nerfmac("render", run, *flags, "--format", "npz", "--out", out, "--device", "cpu") == 0
-    assert arrays(out)[0]["rgb"].shape == (24, 48, 3)
 
 
 def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsys):
@@ -193,14 +180,6 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
 def test_what_cannot_be_is_refused_in_one_line(run, capsys, tmp_path, monkeypatch, flags, names):
     monkeypatch.chdir(tmp_path)
     refused(capsys, tmp_path, "render", run, *flags, names=names)
-
-
-def test_a_request_to_end_is_an_interruption(run, tmp_path, monkeypatch):
-    def ended(*_, **__):
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr("nerfmac.app.cli.render.film", ended)
-    assert nerfmac("render", run, "--frames", 1, "--out", tmp_path / "film.mp4") == 130
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import sys
 import mlx.core as mx
 import pytest
 
-import nerfmac.app.cli.selftest as selftest_command
 from nerfmac.app.measure.selftest import Case, cases
 from nerfmac.app.measure.selftest.comparison import Compared, compared, launched_and_missed
 from nerfmac.app.measure.selftest.specialisations import specialisations
@@ -170,24 +169,6 @@ def test_a_kernel_that_the_compiler_refuses_is_reported_and_the_others_go_on(tmp
     assert not only["passed"]
 
 
-@pytest.mark.parametrize(("seconds", "found_out"), [("1", True), ("0", False)])
-def test_what_ends_the_findings_is_reported(seconds, found_out, tmp_path, monkeypatch, capsys):
-    def fail(*_arguments, **_options):
-        raise RuntimeError("out of memory")
-
-    monkeypatch.setattr("nerfmac.app.cli.selftest.cases", lambda: iter([]))
-    monkeypatch.setattr("nerfmac.app.measure.selftest.report.measure_ceilings", fail)
-    path = tmp_path / "selftest.json"
-    flags = ("--device", "cpu", "--report", path, "--seconds", seconds)
-    assert nerfmac("selftest", *flags) == found_out
-    said = capsys.readouterr().out
-    assert ("RuntimeError: out of memory" in said) == found_out
-    report, only, _ = found(path)
-    assert report["complete"]
-    assert only["ceilings"] == ({"fault": "RuntimeError: out of memory"} if found_out else None)
-    assert only["passed"] != found_out
-
-
 def test_an_interrupted_selftest_leaves_what_it_found(tmp_path, capsys):
     launches = []
 
@@ -232,20 +213,3 @@ def test_a_specialisation_that_no_case_ran_is_not_called_run(texts):
     ran, not_run = launched_and_missed(comparisons)
     assert ran == [first]
     assert not_run == [second, *others]
-
-
-@pytest.mark.parametrize(("missing", "devices"), [(None, ["metal", "cpu"]), ("no c++", ["metal"])])
-def test_a_mac_hears_nothing_of_cpu_kernels_that_cannot_be_built(
-    missing, devices, monkeypatch, capsys
-):
-    now = []
-
-    def why(operation=None, *, builds=True):
-        assert not (builds and now[-1] == "cpu" and missing), "a compiler would start"
-        return missing if now[-1] == "cpu" else None
-
-    monkeypatch.setattr(selftest_command, "gpu", lambda: "metal")
-    monkeypatch.setattr(selftest_command, "choose_device", now.append)
-    monkeypatch.setattr(selftest_command, "why_reference", why)
-    assert selftest_command._testable("all", ["march"]) == devices
-    assert capsys.readouterr().err == ""

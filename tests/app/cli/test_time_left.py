@@ -82,13 +82,6 @@ def test_the_command_ends_in_twice_the_training_time_and_half_a_minute(train, cl
     assert video == f"as time is short, video.mp4 has {count} frames of {WIDTH}x{HEIGHT} pixels"
 
 
-def test_all_views_are_evaluated_on_request(train, clock):
-    clock.picture = 1.5
-    _, told, said = train("--all-views", "--no-video")
-    assert told["test_views"] == told["test_views_in_scene"] == VIEWS
-    assert said == []  # nor does the preview pay for it
-
-
 def test_with_time_enough_nothing_is_left_out(train, clock):
     clock.picture = 0.01
     out, told, said = train()
@@ -156,16 +149,6 @@ def test_the_video_is_there_before_the_evaluation(train, clock, monkeypatch):
     monkeypatch.setattr(Run, "evaluate", evaluate)
     train()
     assert seen == [True]
-
-
-def test_a_film_of_an_earlier_training_is_not_left_for_the_new_one(train, clock):
-    clock.picture = 0.01
-    out, _, _ = train()
-    assert (out / "video.mp4").is_file()
-    clock.picture = 2.0
-    resumed = ("train", "--resume", "--out", out, "--steps", 6, "--device", "cpu")
-    assert nerfmac(*resumed) == 0
-    assert not (out / "video.mp4").exists()
 
 
 def test_of_pictures_that_take_too_long_a_part_is_made(train, clock, capsys):

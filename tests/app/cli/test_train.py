@@ -2,8 +2,6 @@
 
 import json
 import math
-import re
-import shutil
 
 import numpy as np
 import pytest
@@ -11,8 +9,7 @@ from PIL import Image
 
 from nerfmac.app.run import Run, train
 from nerfmac.common.checks import InputError
-from nerfmac.config import Config, override
-from tests.scene_factory import CONFIG, FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
+from tests.scene_factory import FLAGS, HEIGHT, WIDTH, nerfmac, write_scene
 
 STEPS = 40
 FILES = {
@@ -60,15 +57,6 @@ def test_a_run_holds_its_files_and_nothing_else(folder):
     assert {path.name for path in folder.iterdir()} == FILES
 
 
-def test_a_run_without_a_name_is_called_as_its_scene_is(scene, tmp_path, monkeypatch):
-    place = tmp_path / "100%d"
-    scene = shutil.copytree(scene, place)
-    monkeypatch.chdir(scene)
-    assert nerfmac("train", ".", *FLAGS, "--steps", 1, "--no-video") == 0
-    (folder,) = (scene / "runs").iterdir()
-    assert re.fullmatch(r"100%d-\d{8}-\d{6}", folder.name)
-
-
 def test_a_video_that_fails_leaves_all_else(scene, tmp_path, monkeypatch):
     def fail(*_):
         raise InputError("no program to write videos with")
@@ -97,23 +85,6 @@ def test_a_run_tells_all_its_figures(folder):
     assert (told["device"], told["backend"]) == ("cpu", "cpu")
     assert 0 < told["train_seconds"] < told["wall_seconds"]
     assert told["peak_memory_bytes"] > 2**20
-
-
-def test_the_curve_rises_in_steps_and_seconds(folder):
-    curve = metrics(folder)["psnr_curve"]
-    assert len(curve) > 5
-    steps, seconds, psnr = zip(*curve, strict=True)
-    assert list(steps) == sorted(set(steps))
-    assert list(seconds) == sorted(set(seconds))
-    assert steps[-1] == STEPS
-    assert all(0 < value < 60 for value in psnr)
-
-
-def test_a_run_keeps_every_number_it_was_made_with(folder):
-    config = Config.from_json(json.loads((folder / "config.json").read_text()))
-    assert config.seed == 3
-    asked = override(CONFIG, train={"steps": STEPS})
-    assert (config.grid, config.march, config.train) == (asked.grid, asked.march, asked.train)
 
 
 def test_the_preview_shows_the_first_test_view_beside_its_photograph(scene, folder):

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote
 
 import pytest
 
@@ -154,14 +153,6 @@ def test_a_module_in_the_working_folder_is_not_taken_for_jupyterlab(made, tmp_pa
     assert re.search(r"^\d+\.\d+", done.stdout, re.MULTILINE)
 
 
-def test_what_follows_two_dashes_reaches_jupyterlab(view, run, tmp_path):
-    passed = ("--allow-root", "--log-file=x", "-h", "--")
-    arguments = view(tmp_path, run, "--port", 8123, "--", *passed).started
-    assert tuple(arguments[-4:]) == passed
-    assert "--port=8123" in arguments
-    assert not (tmp_path / "x").exists()
-
-
 @pytest.mark.parametrize(("uid", "times"), [(0, 1), (1000, 0)])
 def test_jupyterlab_may_run_as_root_if_we_do(view, run, tmp_path, monkeypatch, uid, times):
     monkeypatch.setattr(os, "geteuid", lambda: uid)
@@ -182,13 +173,6 @@ def test_flags_reach_jupyterlab(view, run, tmp_path):
     assert "--no-browser" not in view(tmp_path, run).started
     arguments = view(tmp_path, run, "--no-browser", "--port", 8123).started
     assert {"--no-browser", "--port=8123"} <= set(arguments)
-
-
-def test_the_address_that_is_printed_leads_to_the_notebook(view, made, tmp_path):
-    arguments = view(tmp_path, made / NAME).started
-    (address,) = [word for word in arguments if word.startswith("--LabApp.default_url=")]
-    assert unquote(address).endswith(f"/doc/tree/{NAME}-view.ipynb")
-    assert address.isascii()
 
 
 @pytest.mark.parametrize("what", ["run", "scene"])
@@ -215,11 +199,6 @@ def test_a_scenes_notebook_never_stands_for_another_scene_of_the_same_name(view,
         f"{NAME}-view.ipynb exists already",
         tmp_path / "other",
     )
-
-
-def test_a_file_that_is_no_notebook_of_ours_is_refused(view, run, tmp_path):
-    (run / "view.ipynb").write_text('{"metadata": 3}')
-    refused(view(tmp_path, "run"), tmp_path, everything(tmp_path), "run/view.ipynb")
 
 
 def test_a_path_that_is_neither_a_run_nor_a_scene_is_refused(view, run, tmp_path):

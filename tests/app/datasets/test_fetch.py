@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-import nerfmac as package
 from nerfmac.app.datasets import catalogue, fetch
 from nerfmac.app.datasets.catalogue import COLLECTIONS, Collection, File, find
 from nerfmac.common.checks import InputError
 from tests.app.datasets.server import serving
-from tests.scene_factory import nerfmac, write_scene
+from tests.scene_factory import nerfmac
 
 
 @pytest.fixture
@@ -157,13 +156,6 @@ def test_files_that_are_no_archive_are_fetched_one_by_one(monkeypatch, tmp_path,
     folder = fetch("fox", tmp_path, progress=False)
     assert files_in(folder) == ["images/1.png", "images/2.png", "t.json"]
     assert server.asked == [("/t.json", None)]
-
-
-def test_a_fetched_scene_is_read(monkeypatch, tmp_path, server):
-    scene = write_scene(tmp_path / "made")
-    files = {f"all/ball/{name}": (scene / name).read_bytes() for name in files_in(scene)}
-    publish(monkeypatch, server, archived(files))
-    assert len(package.load_scene(fetch("ball", tmp_path, progress=False)).cameras("train")) == 8
 
 
 def test_too_small_a_disk_is_found_before_the_download(monkeypatch, tmp_path, server):

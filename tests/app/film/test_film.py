@@ -82,14 +82,6 @@ def test_exposure_doubles_the_light(run, tmp_path):
     assert linear[1][bright] == pytest.approx(2.0 * linear[0][bright], rel=1e-3)
 
 
-def test_opacity_is_black_and_white(run, tmp_path):
-    film(run, [FRONT], tmp_path / "png", RenderOptions(output="opacity"), progress=False)
-    with Image.open(tmp_path / "png" / "frame_00000.png") as picture:
-        got, want = np.asarray(picture), hits(*rays(FRONT))
-    assert (got[np.isfinite(want)] == 255).all()
-    assert (got[np.isinf(want)] == 0).all()
-
-
 def test_depth_is_coloured_alike_in_all_frames(run, tmp_path):
     shot = RenderOptions(
         output="depth", colour_map="grey", background=(0.0, 0.0, 0.0), depth_range=(1, 2)

@@ -9,7 +9,7 @@ import pytest
 
 from nerfmac.app.film import RenderOptions, film, write_video
 from tests.app.film.ball import FRONT
-from tests.app.film.test_video import HEIGHT, WIDTH, frame
+from tests.app.film.test_video import frame
 from tests.decoding import decoded
 
 BEFORE_INNER = {
@@ -83,19 +83,3 @@ def test_ffmpeg_reads_what_a_film_says(run, tmp_path):
         assert ("top and bottom" in text) == (name == "both")
     film(run, [FRONT] * 3, tmp_path / "all.mp4", shots["all"], resume=True, overwrite=True)
     assert "equirectangular" in told(tmp_path / "all.mp4")
-
-
-def test_a_webm_that_cannot_say_it_is_said(run, tmp_path, caplog):
-    shot = RenderOptions(projection="equirectangular")
-    film(run, [FRONT], tmp_path / "all.webm", shot, progress=False)
-    assert "all.webm" in caplog.text
-    assert ".mp4" in caplog.text
-
-
-def test_many_chunks_move_together(tmp_path):
-    rng = np.random.default_rng(3)
-    frames = [rng.integers(0, 255, (HEIGHT, WIDTH, 3), np.uint8) for _ in range(60)]
-    write_video(tmp_path / "all.mp4", frames, 2, "equirectangular")
-    write_video(tmp_path / "flat.mp4", frames, 2)
-    assert np.array_equal(decoded(tmp_path / "all.mp4")[1], decoded(tmp_path / "flat.mp4")[1])
-    assert [path.name for path in sorted(tmp_path.iterdir())] == ["all.mp4", "flat.mp4"]

@@ -36,23 +36,6 @@ def test_each_eye_sees_what_a_camera_in_its_place_sees(run, tmp_path, layout, ax
     assert (eyes[0] != eyes[1]).any()
 
 
-def test_depth_is_coloured_alike_for_both_eyes(run, tmp_path):
-    wide = Lens(60, 40, 30.0, 30.0, 30.0, 20.0)
-    place = CENTRE - 1.4 * np.array([0.574, 0.819, 0.0])  # so it is nearer to the right eye
-    turned = Camera.look_at(place, place + (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), wide)
-    shot = {"output": "depth", "colour_map": "grey", "background": (0.0, 0.0, 0.0)}
-    both = picture(run, tmp_path, turned, **shot, stereo="side-by-side", eyes=0.5)
-    seen, shade = [], []
-    for half, place in zip(np.split(both, 2, axis=1), (-0.25, 0.25), strict=True):
-        distance = hits(*rays(eye(turned, place)))
-        seen.append(distance[np.isfinite(distance)])
-        shade.append(half[np.isfinite(distance)][:, 0])
-    assert np.median(seen[0]) > np.median(seen[1]) + 0.1
-    line = np.polyfit(np.concatenate(seen), np.concatenate(shade), 1)
-    for each, grey in zip(seen, shade, strict=True):
-        assert np.abs(np.polyval(line, each) - grey).mean() < 10.0
-
-
 def test_the_eyes_of_a_panorama_turn_with_the_head(run, tmp_path):
     width, height = 64, 32
     place = np.array([0.5, 0.1, 0.55])

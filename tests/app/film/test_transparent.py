@@ -56,13 +56,6 @@ def test_exr_files_are_linear_and_multiplied_by_alpha(run, tmp_path):
     assert rgb * alpha + (1.0 - alpha) * PURPLE == pytest.approx(opaque, abs=1e-5)
 
 
-def test_exposure_leaves_alpha_as_it_is(run, tmp_path):
-    _, plain = picture(run, tmp_path / "plain", CLEAR)
-    _, bright = picture(run, tmp_path / "bright", RenderOptions(background=None, exposure=1.0))
-    assert np.array_equal(plain[..., 3], bright[..., 3])
-    assert bright[..., :3].mean() > 1.1 * plain[..., :3].mean()
-
-
 @pytest.mark.parametrize("name", ["film.mp4", "film.webm", "film.gif"])
 def test_a_video_cannot_be_transparent(run, tmp_path, name):
     with pytest.raises(InputError, match=f"{name}.*transparent"):

@@ -11,7 +11,7 @@ from nerfmac.app.inspection.comparison import differences
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
 from tests.app.cli.refusals import refused
-from tests.app.scenes.scene_files import matrix, save, write_blender, write_json, write_transforms
+from tests.app.scenes.scene_files import matrix, save, write_json, write_transforms
 from tests.scene_factory import nerfmac
 
 
@@ -37,12 +37,6 @@ def test_a_similarity_is_no_difference():
     away, degrees = differences(moved(POSES), POSES)
     assert away.max() < 1e-9
     assert degrees.max() < 1e-6
-
-
-def test_places_in_a_line_leave_no_turn_open():
-    line = POSES.copy()
-    line[:, :, 3] = np.arange(9)[:, None] * [0.3, 0.1, 0.2]
-    assert differences(moved(line), line)[1].max() < 1e-6
 
 
 def test_one_camera_that_is_elsewhere_is_seen():
@@ -71,13 +65,6 @@ def test_the_command_compares_by_names_without_folders_and_endings(tmp_path, cap
     assert "places     0.000% of the mean radius apart in the median" in told
     assert "rotations  0.00" in told
     assert "focal      0.9091 times as long" in told
-
-
-def test_splits_with_pictures_of_one_name_are_told_apart_by_their_folders(tmp_path):
-    scene = load_scene(write_blender(tmp_path, train=5, test=4))
-    found = compare_cameras(scene, tmp_path)
-    assert len(found.names) == 9
-    assert found.away.max() < 1e-6
 
 
 def film(count):

@@ -98,12 +98,3 @@ def test_the_same_picture_twice_is_named():
     )
     (line,) = findings(g=noisy.astype(np.uint8))
     assert line == "g shows the same as b"
-
-
-def test_a_cut_out_on_a_transparent_ground_is_not_overexposed():
-    cut = {}
-    for index, name in enumerate("abcdefgh"):
-        alpha = np.zeros((64, 96, 1), np.uint8)
-        alpha[20:50, 30 + index : 70] = 255
-        cut[name] = np.concatenate([texture(index), alpha], axis=2)
-    assert findings(**cut) == []

@@ -158,12 +158,6 @@ def test_the_field_of_view_stays_between_its_neighbours():
         assert seen.max() <= max(start, end) + 1e-12
 
 
-def test_a_zoom_in_place_takes_time():
-    tour = CameraPath([keyframe(PLACES[0], AXES[0], fov) for fov in (0.4, 0.8, 1.0)])
-    _, fovs = sampled(tour, [0.0, 0.25, 0.5, 0.75, 1.0])
-    assert np.allclose(fovs, [0.4, 0.55, 0.7, 0.85, 1.0], atol=5e-3)
-
-
 @BOTH
 def test_a_keyframe_repeated_changes_nothing(closed):
     times = np.linspace(0.0, 1.0, 30)
@@ -172,16 +166,6 @@ def test_a_keyframe_repeated_changes_nothing(closed):
     got, _ = sampled(doubled, times)
     assert np.allclose(got, want, atol=1e-9)
     assert np.array_equal(doubled.times[0::2], doubled.times[1::2])
-
-
-@BOTH
-@pytest.mark.parametrize("count", [1, 3])
-def test_one_view_however_often_is_a_still(count, closed):
-    tour = CameraPath([KEYFRAMES[3]] * count, closed)
-    poses, fovs = sampled(tour, [0.0, 0.3, 1.0])
-    assert np.allclose(poses, KEYFRAMES[3].pose, atol=1e-12)
-    assert np.allclose(fovs, KEYFRAMES[3].fov)
-    assert np.allclose(tour.times, 0.0)
 
 
 def barry_goldman(points, knots, at) -> np.ndarray:
@@ -224,13 +208,6 @@ def test_cameras_are_even_in_time_and_a_closed_path_does_not_repeat_its_first():
             assert lens.fl_x == lens.fl_y
     (only,) = CameraPath(KEYFRAMES).cameras(1, (8, 8))
     assert np.allclose(only.pose, KEYFRAMES[0].pose)
-
-
-def test_the_polyline_is_where_the_path_leads():
-    tour = CameraPath(KEYFRAMES)
-    poses, _ = sampled(tour, np.linspace(0.0, 1.0, 12))
-    assert np.allclose(tour.polyline(12), poses[:, :, 3])
-    assert CameraPath(()).polyline(12).shape == (0, 3)
 
 
 def test_keyframes_are_added_removed_and_replaced_in_a_new_path():

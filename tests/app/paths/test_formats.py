@@ -53,18 +53,6 @@ def test_nerfstudios_frames_are_frames_here(tmp_path):
     assert np.allclose(fovs, [60.0, 50.0, 50.0])
 
 
-@pytest.mark.parametrize("rows", [3, 4])
-def test_nerfstudios_matrices_may_be_rows(tmp_path, rows):
-    frames = [
-        {**frame, "camera_to_world": np.reshape(frame["camera_to_world"], (4, 4)).tolist()[:rows]}
-        for frame in STUDIO["camera_path"]
-    ]
-    nested = CameraPath.load(written(tmp_path, {**STUDIO, "camera_path": frames}))
-    flat = CameraPath.load(written(tmp_path, STUDIO))
-    for one, other in zip(nested.keyframes, flat.keyframes, strict=True):
-        np.testing.assert_array_equal(one.pose, other.pose)
-
-
 def test_instant_ngps_keyframes_stand_where_its_axes_say(tmp_path):
     tour = CameraPath.load(written(tmp_path, NGP))
     assert not tour.closed

@@ -34,12 +34,6 @@ def test_a_path_with_times_is_at_each_keyframe_when_it_says():
         assert tour.at(time).fov == pytest.approx(keyframe.fov)
 
 
-def test_a_closed_path_takes_the_first_keyframes_time_on_its_way_back():
-    tour = timed(4.0, 1.0, 3.0, closed=True)
-    assert tour.seconds == 8.0
-    assert np.allclose(tour.times, [0.0, 0.125, 0.5])
-
-
 def test_ways_without_a_time_are_walked_at_the_mean_speed_of_the_others():
     plain, tour = CameraPath(KEYFRAMES), timed(None, None, 2.0, None, 1.0)
     lengths = np.diff(plain.times)

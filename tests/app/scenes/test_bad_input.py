@@ -46,18 +46,6 @@ def test_broken_json_is_refused_with_its_line(tmp_path, name):
     refused(tmp_path, f"{name}, line 3: not valid JSON")
 
 
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        (b"[1, 2]", "holds a JSON list; expected an object"),
-        (b"\xff\xfe\x00", "is not a text in UTF-8 or UTF-16"),
-    ],
-)
-def test_a_file_that_is_no_json_object_is_refused(tmp_path, content, complaint):
-    (tmp_path / "transforms.json").write_bytes(content)
-    refused(tmp_path, "transforms.json", complaint)
-
-
 @pytest.mark.parametrize("frames", [[], {}, "many", None])
 def test_no_frames_are_refused(tmp_path, frames):
     path = write_transforms(tmp_path, 1, frames=frames)

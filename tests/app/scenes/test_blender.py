@@ -7,15 +7,7 @@ import pytest
 
 from nerfmac.app.scenes import load_scene
 from nerfmac.common.checks import InputError
-from tests.app.scenes.scene_files import (
-    HEIGHT,
-    WIDTH,
-    matrix,
-    pixels,
-    save,
-    write_blender,
-    write_json,
-)
+from tests.app.scenes.scene_files import HEIGHT, WIDTH, matrix, pixels, write_blender, write_json
 
 
 def sizes(scene) -> dict[str, int]:
@@ -53,23 +45,11 @@ def test_alpha_is_kept_where_there_is_any(tmp_path, channels, has_alpha):
     )
 
 
-def test_one_picture_with_alpha_gives_alpha_to_every_split(tmp_path):
-    write_blender(tmp_path, channels=3, train=2, test=1)
-    save(tmp_path / "test/r_0.png", pixels(0, 4))
-    scene = load_scene(tmp_path)
-    assert scene.views("train").pixels.shape[1] == 4
-
-
 def test_n_replaces_the_test_file_by_every_nth_training_view(tmp_path):
     scene = load_scene(write_blender(tmp_path, train=7, val=1, test=2), split=3)
     assert sizes(scene) == {"train": 4, "val": 1, "test": 3}
     assert [frame.name for frame in scene.splits["test"]] == ["train/r_0", "train/r_3", "train/r_6"]
     assert not {*scene.splits["test"]} & {*scene.splits["train"]}
-
-
-def test_zero_trains_on_every_training_view_and_tests_on_none(tmp_path):
-    scene = load_scene(write_blender(tmp_path, train=7, test=2), split=0)
-    assert sizes(scene) == {"train": 7}
 
 
 def test_without_a_test_file_there_is_no_test_split_and_the_error_says_how_to_get_one(tmp_path):

@@ -94,14 +94,6 @@ def test_the_model_and_its_pictures_are_found(tmp_path, sparse, images, given):
     assert frame.picture == tmp_path / images / "000.png"
 
 
-def test_smaller_copies_of_the_pictures_are_not_taken_for_them(tmp_path, caplog):
-    write_colmap(tmp_path, 3)
-    for index in range(3):
-        save(tmp_path / f"images_2/{index:03d}.png", pixels(index, width=12, height=8))
-    assert load_scene(tmp_path).splits["train"][0].picture.parent == tmp_path / "images"
-    assert caplog.messages == []
-
-
 def test_points_make_the_scene_larger_up_to_a_limit(tmp_path):
     write_colmap(tmp_path, 5)
     assert load_scene(tmp_path).extent == 4.0
@@ -126,17 +118,6 @@ def test_pictures_without_a_camera_or_absent_are_counted(tmp_path, caplog):
         f"1 of 6 pictures of {place} do not exist; the other 5 are used",
         f"1 of 6 pictures have no camera in {place} and are left out",
     ]
-
-
-@pytest.mark.parametrize("binary", [True, False], ids=["binary", "text"])
-def test_names_may_have_spaces(tmp_path, binary):
-    write_colmap(tmp_path, 3, binary=binary)
-    images = tmp_path / f"sparse/0/images.{'bin' if binary else 'txt'}"
-    images.write_bytes(images.read_bytes().replace(b"001.png", b"my walk/IMG 1 (2).png"))
-    (tmp_path / "images/my walk").mkdir()
-    (tmp_path / "images/001.png").rename(tmp_path / "images/my walk/IMG 1 (2).png")
-    names = [frame.name for frame in load_scene(tmp_path, split=0).splits["train"]]
-    assert names == ["000.png", "002.png", "my walk/IMG 1 (2).png"]
 
 
 def test_without_images_the_largest_reduced_ones_are_read(tmp_path, caplog):
@@ -203,14 +184,6 @@ def test_an_unknown_camera_and_an_empty_model_are_refused(tmp_path):
     images.write_text("# nothing\n")
     with pytest.raises(InputError, match="no registered picture"):
         load_scene(tmp_path)
-
-
-def test_pictures_whose_line_of_points_was_left_out_are_all_read(tmp_path):
-    folder = write_colmap(tmp_path, 7, binary=False)
-    path = folder / "sparse" / "0" / "images.txt"
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join([" # a list", *(line for line in lines if ".png" in line)]))
-    assert len(load_scene(folder, split=0).splits["train"]) == 7
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common.checks import InputError
 from tests.app.scenes.scene_files import HEIGHT, WIDTH, save, write_transforms
 
@@ -63,17 +62,6 @@ def test_a_mask_that_is_absent_is_refused_unless_masks_are_done_without(tmp_path
     with pytest.raises(InputError, match=r"none.png of images.* does not exist; .*--no-masks"):
         load_scene(path)
     assert kept(load_scene(path, split=0, masks=False), 0) is None
-
-
-def as_read(record):
-    return json.loads(json.dumps(record.to_json()))
-
-
-def test_a_run_remembers_whether_masks_were_used(tmp_path):
-    path = write_transforms(tmp_path, 2)
-    for masks in (True, False):
-        record = SceneRecord.of(load_scene(path, split=0, masks=masks))
-        assert SceneRecord.from_json(as_read(record), path).options.masks is masks
 
 
 def rename(path, names):

@@ -52,11 +52,6 @@ def test_fewer_views_are_spread_over_all(tmp_path, most, kept):
     assert [frame.name[-5] for frame in scene.splits["train"]] == list(kept)
 
 
-def test_each_split_has_as_many_at_most(tmp_path):
-    scene = load_scene(write_transforms(tmp_path, 17), max_images=2)
-    assert {split: len(frames) for split, frames in scene.splits.items()} == {"train": 2, "test": 2}
-
-
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
@@ -127,18 +122,6 @@ def test_a_file_lists_what_is_held_out(tmp_path):
     listed.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match=r"test views\.txt cannot be read as a list of names"):
         load_scene(path, split=str(listed))
-
-
-def test_an_asked_split_goes_before_the_scenes_own(tmp_path):
-    lists = {"train_filenames": [f"images/00{n}.png" for n in "1234"]}
-    path = write_transforms(tmp_path, 6, **lists, test_filenames=["images/005.png"])
-    assert held_out(load_scene(path)) == "5"
-    assert load_scene(path).options.split is None
-    assert held_out(load_scene(path, split=["003.png"])) == "3"
-    blender = write_blender(tmp_path / "blender", train=5, test=3)
-    assert len(load_scene(blender).splits["test"]) == 3
-    held = load_scene(blender, split=4).splits["test"]
-    assert [frame.name for frame in held] == ["train/r_0", "train/r_4"]
 
 
 def test_a_capture_says_which_of_its_views_are_held_out_by_default(tmp_path):

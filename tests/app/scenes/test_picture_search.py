@@ -4,7 +4,7 @@ import pytest
 
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.picture_search import PictureSearch
-from tests.app.scenes.scene_files import pixels, save, write_blender, write_transforms
+from tests.app.scenes.scene_files import pixels, save, write_transforms
 
 
 def make(folder, *names: str):
@@ -82,21 +82,3 @@ def test_what_differs_from_the_rest_is_not_taken_for_a_missing_picture(
     assert ("2 of 6 pictures of" in caplog.text) == (not is_like)
     assert ("originals/001.png" in caplog.text) or is_like
     assert ("the other 4 are used" in caplog.text) == (not is_like)
-
-
-def test_where_none_is_as_named_the_folder_with_the_most_is_the_measure(tmp_path, caplog):
-    for index in range(5):
-        save(tmp_path / f"cut/{index:03d}.png", pixels(index, 4))
-    save(tmp_path / "originals/005.png", pixels(5, 3))
-    names = [f"/home/me/{index:03d}.png" for index in range(6)]
-    assert find(tmp_path, *names) == [*(f"cut/{index:03d}.png" for index in range(5)), None]
-    assert "24x16, without alpha" in caplog.text
-
-
-def test_a_split_of_cut_outs_is_not_completed_by_photographs(tmp_path, caplog):
-    write_blender(tmp_path, train=4, test=3)
-    for index in range(3):
-        (tmp_path / f"test/r_{index}.png").unlink()
-        save(tmp_path / f"originals/test/r_{index}.jpg", pixels(index))
-    assert "test" not in load_scene(tmp_path).splits
-    assert "3 of 3 pictures of" in caplog.text

@@ -63,13 +63,6 @@ def test_any_mode_becomes_rgb_or_rgba(tmp_path, mode, alpha):
     np.testing.assert_array_equal(got, np.asarray(want))
 
 
-def test_rgba_keeps_straight_alpha_and_hidden_colours(tmp_path):
-    values = COLOURS.copy()
-    values[:, :5, 3] = 0
-    got = decode(saved(tmp_path / "a.png", values), 4, "a")
-    np.testing.assert_array_equal(got, values)
-
-
 def test_sixteen_bits_become_eight_by_scale_not_by_clipping(tmp_path):
     deep = np.arange(24 * 16, dtype=np.uint16).reshape(16, 24) * 170
     got = decode(saved(tmp_path / "a.png", deep), 3, "a")
@@ -109,10 +102,3 @@ def test_bytes_that_are_no_picture_are_refused_by_the_header(tmp_path):
     for name in ("zero.png", "text.png", "empty.jpg", "bomb.bmp"):
         with pytest.raises(InputError, match=f"{name} is not a readable picture"):
             inspect(tmp_path / name)
-
-
-def test_a_header_is_read_without_decoding(tmp_path, monkeypatch):
-    paths = [saved(tmp_path / name, COLOURS, "RGB") for name in ("a.png", "b.jpg", "c.webp")]
-    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("decoded"))
-    for path in paths:
-        assert inspect(path) == (24, 16, False, 1)

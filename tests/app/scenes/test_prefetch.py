@@ -10,7 +10,6 @@ import pytest
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.prefetch import prefetch
 from nerfmac.backend import choose_device
-from nerfmac.common.progress import delayed_progress
 from tests.app.scenes.scene_files import pixels, save, write_transforms
 
 
@@ -78,10 +77,3 @@ def test_pictures_of_several_sizes_are_held_once(tmp_path, device):
     for index, frame in frames.items():
         wanted = pixels(index, 3, frame["w"], frame["h"])
         np.testing.assert_array_equal(np.array(views.image(index)), wanted)
-
-
-def test_a_bar_comes_late_and_only_where_somebody_sees_it(monkeypatch, capsys):
-    shown = delayed_progress(progress=True)
-    assert (shown["disable"], shown["leave"]) == (None, False)  # tqdm's None: in a terminal only
-    assert 1.0 <= shown["delay"] <= 2.0
-    assert delayed_progress(progress=False)["disable"] is True

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from nerfmac.app.scenes import Frame, Scene, load_scene
-from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
@@ -41,35 +40,12 @@ def test_a_split_is_its_pictures_in_order_with_their_cameras(tmp_path):
     np.testing.assert_array_equal(np.array([views.image(i) for i in range(5)]), want)
 
 
-def test_pictures_in_memory_stand_beside_files():
-    views = scene().views("train")
-    np.testing.assert_array_equal(np.array(views.image(1)), pixels(1))
-    assert views.cameras[1].pose[0, 3] == 1
-
-
-def test_opaque_pictures_get_alpha_in_a_scene_that_has_it():
-    mixed = scene(splits={"train": (frame(0), frame(1, pixels(1, 4)))}, has_alpha=True)
-    views = mixed.views("train")
-    assert (np.array(views.image(0))[..., 3] == 255).all()
-    np.testing.assert_array_equal(np.array(views.image(1)), pixels(1, 4))
-
-
 def test_a_split_is_decoded_once(tmp_path):
     loaded = load_scene(write_transforms(tmp_path, 3))
     first = loaded.views("train")
     for path in (tmp_path / "images").iterdir():
         path.unlink()
     assert loaded.views("train") is first
-
-
-def test_a_scene_and_its_views_are_shown_in_a_line(tmp_path):
-    loaded = load_scene(write_transforms(tmp_path / "fox", 17))
-    assert repr(loaded) == "Scene('fox', train: 14, test: 3, 24x16, extent 2)"
-    views = loaded.views("train")
-    assert repr(views) == "Views(14 of 24x16, 3 channels)"
-    assert repr(views.cameras) == "Cameras(14 of 24x16)"
-    assert len(repr(SceneRecord.of(loaded))) < 80 + len(str(tmp_path))
-    assert repr(scene(splits={})) == "Scene('made', no views, extent 1)"
 
 
 @pytest.mark.parametrize("split", ["val", "tset"])

@@ -59,12 +59,6 @@ def test_frames_are_sorted_by_name_and_keep_their_matrices(tmp_path):
     np.testing.assert_allclose(got, np.array(matrix(3))[:3, :3], atol=1e-6)
 
 
-def test_a_byte_order_mark_is_no_part_of_the_json(tmp_path):
-    path = write_transforms(tmp_path, 2)
-    path.write_text(path.read_text(), encoding="utf-8-sig")
-    assert names(load_scene(path), "train") == ["001"]
-
-
 def test_the_lens_is_read_whole(tmp_path):
     bent = {"k1": 0.1, "k2": -0.2, "k3": 0.01, "k4": -0.02, "p1": 0.003, "p2": -0.004}
     lens = lens_of(write_transforms(tmp_path, 1, **bent))
@@ -158,14 +152,6 @@ def test_cameras_side_by_side_are_placed_about_their_middle_with_a_warning(tmp_p
     np.testing.assert_allclose(eyes.mean(0), 0.5, atol=1e-6)
     assert np.linalg.norm(eyes - 0.5, axis=1).mean() == pytest.approx(1.0, abs=1e-5)
     assert "look in one direction" in caplog.text
-
-
-def test_cameras_at_one_place_keep_their_scale(tmp_path):
-    turned = [np.array(matrix(index)) for index in range(3)]
-    for each in turned:
-        each[:3, 3] = 7, 8, 9
-    scene = load_scene(unplaced(tmp_path, [each.tolist() for each in turned]))
-    np.testing.assert_allclose(scene.splits["test"][0].camera.pose[:, 3], 0.5, atol=1e-6)
 
 
 def test_absent_pictures_are_left_out_with_one_warning_that_counts_them(tmp_path, caplog):

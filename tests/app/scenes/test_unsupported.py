@@ -45,14 +45,6 @@ def test_the_image_of_the_same_stem_is_found(tmp_path, caplog):
     assert line.startswith("3 of 3 pictures are not where")
 
 
-def test_without_the_exr_file_the_image_of_the_same_stem_is_found_too(tmp_path):
-    path = write_exr(tmp_path)
-    for index in range(3):
-        (tmp_path / f"images/{index:03d}.exr").unlink()
-        save(tmp_path / f"images/{index:03d}.png", pixels(index))
-    assert len(load_scene(path, split=0).splits["train"]) == 3
-
-
 def test_a_capture_skips_them_with_one_line_unless_they_are_beside_their_photo(
     photographs, solved, caplog
 ):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from nerfmac.app.snapshots.density_grid import read_grid
-from nerfmac.common.checks import InputError
 from nerfmac.geometry.cells import Cells, number_of
 from tests.app.snapshots import instant_ngp as ngp
 
@@ -22,9 +21,3 @@ def test_an_infinite_cell_is_an_occupied_one(dtype):
     (occupied,) = np.nonzero(values > 0)
     assert occupied == [number_of(Cells(0, 3, 5, 8), 16)]
     assert np.isfinite(values).all()
-
-
-@pytest.mark.parametrize("value", [np.nan, -np.inf])
-def test_a_cell_without_a_meaning_is_refused(value):
-    with pytest.raises(InputError, match=r"x\.ingp: density_grid_binary holds NaN"):
-        read_grid(with_cells(value), 16, 1, "x.ingp")

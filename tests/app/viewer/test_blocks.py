@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer.blocks import cascade_of, first_blocks, first_samples
+from nerfmac.app.viewer.blocks import first_blocks, first_samples
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
@@ -156,11 +156,6 @@ def test_a_ray_along_an_axis_meets_what_stands_in_its_way(along):
     assert hit.all()
     assert depth[0, 0] == pytest.approx(2.0 - 6 / 16, abs=1e-6)
     assert axis[0, 0] == along
-
-
-def test_a_cells_cascade_is_counted_from_the_innermost():
-    cells = mx.array([-1, 0, 16**3 - 1, 16**3, 3 * 16**3 - 1], mx.int32)
-    assert cascade_of(cells, SCENE).tolist() == [0, 0, 0, 1, 2]
 
 
 @pytest.mark.parametrize("geometry", [CUBE, SCENE], ids=["cube", "scene"])

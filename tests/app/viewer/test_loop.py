@@ -32,13 +32,6 @@ def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_picture(page)
     assert cameras["cameras"][0]["aspect"] == pytest.approx(WIDTH / HEIGHT)
 
 
-def test_a_message_with_a_picture_fills_more_than_a_segment_of_the_loopback(page):
-    page.open(48, 32).settle()
-    sizes = [sum(map(len, data)) for message, data in page.messages if message["kind"] == "frame"]
-    assert sizes
-    assert min(sizes) >= 2**16
-
-
 def test_the_picture_is_what_the_run_renders_from_there(page, small_run):
     page.open(48, 32).settle()
     message, rgb = page.pictures()[-1]
@@ -179,18 +172,6 @@ def test_a_large_picture_comes_in_strips_and_a_move_comes_first(page, monkeypatc
     assert rgb.shape == whole.shape == (64, 32, 3)
     want = page.session.run.render(page.session.view.camera(32, 64)).colour
     assert np.abs(whole / 255.0 - want).max() < 0.02  # no seam
-
-
-@pytest.mark.parametrize(
-    ("asked", "got"), [((1, 1), (1, 1)), ((7680, 4320), (3840, 2160)), ((3, 9000), (1, 3840))]
-)
-def test_any_area_has_a_picture_that_fits(page, monkeypatch, asked, got):
-    monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: SCALES[-1])
-    page.open(*asked).work(3)
-    message, rgb = page.pictures()[0]
-    assert (message["width"], message["height"]) == got
-    assert rgb.shape[:2] == tuple(max(round(SCALES[-1] * side), 1) for side in reversed(got))
-    assert page.notice is None
 
 
 def test_a_picture_that_cannot_be_drawn_is_told_once(page, monkeypatch, caplog):

@@ -7,7 +7,6 @@ from nerfmac.app.run import Run
 from nerfmac.app.viewer import loop as loop_module
 from nerfmac.app.viewer.loop import DeviceTime
 from nerfmac.common.checks import InputError
-from nerfmac.common.lock import locked
 from nerfmac.config import override
 from nerfmac.training.goal import Goal
 from nerfmac.training.measured import DivergedError
@@ -156,13 +155,6 @@ def test_a_run_begun_before_its_images_are_read_trains_like_any_other(scene):
         assert np.array(runs[1].state.arrays()[name]).tobytes() == np.array(want).tobytes(), name
 
 
-def test_training_that_was_given_a_limit_already_reached_is_refused(page):
-    page.session.set(steps=100)
-    with pytest.raises(InputError, match="reached its limit"):
-        page.session.start()
-    assert not page.session.training.is_running
-
-
 def test_who_presses_start_at_the_limit_goes_on_without_one(page):
     page.open().settle()
     page.say("set", values={"steps": 100})
@@ -204,18 +196,6 @@ def test_a_run_is_saved_in_its_folder_when_training_stops(small_run, tmp_path):
     assert loaded.curve
 
 
-def test_a_folder_that_another_trains_into_is_left_alone(small_run, tmp_path):
-    page = Page(small_run, out=tmp_path).open()
-    small_run.save(tmp_path)
-    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    with locked(tmp_path):
-        page.session.start()
-        page.settle()
-        assert str(tmp_path) in str(page.session.failure)
-        assert isinstance(page.session.failure, InputError)
-    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
-
-
 def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     page.open()
     page.say("set", values={"steps": 200})
@@ -238,15 +218,6 @@ def test_the_curve_comes_point_by_point_and_whole_to_a_new_page(page):
     (whole,) = page.take("curve")
     assert whole["fresh"]
     assert whole["points"] == points
-
-
-def test_training_without_a_page_leaves_a_picture_too(page):
-    page.say("set", values={"steps": 125})
-    page.say("train")
-    page.settle()
-    assert page.take("frame") == []
-    assert len(page.kept) == 1
-    assert page.kept[0][:2] == b"\xff\xd8"
 
 
 def test_a_snapshot_stays_what_it_was(page):

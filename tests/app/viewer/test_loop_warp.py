@@ -33,23 +33,6 @@ def test_haze_before_the_background_counts_as_background(page):
     assert ((drawn.depth > 0.0) & ~drawn.is_surface).any()
 
 
-def test_what_is_cropped_away_has_no_depth(page):
-    page.open(48, 32, warps=True).settle()
-    before = frames(page)[-1][0]["depth"]
-    page.say("set", values={"crop": [[5.0, 5.0, 5.0], [5.1, 5.1, 5.1]]})
-    page.settle()
-    codes = np.frombuffer(zlib.decompress(frames(page)[-1][1][1]), "<u2")
-    assert before["largest"] > 0.01
-    assert not codes.any()
-
-
-def test_a_picture_beside_a_photograph_has_none_for_its_lens_may_be_distorted(page):
-    page.open(48, 32, warps=True).settle()
-    page.say("stand", index=2)
-    page.settle()
-    assert frames(page)[-1][0]["depth"] is None
-
-
 def test_a_page_that_warps_gets_pictures_that_take_longer(page):
     for warps, name in ((False, "first"), (True, "second")):
         page.open(48, 32, page=name, warps=warps).settle()
@@ -92,14 +75,6 @@ def test_what_the_kernel_changes_wins_over_moves_that_were_under_way(page, kind,
     page.turn(0.05, 0.0)
     page.settle()
     assert np.allclose(frames(page)[-1][0]["view"]["pose"], page.place.to_json()["pose"])
-
-
-def test_a_view_set_from_python_is_a_new_version(page):
-    page.open().settle()
-    page.session.go(page.session.home.orbit(0.3, 0.0))
-    page.settle()
-    message, _ = frames(page)[-1]
-    assert (message["version"], message["mover"]) == (1, None)
 
 
 def test_a_move_without_a_place_only_tells_whether_more_follow(page):

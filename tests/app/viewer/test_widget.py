@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import nerfmac
-from nerfmac.app.paths import CameraPath, Keyframe
 from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
 from nerfmac.training.measured import DivergedError
@@ -147,15 +146,6 @@ def test_the_settings_are_the_pages(viewer):
     assert np.degrees(viewer.view.fov) == pytest.approx(40)
     with pytest.raises(InputError, match="mode is 'x'"):
         viewer.set(mode="x")
-
-
-def test_the_view_and_the_path_can_be_set(viewer):
-    turned = viewer.view.orbit(0.2, 0.1)
-    viewer.view = turned
-    assert viewer.view is turned
-    keyframes = tuple(Keyframe(view.pose, view.fov) for view in (turned, turned.dolly(-0.3)))
-    viewer.path = CameraPath(keyframes)
-    assert viewer.path.keyframes == keyframes
 
 
 def test_a_video_is_made_of_what_is_seen(viewer, told, tmp_path):

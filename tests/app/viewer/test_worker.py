@@ -50,10 +50,6 @@ def test_tasks_run_in_order_on_one_thread_that_is_not_the_callers(worker):
     assert threading.current_thread() not in {thread for _, thread in seen}
 
 
-def test_a_task_of_a_task_runs_at_once(worker):
-    assert worker.submit(lambda: worker.submit(lambda: 7).result(0.0)).result(5.0) == 7
-
-
 def test_an_activity_that_asks_for_no_more_gets_none_until_it_is_woken(worker):
     activity = Counting(None)
     worker.add(activity)
@@ -127,11 +123,3 @@ def test_an_activity_that_fails_is_given_up_and_the_others_go_on(worker, caplog)
     worker.wake(well)
     assert well.has_worked()
     assert caplog.text.count("ZeroDivisionError: on purpose") == 1
-
-
-def test_an_ended_worker_takes_no_tasks():
-    worker = Worker()
-    worker.end()
-    with pytest.raises(RuntimeError, match="has ended"):
-        worker.submit(lambda: None)
-    worker.remove(Counting(None), lambda: None)  # as a widget does that outlives it

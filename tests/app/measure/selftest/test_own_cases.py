@@ -5,7 +5,6 @@ import pytest
 
 from nerfmac.app.measure.selftest import case_of, compare_all
 from nerfmac.backend import Kernel
-from nerfmac.common.checks import InputError
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -79,9 +78,3 @@ def test_a_kernel_that_does_not_compile_fails_its_case_and_the_next_one_runs(cap
     assert "two" in first.fault
     assert second.passed
     assert "1 of 2 cases" in capsys.readouterr().out
-
-
-def test_nothing_is_called_right_where_kernels_do_not_run(monkeypatch):
-    monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", "square")
-    with pytest.raises(InputError, match=r"square.*NERFMAC_DISABLE_KERNELS=square"):
-        compare_all([case()])

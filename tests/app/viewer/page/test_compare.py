@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.app.viewer.page.driver import LENS, POSE, VIEW, jpeg
+from tests.app.viewer.page.driver import LENS, POSE, jpeg
 
 pytestmark = pytest.mark.browser
 
@@ -74,26 +74,11 @@ def test_each_mode_shows_what_it_says_all_over(compared, mode, colour):
     assert seen == [None if colour is None else near(colour)] * 3
 
 
-def test_the_difference_follows_the_frame(compared):
-    compared.button("The difference of both, four times as strong").click()
-    compared.show(2, [PHOTO], compared=1)
-    assert over(compared, 330) == near((0, 0, 0))
-
-
 def test_a_comparison_ends_with_the_first_frame_without_one(compared):
     compared.show(2, [RENDERED])
     assert not compared.page.locator(".nerfmac-compare").is_visible()
     assert not compared.control("Divider").is_visible()
     assert over(compared, 330) is None
-
-
-def test_there_is_no_comparison_before_the_photograph_is_there(view):
-    view.show(1, compared=1)
-    photo(view, index=0)
-    view.settle()
-    assert not view.page.locator(".nerfmac-compare").is_visible()
-    photo(view, index=1)
-    view.page.locator(".nerfmac-compare").wait_for()
 
 
 @pytest.mark.parametrize(
@@ -111,12 +96,6 @@ def test_arrows_go_round_the_training_cameras(compared, index, button, to):
     compared.page.locator(".nerfmac-compare").wait_for()
     compared.button(button).click()
     assert [each["index"] for each in compared.sent("stand")] == [to]
-
-
-def test_ending_it_moves_by_nothing(compared):
-    compared.button("End the comparison").click()
-    (move,) = compared.sent("move")
-    assert [move["moving"], move["pose"], move["centre"]] == [False, POSE, VIEW["centre"]]
 
 
 def test_it_can_be_begun_from_the_panel_in_the_nearest_camera(view):

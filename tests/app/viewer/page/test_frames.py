@@ -89,17 +89,6 @@ def test_the_record_holds_when_frames_were_drawn_and_how_late(view):
     assert not bar.is_visible()
 
 
-def test_at_most_1024_frames_are_remembered(view):
-    view.run(
-        """() => { const { frames } = document.querySelector('.nerfmac-viewer').nerfmac;
-          for (let i = 0; i < 1024; i += 1) frames.push(i); }"""
-    )
-    view.show(1)
-    kept = view.run("document.querySelector('.nerfmac-viewer').nerfmac.frames")
-    assert len(kept) == 1024
-    assert kept[0] == 1
-
-
 @pytest.mark.parametrize(
     ("width", "height", "scale", "size"),
     [
@@ -128,14 +117,6 @@ def test_a_hidden_view_says_nothing_until_it_is_seen(open_view):
     view.run("output.style.width = '320px'")
     ready = view.wait_for("ready")
     assert [ready["width"], ready["height"]] == [320, 480]
-
-
-def test_a_new_size_is_told_and_the_frame_still_fills_it(view):
-    view.show(1)
-    view.run("output.style.width = '500px'")
-    size = view.wait_for("size")
-    assert [size["width"], size["height"]] == [500, 480]
-    assert colour_at(view, 480, 240) == list(BLUE)
 
 
 def test_the_lower_edge_can_be_dragged_and_moved_by_keys(view):

@@ -10,7 +10,6 @@ pytestmark = pytest.mark.browser
 CUBE = STATE["scene"]["cube"]
 HANDLES = {(0, 1): [1.5, 1.0, 2.0], (1, 0): [0.5, -0.5, 2.0], (1, 1): [0.5, 2.5, 2.0],
            (2, 0): [0.5, 1.0, 0.5], (2, 1): [0.5, 1.0, 3.5]}  # fmt: skip
-GREEN = [0x7E, 0xE7, 0x87, 255]
 
 
 def place_of(point, pose=POSE):
@@ -69,16 +68,6 @@ def test_a_camera_under_the_pointer_is_named_and_a_click_stands_in_it(cameras):
     assert not cameras.page.get_by_role("tooltip").is_visible()
 
 
-def test_of_two_cameras_in_one_place_the_nearer_one_is_meant(shown):
-    far, near = pose_at(-3.0, 1.0, 2.0), pose_at(2.0, 1.0, 2.0)
-    cameras = [{"pose": pose, "lens": LENS, "aspect": 4 / 3} for pose in (far, near)]
-    shown.say({"kind": "cameras", "cameras": cameras, "names": ["far", "near"]})
-    shown.button("View panel").click()
-    shown.control("Training cameras").click()
-    shown.page.mouse.click(*place_of([2.0, 1.0, 2.0]))
-    assert [each["index"] for each in shown.sent("stand")] == [1]
-
-
 def test_a_click_beside_all_cameras_stands_nowhere_and_a_drag_over_one_neither(cameras):
     cameras.page.mouse.click(30, 400)
     x, y = place_of([1.0, 1.5, 2.25])
@@ -87,14 +76,6 @@ def test_a_click_beside_all_cameras_stands_nowhere_and_a_drag_over_one_neither(c
     cameras.page.mouse.move(x, y, steps=4)
     cameras.page.mouse.up()
     assert cameras.sent("stand") == []
-
-
-def test_cameras_that_are_not_shown_cannot_be_clicked(cameras):
-    cameras.button("View panel").click()
-    cameras.control("Training cameras").click()
-    cameras.page.mouse.click(*place_of([1.0, 1.5, 2.25]))
-    assert cameras.sent() == []
-    assert not is_drawn(cameras, *place_of([1.0, 1.5, 2.25]))
 
 
 def test_the_path_and_its_keyframes_are_drawn_and_can_be_hidden(shown):
@@ -159,12 +140,6 @@ def test_a_handle_moves_its_face_alone_to_where_it_is_dragged(cropped, axis, sid
     assert cropped.sent("move") == []
 
 
-def test_a_drag_across_the_axis_moves_the_face_hardly(cropped):
-    x, y = place_of(HANDLES[1, 1])
-    drag(cropped, (x, y), (x, y - 60))
-    assert np.array(crops(cropped)[-1]) == pytest.approx(np.array(CUBE), abs=0.05)
-
-
 def test_a_face_never_passes_the_opposite_one_nor_leaves_the_cube(cropped):
     start = place_of(HANDLES[1, 1])
     drag(cropped, start, (5, start[1]))
@@ -173,13 +148,6 @@ def test_a_face_never_passes_the_opposite_one_nor_leaves_the_cube(cropped):
     cropped.state(settings={"crop": box})
     drag(cropped, place_of([0.5, box[1][1], 2.0]), (630, start[1]))
     assert crops(cropped)[-1] == CUBE
-
-
-def test_handles_are_drawn_as_the_frame_sees_them(cropped):
-    assert cropped.pixel(*map(round, place_of(HANDLES[1, 1])), "overlay") == GREEN
-    other = pose_at(6.0, 1.5, 2.5)
-    cropped.show(2, pose=other)
-    assert cropped.pixel(*map(round, place_of(HANDLES[1, 1], other)), "overlay") == GREEN
 
 
 def test_the_overlay_lies_on_the_picture_not_on_its_bars(cropped):
@@ -192,14 +160,6 @@ def test_the_overlay_lies_on_the_picture_not_on_its_bars(cropped):
       pixelsOf("overlay", left, 0, right - left, 480).data.some((value) => value > 0)"""
     parts = [[0, 200], [200, 440], [440, 640]]
     assert [cropped.run(is_drawn_at, part) for part in parts] == [False, True, False]
-
-
-def test_the_pointer_over_a_handle_says_so(cropped):
-    area = cropped.page.locator(".nerfmac-picture")
-    cropped.page.mouse.move(*place_of(HANDLES[2, 0]))
-    assert area.get_attribute("data-over") == "handle"
-    cropped.page.mouse.move(600, 20)
-    assert area.get_attribute("data-over") == ""
 
 
 def test_lines_that_pass_behind_the_viewer_are_cut_not_flipped(cropped):

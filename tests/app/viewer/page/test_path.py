@@ -57,12 +57,6 @@ def test_keyframes_are_listed_with_their_field_of_view(panel):
     assert [item.inner_text() for item in items.all()] == ["1 · 40°"]
 
 
-def test_a_keyframe_keeps_the_focus_while_the_kernel_speaks(panel):
-    panel.button("Go to keyframe 2").focus()
-    panel.state(keyframes=KEYFRAMES, training={"step": 12346})
-    assert panel.run("document.activeElement.title") == "Go to keyframe 2"
-
-
 def test_scrubbing_goes_along_the_path_and_comes_to_rest(panel):
     panel.control("Along the path").fill("0.25")
     assert [(each["kind"], each.get("at")) for each in panel.sent()] == [
@@ -70,13 +64,6 @@ def test_scrubbing_goes_along_the_path_and_comes_to_rest(panel):
     ]  # fmt: skip
     assert panel.moves()["moving"] == [False]
     assert "pose" not in panel.moves()
-
-
-def test_without_two_keyframes_there_is_nothing_to_go_along(panel):
-    panel.state(keyframes=KEYFRAMES[:1])
-    assert panel.control("Along the path").is_disabled()
-    panel.state(keyframes=[])
-    assert panel.button("Remove all keyframes").is_disabled()
 
 
 def test_a_file_may_be_named_without_its_ending(panel):
@@ -98,12 +85,6 @@ def test_a_video_as_shown_has_the_pictures_size_in_even_numbers(panel):
     panel.button("Render the video").click()
     video = panel.sent("video")[0]
     assert [video["width"], video["height"]] == [640, 360]
-
-
-def test_a_video_without_a_length_is_not_asked_for(panel):
-    panel.control("Seconds of video").fill("")
-    panel.button("Render the video").click()
-    assert panel.sent() == []
 
 
 def test_a_video_in_the_making_shows_its_progress_and_can_be_cancelled(panel):

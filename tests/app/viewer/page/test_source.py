@@ -15,12 +15,6 @@ MODULES = sorted(PAGE.rglob("*.js"))
 TOP_LEVEL = re.compile(r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)", re.MULTILINE)
 
 
-def test_there_is_a_page():
-    assert PAGE / "main.js" in MODULES
-    assert len(MODULES) > 5
-    assert ".nerfmac-viewer" in source.style()
-
-
 def test_every_module_is_in_it_once_and_after_what_it_imports():
     script = source.script()
     assert not re.search(r"^import ", script, re.MULTILINE)

@@ -44,23 +44,6 @@ def test_two_fingers_pan_by_their_middle_and_dolly_by_their_distance(touch):
     assert view.has_moved(START.pan(40 / HEIGHT, 30 / HEIGHT).dolly(-math.log(2)), tolerance=0.02)
 
 
-def test_the_last_of_two_fingers_to_leave_moves_nothing(shown):
-    shown.run(
-        """() => {
-          const area = document.querySelector(".nerfmac-picture");
-          const fire = (type, pointerId, clientX, clientY) => area.dispatchEvent(
-            new PointerEvent(type, { pointerId, clientX, clientY, bubbles: true, button: 0 }));
-          fire("pointerdown", 1, 200, 200);
-          fire("pointerdown", 2, 300, 200);
-          fire("pointermove", 2, 350, 200);
-          fire("pointerup", 2, 350, 200);
-          fire("pointermove", 1, 260, 290);
-          fire("pointerup", 1, 260, 290);
-        }"""
-    )
-    assert shown.has_moved(START.pan(25 / HEIGHT, 0).dolly(-math.log(1.5)))
-
-
 def test_a_double_tap_looks_there(touch):
     view, send = touch
     for _ in range(2):

@@ -30,13 +30,6 @@ def test_the_numbers_are_written_with_their_units(panel):
     assert summary == "step 12\u2009345 · 27.3 dB in training"
 
 
-def test_what_is_not_known_is_a_dash(panel):
-    panel.state(training=dict.fromkeys(("left", "loss", "psnr", "samples_per_second", "progress")))
-    assert [number(panel, name) for name in ("left", "loss", "psnr", "samples")] == ["–"] * 4
-    bar = panel.page.get_by_role("progressbar", name="Progress of training")
-    assert bar.get_attribute("aria-valuenow") is None
-
-
 def test_the_message_is_told_in_the_toolbar_too(panel):
     panel.state(training={"message": "building the kernels"})
     assert panel.page.locator(".nerfmac-summary").inner_text() == "building the kernels"
@@ -53,12 +46,6 @@ def test_one_button_starts_and_pauses(view):
     view.state(training={"is_running": False, "step": 8})
     view.button("Continue training").click()
     assert [each["kind"] for each in view.sent()] == ["train", "pause", "train"]
-
-
-def test_the_button_keeps_the_focus_while_the_kernel_speaks(view):
-    view.button("Continue training").focus()
-    view.state(training={"step": 12346})
-    assert view.run("document.activeElement.title") == "Continue training"
 
 
 def test_a_run_without_its_pictures_cannot_be_trained_and_says_why(panel):
@@ -101,11 +88,6 @@ def test_points_are_appended_or_replace_all(panel):
     assert readout(panel, 0.2).startswith("step 0 ")
     panel.say({"kind": "curve", "fresh": True, "points": [[700, 9.0, 0.1, 10.0]]})
     assert readout(panel, 0.2).startswith("step 700 ")
-
-
-def test_what_is_not_known_of_a_point_leaves_a_gap(panel):
-    panel.say({"kind": "curve", "fresh": True, "points": [[5, 1.0, None, 11.0], *CURVE[1:]]})
-    assert readout(panel, 0.2) == "step 5 · 1.0 s · – · 11 dB"
 
 
 def heights(view, place):

@@ -82,10 +82,3 @@ def test_a_wall_takes_few_triangles_and_a_bumpy_one_two_a_cell(triangles_of):
     assert len(triangles_of(9000 + 80 * x + 50 * y)) <= 40
     checkered = np.where((x + y) % 2, 10000.0, 11000.0)
     assert len(triangles_of(checkered)) == 2 * (COLUMNS - 1) * (ROWS - 1)
-
-
-@pytest.mark.parametrize("size", [(4, 4), (4, 163), (11, 4)])
-def test_the_smallest_grids_have_triangles_too(triangles_of, size):
-    rows, columns = size
-    triangles = triangles_of(np.full((rows, columns), 7.0))
-    assert {0, columns - 1, rows * columns - 1} <= set(triangles.ravel().tolist())
