@@ -6,11 +6,6 @@ import pytest
 
 from nerfmac.app.cli import bench
 from nerfmac.app.measure.bench import benchmark, models
-<<<<<<< HEAD
-from nerfmac.app.run import Run
-=======
-from nerfmac.app.measure.bench.roofline import CHIPS
->>>>>>> ffc57e2 (Thinner tests; comparisons of gradients detect a bias of 2 %)
 from nerfmac.app.scenes import builtin_scene_path
 from nerfmac.config import override
 from tests.scene_factory import CONFIG, nerfmac, write_scene
@@ -40,19 +35,6 @@ def refused(capsys, tmp_path, *arguments, names):
 )
 def test_what_makes_no_sense_is_refused(capsys, tmp_path, flags, names):
     refused(capsys, tmp_path, *flags, "--json", tmp_path / "b.json", names=names)
-
-
-<<<<<<< HEAD
-def test_a_file_that_cannot_be_written_is_refused_first(capsys, tmp_path):
-    refused(capsys, tmp_path, "--json", tmp_path / "no" / "b.json", names=["b.json"])
-=======
-def test_the_roofline_is_of_apples_chips(capsys, tmp_path):
-    path = tmp_path / "b.json"
-    assert nerfmac("bench", "--roofline", "--json", path) == 0
-    estimated = json.loads(path.read_text())["estimated_not_measured"]
-    assert len({estimate["uncached_ms"] for estimate in estimated}) == len(CHIPS)
-    assert "M4 Max" in capsys.readouterr().out
->>>>>>> ffc57e2 (Thinner tests; comparisons of gradients detect a bias of 2 %)
 
 
 @pytest.fixture

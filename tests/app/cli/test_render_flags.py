@@ -28,18 +28,6 @@ def rendered(run, out, *flags):
     return arrays(out)
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("path", ["orbit", "spiral", "figure-of-eight", "train", "test"])
-def test_every_named_path_has_as_many_frames_as_asked_for(run, tmp_path, path):
-    files = rendered(run, tmp_path / "out", "--path", path, "--frames", 4)
-    assert len(files) == 4
-    poses = np.stack([file["pose"] for file in files])
-    assert len(np.unique(poses.round(4), axis=0)) >= 3
-    assert files[0]["rgb"].shape == (18, 24, 3)
-
-
-=======
->>>>>>> ffc57e2 (Thinner tests; comparisons of gradients detect a bias of 2 %)
 def test_seconds_and_the_rate_give_the_frames(run, tmp_path):
     out = tmp_path / "film.mp4"
     flags = ("--seconds", 0.5, "--fps", 12, "--device", "cpu", "--out", out)
