@@ -1,4 +1,4 @@
-"""`Bounds`: the space that is trained, and its map to the coordinates that encodings read.
+"""`Bounds`: the space that is trained, and its map to coordinates of encodings; `Sphere`.
 
 `kernels/bounds.h` has the map for the kernels. Another map of space changes `to_unit` and
 `to_symmetric` with its scale here, and `bounds_unit` there.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log2, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import mlx.core as mx
 import numpy as np
@@ -21,6 +21,21 @@ _PARALLEL = 1e-9  # a smaller component of a unit direction counts as parallel t
 
 Positions = Any
 """Positions (..., 3) in scene coordinates, as an array of MLX or NumPy."""
+
+
+class Sphere(NamedTuple):
+    """A sphere in scene space, such as one around the subject of a scene."""
+
+    center: tuple[float, float, float]
+    radius: float
+
+    def box(self, margin: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        """Return the lowest and highest corner (3,) of a cube around the sphere.
+
+        Its side is `margin` times the diameter.
+        """
+        half = margin * self.radius
+        return np.array(self.center) - half, np.array(self.center) + half
 
 
 @dataclass(frozen=True)

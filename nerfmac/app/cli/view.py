@@ -1,7 +1,9 @@
 """`nerfmac view`: open a run or a scene in the viewer, in a notebook in JupyterLab.
 
 The notebook is written once and never changed again, since it is the user's. A run's notebook is in
-the run's folder, a scene's in the working folder: nothing is written to scenes.
+the run's folder, a scene's in the working folder: nothing is written to scenes. JupyterLab opens
+the notebook with the viewer in it: its server runs the first code cell, but only as nerfmac wrote
+it, since a notebook in a run's folder may be from someone else.
 """
 
 from __future__ import annotations
@@ -38,8 +40,11 @@ ALLOW_ROOT = "--allow-root"
 SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")
 """Folder of settings that JupyterLab reads before the user's own."""
 
+CONTENTS = "nerfmac.app.cli.opened_notebook.OpenedNotebook"
+"""Class of the server's files that runs the first code cell."""
+
 HELP = (
-    "In the picture: drag to turn, Shift and drag to pan, scroll to come nearer, W A S D to walk, "
+    "In the image: drag to turn, Shift and drag to pan, scroll to come nearer, W A S D to walk, "
     "double click to look at a point."
 )
 BUILTIN = "nerfmac.builtin_scene_path()"
@@ -80,7 +85,7 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     path, given = arguments.path and arguments.path.expanduser(), arguments.given()
     if path is not None and (is_run(path) or is_snapshot(path)):
         arguments.refuse(f"none with {path}, which is trained already")
-    file = _notebook_for(path, given)
+    file, is_unchanged = _notebook_for(path, given)
     print(file, flush=True)
     # -P: Python must not import a jupyterlab.py from the working folder.
     command = [sys.executable, "-P", "-m", "jupyterlab", str(file.resolve())]
@@ -88,6 +93,9 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     command += [f"--LabApp.default_url=/doc/tree/{quote(file.name)}"]
     # JupyterLab would ask PyPI for a newer version of itself.
     command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    if is_unchanged:
+        command += [f"--ServerApp.contents_manager_class={CONTENTS}"]
+        command += [f"--OpenedNotebook.notebook={file.name}"]
     command += [] if arguments.browser else ["--no-browser"]
     command += [f"--port={arguments.port}"] if arguments.port is not None else []
     command += [ALLOW_ROOT] if _is_root() and ALLOW_ROOT not in passed else []
@@ -103,10 +111,11 @@ def _is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
-def _notebook_for(path: Path | None, options: dict[str, Any]) -> Path:
+def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, bool]:
     """The notebook of a run, a scene, or the built-in scene (None); written unless it exists.
 
-    `options`: arguments of `load_scene` for a scene.
+    `options`: arguments of `load_scene` for a scene. Also returned: whether the notebook's first
+    code cell is as nerfmac writes it.
     """
     if path is not None and is_run(path):
         read_record(path)
@@ -122,10 +131,10 @@ def _notebook_for(path: Path | None, options: dict[str, Any]) -> Path:
         file = Path(f"{name}-view.ipynb")
         cells = view_cells(name, shown, f"runs/{name}", f"{name}.mp4", is_trained=False)
     if file.exists():
-        _check_shows(file, shown)
-    else:
-        write_json(file, notebook(cells, shows=shown))
-    return file
+        values = _read_shown(file, shown)
+        return file, _first_code(values) == _first_code(notebook(cells, shows=shown))
+    write_json(file, notebook(cells, shows=shown))
+    return file, True
 
 
 def _scene(path: Path | None, options: dict[str, Any]) -> tuple[str, str]:
@@ -141,8 +150,17 @@ def _scene(path: Path | None, options: dict[str, Any]) -> tuple[str, str]:
     return name, f"nerfmac.load_scene({code}{keywords})" if keywords else code
 
 
-def _check_shows(file: Path, shown: str) -> None:
-    """Raise `InputError` unless the notebook `file` was written to show `shown`."""
+def _first_code(values: Any) -> str | None:
+    """Source of the first code cell; None without one."""
+    try:
+        codes = [cell["source"] for cell in values["cells"] if cell["cell_type"] == "code"]
+        return "".join(codes[0])
+    except (IndexError, KeyError, TypeError):
+        return None
+
+
+def _read_shown(file: Path, shown: str) -> Any:
+    """Read the notebook `file`. Raises `InputError` unless it was written to show `shown`."""
     values = read_json(file)
     try:
         is_ours = values["metadata"]["nerfmac"]["shows"] == shown
@@ -153,6 +171,7 @@ def _check_shows(file: Path, shown: str) -> None:
             f"{file} exists already and was not made to show {shown}; rename it, or call "
             "nerfmac view in another folder"
         )
+    return values
 
 
 def view_cells(
@@ -168,8 +187,8 @@ def view_cells(
     ]
     train = "" if is_trained else "viewer.train(seconds=60)  # the page's Start does the same\n"
     return [
-        ("markdown", f"# {name}\n\nShift+Enter runs a cell. {HELP}"),
         ("code", f"import nerfmac\n\nviewer = nerfmac.Viewer({shown})\n{train}viewer"),
+        ("markdown", f"# {name}\n\n{HELP} Shift+Enter runs a cell."),
         *(save if saved else ()),
         ("markdown", "A video along the keyframes or, with fewer than two, around the scene:"),
         ("code", VIDEO.format(json.dumps(video))),

@@ -25,8 +25,8 @@ from PIL import Image
 
 from nerfmac.app.export.pages import check_page, scene_name
 from nerfmac.app.export.traced_field import TracedField, wgsl
+from nerfmac.app.paths import View
 from nerfmac.app.run import Run
-from nerfmac.app.viewer import View
 from nerfmac.common.files import appearing, user_path
 from nerfmac.common.page_modules import joined_modules
 from nerfmac.geometry.cameras import Camera
@@ -132,7 +132,7 @@ def _page(title: str, still: npt.NDArray[np.float32], blocks: Sequence[str], run
 
 
 def _first_view(run: Run, camera_path: PagePath | None) -> View:
-    view = View.initial(run.scene.cameras, run.scene.up)
+    view = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
     if camera_path is None:
         return view
     camera = camera_path.cameras[0]

@@ -9,3 +9,4 @@ from nerfmac.app.paths.moves import spiral as spiral
 from nerfmac.app.paths.rig import centre_of as centre_of
 from nerfmac.app.paths.tour import SPLITS as SPLITS
 from nerfmac.app.paths.tour import tour as tour
+from nerfmac.app.paths.view import View as View

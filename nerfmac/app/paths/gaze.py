@@ -1,4 +1,4 @@
-"""The point that cameras on one side of a scene look at, from rendered depth.
+"""The point that cameras look at, for camera paths: the subject, or a point from rendered depth.
 
 The axes of cameras all around an object meet in it. The axes of cameras on one side meet behind the
 visible surfaces, and an orbit around that point would lose the front from sight. The surfaces in
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.paths.rig import Rig
+from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
@@ -29,14 +30,19 @@ MIN_OPACITY = 0.5
 """Opacity above which a pixel counts."""
 
 
-def look_at_from_depth(
-    renderer: Renderer, cameras: Sequence[Camera], up: npt.ArrayLike
+def look_at_point(
+    renderer: Renderer,
+    cameras: Sequence[Camera],
+    up: npt.ArrayLike,
+    subject: Sphere | None = None,
 ) -> npt.NDArray[np.float64] | None:
-    """The centre (3,) of the surfaces that the `cameras` look at.
+    """Return the center (3,) of the `subject`, or else of the surfaces that the `cameras` look at.
 
-    None if the cameras stand all around or look outwards, and if no surface is visible. Raises
-    `InputError` as `paths.orbit` does.
+    Without a subject the result is None if the cameras are on all sides or look outwards, and if no
+    surface is visible. Raises `InputError` as `paths.orbit` does.
     """
+    if subject is not None:
+        return np.array(subject.center)
     rig = Rig.of(cameras, up)
     if rig.goes_round or rig.distance <= 0.0:
         return None

@@ -13,6 +13,7 @@ from nerfmac.app.run.coordinates import split_cameras as split_cameras
 from nerfmac.app.run.folder import check_unused as check_unused
 from nerfmac.app.run.folder import is_run as is_run
 from nerfmac.app.run.folder import read_record as read_record
+from nerfmac.app.run.outputs import HeldOut as HeldOut
 from nerfmac.app.run.outputs import protocol as protocol
 from nerfmac.app.run.outputs import quality as quality
 from nerfmac.app.run.outputs import scaled_size as scaled_size

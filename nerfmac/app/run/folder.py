@@ -75,13 +75,13 @@ def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord
     """The record `scene` of the run in `folder` with the path of `source`, the scene as it is now.
 
     Raises `InputError` unless both have the same training views. Path, up direction, placement,
-    mean color and options other than masks may differ.
+    mean color, subject, and options other than masks may differ.
     """
 
     def views(record: SceneRecord) -> dict[str, Any]:
         options = SceneOptions(masks=record.options.masks)
         alike = replace(record, path=None, up=(0.0, 0.0, 1.0), placement=None)
-        return replace(alike, options=options, mean_color=None).to_json()
+        return replace(alike, options=options, mean_color=None, subject=None).to_json()
 
     record = SceneRecord.of(source)
     if views(scene) != views(record):

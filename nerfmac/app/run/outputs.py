@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -20,10 +20,11 @@ from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
 from nerfmac.backend.variants import variants_here
 from nerfmac.common.files import appearing, write_json
+from nerfmac.common.json_reader import read_fields
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.refine.report import refinement_summary
-from nerfmac.rendering.evaluation import ViewQuality, measured
+from nerfmac.rendering.evaluation import Evaluation, ViewQuality, measured
 from nerfmac.rendering.pace import seconds_per_pixel
 from nerfmac.rendering.renderer import to_bytes
 from nerfmac.training.goal import Report
@@ -142,6 +143,33 @@ def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> Non
         picture = np.concatenate([picture, np.asarray(resized)], axis=1)
     with appearing(path) as partial:
         Image.fromarray(picture).save(partial)
+
+
+class HeldOut(NamedTuple):
+    """PSNR in dB of held-out views at a step of training, and which part of them it measures."""
+
+    psnr: float
+    step: int
+    measured: str
+
+    @classmethod
+    def of(cls, views: Evaluation, step: int) -> HeldOut:
+        """Return the summary of an evaluation."""
+        return cls(views.psnr, step, measured(views, views.of, views.split))
+
+    @classmethod
+    def read(cls, folder: Path, step: int) -> HeldOut | None:
+        """Read `metrics.json` in the folder of a run at `step`; None if it has none of that step.
+
+        Raises `InputError`.
+        """
+        path = folder / "metrics.json"
+        if not path.is_file():
+            return None
+        values = read_fields(path)
+        if values.count("steps", 0) != step or values.is_null("psnr_test"):
+            return None
+        return cls(values.number("psnr_test"), step, values.text("test_measured"))
 
 
 def quality(

@@ -20,7 +20,6 @@ import mlx.core as mx
 from tqdm.auto import tqdm
 
 from nerfmac.app.paths import orbit
-from nerfmac.app.paths.gaze import look_at_from_depth
 from nerfmac.app.run import configuration, messages
 from nerfmac.app.run import folder as run_folder
 from nerfmac.app.run.configuration import CONFIGURED
@@ -38,6 +37,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.views import Views
 from nerfmac.refine.report import refinement_report
 from nerfmac.rendering.evaluation import Evaluation, evaluate
+from nerfmac.rendering.gaze import look_at_point
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
@@ -335,8 +335,8 @@ class Run:
 
     def orbit(self, frames: int, size: tuple[int, int] | None = None) -> list[Camera]:
         """`frames` cameras on a closed path around the point that the training cameras look at."""
-        cameras, up = self.scene.cameras, self.scene.up
-        centre = look_at_from_depth(self.renderer(), cameras, up)
+        cameras, up, subject = self.scene.cameras, self.scene.up, self.scene.subject
+        centre = look_at_point(self.renderer(), cameras, up, subject)
         return orbit(cameras, up=up, frames=frames, size=size, centre=centre)
 
     def evaluate(

@@ -10,9 +10,10 @@ import numpy as np
 
 from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, Split
 from nerfmac.app.scenes.scene import Colour, Scene
+from nerfmac.app.scenes.subject import find_subject
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields
-from nerfmac.geometry.bounds import Bounds
+from nerfmac.geometry.bounds import Bounds, Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Direction, Placement
@@ -43,6 +44,7 @@ class SceneRecord:
     options: SceneOptions = DEFAULTS
     placement: Placement | None = None  # placement of the files; None if it is unknown
     mean_color: Colour | None = None  # of the training images; None: they have alpha, or unknown
+    subject: Sphere | None = None  # around what the cameras look at; None if no points show it
 
     @property
     def backdrop(self) -> Colour:
@@ -66,7 +68,8 @@ class SceneRecord:
             placement = Placement(1.0, np.zeros(3), scene.extent)
         cameras = scene.cameras("train")
         options = scene.options
-        return cls(path, scene.extent, scene.up, cameras, options, placement, mean_color)
+        subject = find_subject(scene.points, cameras)
+        return cls(path, scene.extent, scene.up, cameras, options, placement, mean_color, subject)
 
     def __repr__(self) -> str:
         return f"SceneRecord({self.path}, {len(self.cameras)} cameras, extent {self.extent:g})"
@@ -80,7 +83,8 @@ class SceneRecord:
             "rotation": self.placement.rotation.tolist(),
         }
         options = asdict(self.options)
-        return {**vars(self), "cameras": cameras, "options": options, "placement": placement}
+        values = {"cameras": cameras, "options": options, "placement": placement}
+        return {**vars(self), **values, "subject": self.subject and self.subject._asdict()}
 
     @classmethod
     def from_json(cls, values: Any, path: Path) -> SceneRecord:
@@ -96,6 +100,7 @@ class SceneRecord:
             _options(record.object("options")),
             _placement(record),
             _color(record),
+            _subject(record),
         )
 
 
@@ -104,6 +109,15 @@ def _color(record: Fields) -> Colour | None:
         return None
     red, green, blue = record.numbers("mean_color", 3)
     return red, green, blue
+
+
+def _subject(record: Fields) -> Sphere | None:
+    if "subject" not in record or record.is_null("subject"):
+        return None
+    subject = record.object("subject")
+    subject.allow_only(*Sphere._fields)
+    x, y, z = subject.numbers("center", 3)
+    return Sphere((x, y, z), subject.number("radius", above=0))
 
 
 def _options(options: Fields) -> SceneOptions:

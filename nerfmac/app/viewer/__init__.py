@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Any
 
-from nerfmac.app.viewer.navigation import View as View
 from nerfmac.common.installing import install
 
 if TYPE_CHECKING:

@@ -21,10 +21,12 @@ clock in milliseconds; the picture that answers carries it back.
     stand           index: look from that training camera, beside its photograph
     keyframe        action: add, remove, replace or go; index
     clear           remove all keyframes
-    follow          name of a move around the scene, which replaces the path
-    scrub           at in [0, 1] of the path
+    follow          name of a move around the scene to follow, or "keyframes"
+    scrub           at in [0, 1] of the followed path
     save, load      name: the camera path's file
     save_run        name: a folder for the run
+    save_page       name: the file of a page of the scene
+    measure         PSNR on held-out views, for a few seconds
     video           name, seconds, fps, width, height; existing files get a number, here as above
     cancel          stop the video
 
@@ -54,7 +56,7 @@ from dataclasses import replace
 import numpy as np
 
 from nerfmac.app.paths import CameraPath, Keyframe
-from nerfmac.app.viewer.navigation import View
+from nerfmac.app.paths.view import View
 from nerfmac.app.viewer.path_editor import free_path
 from nerfmac.app.viewer.screen import JPEG_QUALITY, encode_jpeg
 from nerfmac.app.viewer.session import Message, Session
@@ -147,7 +149,7 @@ def _clear(session: Session, _message: Fields) -> None:
 
 
 def _scrub(session: Session, message: Fields) -> None:
-    path, at = session.path_editor.path, message.number("at")
+    path, at = session.path_editor.followed, message.number("at")
     if path.keyframes:
         keyframe = path.at(min(max(at, 0.0), 1.0))
         session.go(_view_at(session, keyframe))
@@ -162,6 +164,12 @@ def _save_run(session: Session, message: Fields) -> None:
     folder = free_path(user_path(message.text("name")))
     session.save(folder)
     session.notice = f"saved the run in {folder}"
+
+
+def _save_page(session: Session, message: Fields) -> None:
+    path = free_path(user_path(message.text("name")))
+    session.save_page(path)
+    session.notice = f"saved the page {path}"
 
 
 def _video(session: Session, message: Fields) -> None:
@@ -198,6 +206,8 @@ HANDLERS: dict[str, Callable[[Session, Fields], None]] = {
     "scrub": _scrub,
     "save": _save,
     "save_run": _save_run,
+    "save_page": _save_page,
+    "measure": lambda session, _: session.measure(),
     "load": lambda session, message: session.path_editor.load(message.text("name")),
     "video": _video,
     "cancel": _cancel,

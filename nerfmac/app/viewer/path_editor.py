@@ -10,16 +10,19 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
-from nerfmac.app.paths.gaze import look_at_from_depth
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.viewer.video_job import Render, VideoJob
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
+from nerfmac.rendering.gaze import look_at_point
 
 MOVE_KEYFRAMES = 16
 """Keyframes that represent a move around the scene. The path through them deviates from the move by
 less than a degree."""
+
+KEYFRAMES = "keyframes"
+"""Name of the path through the keyframes, among those of moves."""
 
 LINE_POINTS = 96
 """Number of points of the line that the page draws for the path."""
@@ -29,20 +32,39 @@ class PathEditor:
     """The camera path of a session, and at most one video that is being rendered along it."""
 
     def __init__(self, run: Run) -> None:
-        self.path = CameraPath(())
+        self._keyframes = CameraPath(())
+        self._move: tuple[str, CameraPath] | None = None
         self.video: VideoJob | None = None
         self._run = run
         self._line: tuple[CameraPath, list[list[float]]] | None = None  # of the path drawn last
 
-    def follow(self, name: str) -> None:
-        """Replace the path by a named move around the scene. Raises `InputError`.
+    @property
+    def path(self) -> CameraPath:
+        """The path through the user's keyframes. Setting it ends a move."""
+        return self._keyframes
 
-        `name` is a key of `paths.MOVES`; or `train` or `test`, for a tour along these views.
+    @path.setter
+    def path(self, path: CameraPath) -> None:
+        self._keyframes, self._move = path, None
+
+    @property
+    def followed(self) -> CameraPath:
+        """The path of the chosen move or, without one, the path through the keyframes."""
+        return self._move[1] if self._move else self._keyframes
+
+    def follow(self, name: str) -> None:
+        """Choose a move around the scene. The keyframes stay as they are. Raises `InputError`.
+
+        `name` is a key of `paths.MOVES`; `train` or `test`, for a tour along these views; or
+        `keyframes`, for the path through the keyframes.
         """
-        checks.choice("move", name, (*MOVES, *SPLITS))
+        checks.choice("move", name, (KEYFRAMES, *MOVES, *SPLITS))
+        if name == KEYFRAMES:
+            self._move = None
+            return
         scene, move = self._run.scene, MOVES.get(name, tour)
         views = split_cameras(self._run, name) if name in SPLITS else scene.cameras
-        centre = look_at_from_depth(self._run.renderer(), scene.cameras, scene.up)
+        centre = look_at_point(self._run.renderer(), scene.cameras, scene.up, scene.subject)
         cameras = move(views, up=scene.up, frames=MOVE_KEYFRAMES, centre=centre)
         keyframes = [
             Keyframe(
@@ -51,15 +73,15 @@ class PathEditor:
             )
             for camera in cameras
         ]
-        self.path = CameraPath(keyframes, closed=name in MOVES)
+        self._move = name, CameraPath(keyframes, closed=name in MOVES)
 
     def save(self, name: str) -> Path:
-        """Write the path to a new JSON file `name`, and return its path; see `free_path`.
+        """Write the followed path to a new JSON file `name`; return its path, see `free_path`.
 
         Raises `InputError`.
         """
         path = free_path(_file(name, ".json"))
-        self.path.save(path)
+        self.followed.save(path)
         return path
 
     def load(self, name: str) -> None:
@@ -74,7 +96,7 @@ class PathEditor:
     def begin_video(
         self, name: str, seconds: float, fps: float, size: tuple[int, int], render: Render
     ) -> VideoJob:
-        """The job of a video along the path, not started yet; `size` is rounded down to even.
+        """The job of a video along `followed`, not started yet; `size` is rounded down to even.
 
         With fewer than two keyframes it follows an orbit around the scene. Raises `InputError` for
         an argument out of range, and while another video is being rendered.
@@ -85,18 +107,19 @@ class PathEditor:
         checks.number("fps", fps, low=1.0, high=240.0)
         for side, pixels in zip(("width", "height"), size, strict=True):
             checks.number(side, pixels, low=2, high=8192, whole=True)
-        along = self._run.orbit if len(self.path.keyframes) < 2 else self.path.cameras
+        path = self.followed
+        along = self._run.orbit if len(path.keyframes) < 2 else path.cameras
         cameras = along(max(round(seconds * fps), 1), size)
         self.video = VideoJob(_file(name, ".mp4"), render, cameras, fps)
         return self.video
 
     def status(self) -> dict[str, Any]:
         """JSON values of path and video, for the page."""
-        if self._line is None or self._line[0] is not self.path:
+        if self._line is None or self._line[0] is not self.followed:
             line: list[list[float]] = []
-            if len(self.path.keyframes) > 1:
-                line = self.path.polyline(LINE_POINTS).round(4).tolist()
-            self._line = self.path, line
+            if len(self.followed.keyframes) > 1:
+                line = self.followed.polyline(LINE_POINTS).round(4).tolist()
+            self._line = self.followed, line
         keyframes = [
             {"pose": [float(x) for x in keyframe.pose.ravel()], "fov": degrees(keyframe.fov)}
             for keyframe in self.path.keyframes
@@ -104,7 +127,8 @@ class PathEditor:
         job, video = self.video, None
         if job is not None and not job.result.done():
             video = {"done": job.done, "total": job.total, "left": job.left}
-        return {"keyframes": keyframes, "path": self._line[1], "video": video}
+        move = self._move[0] if self._move else KEYFRAMES
+        return {"keyframes": keyframes, "move": move, "path": self._line[1], "video": video}
 
 
 def free_path(path: Path) -> Path:

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from PIL import Image
 
 from nerfmac.app.film import RenderOptions
+from nerfmac.app.paths.view import View
 from nerfmac.app.viewer.depth_grid import deflated_grid
-from nerfmac.app.viewer.navigation import View
 from nerfmac.app.viewer.pictures import Drawn, Pictures
 from nerfmac.app.viewer.pixel_budget import MAX_SECONDS, PixelBudget
 from nerfmac.backend import current_device

@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from nerfmac.app.export import write_scene_page
 from nerfmac.app.film import DIAGNOSTICS, RenderOptions
-from nerfmac.app.run import Run
-from nerfmac.app.viewer.navigation import View
+from nerfmac.app.paths.view import View
+from nerfmac.app.run import HeldOut, Run
 from nerfmac.app.viewer.path_editor import PathEditor
 from nerfmac.app.viewer.pictures import Comparison, Pictures
 from nerfmac.app.viewer.screen import Screen, Target
@@ -37,6 +38,9 @@ Send = Callable[[Message, list[bytes]], None]
 
 HELD_STILL = 0.5
 """Seconds after which a pointer that is still down but does not move no longer counts as moving."""
+
+MEASURED = 4.0
+"""Seconds in which held-out views are measured: viewing and training wait."""
 
 HEX_COLOUR = re.compile("#[0-9a-fA-F]{6}")
 
@@ -101,6 +105,11 @@ class Settings:
         return RenderOptions(output, self.rgb_background, exposure=self.exposure, crop=self.crop)
 
 
+def _hex(color: tuple[float, float, float]) -> str:
+    """Return "#rrggbb" for sRGB in [0, 1]."""
+    return "#" + "".join(f"{round(255.0 * channel):02x}" for channel in color)
+
+
 class Session:
     """State of one run in a viewer; for the worker's thread only."""
 
@@ -108,9 +117,10 @@ class Session:
         """`send(message, buffers)` sends a message to the page."""
         self.run = run
         self.name = Path(run.scene.path).name if run.scene.path else "scene"
-        self.settings = Settings()
+        self._backdrop = _hex(run.scene.backdrop)
+        self.settings = Settings(background=self._backdrop)
         self.training = Training(run)
-        self.home = self.view = View.initial(run.scene.cameras, run.scene.up)
+        self.home = self.view = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
         self.version = 0
         """Number of changes of the view by anything but a page's moves."""
         self.mover: str | None = None
@@ -118,6 +128,8 @@ class Session:
         self.path_editor = PathEditor(run)
         self.screen = Screen()
         self.comparison: Comparison | None = None
+        self.held_out: HeldOut | None = None
+        """Quality of held-out views, as measured last."""
         self.notice: str | None = None
         """A line that the page shows, such as an error."""
         self.is_resting = threading.Event()
@@ -134,6 +146,10 @@ class Session:
 
     def target(self) -> Target:
         """The content that the page should show; the same object until something in it changes."""
+        if (backdrop := _hex(self.run.scene.backdrop)) != self._backdrop:  # the images were decoded
+            if self.settings.background == self._backdrop:
+                self.set(background=backdrop)
+            self._backdrop = backdrop
         if self._target is None:
             training_camera = self.comparison.camera if self.comparison else None
             self._target = Target(self.view, self.settings.options, training_camera)
@@ -205,6 +221,18 @@ class Session:
         """Save the run as it is now."""
         self.run.save(folder)
         self._saved_step = self.run.state.step
+
+    def save_page(self, path: Path) -> None:
+        """Write the page of the scene as it is now to an .html file. Raises `InputError`."""
+        write_scene_page(self.run, path, background=self.settings.rgb_background)
+
+    def measure(self) -> None:
+        """Measure PSNR on as many held-out views as fit into `MEASURED` seconds.
+
+        Raises `InputError` if the scene has no held-out views.
+        """
+        views = self.run.evaluate("test", seconds=MEASURED, progress=False)
+        self.held_out = HeldOut.of(views, self.run.state.step)
 
     def start(self) -> None:
         """Start training. Raises `InputError`."""

@@ -6,6 +6,8 @@ import time
 from math import degrees
 from typing import Any
 
+import numpy as np
+
 from nerfmac.app.viewer.screen import relative_lens
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.backend import device_name
@@ -16,6 +18,9 @@ INTERVAL = 0.2
 
 WATCHED_INTERVAL = 1.0
 """The same while the page is on screen and no one touches it."""
+
+MARGIN = 1.5
+"""Side of the crop box around the subject, as a multiple of the subject's diameter."""
 
 IDLE_INTERVAL = 2.0
 """The same while the page is not on screen. A message costs the page about 17 ms of processor
@@ -69,7 +74,7 @@ class Status:
         return {
             "kind": "state",
             "settings": {**vars(session.settings), "fov": degrees(session.view.fov)},
-            "training": session.training.status(),
+            "training": {**session.training.status(), "held_out": self._held_out()},
             **session.path_editor.status(),
             "scene": self._scene(),
             "notice": session.notice,
@@ -85,8 +90,21 @@ class Status:
             "device": self._device,
             "preset": session.run.config.preset,
             "cube": [corner.tolist() for corner in Bounds(record.extent).corners],
+            "subject": self._subject(),
             "centre": [float(number) for number in session.view.centre],
         }
+
+    def _held_out(self) -> dict[str, Any] | None:
+        held_out = self._session.held_out
+        return held_out and held_out._asdict()
+
+    def _subject(self) -> list[list[float]] | None:
+        """Corners of the box to which the crop box is set first; None: the scene's cube."""
+        record = self._session.run.scene
+        if record.subject is None:
+            return None
+        low, high = Bounds(record.extent).corners
+        return [np.clip(corner, low, high).tolist() for corner in record.subject.box(MARGIN)]
 
     def _cameras(self) -> Message:
         session = self._session

@@ -85,7 +85,8 @@ class Training:
 
     def status(self) -> dict[str, Any]:
         """The state of training, for the page."""
-        state, last = self.run.state, self._last
+        state, points = self.run.state, self.run.history.points
+        last = self._last or (points[-1] if points else None)  # of a loaded run: what it saved
         progress = self.goal.progress(state)
         has_end = self.goal.steps is not None or self.goal.seconds is not None
         return {
@@ -98,7 +99,6 @@ class Training:
             "left": self._speed.left(progress) if has_end and self.is_running else None,
             "loss": last.loss if last else None,
             "psnr": last.psnr if last else None,
-            "samples_per_second": self.run.rates[1] or None,
             "rays": state.rays,
             "refine": {name: getattr(self.run.config.refine, name) for name in REFINED},
         }

@@ -20,8 +20,10 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.capture import captured
 from nerfmac.app.paths import CameraPath
+from nerfmac.app.paths.view import View
 from nerfmac.app.run import (
     CONFIGURED,
+    HeldOut,
     Run,
     check_unused,
     config_for_device,
@@ -31,7 +33,6 @@ from nerfmac.app.run import (
 from nerfmac.app.scenes import Scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.app.viewer.loop import Loop
-from nerfmac.app.viewer.navigation import View
 from nerfmac.app.viewer.page.source import script, style
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.app.viewer.worker import the_worker
@@ -108,7 +109,10 @@ class Viewer(anywidget.AnyWidget):
 
         def begin() -> Session:
             run = _opened(source, preset, seed, config, method, out)
-            return Session(self._worker, run, self._tell)
+            session = Session(self._worker, run, self._tell)
+            if isinstance(source, str | Path) and is_run(user_path(source)):
+                session.held_out = HeldOut.read(user_path(source), run.state.step)
+            return session
 
         for viewer in self.unsaved():
             log.warning(UNSAVED, viewer._session.unsaved_steps, viewer._session.name)

@@ -169,6 +169,28 @@ def test_jupyterlab_finds_settings_by_which_it_asks_nothing(view, run, tmp_path,
     assert (users, news["fetchNews"]) == ("users", "false")
 
 
+def test_the_code_of_a_new_notebook_is_folded(view, run, tmp_path):
+    view(tmp_path, run)
+    cells = json.loads((run / "view.ipynb").read_text())["cells"]
+    folded = [cell["metadata"].get("jupyter", {}).get("source_hidden") for cell in cells]
+    assert folded == [cell["cell_type"] == "code" or None for cell in cells]
+
+
+def test_the_first_code_runs_as_the_page_opens_but_only_as_it_was_written(view, run, tmp_path):
+    opened = "--OpenedNotebook.notebook=view.ipynb"
+    assert opened in view(tmp_path, run).started
+    assert opened in view(tmp_path, run).started
+    notebook = run / "view.ipynb"
+    written = json.loads(notebook.read_text())
+    for change in ("import os\n", ""):
+        values = json.loads(json.dumps(written))
+        values["cells"][0]["source"].insert(0, change)
+        notebook.write_text(json.dumps(values))
+        assert (opened in view(tmp_path, run).started) == (change == "")
+    notebook.write_text(json.dumps({**written, "cells": []}))
+    assert opened not in view(tmp_path, run).started
+
+
 def test_flags_reach_jupyterlab(view, run, tmp_path):
     assert "--no-browser" not in view(tmp_path, run).started
     arguments = view(tmp_path, run, "--no-browser", "--port", 8123).started

@@ -3,9 +3,10 @@
 import mlx.core as mx
 import numpy as np
 import pytest
+from nerfmac.rendering.gaze import look_at_point
 
 from nerfmac.app.paths import centre_of, figure_of_eight, orbit
-from nerfmac.app.paths.gaze import look_at_from_depth
+from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.ops.composite import Composited
@@ -40,14 +41,21 @@ def test_on_one_side_the_centre_is_on_the_surfaces_and_not_behind_them():
     cameras = rig([-40, -10, 0, 25, 40])
     assert centre_of(cameras) == pytest.approx(PIVOT, abs=1e-4)
     want = np.mean([each.pose[:, 3] - WALL * each.pose[:, 2] for each in cameras], axis=0)
-    assert look_at_from_depth(seeing(WALL), cameras, UP) == pytest.approx(want, abs=0.03)
+    assert look_at_point(seeing(WALL), cameras, UP) == pytest.approx(want, abs=0.03)
 
 
 @pytest.mark.parametrize(
     ("degrees", "opacity"), [(range(0, 360, 40), 1.0), (range(-40, 40, 20), 0.2)]
 )
 def test_from_all_sides_or_in_fog_the_axes_tell_it(degrees, opacity):
-    assert look_at_from_depth(seeing(WALL, opacity), rig(list(degrees)), UP) is None
+    assert look_at_point(seeing(WALL, opacity), rig(list(degrees)), UP) is None
+
+
+def test_a_known_subject_is_what_cameras_look_at():
+    subject = Sphere((0.1, 0.2, 0.3), 0.4)
+    for degrees in (range(0, 360, 40), range(-40, 40, 20)):
+        center = look_at_point(seeing(WALL), rig(list(degrees)), UP, subject)
+        assert center == pytest.approx(subject.center)
 
 
 @pytest.mark.parametrize("move", [orbit, figure_of_eight])

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from nerfmac.app.viewer.navigation import View
+from nerfmac.app.paths.view import View
 from nerfmac.geometry.lenses import Lens
 
 UP = np.array([0.3, -0.5, 0.8]) / math.sqrt(0.98)

@@ -1,12 +1,14 @@
 """What each message of the page does, and which are refused; a slice of work at a time."""
 
+import json
 import re
 
 import numpy as np
 import pytest
 
 from nerfmac.app.paths import spiral, tour
-from nerfmac.app.run import Run, split_cameras
+from nerfmac.app.run import HeldOut, Run, split_cameras
+from nerfmac.common.checks import InputError
 from nerfmac.rendering.evaluation import evaluate
 from tests.scene_factory import HEIGHT, WIDTH
 
@@ -125,20 +127,69 @@ def test_keyframes_make_a_path_that_is_scrubbed_saved_and_loaded(page, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["spiral", "train", "test"])
-def test_a_move_becomes_a_path_of_keyframes_that_stays_close_to_it(page, name):
+def test_a_move_is_followed_closely_and_the_keyframes_stay(page, name):
     page.open().settle()
+    page.say("keyframe", action="add")
     page.say("follow", name=name)
     page.settle()
-    assert len(page.session.path_editor.status()["keyframes"]) == 16
+    editor = page.session.path_editor
+    status = editor.status()
+    assert (len(status["keyframes"]), status["move"], len(status["path"])) == (1, name, 96)
     scene = page.session.run.scene
     given = split_cameras(page.session.run, "test") if name == "test" else scene.cameras
     move = spiral if name == "spiral" else tour
     frames = 16 * 5 if name == "spiral" else 15 * 5 + 1
     want = np.stack([each.pose for each in move(given, up=scene.up, frames=frames)])
-    got = page.session.path_editor.path.polyline(16 * 40)
+    got = editor.followed.polyline(16 * 40)
     away = np.linalg.norm(got[:, None] - want[None, :, :, 3], axis=2).min(axis=1)
     assert away.max() < 0.15
-    assert page.session.path_editor.path.closed == (name == "spiral")
+    assert editor.followed.closed == (name == "spiral")
+    page.say("scrub", at=0.5)
+    page.settle()
+    assert np.allclose(page.session.view.pose, editor.followed.at(0.5).pose, atol=1e-5)
+    job = editor.begin_video("move.mp4", 1.0, 4.0, (8, 6), lambda camera: None)
+    assert np.allclose(job._cameras[0].pose, editor.followed.cameras(4, (8, 6))[0].pose)
+    page.say("follow", name="keyframes")
+    page.settle()
+    assert (editor.status()["move"], editor.status()["path"]) == ("keyframes", [])
+    page.say("follow", name=name)
+    page.say("keyframe", action="add")
+    page.settle()
+    assert (editor.status()["move"], len(editor.status()["keyframes"])) == ("keyframes", 2)
+
+
+def test_held_out_views_are_measured_when_the_page_asks(page):
+    page.open().settle()
+    (state, *_) = page.take("state")
+    assert state["training"]["held_out"] is None
+    page.say("measure")
+    page.settle()
+    page.loop._status.introduce()
+    (state,) = page.take("state")
+    held_out = state["training"]["held_out"]
+    views = page.session.run.evaluate("test", progress=False)
+    assert held_out["psnr"] == pytest.approx(views.psnr, abs=3.0)
+    assert (held_out["step"], "test view" in held_out["measured"]) == (120, True)
+
+
+def test_a_run_that_has_not_been_trained_here_shows_the_quality_that_it_saved(page):
+    (last, *_) = page.session.run.history.points[::-1]
+    status = page.session.training.status()
+    assert (status["psnr"], status["loss"]) == (last.psnr, last.loss)
+    assert status["psnr"] > 5.0
+
+
+def test_a_runs_own_evaluation_is_shown_if_it_is_of_the_same_step(small_run, tmp_path):
+    values = {"steps": 120, "psnr_test": 25.5, "test_measured": "3 of 9 test views"}
+    assert HeldOut.read(tmp_path, 120) is None
+    (tmp_path / "metrics.json").write_text(json.dumps(values))
+    assert HeldOut.read(tmp_path, 120) == (25.5, 120, "3 of 9 test views")
+    assert HeldOut.read(tmp_path, 121) is None
+    (tmp_path / "metrics.json").write_text(json.dumps({**values, "psnr_test": None}))
+    assert HeldOut.read(tmp_path, 120) is None
+    (tmp_path / "metrics.json").write_text(json.dumps({**values, "psnr_test": "x"}))
+    with pytest.raises(InputError, match=r"metrics.json: psnr_test is \"x\""):
+        HeldOut.read(tmp_path, 120)
 
 
 def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
@@ -155,10 +206,15 @@ def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
     page.settle()
     assert page.notice.endswith("run-2")
     assert Run.load(tmp_path / "run-2").state.step == 120
+    (tmp_path / "page.html").write_bytes(b"kept")
+    page.say("save_page", name="page.html")
+    page.settle()
+    assert page.notice.endswith("page-2.html")
+    assert "trace-shader" in (tmp_path / "page-2.html").read_text()
     page.say("video", name="video.mp4", seconds=0.1, fps=10, width=16, height=12)
     page.settle()
     assert page.session.path_editor.video.path.name == "video-2.mp4"
     page.session.path_editor.video.cancel()
-    for name in ("video.mp4", "path.json"):
+    for name in ("video.mp4", "path.json", "page.html"):
         assert (tmp_path / name).read_bytes() == b"kept"
     assert not list((tmp_path / "run").iterdir())

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer.navigation import CLOSEST, FARTHEST, View
+from nerfmac.app.paths.view import CLOSEST, FARTHEST, View
 from nerfmac.common.checks import InputError
 from tests.app.viewer.standing import CENTRE, EYE, FOV, UP, level
 

@@ -16,6 +16,8 @@ const AGAIN = 1000; // milliseconds after which a GPU that has stopped is asked 
 const HINT_TIME = 8000; // milliseconds until the hint fades, if no one moves before
 const NO_WEBGPU = "This browser has no WebGPU, which this page needs to draw the scene: this is a still"
   + " image. Current versions of Chrome, Edge, and Safari have it.";
+const NOT_SECURE = "Browsers offer WebGPU, which this page needs to draw the scene, over https or from disk alone,"
+  + " and this page came over http: this is a still image.";
 const GPU_STOPPED = "WebGPU does not work in this browser at the moment: this is a still image.";
 
 async function openScene() {
@@ -76,8 +78,12 @@ function waysToShow(scene) {
 
 function tell(kind) {
   document.body.dataset.shows = kind;
-  const note = navigator.gpu ? GPU_STOPPED : NO_WEBGPU;
-  document.getElementById("note").textContent = kind === "still" ? note : "";
+  document.getElementById("note").textContent = kind === "still" ? whatIsMissing() : "";
+}
+
+function whatIsMissing() {
+  if (navigator.gpu) return GPU_STOPPED;
+  return window.isSecureContext ? NO_WEBGPU : NOT_SECURE;
 }
 
 /** Let the hint fade once the scene is moved, and after a while. */

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer import View
+from nerfmac.app.paths import View
 
 SIZE = {"width": 200, "height": 100}
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from nerfmac.app.export import PagePath, scene_page, write_scene_page
-from nerfmac.app.viewer import View
+from nerfmac.app.paths import View
 from nerfmac.common.checks import InputError
 from nerfmac.common.page_modules import joined_modules
 from nerfmac.config.presets import PRESETS
@@ -153,8 +153,17 @@ def test_without_webgpu_the_still_is_shown_with_what_is_missing(trained, open_pa
     note = other.run("document.getElementById('note').textContent")
     assert "no WebGPU" in note
     assert "WebGL" not in note
+    assert "https" not in note
     size = "[document.getElementById('still').naturalWidth, document.querySelector('canvas')]"
     assert other.run(size) == [64, None]
+    other.close()
+
+
+def test_over_http_the_page_says_that_webgpu_needs_https(trained, open_page):
+    insecure = "Object.defineProperty(window, 'isSecureContext', {value: false});"
+    other = open_page(trained, before=WITHOUT_WEBGPU + insecure)
+    assert other.shows() == "still"
+    assert "https" in other.run("document.getElementById('note').textContent")
     other.close()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import ConsoleMessage, Page
 
-from nerfmac.app.viewer import navigation
+from nerfmac.app.paths import View as Pose
 
 POSE = [0.0, 0.0, 1.0, 5.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 2.0]
 """A camera at (5, 1, 2) that looks along -x; to its right is +y, above is +z."""
@@ -19,9 +19,7 @@ LENS = [0.75, 1.0, 0.45, 0.55]
 VIEW = {"pose": POSE, "centre": [1.0, 1.0, 2.0], "up": [0.0, 0.0, 1.0], "fov": 0.9}
 """The page's view of the scene after the first frame, as the kernel tells it."""
 
-START = navigation.View(
-    np.reshape(POSE, (3, 4)), np.array(VIEW["centre"]), np.array(VIEW["up"]), VIEW["fov"]
-)
+START = Pose(np.reshape(POSE, (3, 4)), np.array(VIEW["centre"]), np.array(VIEW["up"]), VIEW["fov"])
 """The same, to be moved as the page should move it."""
 
 STATE: dict[str, Any] = {
@@ -33,13 +31,13 @@ STATE: dict[str, Any] = {
     "training": {
         "can_train": True, "is_running": False, "message": None, "step": 12345, "seconds": 65.2,
         "progress": 0.25, "left": 130.0, "loss": 0.00213, "psnr": 27.26,
-        "samples_per_second": 1234567.0, "rays": 2048,
+        "rays": 2048, "held_out": {"psnr": 25.04, "step": 9000, "measured": "3 of 9 test views"},
         "refine": {"poses": False, "lenses": False, "exposures": True, "colours": False},
     },
-    "keyframes": [], "path": [], "video": None, "notice": None,
+    "keyframes": [], "move": "keyframes", "path": [], "video": None, "notice": None,
     "scene": {
         "name": "balls", "views": 2, "extent": 2.0, "device": "CPU", "preset": "small",
-        "cube": [[-0.5, -0.5, 0.5], [1.5, 2.5, 3.5]], "centre": [0.4, 0.7, 1.9],
+        "cube": [[-0.5, -0.5, 0.5], [1.5, 2.5, 3.5]], "centre": [0.4, 0.7, 1.9], "subject": None,
     },
 }  # fmt: skip
 
@@ -154,7 +152,7 @@ class View:
         last = {name: places[-1][name] for name in ("pose", "centre")} if places else {}
         return {**last, "moving": [each["moving"] for each in moves], "count": len(moves)}
 
-    def has_moved(self, to: navigation.View, tolerance: float = 1e-9) -> bool:
+    def has_moved(self, to: Pose, tolerance: float = 1e-9) -> bool:
         """Whether the last move led to that view, and the button or key was then released."""
         moves = self.moves()
         apart = [

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nerfmac.app.viewer.navigation import View
+from nerfmac.app.paths.view import View
 
 BALLS = (((1.6, 0.2, 2.1), 0.5, (0.9, 0.3, 0.1)), ((0.2, 1.7, 1.5), 0.6, (0.2, 0.7, 0.3)))
 """Centre, radius and colour."""

@@ -1,11 +1,11 @@
-"""The page moves its view as `nerfmac.app.viewer.navigation.View` does, number by number."""
+"""The page moves its view as `nerfmac.app.paths.view.View` does, number by number."""
 
 import math
 
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer.navigation import CLOSEST, FARTHEST, View
+from nerfmac.app.paths.view import CLOSEST, FARTHEST, View
 from tests.app.viewer.standing import CENTRE, EYE, FOV, UP, level, rolled
 
 pytestmark = pytest.mark.browser

@@ -115,6 +115,15 @@ def drag(view, start, to):
     view.page.mouse.up()
 
 
+def test_the_crop_box_begins_around_the_subject_if_the_kernel_knows_it(view, origin):
+    subject = [[0.1, 0.4, 1.2], [0.6, 0.9, 1.7]]
+    shown = view.open(origin)
+    shown.state(scene={"subject": subject})
+    shown.button("View panel").click()
+    shown.control("Crop box").click()
+    assert crops(shown) == [subject]
+
+
 def test_the_crop_box_begins_as_the_scenes_cube_and_comes_back_as_it_was(cropped):
     assert crops(cropped) == [CUBE]
     inner = [[-0.25, 0.5, 1.0], [1.25, 2.0, 3.0]]

@@ -6,14 +6,16 @@ from tests.app.viewer.page.driver import POSE
 
 pytestmark = pytest.mark.browser
 
+PATH = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
 KEYFRAMES = [{"pose": POSE, "fov": 40.0}, {"pose": POSE, "fov": 55.4}]
 
 
 @pytest.fixture
 def panel(view):
     """The path panel, open, with two keyframes."""
-    view.state(keyframes=KEYFRAMES)
+    view.state(keyframes=KEYFRAMES, path=PATH)
     view.button("Path panel").click()
+    view.page.locator(".nerfmac-panel-path .nerfmac-more summary").click()
     view.forget()
     return view
 
@@ -48,6 +50,46 @@ def test_a_button_says_what_it_does(panel, button, message):
 def test_a_move_around_the_scene_is_asked_for_by_its_name(panel):
     panel.page.get_by_label("Move", exact=True).select_option("figure of eight")
     assert panel.sent() == [{"kind": "follow", "name": "figure-of-eight"}]
+
+
+def test_the_chosen_move_stays_chosen_and_no_keyframes_replace_the_users(panel):
+    select = panel.page.get_by_label("Move", exact=True)
+    panel.state(keyframes=KEYFRAMES, move="spiral", path=PATH)
+    assert select.input_value() == "spiral"
+    assert panel.page.get_by_role("list", name="Keyframes").get_by_role("listitem").count() == 2
+    panel.state(keyframes=[], move="spiral", path=PATH)
+    assert panel.page.get_by_text("Move the camera and add a keyframe").is_hidden()
+    assert panel.button("Play the path").is_enabled()
+    panel.state(keyframes=[], move="keyframes", path=[])
+    assert panel.button("Play the path").is_disabled()
+
+
+def test_play_moves_along_the_path_until_it_is_pressed_again_or_the_camera_is_moved(panel):
+    panel.show(1)
+    panel.state(keyframes=KEYFRAMES, path=PATH)
+    for stopped_by in ("button", "drag"):
+        panel.state(keyframes=KEYFRAMES, path=PATH)
+        panel.forget()
+        panel.button("Play the path").click()
+        panel.page.wait_for_function("() => sent.filter(m => m.kind === 'scrub').length > 5")
+        if stopped_by == "button":
+            panel.button("Pause the path").click()
+        else:
+            panel.page.mouse.move(60, 60)
+            panel.page.mouse.down()
+            panel.page.mouse.move(90, 60, steps=3)
+            panel.page.mouse.up()
+        panel.button("Play the path").wait_for()
+        is_live = panel.page.locator(".nerfmac-viewer").get_attribute("data-live")
+        assert is_live == "true", "silence of the kernel has stopped it, not the user"
+        places = [each["at"] for each in panel.sent("scrub")]
+        assert places == sorted(places)
+        assert places[0] < places[-1] < 1.0
+        assert panel.sent("move"), "the kernel does not learn that the camera is at rest"
+        panel.settle()
+        panel.forget()
+        panel.settle()
+        assert panel.sent("scrub") == []
 
 
 def test_keyframes_are_listed_with_their_field_of_view(panel):

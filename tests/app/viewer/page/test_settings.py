@@ -14,6 +14,7 @@ def values(view):
 def panel(view):
     """The view panel, open."""
     view.button("View panel").click()
+    view.page.locator(".nerfmac-panel-view .nerfmac-more summary").click()
     view.forget()
     return view
 
@@ -59,7 +60,7 @@ def test_every_mode_can_be_chosen(panel):
 )
 def test_a_slider_of_training_has_its_own_scale(view, label, before, place, name, value):
     view.button("Training panel").click()
-    view.page.locator(".nerfmac-more summary").click()
+    view.page.locator(".nerfmac-panel-training .nerfmac-more summary").click()
     assert view.control(label).input_value() == before
     view.control(label).fill(place)
     assert values(view) == [{name: value}]

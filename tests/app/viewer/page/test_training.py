@@ -11,7 +11,7 @@ CURVE = [[0, 0.0, 0.2, 9.0], [100, 1.5, 0.02, 19.0], [200, 6.0, 0.002, 29.0]]
 def panel(view):
     """The training panel, open."""
     view.button("Training panel").click()
-    view.page.locator(".nerfmac-more summary").click()
+    view.page.locator(".nerfmac-panel-training .nerfmac-more summary").click()
     view.forget()
     return view
 
@@ -21,13 +21,37 @@ def number(view, name):
 
 
 def test_the_numbers_are_written_with_their_units(panel):
-    names = ("step", "seconds", "left", "loss", "psnr", "samples")
-    want = ["12\u2009345", "1:05", "2:10", "0.00213", "27.3 dB", "1.23 M"]
+    names = ("step", "seconds", "left", "loss", "psnr", "held-out")
+    want = ["12\u2009345", "1:05", "2:10", "0.00213", "27.3 dB", "25.0 dB"]
     assert [number(panel, name) for name in names] == want
     bar = panel.page.get_by_role("progressbar", name="Progress of training")
     assert bar.get_attribute("aria-valuenow") == "25"
     summary = panel.page.locator(".nerfmac-summary").inner_text()
     assert summary == "step 12\u2009345 · 27.3 dB in training"
+
+
+def test_held_out_psnr_is_told_apart_from_that_of_training(panel):
+    labels = panel.page.locator(".nerfmac-numbers dt").all_inner_texts()
+    assert {"training PSNR", "held-out PSNR"} <= {label.strip() for label in labels}
+    cell = panel.page.locator("dd[data-name=held-out]")
+    assert cell.get_attribute("title") == "3 of 9 test views, at step 9\u2009000"
+    held_out = {"psnr": 25.5, "step": 12345, "measured": "9 test views"}
+    panel.state(training={"held_out": held_out})
+    summary = panel.page.locator(".nerfmac-summary").inner_text()
+    assert summary == "step 12\u2009345 · 27.3 dB in training · 25.5 dB held out"
+    button = panel.page.locator(".nerfmac-numbers button")
+    button.click()
+    assert panel.sent() == [{"kind": "measure"}]
+    assert button.is_disabled()
+    panel.state(training={"held_out": held_out})
+    assert button.is_enabled()
+
+
+def test_what_is_not_known_is_a_dash(panel):
+    panel.state(training=dict.fromkeys(("left", "loss", "psnr", "held_out", "progress")))
+    assert [number(panel, name) for name in ("left", "loss", "psnr", "held-out")] == ["–"] * 4
+    bar = panel.page.get_by_role("progressbar", name="Progress of training")
+    assert bar.get_attribute("aria-valuenow") is None
 
 
 def test_the_message_is_told_in_the_toolbar_too(panel):

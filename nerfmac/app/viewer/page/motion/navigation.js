@@ -9,7 +9,7 @@
  *     fov     vertical field of view, in radians
  *
  * Pointer travel is in units of the picture's height, x to the right and y down. The scene follows
- * the pointer. These are the moves of nerfmac.app.viewer.navigation.View, number by number, for finite
+ * the pointer. These are the moves of nerfmac.app.paths.view.View, number by number, for finite
  * arguments.
  */
 

@@ -26,9 +26,10 @@ export class CropBox {
   constructor(link, settings) {
     this.settings = settings;
     this.cube = null; // corners of the scene's cube
+    this.subject = null; // corners of a box around the subject, if the kernel knows it
     this.last = null; // the box when it was switched off
     this.hovered = null; // {axis, side}
-    link.on("state", ({ scene }) => (this.cube = scene.cube));
+    link.on("state", ({ scene }) => Object.assign(this, { cube: scene.cube, subject: scene.subject }));
     const toggle = makeToggle({
       label: "Crop box", title: "Crop the scene to a box; drag the handles on its faces",
       onChange: (isOn) => this.setOn(isOn),
@@ -44,7 +45,7 @@ export class CropBox {
 
   setOn(isOn) {
     if (!isOn) this.last = this.box;
-    this.settings.set("crop", isOn ? this.last ?? this.cube : null);
+    this.settings.set("crop", isOn ? this.last ?? this.subject ?? this.cube : null);
   }
 
   /** The six handles: {axis, side, point}, the middle of each face. */

@@ -1,4 +1,4 @@
-/** Buttons that keep what is seen: the run, or a screenshot. */
+/** Buttons that keep what is seen: the run, a page of the scene, or a screenshot. */
 
 import { makeButton } from "../controls/controls.js";
 
@@ -18,6 +18,10 @@ export function buildKeep(link, picture) {
     makeButton({
       picture: "save", title: "Save the run in the folder runs",
       onClick: () => link.send({ kind: "save_run", name: `runs/${name}` }),
+    }),
+    makeButton({
+      picture: "page", title: "Export a page of the scene to the folder runs",
+      onClick: () => link.send({ kind: "save_page", name: `runs/${name}.html` }),
     }),
     makeButton({ picture: "camera", title: "Download a screenshot", onClick: screenshot }),
   ];

@@ -1,11 +1,16 @@
 /** The path panel: keyframes, moving along the path through them, and its file. */
 
-import { make, makeButton, makeSelect, makeSlider, makeText } from "../controls/controls.js";
+import {
+  make, makeButton, makeMore, makeSelect, makeSlider, makeText,
+} from "../controls/controls.js";
+import { icon } from "../controls/icons.js";
 import { withEnding } from "../controls/numbers.js";
 import { buildVideo } from "./video.js";
 
+const LAP = 12000; // milliseconds that playing the whole path takes
+
 const MOVES = [
-  ["", "keyframes"], ["orbit", "orbit"], ["spiral", "spiral"],
+  ["keyframes", "through keyframes"], ["orbit", "orbit"], ["spiral", "spiral"],
   ["figure-of-eight", "figure of eight"],
   ["train", "along the photographs"], ["test", "along the test views"],
 ];
@@ -29,35 +34,78 @@ export function buildPath(link, motion, record, signal) {
     text: "Clear", title: "Remove all keyframes", onClick: () => link.send({ kind: "clear" }),
   });
   const moves = makeSelect({
-    label: "Move", choices: MOVES,
-    onChange: (name) => {
-      moves.show(""); // the move becomes keyframes: no choice stays selected
-      if (name) link.send({ kind: "follow", name });
-    },
+    label: "Move", choices: MOVES, onChange: (name) => link.send({ kind: "follow", name }),
   });
+  const go = (at) => link.later("scrub", { kind: "scrub", at, t: performance.now() });
   const scrub = makeSlider({
     label: "Along the path", min: 0, max: 1, step: 0.001,
     toText: (value) => `${Math.round(100 * value)} %`,
-    onInput: (at) => link.later("scrub", { kind: "scrub", at, t: performance.now() }),
+    onInput: (at) => {
+      play.stop();
+      go(at);
+    },
   });
   scrub.input.addEventListener("change", () => motion.settle());
+  scrub.element.classList.add("nerfmac-grow");
   scrub.show(0);
+  const play = buildPlay({ link, motion, scrub, go, signal });
   let shown = null;
-  link.on("state", ({ keyframes }) => {
-    empty.hidden = keyframes.length > 1;
+  link.on("state", ({ keyframes, move, path }) => {
+    if (document.activeElement !== moves.input) moves.show(move);
+    empty.hidden = keyframes.length > 1 || move !== "keyframes";
     list.hidden = keyframes.length === 0;
     clear.disabled = keyframes.length === 0;
-    scrub.input.disabled = keyframes.length < 2;
+    scrub.input.disabled = play.element.disabled = path.length === 0;
     const now = JSON.stringify(keyframes);
     if (now === shown) return; // unchanged, so an element in it keeps the focus
     shown = now;
     list.replaceChildren(...keyframes.map(({ fov }, index) => buildKeyframe(fov, index, say)));
   });
   return make(
-    "div", { class: "nerfmac-group" }, empty, moves.element, list,
-    make("div", { class: "nerfmac-line" }, add, clear), scrub.element, buildFile(link),
+    "div", { class: "nerfmac-group" }, moves.element,
+    make("div", { class: "nerfmac-line" }, play.element, scrub.element), empty, list,
+    make("div", { class: "nerfmac-line" }, add, clear), makeMore(buildFile(link)),
     make("hr"), buildVideo(link, record, signal),
   );
+}
+
+/**
+ * The button that plays the path in place, over and over, until it is pressed again or the camera
+ * is moved otherwise. It starts where the slider `scrub` is; `go(at)` moves the camera.
+ */
+function buildPlay({ link, motion, scrub, go, signal }) {
+  let frame = 0;
+  const element = makeButton({
+    picture: "play", text: "Play", title: "Play the path", name: "nerfmac-plain",
+    onClick: () => (frame ? stop() : start()),
+  });
+  const show = (name, text) => {
+    element.replaceChildren(icon(name), make("span", { text }));
+    element.title = `${text} the path`;
+    element.setAttribute("aria-label", element.title);
+  };
+  const start = () => {
+    const begun = performance.now() - LAP * (Number(scrub.input.value) % 1);
+    const step = (now) => {
+      frame = requestAnimationFrame(step);
+      const at = (Math.max(now - begun, 0) / LAP) % 1;
+      scrub.show(at);
+      go(at);
+    };
+    frame = requestAnimationFrame(step);
+    show("pause", "Pause");
+  };
+  const stop = () => {
+    if (!frame) return;
+    cancelAnimationFrame(frame);
+    frame = 0;
+    show("play", "Play");
+    motion.settle();
+  };
+  motion.onMove(stop);
+  link.on("silent", stop);
+  signal.addEventListener("abort", stop);
+  return { element, stop };
 }
 
 function buildKeyframe(fov, index, say) {

@@ -5,7 +5,7 @@ import {
   make, makeButton, makeChoice, makeMore, makeNumber, makeProgress, makeSlider, makeToggle,
 } from "../controls/controls.js";
 import { icon } from "../controls/icons.js";
-import { digits, duration, grouped, withPrefix } from "../controls/numbers.js";
+import { digits, duration, grouped } from "../controls/numbers.js";
 
 const LEAST_RAYS = 6; // range of the limit on rays per step, as logarithms to base 2
 const MOST_RAYS = 16;
@@ -23,7 +23,7 @@ export function buildTraining(link, settings, signal) {
   const toggle = () => link.send({ kind: training?.is_running ? "pause" : "train" });
   const run = makeRunButton(toggle);
   const summary = make("span", { class: "nerfmac-summary" });
-  const report = buildReport();
+  const report = buildReport(link);
   const refine = buildRefine(link);
   const chart = new Chart(signal);
   const why = make("p", { class: "nerfmac-message", text: CANNOT, hidden: "" });
@@ -71,27 +71,38 @@ function makeRunButton(onClick) {
   return { element, show };
 }
 
-function summarise({ is_running: isRunning, message, step, psnr }) {
+function summarise({ is_running: isRunning, message, step, psnr, held_out: heldOut }) {
   if (message) return message;
   if (!isRunning && !step) return "";
   const quality = Number.isFinite(psnr) ? ` · ${psnr.toFixed(1)} dB in training` : "";
-  return `step ${grouped(step)}${quality}`;
+  const isCurrent = heldOut?.step === step;
+  const test = isCurrent ? ` · ${heldOut.psnr.toFixed(1)} dB held out` : "";
+  return `step ${grouped(step)}${quality}${test}`;
 }
 
 /** Progress and the numbers of training. */
-function buildReport() {
+function buildReport(link) {
   const bar = makeProgress("Progress of training");
   const message = make("p", { class: "nerfmac-message", role: "status" });
   const values = {};
   const grid = make("dl", { class: "nerfmac-numbers" });
   for (const [name, label] of [
     ["step", "step"], ["seconds", "time"], ["left", "left"], ["loss", "loss"], ["psnr", "training PSNR"],
-    ["samples", "samples/s"],
+    ["held-out", "held-out PSNR"],
   ]) {
     values[name] = make("dd", { text: "–", "data-name": name });
     grid.append(make("div", {}, make("dt", { text: label }), values[name]));
   }
+  const measure = makeButton({
+    picture: "again", title: "Measure PSNR on the held-out views: a few seconds, in which all else waits",
+    name: "nerfmac-inline", onClick: () => {
+      measure.disabled = true; // until it is measured
+      link.send({ kind: "measure" });
+    },
+  });
+  values["held-out"].after(measure);
   const show = (training) => {
+    measure.disabled = false;
     bar.show(training.progress);
     message.textContent = training.message ?? "";
     values.step.textContent = grouped(training.step);
@@ -100,7 +111,9 @@ function buildReport() {
     values.loss.textContent = digits(training.loss ?? NaN, 3);
     const { psnr } = training;
     values.psnr.textContent = Number.isFinite(psnr) ? `${psnr.toFixed(1)} dB` : "–";
-    values.samples.textContent = withPrefix(training.samples_per_second ?? NaN);
+    const heldOut = training.held_out;
+    values["held-out"].textContent = heldOut ? `${heldOut.psnr.toFixed(1)} dB` : "–";
+    values["held-out"].title = heldOut ? `${heldOut.measured}, at step ${grouped(heldOut.step)}` : "";
   };
   return { element: make("div", { class: "nerfmac-group" }, bar.element, grid, message), show };
 }

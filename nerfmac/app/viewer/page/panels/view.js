@@ -1,7 +1,7 @@
 /** The view panel: content, appearance and field of view of the picture. */
 
 import {
-  make, makeButton, makeColour, makeSelect, makeSlider, makeToggle,
+  make, makeButton, makeColour, makeMore, makeSelect, makeSlider, makeToggle,
 } from "../controls/controls.js";
 
 const VIEW_MODES = [
@@ -21,18 +21,20 @@ export function buildView({ settings, seen, motion }) {
     control.show(layer.isShown);
     return control.element;
   };
+  const [often, rarely] = buildAppearance(settings);
   const photo = makeButton({
     text: "Compare with photo", title: "Stand in the nearest training camera",
     name: "nerfmac-plain", onClick: () => compare.begin(motion.view?.pose),
   });
   return make(
-    "div", { class: "nerfmac-group" }, ...buildAppearance(settings), make("hr"),
+    "div", { class: "nerfmac-group" }, ...often, make("hr"),
     toggle(frusta, "Training cameras", "Show the training cameras; click one to look from it"),
     toggle(pathLine, "Camera path", "Show the keyframes and the path through them"),
-    cropBox.control.element, make("hr"), photo,
+    cropBox.control.element, make("hr"), photo, makeMore(...rarely),
   );
 }
 
+/** Controls of the picture: [those used often, those used rarely]. */
 function buildAppearance(settings) {
   const set = (name) => (value) => settings.set(name, value);
   const controls = {
@@ -48,5 +50,6 @@ function buildAppearance(settings) {
     }),
   };
   for (const [name, control] of Object.entries(controls)) settings.bind(name, control);
-  return Object.values(controls).map(({ element }) => element);
+  const { mode, background, fov, exposure } = controls;
+  return [[mode, fov], [background, exposure]].map((some) => some.map(({ element }) => element));
 }

@@ -18,10 +18,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.paths import Keyframe, orbit
+from nerfmac.app.paths.keyframe import Keyframe
+from nerfmac.app.paths.moves import orbit
 from nerfmac.app.paths.rig import centre_of
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import focal_length
 
@@ -38,6 +40,13 @@ rendered (`MarchConfig.near`), and multiplying a distance near zero would not le
 FARTHEST = 1e4
 """Largest distance from the scene's centre, in scene units: beyond it float32 cannot tell
 neighbouring rays' samples apart."""
+
+
+FILLED = 0.5
+"""Fraction of the image's height that the subject fills in the first view."""
+
+NEAREST = 0.5
+"""Smallest distance of the first view from the subject, as a fraction of the cameras' distance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +82,30 @@ class View:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def initial(cls, cameras: Sequence[Camera], up: npt.ArrayLike) -> Self:
+    def initial(
+        cls, cameras: Sequence[Camera], up: npt.ArrayLike, subject: Sphere | None = None
+    ) -> Self:
         """The first view of `paths.orbit` around the subject of the training `cameras`.
 
-        The centre is the path's; for cameras that look outwards, a point as far ahead of the view.
-        Raises `InputError` as `paths.orbit` does.
+        If the `subject` is known, it is the centre, and the view comes nearer until it fills half
+        of the height. Else the centre is the path's; for cameras that look outwards, a point as
+        far ahead of the view. Raises `InputError` as `paths.orbit` does.
         """
+        if subject is not None:
+            camera = orbit(cameras, up=up, frames=1, centre=subject.center)[0]
+            view = cls._of(camera, np.array(subject.center), up)
+            filling = subject.radius / (FILLED * math.tan(0.5 * view.fov))
+            nearer = min(max(filling / view.distance, NEAREST), 1.0)
+            return view.dolly(math.log(nearer))
         camera = orbit(cameras, up=up, frames=1)[0]
         pose = camera.pose.astype(np.float64)
         distance = abs(float((pose[:, 3] - centre_of(cameras)) @ pose[:, 2]))
-        centre = pose[:, 3] - max(distance, CLOSEST) * pose[:, 2]
+        return cls._of(camera, pose[:, 3] - max(distance, CLOSEST) * pose[:, 2], up)
+
+    @classmethod
+    def _of(cls, camera: Camera, centre: Vector, up: npt.ArrayLike) -> Self:
         fov = 2.0 * math.atan(0.5 * camera.lens.height / camera.lens.fl_y)
-        return cls(pose, centre, np.asarray(up, np.float64), fov)
+        return cls(camera.pose.astype(np.float64), centre, np.asarray(up, np.float64), fov)
 
     @property
     def distance(self) -> float:

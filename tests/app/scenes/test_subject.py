@@ -1,0 +1,68 @@
+"""The subject is what most photos show in their middle; points of the background do not count."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes.record import SceneRecord
+from nerfmac.app.scenes.subject import FEWEST_POINTS, find_subject
+from nerfmac.common.checks import InputError
+from nerfmac.geometry.bounds import Sphere
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from tests.app.scenes.scene_files import write_transforms
+
+CENTER = np.array([0.6, 0.35, 0.45])
+LENS = Lens.from_fov(1.0, 48, 64)
+
+
+def cameras(count=24, *, outwards=False, start=0.0):
+    around = start + np.linspace(0.0, 2.0 * np.pi, count, endpoint=False)
+    eyes = np.stack([np.cos(around), np.sin(around), 0.3 + 0.0 * around], axis=1) + 0.5
+    targets = [2.0 * eye - 0.5 if outwards else (0.5, 0.5, 0.5) for eye in eyes]
+    return [Camera.look_at(eye, at, (0, 0, 1), LENS) for eye, at in zip(eyes, targets, strict=True)]
+
+
+def ball(count=400):
+    """Points on a sphere of the radius 0.12 around CENTER."""
+    directions = np.random.default_rng(1).normal(size=(count, 3))
+    return CENTER + 0.12 * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+
+
+def walls(count=3000):
+    """Points on a wide cylinder around the scene, most of the photos' area."""
+    random = np.random.default_rng(2)
+    around = random.uniform(0.0, 2.0 * np.pi, count)
+    return np.stack([4 * np.cos(around), 4 * np.sin(around), random.uniform(-2, 2, count)], axis=1)
+
+
+@pytest.mark.parametrize("start", [0.0, 1.0])
+def test_the_subject_is_in_the_middle_of_most_photos(start):
+    subject = find_subject(np.concatenate([walls(), ball()]), cameras(start=start))
+    assert subject.center == pytest.approx(CENTER, abs=0.02)
+    assert subject.radius == pytest.approx(0.12, rel=0.2)
+
+
+def test_there_is_no_subject_without_points_that_show_it():
+    assert find_subject(None, cameras()) is None
+    assert find_subject(np.zeros((0, 3)), cameras()) is None
+    assert find_subject(ball(FEWEST_POINTS - 1), cameras()) is None
+    assert find_subject(ball(FEWEST_POINTS), cameras()) is not None
+    assert find_subject(walls(), cameras()) is None
+    assert find_subject(walls(), cameras(outwards=True)) is None
+
+
+def test_a_record_stores_the_subject(tmp_path):
+    record = SceneRecord.of(load_scene(write_transforms(tmp_path, 3), split=0))
+    values = json.loads(json.dumps(record.to_json()))
+    assert values["subject"] is None
+    path = Path("scene.json")
+    for subject in ({"center": [0.1, 0.2, 0.3], "radius": 0.4}, None):
+        read = SceneRecord.from_json({**values, "subject": subject}, path)
+        assert read.subject == (subject and Sphere((0.1, 0.2, 0.3), 0.4))
+        assert json.loads(json.dumps(read.to_json()))["subject"] == subject
+    with pytest.raises(InputError, match="radius is 0; expected"):
+        SceneRecord.from_json({**values, "subject": {"center": [0, 0, 0], "radius": 0}}, path)
