@@ -20,6 +20,7 @@ import mlx.core as mx
 from tqdm.auto import tqdm
 
 from nerfmac.app.paths import orbit
+from nerfmac.app.paths.gaze import look_at_point
 from nerfmac.app.run import configuration, messages
 from nerfmac.app.run import folder as run_folder
 from nerfmac.app.run.configuration import CONFIGURED
@@ -37,7 +38,6 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.views import Views
 from nerfmac.refine.report import refinement_report
 from nerfmac.rendering.evaluation import Evaluation, evaluate
-from nerfmac.rendering.gaze import look_at_point
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Rendered, Renderer
 from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint

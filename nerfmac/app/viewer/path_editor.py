@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.paths import MOVES, SPLITS, CameraPath, Keyframe, tour
+from nerfmac.app.paths.gaze import look_at_point
 from nerfmac.app.run import Run, load_path, split_cameras
 from nerfmac.app.viewer.video_job import Render, VideoJob
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
-from nerfmac.rendering.gaze import look_at_point
 
 MOVE_KEYFRAMES = 16
 """Keyframes that represent a move around the scene. The path through them deviates from the move by

@@ -3,9 +3,9 @@
 import mlx.core as mx
 import numpy as np
 import pytest
-from nerfmac.rendering.gaze import look_at_point
 
 from nerfmac.app.paths import centre_of, figure_of_eight, orbit
+from nerfmac.app.paths.gaze import look_at_point
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
