@@ -46,6 +46,7 @@ struct TraceRay {
   bool has_sample;
   float distance;  // of the sample
   float transmittance, depth;
+  float median;  // distance at which the transmittance fell to 1/2; 0: it has not
   float colour[3];
 };
 
@@ -57,7 +58,7 @@ METAL_FUNC TraceRay trace_start(
   ray.index = index;
   ray.k = 0;
   ray.has_sample = false;
-  ray.distance = ray.depth = 0.0f;
+  ray.distance = ray.depth = ray.median = 0.0f;
   ray.transmittance = 1.0f;
   for (int c = 0; c < 3; ++c) ray.colour[c] = 0.0f;
   spherical_harmonics(
@@ -70,7 +71,8 @@ METAL_FUNC void trace_finish(
     thread TraceRay& ray, RayColour ray_colour, Opacity opacity, Depth depth) {
   for (int c = 0; c < 3; ++c) ray_colour[3 * ray.index + c] = ray.colour[c];
   opacity[ray.index] = 1.0f - ray.transmittance;
-  depth[ray.index] = ray.depth;
+  depth[ray.index] =
+      ray.median > 0.0f ? ray.median * (1.0f - ray.transmittance) : ray.depth;
   ray.index = -1;
   ray.has_sample = false;
 }
@@ -82,10 +84,16 @@ METAL_FUNC void trace_composite(
   const float number = ray.march.first + float(ray.k);
   const float width =
       march_distance(number + 1.0f, settings) - march_distance(number, settings);
-  const float passing = ray.transmittance * exp(-density * width);
+  const float own = density * width;
+  const float passing = ray.transmittance * exp(-own);
   const float weight = ray.transmittance - passing;
   for (int c = 0; c < 3; ++c) ray.colour[c] = fma(weight, colour[c], ray.colour[c]);
   ray.depth = fma(weight, ray.distance, ray.depth);
+  if (ray.transmittance > 0.5f && passing <= 0.5f) {
+    // Optical depth grows linearly over the sample's interval.
+    const float fraction = log(2.0f * ray.transmittance) / own;
+    ray.median = fma(fraction - 0.5f, width, ray.distance);
+  }
   ray.transmittance = passing;
   ray.has_sample = false;
   ++ray.k;

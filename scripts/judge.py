@@ -11,8 +11,10 @@ the same keys. Each run is a process of its own. `--set train.disparity=0.03` ch
 the preset, once or several times.
 
 The result is a Markdown table on standard output with a row for each scene: the PSNR of the
-held-out views for each seed, its mean, the worst view of all seeds, SSIM, steps, and the seconds
-before the first step. The metrics of an earlier run of this script (`--before`) are next to them.
+held-out views for each seed, its mean, the worst view of all seeds, SSIM, the depth error at sparse
+points that training did not use, the fraction of the pixels of the ground plane with the right
+depth, steps, and the seconds before the first step. The metrics of an earlier run of this script
+(`--before`) are next to them.
 """
 
 import argparse
@@ -43,8 +45,16 @@ from nerfmac.config.record import with_settings
 GROUPS = ("object", "place")
 SHEET_VIEWS, SHEET_WIDTH = 6, 320
 """Most views of a contact sheet, and the width of each picture in pixels."""
-METRICS = {"psnr": ".2f", "worst_view": ".2f", "ssim": ".3f"}
-"""Metrics that are compared with an earlier run, and their formats."""
+METRICS = {
+    "psnr": ".2f",
+    "worst_view": ".2f",
+    "ssim": ".3f",
+    "depth_error_median_test": ".2%",
+    "depth_error_p90_test": ".1%",
+    "plane_within_5_percent_test": ".0%",
+}
+"""Metrics that are compared with an earlier run, and their formats. A scene without sparse points
+has only the first three."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +116,9 @@ def small(picture: np.ndarray) -> np.ndarray:
 
 
 def metrics(runs: list[dict[str, Any]]) -> dict[str, float]:
-    """The `METRICS` of a scene's runs: means over seeds, and the worst view of all seeds."""
-    values = {name: mean(run[name] for run in runs) for name in METRICS}
+    """The `METRICS` that all of a scene's runs have: means, and the worst view of all seeds."""
+    shared = [name for name in METRICS if all(name in run for run in runs)]
+    values = {name: mean(run[name] for run in runs) for name in shared}
     return values | {"worst_view": min(run["worst_view"] for run in runs)}
 
 
@@ -133,8 +144,9 @@ def table(scenes: dict[str, Any], before: dict[str, Any]) -> Iterator[str]:
 
 
 def average(by_scene: dict[str, dict[str, float]]) -> dict[str, float]:
-    """The mean of each metric over scenes."""
-    return {name: mean(values[name] for values in by_scene.values()) for name in METRICS}
+    """The mean over scenes of each metric that all of them have."""
+    shared = [name for name in METRICS if all(name in values for values in by_scene.values())]
+    return {name: mean(values[name] for values in by_scene.values()) for name in shared}
 
 
 def row(
@@ -143,7 +155,9 @@ def row(
     """A line of the table: each of the metrics `now`, and `old` next to it."""
     cells = [label, seeds]
     for name, form in METRICS.items():
-        cells += [format(now[name], form), format(old[name], form) if old else ""]
+        cells += [
+            format(values[name], form) if name in values else "" for values in (now, old or {})
+        ]
     return f"| {' | '.join((*cells, *rest))} |"
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nerfmac.app.run import Run, protocol, train
+from nerfmac.app.run import Run, protocol, surface_quality, train
 from nerfmac.app.run.configuration import config_for_device
 from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device
@@ -141,6 +141,8 @@ def trained(trial: Trial) -> dict[str, Any]:
         "worst_view": min(view.psnr for view in views),
         "ssim": views.ssim,
         **({"lpips": views.lpips} if lpips else {}),
+        **surface_quality(run, "test", progress=False),
+        **surface_quality(run, "train", progress=False),
         "steps": run.state.step,
         "seconds": run.state.train_seconds,
         "start_seconds": trained_at - began - run.state.train_seconds,

@@ -55,15 +55,34 @@ def test_the_table_has_all_seeds_means_by_group_and_metrics_of_before():
     head, rule, *lines = judge.table(now, before)
     assert head.startswith("| scene | seeds | psnr | before | worst view | before | ssim |")
     rows = [line.strip("|").split("|") for line in (head, rule, *lines)]
-    assert {len(cells) for cells in rows} == {10}
+    assert {len(cells) for cells in rows} == {16}
     vase, ball, objects, yard, places = ([cell.strip() for cell in row] for row in rows[2:])
     assert vase[:2] == ["vase, 8 s", "30.00 28.00"]
     assert vase[2:8] == ["29.00", "30.00", "27.00", "29.00", "0.850", "0.900"]
-    assert vase[8:] == ["100", "3.3"]
+    assert vase[8:] == ["", "", "", "", "", "", "100", "3.3"]
     assert ball[2:8] == ["21.00", "21.00", "19.00", "19.00", "0.600", "0.600"]
     assert objects[:4] == ["mean of 2 objects", "", "25.00", "25.50"]
     assert yard[1:4] == ["15.00 DIVERGED", "15.00", ""]
     assert places[2:4] == ["15.00", ""]
+
+
+def test_the_table_has_the_metrics_of_surfaces_for_scenes_that_have_them():
+    surfaces = {
+        "depth_error_median_test": 0.004,
+        "depth_error_p90_test": 0.02,
+        "plane_within_5_percent_test": 0.85,
+    }
+    worse = {name: value * 2.0 for name, value in surfaces.items()}
+    now = {
+        "floor": {"group": "place", "runs": [run_of(30.0, 0.9) | surfaces]},
+        "yard": {"group": "place", "runs": [run_of(20.0, 0.5)]},
+    }
+    before = {"floor": {"runs": [run_of(30.0, 0.9) | worse]}}
+    _, _, floor, yard, mean = (
+        [c.strip() for c in line.split("|")] for line in judge.table(now, before)
+    )
+    assert floor[9:15] == ["0.40%", "0.80%", "2.0%", "4.0%", "85%", "170%"]
+    assert yard[9:15] == mean[9:15] == [""] * 6
 
 
 def test_a_scene_has_seconds_seeds_and_a_background_of_its_own():

@@ -23,13 +23,13 @@ struct Frame {
 @group(0) @binding(0) var<uniform> frame: Frame;
 // Sum over a pixel's samples of linear colour; their number. Row by row from the top left.
 @group(0) @binding(6) var<storage, read_write> picture: array<vec4<f32>>;
-// Mean distance from the camera in scene units, of the last sample; 0 in empty space.
+// Depth as in `Rendered` of rendering/renderer.py, of the last sample.
 @group(0) @binding(7) var<storage, read_write> depths: array<f32>;
 
 struct Traced {
   colour: vec3<f32>,  // sRGB, premultiplied by opacity
   opacity: f32,
-  depth: f32,         // sum of weight * distance
+  depth: f32,         // times opacity
 }
 
 fn trace_ray(origin: vec3<f32>, direction: vec3<f32>) -> Traced {
@@ -37,6 +37,7 @@ fn trace_ray(origin: vec3<f32>, direction: vec3<f32>) -> Traced {
   let towards = network_direction(direction);
   var colour = vec3<f32>();
   var depth = 0.0;
+  var median = 0.0;  // distance at which the transmittance fell to 1/2
   var transmittance = 1.0;
   var k = 0;
   while (transmittance >= EARLY_STOP) {
@@ -50,14 +51,19 @@ fn trace_ray(origin: vec3<f32>, direction: vec3<f32>) -> Traced {
     let embedding = network_embedding(bounds_unit(origin + direction * probe.distance));
     let number = ray.first + f32(k);
     let width = march_distance(number + 1.0) - march_distance(number);
-    let passing = transmittance * exp(-network_density(embedding) * width);
+    let own = network_density(embedding) * width;
+    let passing = transmittance * exp(-own);
     let weight = transmittance - passing;
     colour += weight * network_colour(embedding, towards);
     depth += weight * probe.distance;
+    if (transmittance > 0.5 && passing <= 0.5) {
+      median = probe.distance + (log(2.0 * transmittance) / own - 0.5) * width;
+    }
     transmittance = passing;
     k++;
   }
-  return Traced(colour, 1.0 - transmittance, depth);
+  let opacity = 1.0 - transmittance;
+  return Traced(colour, opacity, select(depth, median * opacity, median > 0.0));
 }
 
 fn srgb_to_linear(values: vec3<f32>) -> vec3<f32> {

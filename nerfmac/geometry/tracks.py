@@ -22,6 +22,8 @@ MOST_OBSERVATIONS = 2**20
 """About the most observations that are kept, 32 MB."""
 FEWEST_VIEWS = 3
 """Fewest training pictures of a track: points that two pictures show are often wrong."""
+HELD_OUT_EVERY = 5
+"""Every fifth sparse point is kept out of training, so that it can measure the surfaces."""
 
 
 class Tracks(NamedTuple):
@@ -49,6 +51,17 @@ class Tracks(NamedTuple):
         view = indices[self.view]
         moved = self._replace(view=view, pixel=self.pixel * factor[self.view][:, None])
         return moved.observed(view >= 0)
+
+    def held_out(self) -> Flags:
+        """Return which points are kept out of training, bool (points,).
+
+        They are every fifth of those that at least `FEWEST_VIEWS` images show. COLMAP sometimes has
+        several points at one position; these count as one.
+        """
+        _, place = np.unique(self.points, axis=0, return_inverse=True)
+        shown = np.bincount(place[self.point], minlength=len(self.points))
+        candidates = np.flatnonzero(shown >= FEWEST_VIEWS)
+        return np.isin(place, candidates[HELD_OUT_EVERY - 1 :: HELD_OUT_EVERY])
 
     def transformed(self, to: Placement) -> Self:
         """Return the tracks with their points in the scene space of a placement."""

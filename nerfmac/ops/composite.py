@@ -160,6 +160,7 @@ class Along(NamedTuple):
     ray: mx.array  # int32, the slot's ray; 0 without one
     is_visible: mx.array  # bool
     optical: mx.array  # float32, optical depth; its gradient stands for 1 / p samples
+    before: mx.array  # float32, optical depth of the ray's samples in front of it
     weight: mx.array  # float32, 0 if not visible
 
 
@@ -186,7 +187,7 @@ def weights_along(
     transmittance = mx.exp(-(before if omitted is None else omitted + before))
     is_visible = mx.stop_gradient(is_alive & (transmittance >= EARLY_STOP_TRANSMITTANCE))
     weight = mx.where(is_visible, transmittance * (1.0 - mx.exp(-tau)) * scale, 0.0)
-    return Along(ray, is_visible, optical, weight)
+    return Along(ray, is_visible, optical, before, weight)
 
 
 def sum_before(values: mx.array, place: mx.array) -> mx.array:

@@ -3,6 +3,9 @@
 One kernel follows each ray from sample to sample, until the ray leaves the scene or its
 transmittance is below 1e-4. So no sample behind a surface is evaluated, no sample is stored, and
 the host does not wait in between. There is no gradient: this is for pictures.
+
+The depth of a ray is the distance at which its transmittance falls to one half, times its opacity
+(`nerfmac.ops.median_depth`). If its transmittance stays higher, the depth is as in `composite`.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.march import MarchGeometry, Occupied, count_samples, write_samples
+from nerfmac.ops.median_depth import median_distance, with_median
 from nerfmac.ops.networks import networks, stored_weights
 from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.signature import Signature
@@ -127,4 +131,5 @@ def trace_reference(
         colour_weights,
         geometry.networks,
     )
-    return composite(density, colour, samples)
+    seen = composite(density, colour, samples)
+    return with_median(seen, median_distance(density, samples, mx.ones(counts.shape)))

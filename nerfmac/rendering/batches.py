@@ -20,10 +20,14 @@ from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE as EARLY_STOP
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied, count_samples, write_samples
+from nerfmac.ops.median_depth import with_median
 from nerfmac.sampling.sampler import Sampler
 
 Indices = npt.NDArray[np.signedinteger]
-Shade = Callable[[Samples, mx.array], Composited]
+Floats = npt.NDArray[np.float32]
+Shade = Callable[[Samples, mx.array, mx.array], tuple[Composited, mx.array]]
+"""Composites samples along rays with directions (rays, 3) and transmittances (rays,) in front of
+them, and returns their median distances (rays,) as well."""
 
 FIRST_ROUND = 8
 """Largest number of samples per ray that `SampleBatches` evaluates in the first round."""
@@ -44,7 +48,8 @@ class RayBatches:
         def batch(origin: mx.array, direction: mx.array) -> Composited:
             middle = mx.full((self._rays, sampler.draws), MIDDLE)
             sampled = sampler.sample(parameters, sampling, Rays(origin, direction), middle)
-            return shade(sampled.samples, direction)
+            seen = shade(sampled.samples, direction, mx.ones(len(direction)))
+            return with_median(*seen)
 
         self._batch: Callable[[mx.array, mx.array], Composited] = mx.compile(batch)
 
@@ -79,15 +84,19 @@ class SampleBatches:
             return count_samples(origin, direction, jitter, occupied)
 
         def batch(
-            origin: mx.array, direction: mx.array, take: mx.array, skip: mx.array
-        ) -> Composited:
+            origin: mx.array,
+            direction: mx.array,
+            reaching: mx.array,
+            take: mx.array,
+            skip: mx.array,
+        ) -> tuple[Composited, mx.array]:
             ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(take)])
             jitter = mx.full(take.shape, MIDDLE)
             write = partial(write_samples, origin, direction, jitter, occupied)
-            return shade(write(self._slots, ray_start, skip), direction)
+            return shade(write(self._slots, ray_start, skip), direction, reaching)
 
         self._count: Callable[..., mx.array] = mx.compile(count)
-        self._batch: Callable[..., Composited] = mx.compile(batch)
+        self._batch: Callable[..., tuple[Composited, mx.array]] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int = 0) -> Composited:
         """Colour, opacity and depth of `rays`, which may come in any order; `width` is not used.
@@ -99,31 +108,42 @@ class SampleBatches:
         colour = np.zeros((len(left), 3), np.float32)
         transmittance = np.ones(len(left), np.float32)
         depth = np.zeros(len(left), np.float32)
+        median = np.zeros(len(left), np.float32)
         most = FIRST_ROUND
         while len(alive := np.flatnonzero((left > 0) & (transmittance >= EARLY_STOP))):
             take = np.minimum(left[alive], min(most, self._slots))
             for batch in self._batches(take):
                 chosen = alive[batch]
-                seen = self._see(rays, chosen, take[batch], done[chosen])
+                reached = transmittance[chosen], take[batch], done[chosen]
+                seen, crossing = self._see(rays, chosen, *reached)
                 colour[chosen] += transmittance[chosen, None] * seen[0]
                 depth[chosen] += transmittance[chosen] * seen[2]
+                median[chosen] += crossing  # 0 in all rounds but one
                 transmittance[chosen] *= 1.0 - seen[1]
             left[alive] -= take
             done[alive] += take
             most *= 2
-        return Composited(mx.array(colour), mx.array(1.0 - transmittance), mx.array(depth))
+        whole = Composited(mx.array(colour), mx.array(1.0 - transmittance), mx.array(depth))
+        return with_median(whole, mx.array(median))
 
     def _see(
-        self, rays: Rays, chosen: Indices, take: Indices, skip: Indices
-    ) -> list[npt.NDArray[np.float32]]:
-        """Colour, opacity and depth of the chosen rays' next `take` samples after `skip`."""
+        self, rays: Rays, chosen: Indices, reaching: Floats, take: Indices, skip: Indices
+    ) -> tuple[list[Floats], Floats]:
+        """Colour, opacity and depth of the chosen rays' next `take` samples after `skip`.
+
+        With them the distances at which the transmittance, `reaching` in front of these samples,
+        falls to one half; 0 if it does not in these samples.
+        """
         padding = (0, self._rays - len(chosen))  # repeats ray 0, without samples
         ray, take_padded, skip_padded = (
             mx.array(np.pad(values, padding).astype(np.int32)) for values in (chosen, take, skip)
         )
-        seen = self._batch(rays.origin[ray], rays.direction[ray], take_padded, skip_padded)
-        mx.eval(seen)
-        return [np.array(values)[: len(chosen)] for values in seen]
+        transmittance = mx.array(np.pad(reaching, padding))
+        along = rays.origin[ray], rays.direction[ray], transmittance, take_padded, skip_padded
+        seen, median = self._batch(*along)
+        mx.eval(seen, median)
+        *values, crossing = (np.array(array)[: len(chosen)] for array in (*seen, median))
+        return values, crossing
 
     def _batches(self, take: Indices) -> Iterator[slice]:
         """Successive ranges of rays, each with as many as fit a batch by their samples `take`."""

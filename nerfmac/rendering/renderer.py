@@ -19,6 +19,7 @@ from nerfmac.geometry.rays import Rays, camera_rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.march import Occupied
+from nerfmac.ops.median_depth import median_distance
 from nerfmac.rendering.batches import RayBatches, SampleBatches
 from nerfmac.rendering.tiles import Tiles
 from nerfmac.sampling.sampler import Sampler
@@ -31,7 +32,9 @@ class Rendered(NamedTuple):
 
     colour: Picture  # (h, w, 3) sRGB in [0, 1], over the background
     opacity: Picture  # (h, w) in [0, 1]
-    depth: Picture  # (h, w) mean distance from the camera, in scene units; 0 in empty space
+    depth: Picture
+    """(h, w) distance from the camera in scene units at which the transmittance falls to 1/2; the
+    mean distance where it does not, and 0 in empty space."""
 
     def __repr__(self) -> str:
         height, width = self.opacity.shape
@@ -50,11 +53,15 @@ def to_bytes(picture: Picture) -> npt.NDArray[np.uint8]:
 
 
 def shade(
-    field: Field, parameters: Parameters, samples: Samples, directions: mx.array
-) -> Composited:
-    """Evaluate `field` at `samples` and composite them; `directions` are unit (rays, 3)."""
+    field: Field, parameters: Parameters, samples: Samples, directions: mx.array, reaching: mx.array
+) -> tuple[Composited, mx.array]:
+    """Evaluate `field` at `samples` and composite them; return medians too.
+
+    `directions` are unit (rays, 3); `reaching` and the medians are as in `median_distance`.
+    """
     density, colour = field(parameters, samples, directions)
-    return composite(density, colour, samples)
+    median = median_distance(density, samples, reaching)
+    return composite(density, colour, samples), median
 
 
 def tracer_of(
@@ -109,9 +116,9 @@ class Renderer:
     def see(self, rays: Rays, width: int = 0) -> Composited:
         """Colour without background, opacity and depth of any `rays`, on the device.
 
-        Depth is not divided by opacity. If the rays are the pixels of a picture, row by row,
-        `width` is its width; neighbours are then traced together, which saves time. If the sampler
-        has an occupancy grid, raises `InputError` for a wrong shape or type.
+        Depth is that of `Rendered` times opacity. If the rays are the pixels of a picture, row by
+        row, `width` is its width; neighbours are then traced together, which saves time. If the
+        sampler has an occupancy grid, raises `InputError` for a wrong shape or type.
         """
         return self._tracer(rays, width)
 

@@ -20,6 +20,14 @@ A fourth one is for rays whose distance d is known from the tracks of sparse poi
 the probability that the ray ends elsewhere than at its point. DS-NeRF (Deng et al. 2022) asks the
 same of the weights by a divergence from a normal distribution.
 
+A fifth one compares the depths d and colors c of rays a and b through neighboring pixels:
+
+    smoothness = |log d_a - log d_b| exp(-15 sum |c_a - c_b|)
+
+Edges of objects usually have an edge in color, so there depth may jump (Heise et al. 2013; RegNeRF,
+Niemeyer et al. 2022, compares depths without colors). Depth is the mean along the ray. Without the
+disparity loss, smooth haze in front of cameras satisfies it as well.
+
 The distortion loss is that of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares instead
 of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024): three sums along
 each ray then suffice. Distances are in scene units.
@@ -42,6 +50,13 @@ from nerfmac.training.track_rays import TrackTargets
 DISPARITY_END = 0.5
 """Fraction of the run after which the disparity loss is zero."""
 
+EDGE = 15.0
+"""Decay of the smoothness loss with the difference of colors, summed over red, green, and blue in
+[0, 1]."""
+LEAST_OPACITY, LEAST_DEPTH = 1e-3, 1e-2
+"""Least opacity by which a depth is divided, and least depth in scene units whose logarithm is
+taken."""
+
 _MARGIN = 1e-4  # kept from opacities 0 and 1, where the slope of the entropy is infinite
 
 
@@ -61,6 +76,7 @@ class RayBatch(NamedTuple):
     proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays, same backgrounds
     progress: mx.array | float = 0.0  # () float32, finished fraction of the run
     tracks: TrackTargets | None = None  # distances known from tracks, of the first rays; None: none
+    pairs: int = 0  # rays i and i + pairs, for i < pairs, go through neighboring pixels
 
     @property
     def packed(self) -> tuple[mx.array, Samples]:
@@ -163,6 +179,21 @@ def depth_loss(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.arra
     return mx.concatenate([missed, mx.zeros(count - some)])
 
 
+def smoothness_loss(rays: RayBatch, target: mx.array) -> mx.array:
+    """(rays,): difference of log depth between neighbors of like color; formula above.
+
+    It is 0 for rays without a neighbor, and if the neighbor is masked.
+    """
+    pairs = rays.pairs
+    depth = rays.depth / mx.maximum(rays.opacity, LEAST_OPACITY)
+    depth = mx.log(mx.maximum(depth, LEAST_DEPTH))
+    one, other = slice(None, pairs), slice(pairs, 2 * pairs)
+    difference = mx.abs(target[one] - target[other]).sum(axis=1)
+    both = (rays.mask[one] * rays.mask[other])[:, 0]
+    loss = mx.abs(depth[one] - depth[other]) * mx.exp(-EDGE * difference) * both
+    return mx.concatenate([loss, loss, mx.zeros(len(depth) - 2 * pairs)])
+
+
 def _first_of(samples: Samples, rays: int, slots: int) -> Samples:
     """The first `rays` rays of `samples`, with at most the first `slots` slots."""
     thinning = samples.thinning
@@ -189,6 +220,7 @@ def configured_extra_losses(config: TrainConfig, extent: float) -> tuple[Loss, .
         (distortion_loss, config.distortion),
         (entropy_loss, config.entropy),
         (partial(depth_loss, until=config.depth_until), config.depth),
+        (smoothness_loss, config.smoothness),
     )
     return tuple(partial(_weighted, loss, weight) for loss, weight in weights if weight)
 

@@ -27,6 +27,7 @@ from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.loss_scale import LossScale, all_finite
 from nerfmac.training.losses import RayBatch
 from nerfmac.training.method import Parts
+from nerfmac.training.neighbor_rays import next_to_each_other
 from nerfmac.training.optimiser import OptimiserState, StepNumbers, adam
 from nerfmac.training.track_rays import TrackRays, TrackTargets
 
@@ -76,6 +77,7 @@ class Batch(NamedTuple):
     color: mx.array  # (rays, 3) float32, of the pixel, without its alpha
     target: mx.array  # (rays, 3) float32, the pixel over the background
     tracks: TrackTargets | None  # distances of the first rays, for the depth loss
+    pairs: int  # as in `RayBatch`
 
 
 class Rendering(NamedTuple):
@@ -113,6 +115,8 @@ class Step:
     `gradient_scaling`."""
     track_rays: TrackRays | None = None
     """Where a part of the rays is drawn, for the depth loss; None: none is."""
+    is_paired: bool = False
+    """Whether half of the rays are drawn next to the other half, for the smoothness loss."""
 
     def __call__(
         self,
@@ -168,12 +172,16 @@ class Step:
         if self.track_rays is not None:
             count = max(int(self.config.train.depth_rays * self.rays), 1)
             pixel_draws, tracks = self.track_rays.draw(pixel_draws, count)
+        pairs = 0
+        if self.is_paired:
+            pixel_draws, pairs = next_to_each_other(pixel_draws)
         cameras = self.refinement.cameras(parameters)
         rays, rgba, view = draw_pixels(self.views.pixels, cameras, pixel_draws)
         # Random backgrounds, so that matter cannot imitate the background.
         background = background.T
         target = over(rgba, background, self.config.train.blend)
-        return Batch(rays, view, pixel_draws, sample_draws, background, rgba[:, :3], target, tracks)
+        color, numbers = rgba[:, :3], (pixel_draws, sample_draws)
+        return Batch(rays, view, *numbers, background, color, target, tracks, pairs)
 
     def render(
         self, parameters: Parameters, sampling: Arrays, batch: Batch, schedule: Schedule
@@ -199,7 +207,8 @@ class Step:
         )
         mask = self._mask(samples, batch.pixel_draws)
         rendered = RayBatch(
-            *seen, mask, density, samples, tuple(proposals), schedule.progress, batch.tracks
+            *(*seen, mask, density, samples, tuple(proposals)),
+            *(schedule.progress, batch.tracks, batch.pairs),
         )
         used = samples.used.reshape(()).astype(mx.float32)
         return Rendering(rendered, used, sampled.mean_samples_per_ray)

@@ -291,6 +291,7 @@ class Trainer:
             # An object's cameras stand outside its cube, so there is no fog in front of them.
             full_gradient_distance=scaling if self.bounds.extent > 1 else 0.0,
             track_rays=self._track_rays,
+            is_paired=self.config.train.smoothness > 0.0,
         )
         tuned = tuned_for(self.config)(step)
         shorter = ", with shorter launches" if relaxed else ""

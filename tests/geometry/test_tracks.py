@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.scenes import load_scene
+from nerfmac.app.scenes import tracks as tracks_module
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.tracks import Tracks, distances_of
@@ -168,3 +169,44 @@ def test_distances_are_those_from_cameras_to_points():
     distance = distances_of(tracks, eyes)
     for number, (view, point) in enumerate(zip(tracks.view, tracks.point, strict=True)):
         assert distance[number] == pytest.approx(np.linalg.norm(tracks.points[point] - eyes[view]))
+
+
+@pytest.fixture
+def every_third(monkeypatch):
+    monkeypatch.setattr(tracks_module, "HELD_OUT_EVERY", 3)
+
+
+@pytest.mark.usefixtures("every_third")
+def test_training_has_no_track_of_a_point_that_is_held_out(tmp_path):
+    scene = load_scene(write_colmap(tmp_path, COUNT, shown=SHOWN), split=4, downscale=2)
+    np.testing.assert_allclose(scene.tracks.error, [ERRORS[0], ERRORS[2]])
+    for split, indices in (("train", [1, 2, 3, 5, 6, 7, 9]), ("test", [0, 4, 8])):
+        held_out, frames = scene.held_out[split], scene.splits[split]
+        np.testing.assert_allclose(held_out.error, ERRORS[1:2])  # of the largest x
+        want = [
+            view
+            for view, index in enumerate(indices)
+            if any(number == 1 for _, _, number in SHOWN[index])
+        ]
+        assert held_out.view.tolist() == want
+        for view, pixel in zip(held_out.view, held_out.pixel, strict=True):
+            seen = project(frames[view].camera, held_out.points[0])
+            np.testing.assert_allclose(pixel, seen, atol=1e-3)
+
+
+@pytest.mark.usefixtures("every_third")
+def test_a_point_that_too_few_training_images_show_is_not_held_out(tmp_path):
+    shown = {index: [one for one in SHOWN[index] if one[2] != 1] for index in range(COUNT)}
+    shown |= {index: SHOWN[index] for index in (0, 1, 2, 4, 8)}  # two of them are for training
+    scene = load_scene(write_colmap(tmp_path, COUNT, shown=shown), split=4)
+    np.testing.assert_allclose(scene.tracks.error, [ERRORS[0], ERRORS[2]])
+    assert scene.held_out == {}
+
+
+def test_of_a_real_scene_a_fifth_of_the_points_is_held_out(real_scenes):
+    scene = load_scene(real_scenes / "mouse_colmap", split=8, downscale=4)
+    held_out = scene.held_out["train"]
+    trained, kept = (set(map(tuple, each.points)) for each in (scene.tracks, held_out))
+    assert not trained & kept
+    assert len(kept) == pytest.approx((len(kept) + len(trained)) / 5, rel=0.05)
+    assert set(map(tuple, scene.held_out["test"].points)) <= kept

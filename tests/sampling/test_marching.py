@@ -11,8 +11,8 @@ from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
+from nerfmac.ops.composite import composite
 from nerfmac.ops.march import Occupied, cell_of, march
-from nerfmac.rendering.renderer import shade
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.sampling.occupancy import Occupancy
 from tests.ops.marching import grid, packed, some_rays
@@ -47,7 +47,8 @@ class Sampled:
         self.marched = march(*self.rays, jitter, Occupied(sampler.geometry, state["bits"]), 2**15)
 
     def colours(self, samples) -> np.ndarray:
-        return np.array(shade(self.field, self.parameters, samples, self.rays.direction).colour)
+        density, colour = self.field(self.parameters, samples, self.rays.direction)
+        return np.array(composite(density, colour, samples).colour)
 
 
 def test_rays_see_without_the_samples_behind_their_ends_what_they_see_with_them():

@@ -12,7 +12,15 @@ from nerfmac.app.cli.arguments import parsed
 from nerfmac.app.cli.choices import Device
 from nerfmac.app.cli.declared import POSITIONAL, Shown
 from nerfmac.app.export import evaluate_to_page, worst
-from nerfmac.app.run import CONFIGURED, Run, protocol, quality, read_record
+from nerfmac.app.run import (
+    CONFIGURED,
+    Run,
+    protocol,
+    quality,
+    read_record,
+    surface_quality,
+    surface_summary,
+)
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.snapshots import is_snapshot, load_snapshot
 from nerfmac.backend import choose_device
@@ -92,9 +100,15 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     if run.config.refine.changes_colours:
         corrected = figures[f"psnr_corrected_{split}"]
         print(f"PSNR {corrected:.2f} dB after each view's colours are fitted to its photograph's")
+    surfaces: dict[str, float] = {}
+    for name in dict.fromkeys((split, "train")):
+        surfaces |= surface_quality(run, name)
+        for line in surface_summary(surfaces, name):
+            print(line)
     return {
         **machine(),
         **figures,
+        **surfaces,
         f"lpips_{split}": mean,
         "worst": [view.name for view in least],
         "protocol": protocol(run, split, background, has_lpips=lpips is not None),

@@ -51,7 +51,8 @@ class Arguments:
     More show finer detail; memory and time grow with the cube of this number."""
     threshold: Annotated[float | None, Shown("FLOAT")] = None
     """Density on a mesh's surface, per scene unit. Lower it to close holes and join pieces, raise
-    it against fog. By default the surface is where training rays have transmittance 1/2."""
+    it against haze. By default the mesh of a scene with surroundings is where the rendered depth of
+    the training cameras agrees, and that of an object where their rays have transmittance 1/2."""
     smallest: Annotated[float | None, Shown("FLOAT")] = None
     """Leave out pieces of a mesh with less than this fraction of the largest piece's area; by
     default 0.01. Raise it against floaters."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
@@ -26,9 +25,6 @@ RAYS = 2**16
 """Number of rays that are traced at a time."""
 OPAQUE = 0.5
 """Smallest opacity of a ray that ends at a surface."""
-LEAST_THICKNESS = 0.02
-"""Smallest optical thickness (density times length) of half a cell at a point that is kept. Between
-two surfaces it is less."""
 CELLS = 256
 """Cells along the unit cube's side; outside the cube cells grow with the distance from its centre.
 Densities for a normal are taken half a cell from its point along each axis."""
@@ -67,9 +63,9 @@ def extract_points(
 ) -> Points:
     """Up to `count` points at which random rays of the training cameras end.
 
-    A ray ends at its mean distance. If there is no density there, since the ray sees two surfaces,
-    its point is left out. `crop` is as in `extract_mesh`, but by default there is none. Raises
-    `InputError` for an argument out of range, and if the cameras see no surface.
+    A ray ends where its transmittance falls to 1/2. `crop` is as in `extract_mesh`, but by default
+    there is none. Raises `InputError` for an argument out of range, and if the cameras see no
+    surface.
     """
     checks.number("count", count, low=1, high=LARGEST_COUNT, whole=True)
     source, cameras, renderer = Source.of(run), run.cameras, run.renderer()
@@ -98,10 +94,7 @@ def _ray_ends(source: Source, renderer: Renderer, region: Region, rays: Rays) ->
     chosen = np.flatnonzero(opacity > OPAQUE)
     distance = (depth[chosen] / opacity[chosen])[:, None]
     position = np.array(rays.origin)[chosen] + distance * np.array(rays.direction)[chosen]
-    reach = np.maximum(from_centre(position), 0.5) / CELLS
-    density = np.array(source.density(mx.array(position, mx.float32)))
     is_kept = region.holds(source.placement.to_file(position))
-    is_kept &= source.occupied.hold(*position.T) & (density * reach > LEAST_THICKNESS)
     chosen, position = chosen[is_kept], position[is_kept]
-    normal, _ = source.surface(position, reach[is_kept])
+    normal, _ = source.surface(position, np.maximum(from_centre(position), 0.5) / CELLS)
     return position, normal, colour[chosen] / opacity[chosen, None]

@@ -48,6 +48,18 @@ LABELS = {
     "test_views_in_scene": "test views of the scene",
     "test_row_fraction": "fraction of rows evaluated",
     "test_measured": "evaluated",
+    **{
+        f"{key}_{split}": f"{label}, {split} views"
+        for split in ("test", "train")
+        for key, label in {
+            "depth_error_median": "depth error at held-out points, median fraction",
+            "depth_error_p90": "depth error at held-out points, 90th percentile",
+            "depth_within_3_percent": "depth within 3 % at held-out points, fraction",
+            "depth_points": "observations of held-out points",
+            "plane_within_3_percent": "ground plane within 3 %, fraction of pixels",
+            "plane_within_5_percent": "ground plane within 5 %, fraction of pixels",
+        }.items()
+    },
     "train_seconds": "training, seconds",
     "wall_seconds": "training with loading and evaluation, seconds",
     "kernel_build_seconds": "compiling kernels, seconds",

@@ -31,8 +31,8 @@ class RenderOptions:
     """
 
     output: str = "rgb"
-    """`rgb`; `depth`: mean distance; `normal`: in scene axes; `opacity`; or, only in the viewer,
-    one of `DIAGNOSTICS`."""
+    """`rgb`; `depth`: distance as in `Rendered`; `normal`: in scene axes; `opacity`; or, only in
+    the viewer, one of `DIAGNOSTICS`."""
     background: tuple[float, float, float] | None = (1.0, 1.0, 1.0)
     """sRGB in [0, 1]. None: transparent; PNG and EXR files then have an alpha channel."""
     exposure: float = 0.0

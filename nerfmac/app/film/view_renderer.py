@@ -41,7 +41,7 @@ class PixelValues(NamedTuple):
     opacity: mx.array
     """(pixels,) in [0, 1]."""
     depth: mx.array
-    """(pixels,) mean distance in scene units; 0 where nothing is seen."""
+    """(pixels,) distance in scene units as in `Rendered`; 0 where nothing is seen."""
 
 
 class ViewRenderer:

@@ -22,3 +22,5 @@ from nerfmac.app.run.scalars import Scalars as Scalars
 from nerfmac.app.run.scalars import read_history as read_history
 from nerfmac.app.run.scalars import read_scalars as read_scalars
 from nerfmac.app.run.start import train as train
+from nerfmac.app.run.surfaces import surface_quality as surface_quality
+from nerfmac.app.run.surfaces import surface_summary as surface_summary

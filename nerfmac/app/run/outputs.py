@@ -15,6 +15,7 @@ from PIL import Image
 from nerfmac.app.run.messages import log_memory
 from nerfmac.app.run.run import Run
 from nerfmac.app.run.scalars import Scalars
+from nerfmac.app.run.surfaces import surface_quality
 from nerfmac.app.scenes.options import described
 from nerfmac.backend.machine import machine
 from nerfmac.backend.memory import active_memory_bytes, peak_memory_bytes
@@ -219,6 +220,8 @@ def metrics(
         "held_out": described(run.scene.options.split),
         "extent": run.scene.extent,
         **quality(views, of, background="white", split="test"),
+        **(surface_quality(run, "test") if of else {}),
+        **surface_quality(run, "train"),
         "refined": run.refined,
         "psnr_curve": [list(point) for point in run.curve],
         "rays_per_second": run.rates[0],
@@ -244,6 +247,8 @@ def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[
         "psnr": "mean of the views' PSNRs, of sRGB values in [0, 1], all pixels",
         "psnr_corrected": "likewise, after the gain and offset of each channel that fit the view's "
         "photograph best by least squares, for pictures whose exposures differ",
+        "depth": "relative errors at observations of every fifth sparse point, which training did "
+        "not use; plane: fractions of pixels on the level plane of the sparse points",
         "ssim": "mean of the views' SSIMs, Gaussian window 11x11, sigma 1.5, each channel of sRGB",
         "lpips": "mean of the views' LPIPSs, version 0.1 with AlexNet, by the weights given"
         if has_lpips

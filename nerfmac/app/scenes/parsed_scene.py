@@ -75,7 +75,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
     splits = _split(parsed, frames, options.split)
     factor, most = int(options.downscale), options.max_images
     splits = {name: _fewer(part, most) for name, part in splits.items()}
-    tracks = _training_tracks(parsed, pictures, frames, splits["train"], factor)
+    tracks, held_out = _tracks(parsed, pictures, frames, splits, factor)
     splits = {
         name: tuple(_reduced(frame, factor, options.masks) for frame in part)
         for name, part in splits.items()
@@ -101,6 +101,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         placement=placement,
         points=points,
         tracks=tracks and tracks.transformed(placement),
+        held_out={split: part.transformed(placement) for split, part in held_out.items()},
     )
     _warn_of_shared(scene)
     _warn_of_links(scene, path)
@@ -114,28 +115,43 @@ def _in_order(parsed: ParsedScene) -> Sequence[PosedPicture]:
     return sorted(parsed.pictures, key=lambda picture: picture.name)
 
 
-def _training_tracks(
+def _tracks(
     parsed: ParsedScene,
     pictures: Sequence[PosedPicture],
     frames: Frames,
-    train: Frames,
+    splits: Splits,
     factor: int,
-) -> Tracks | None:
-    """The tracks in the training frames, in their order; held-out pictures' are left out.
+) -> tuple[Tracks | None, dict[str, Tracks]]:
+    """The tracks for training, and those of the points that are kept out of it, by split.
 
     `pictures` and `frames` are all of the scene's in one order. `factor` is the downscale.
     """
     if parsed.tracks is None:
-        return None
-    place = {id(frame): index for index, frame in enumerate(train)}
-    view = {id(pic): place.get(id(frame), -1) for pic, frame in zip(pictures, frames, strict=True)}
-    indices = np.array([view[id(picture)] for picture in parsed.pictures])
-    tracks = parsed.tracks.of_views(indices, np.full(len(indices), 1.0 / factor))
-    sizes = np.array([(frame.camera.lens.width, frame.camera.lens.height) for frame in train])
-    beyond = (sizes // factor)[tracks.view]
-    is_inside = np.all((tracks.pixel >= 0) & (tracks.pixel < beyond), axis=1)
-    tracks = tracks.observed(is_inside).well_seen()
-    return tracks if len(tracks.view) else None
+        return None, {}
+    frame_of = {id(pic): id(frame) for pic, frame in zip(pictures, frames, strict=True)}
+    in_order = [frame_of[id(picture)] for picture in parsed.pictures]
+    seen = {
+        split: _tracks_in(part, parsed.tracks, in_order, factor) for split, part in splits.items()
+    }
+    train = seen["train"]
+    is_held_out = train.held_out()
+    checks = {
+        split: tracks.observed(is_held_out[tracks.point]).well_seen(fewest=1)
+        for split, tracks in seen.items()
+    }
+    trained = train.observed(~is_held_out[train.point]).well_seen()
+    used = {split: tracks for split, tracks in checks.items() if len(tracks.view)}
+    return (trained if len(trained.view) else None), used
+
+
+def _tracks_in(part: Frames, tracks: Tracks, frames: Sequence[int], factor: int) -> Tracks:
+    """The `tracks` in the frames of a split; `frames` has the id of each picture's frame."""
+    place = {id(frame): index for index, frame in enumerate(part)}
+    indices = np.array([place.get(frame, -1) for frame in frames])
+    tracks = tracks.of_views(indices, np.full(len(indices), 1.0 / factor))
+    sizes = [(frame.camera.lens.width, frame.camera.lens.height) for frame in part]
+    beyond = (np.array(sizes).reshape(-1, 2) // factor)[tracks.view]
+    return tracks.observed(np.all((tracks.pixel >= 0) & (tracks.pixel < beyond), axis=1))
 
 
 def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:

@@ -66,6 +66,7 @@ class Scene:
     points      sparse points (n, 3) in scene space, if the files have any
     tracks      which pixels of the split "train" show which sparse point, in scene space, if the
                 files say
+    held_out    tracks of the sparse points that training does not use, by split
     """
 
     name: str
@@ -78,6 +79,7 @@ class Scene:
     placement: Placement | None = None
     points: npt.NDArray[np.float64] | None = None
     tracks: Tracks | None = None
+    held_out: Mapping[str, Tracks] = field(default_factory=dict)
     _views: dict[str, Views] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:

