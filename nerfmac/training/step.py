@@ -20,14 +20,13 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.views import Views
 from nerfmac.ops.composite import Composited, composite
-from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
+from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels, next_to_each_other
 from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CameraRefinement
 from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.loss_scale import LossScale, all_finite
 from nerfmac.training.losses import RayBatch
 from nerfmac.training.method import Parts
-from nerfmac.training.neighbor_rays import next_to_each_other
 from nerfmac.training.optimiser import OptimiserState, StepNumbers, adam
 from nerfmac.training.track_rays import TrackRays, TrackTargets
 

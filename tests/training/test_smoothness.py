@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from nerfmac.config import override
-from nerfmac.ops.draw_pixels import chosen_pixels
+from nerfmac.ops.draw_pixels import REACH, chosen_pixels, next_to_each_other
 from nerfmac.training.losses import RayBatch, configured_extra_losses, smoothness_loss
-from nerfmac.training.neighbor_rays import REACH, next_to_each_other
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 

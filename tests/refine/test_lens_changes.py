@@ -4,8 +4,8 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.geometry.lens_changes import lens_jvp
 from nerfmac.geometry.rays import directions
+from nerfmac.refine.lenses import lens_jvp
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
