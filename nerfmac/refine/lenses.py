@@ -5,8 +5,8 @@ numbers: the logarithm of a factor on both focal lengths, and additions to k1 an
 are P x, where x are the trained parameters and the matrix P is `lens_conditioning`'s. The principal
 point stays fixed, since moving it is close to rotating the camera.
 
-`lens_jvp` has the gradients of a pixel's direction with respect to its lens, to first order. A pixel
-at the fixed place m sees the direction (x, y, 1) with focal distort(x, y) = m, so that
+`lens_jvp` has the gradients of a pixel's direction with respect to its lens, to first order. A
+pixel at the fixed place m sees the direction (x, y, 1) with focal distort(x, y) = m, so that
 
     d(x, y) = -J^-1 (distort(x, y) dlog focal + d distort(x, y)),   J = d distort / d(x, y)
 
