@@ -18,7 +18,7 @@ def test_the_quick_start_can_be_run_watched_dragged_paused_and_filmed(desk):
     (desk.lab.notebooks / NOTEBOOK).write_text(shorter, encoding="utf-8")
     tab = desk.open_existing(NOTEBOOK)
     tab.start("notebook:run-all-cells")
-    tab.wait_for(".nerfmac-viewer")
+    tab.wait_for(".nerfmac-viewer", timeout=300)
     sight = Sight(tab)
     drag_while_it_trains(tab, sight)
     tab.wait_for(lambda: tab.page.evaluate("() => window.outcome !== undefined"), timeout=300)
@@ -32,10 +32,10 @@ def test_the_quick_start_can_be_run_watched_dragged_paused_and_filmed(desk):
 
 def drag_while_it_trains(tab, sight):
     tab.wait_for(lambda: sight.step() > 10, timeout=300)  # there are kernels to build first
-    tab.wait_for(lambda: sight.last())
+    tab.wait_for(lambda: sight.last(), timeout=300)
     before = sight.pose()
     sight.drag((150, 40))
-    tab.wait_for(lambda: not np.allclose(sight.pose(), before, atol=0.05))
+    tab.wait_for(lambda: not np.allclose(sight.pose(), before, atol=0.05), timeout=300)
     tab.screenshot("quick-start-training")
 
 
