@@ -40,7 +40,6 @@ def test_cameras_and_points(run, tmp_path, capsys, monkeypatch):
     assert len(json.loads((tmp_path / "c.json").read_text())["frames"]) == 5, (
         "3 of training, 2 of test"
     )
-    monkeypatch.setattr("nerfmac.app.export.points.LEAST_THICKNESS", 1e-4)
     monkeypatch.setattr("nerfmac.app.export.points.RAYS", 2**10)
     monkeypatch.setattr("nerfmac.app.export.points.OPAQUE", 0.1)
     assert nerfmac("export", run, tmp_path / "p.ply", "--as", "points", "--count", 50) == 0
