@@ -150,8 +150,8 @@ def _read_checkpoint(folder: Path) -> None:
 
 def _write_config(folder: Path) -> None:
     write_json(folder / "config.json", PRESETS["small"].to_json())
-    ends = {"march": {"march_factor": 2}, "train": {"slots": 4096}}
-    write_json(folder / "older.json", {"preset": "base", "seed": 3, **ends})
+    some = {"march": {"march_factor": 2, "max_samples": 4096}, "train": {"rays": 64}}
+    write_json(folder / "some.json", {"preset": "base", "seed": 3, **some})
 
 
 def _read_config(folder: Path) -> None:
