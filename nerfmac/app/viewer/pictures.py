@@ -1,7 +1,7 @@
 """The viewer's pictures: the outputs of films, two diagnostic outputs, and photographs to compare.
 
     rgb        the field over the background
-    depth      mean distance, from red at 0 to violet at twice the focus distance
+    depth      distance as in `Rendered`, from red at 0 to violet at twice the focus distance
     normal     the direction that surfaces face in scene axes, 0.5 + 0.5 normal as red, green, blue
     opacity    from black to white
     occupancy  the occupied cells as solid blocks: hue by cascade, brightness by the axis that the
@@ -64,7 +64,7 @@ class Drawn(NamedTuple):
     """A picture on the host."""
 
     rgb: npt.NDArray[np.uint8]  # (h, w, 3)
-    depth: Picture  # (h, w) mean distance in scene units; 0 where nothing is seen
+    depth: Picture  # (h, w) distance as in `Rendered`; 0 where nothing is seen
     is_surface: npt.NDArray[np.bool_]  # (h, w) whether the depth is that of a surface
 
 
