@@ -22,13 +22,14 @@ NERFMAC = f"""#!{sys.executable}
 import sys
 from importlib import import_module
 import nerfmac.app.cli
-from nerfmac.app.cli.arguments import parsed
+from nerfmac.app.cli.arguments import checked, parsed
 from nerfmac.app.cli.logs import without_log_file
 command, *words = sys.argv[1:]
 if command == "info" or "--dump-metal" in words:
     raise SystemExit(nerfmac.app.cli.main([command, *words]))
 words, _ = without_log_file(words)
-parsed(import_module(f"nerfmac.app.cli.{{command}}").Arguments, words)
+arguments = import_module(f"nerfmac.app.cli.{{command}}").Arguments
+parsed(arguments, checked(command, arguments, words))
 print("known:", command, *words)
 """
 PYTHON = f"""#!/bin/sh

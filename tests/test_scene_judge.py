@@ -5,10 +5,10 @@ import json
 import judge
 import numpy as np
 import pytest
+import trials
 from PIL import Image
 
 from nerfmac import InputError, builtin_scene_path
-from nerfmac.app.measure.bench import trials
 
 SCENE = f"{builtin_scene_path()}:max_images=3,downscale=5,name=still"
 QUICK = ("--seeds", "2", "--steps", "20", "--preset", "tiny", "--device", "cpu")

@@ -84,7 +84,7 @@ assert "site-packages" in str(home), f"this is not the wheel: {home}"
 assert any(each.name.endswith(".metal") for each in (home / "kernels").iterdir())
 assert any((home / "kernels" / "dialects").iterdir())
 assert any((home / "data" / "still_life").iterdir())
-assert {".js", ".css"} <= {each.suffix for each in (home / "viewer" / "page").iterdir()}
+assert {".js", ".css"} <= {each.suffix for each in (home / "app" / "viewer" / "page").iterdir()}
 print(nerfmac.__version__)
 """
     assert run(installed / "python", "-c", script, cwd=tmp_path).strip() == version()

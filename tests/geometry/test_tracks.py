@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes import tracks as tracks_module
+from nerfmac.geometry import tracks as tracks_module
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.tracks import Tracks, distances_of

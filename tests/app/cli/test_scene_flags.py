@@ -42,7 +42,7 @@ def test_the_viewers_notebook_reads_the_scene_as_the_flags_say(scene, tmp_path, 
     cells = json.loads(notebook.read_text())["cells"]
     calls = [
         node
-        for node in ast.walk(ast.parse("".join(cells[1]["source"])))
+        for node in ast.walk(ast.parse("".join(cells[0]["source"])))
         if isinstance(node, ast.Call) and node.func.attr == "load_scene"
     ]
     read = eval(ast.unparse(calls[0]), {"nerfmac": nerfmac})
