@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from nerfmac.app.run import Run, protocol, surface_quality, train
@@ -21,7 +20,6 @@ from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.config.record import with_settings
-from nerfmac.rendering.perceptual import Lpips
 from nerfmac.training.measured import DivergedError
 
 OPTIONS: dict[str, Callable[[Any], Any]] = {
@@ -61,8 +59,6 @@ class Trial:
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Settings that differ from the preset's, by dotted names such as "train.steps"."""
     background: str = "white"
-    lpips: Path | None = None
-    """Weights for LPIPS, as for `Lpips`; None: it is not measured."""
     on_run: Callable[[Run], None] | None = None
     """Called with the trained run, in the process of the training."""
 
@@ -118,7 +114,6 @@ def trained(trial: Trial) -> dict[str, Any]:
     """Train and evaluate on all test views; returns JSON values."""
     began = time.perf_counter()
     scene = load_scene(trial.scene.path, **trial.scene.options)
-    lpips = Lpips(trial.lpips) if trial.lpips else None
     device = choose_device(trial.device)
     config = with_settings(config_for_device(trial.preset, trial.seed), trial.changes)
     limits: dict[str, Any] = {"steps": trial.steps, "seconds": trial.seconds}
@@ -132,7 +127,7 @@ def trained(trial: Trial) -> dict[str, Any]:
             raise
         run, has_diverged = error.run, True
     trained_at = time.perf_counter()
-    views = run.evaluate("test", trial.background, progress=False, lpips=lpips)
+    views = run.evaluate("test", trial.background, progress=False)
     if trial.on_run:
         trial.on_run(run)
     return {
@@ -140,9 +135,7 @@ def trained(trial: Trial) -> dict[str, Any]:
         "psnr": views.psnr,
         "worst_view": min(view.psnr for view in views),
         "ssim": views.ssim,
-        **({"lpips": views.lpips} if lpips else {}),
-        **surface_quality(run, "test", progress=False),
-        **surface_quality(run, "train", progress=False),
+        **surface_quality(run, "test", "train", progress=False),
         "steps": run.state.step,
         "seconds": run.state.train_seconds,
         "start_seconds": trained_at - began - run.state.train_seconds,
@@ -150,7 +143,7 @@ def trained(trial: Trial) -> dict[str, Any]:
         "preset": run.config.preset,
         "options": trial.scene.options,
         "test_views": len(views),
-        "protocol": protocol(run, "test", trial.background, has_lpips=lpips is not None),
+        "protocol": protocol(run, "test", trial.background, has_lpips=False),
     }
 
 

@@ -73,7 +73,8 @@ def compiled_with_records(function: Callable[..., Any]) -> Callable[..., Any]:
     compiled = mx.compile(of_tuples)
 
     def run(*arguments: Any) -> Any:
-        taken[:] = map(_kind, arguments)
+        if not taken:  # once: this runs at every step
+            taken.extend(map(_kind, arguments))
         result = compiled(*arguments)
         return _as_record(returned, result)
 

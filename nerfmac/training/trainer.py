@@ -207,13 +207,14 @@ class Trainer:
             with interval("step", step=state.step, rays=state.rays):
                 state, measured = self.advance(state, rate, progress)
                 queue.add(state)  # measurements are computed only where they are read
-            state = _timed(state, exchange.seconds(state.step, clock.read()))
+            state = replace(state, train_seconds=exchange.seconds(state.step, clock.read()))
             is_due = self._is_update_at(state.step - 1) or goal.progress(state) >= 1.0
             if not is_due and not clock.is_over(goal.report_interval):
                 continue
             with interval("report", step=state.step):
                 last = read(exchange.mean(measured) if is_due else measured, state, last)
-            state = _timed(state, exchange.seconds(state.step, clock.read(), must_agree=is_due))
+            seconds = exchange.seconds(state.step, clock.read(), must_agree=is_due)
+            state = replace(state, train_seconds=seconds)
             if is_due:
                 state = replace(state, samples_per_ray=mx.array(last.samples_per_ray))
             yield Report.of(state, last, goal.progress(state), rays_done / clock.lap())
@@ -328,10 +329,6 @@ class StepQueue:
         while len(self._steps) > (1 if is_relaxed() else 2):
             with interval("wait for the device"):
                 mx.eval(self._steps.popleft())
-
-
-def _timed(state: TrainState, seconds: float) -> TrainState:
-    return replace(state, train_seconds=seconds)
 
 
 def _averaged_if_good(

@@ -99,7 +99,7 @@ def _built(owner: Any, prefix: str, given: Mapping[str, Any], default: Any) -> A
         if any(flag.startswith(f"{prefix}{name}.") for flag in given):
             part = getattr(default if default is not None else owner(), field.name)
             changes[field.name] = _built(type(part), f"{prefix}{name}.", given, part)
-        for key in (f"{prefix}{name}", name.upper()):
+        for key in (f"{prefix}{name}", *((name.upper(),) if prefix == "--" else ())):
             if key in given:
                 changes[field.name] = given[key]
     return owner(**changes) if default is None else replace(default, **changes)

@@ -100,9 +100,9 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     if run.config.refine.changes_colours:
         corrected = figures[f"psnr_corrected_{split}"]
         print(f"PSNR {corrected:.2f} dB after each view's colours are fitted to its photograph's")
-    surfaces: dict[str, float] = {}
-    for name in dict.fromkeys((split, "train")):
-        surfaces |= surface_quality(run, name)
+    names = dict.fromkeys((split, "train"))
+    surfaces = surface_quality(run, *names)
+    for name in names:
         for line in surface_summary(surfaces, name):
             print(line)
     return {

@@ -192,10 +192,15 @@ def _marching_cubes(values: npt.NDArray[np.float32], level: float) -> tuple[Vert
     return index, faces
 
 
+def _twice_areas(position: Vertices, faces: Faces) -> Vertices:
+    """Normals (faces, 3) of the faces, as long as twice their areas."""
+    first, second, third = (position[faces[:, corner]] for corner in range(3))
+    return np.cross(second - first, third - first)
+
+
 def _normals(position: Vertices, faces: Faces) -> npt.NDArray[np.float32]:
     """Unit normals (vertices, 3): means over the faces around each vertex, weighted by area."""
-    corner = position[faces]
-    twice = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    twice = _twice_areas(position, faces)
     total = np.stack(
         [np.bincount(faces.ravel(), np.repeat(part, 3), len(position)) for part in twice.T], axis=1
     )
@@ -218,12 +223,11 @@ def _large_pieces(
     (faces, 3) counter-clockwise seen from outside.
     """
     count, piece = pieces_of(faces, len(position))
-    corner, of_face = position[faces], piece[faces[:, 0]]
-    twice = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    twice, of_face = _twice_areas(position, faces), piece[faces[:, 0]]
     area = np.bincount(of_face, np.linalg.norm(twice, axis=1), count)
     is_seen = np.ones(count, bool)
     if cameras is not None:
-        volume = np.bincount(of_face, np.einsum("fi,fi->f", twice, corner[:, 0]), count)
+        volume = np.bincount(of_face, np.einsum("fi,fi->f", twice, position[faces[:, 0]]), count)
         low, high = np.full((count, 3), np.inf), np.full((count, 3), -np.inf)
         np.minimum.at(low, piece, position)
         np.maximum.at(high, piece, position)

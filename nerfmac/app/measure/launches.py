@@ -193,9 +193,6 @@ def launches(
 
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
 """Kernels in a step's graph whose results are not used, or used only for reports."""
-OTHER_LAUNCHES = 40
-"""Launches of MLX's own operations in a step of preset base: nodes of its compiled graph that
-compute, as `mx.export_to_dot` shows it."""
 _WORDS = ("sampling.bits", "moments.")  # prefixes of a state's uint32 arrays
 
 

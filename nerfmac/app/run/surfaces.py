@@ -24,12 +24,12 @@ MOST_RAYS = 2**13
 Array = npt.NDArray[np.float64]
 
 
-def surface_quality(run: Run, split: str, *, progress: bool = True) -> dict[str, float]:
+def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, float]:
     """Compare the depth of a run with sparse points that training did not use.
 
     Args:
         run: The run. Its scene is read again if necessary.
-        split: Views to compare, such as "test" or "train".
+        splits: Views to compare, such as "test" and "train".
         progress: Show a bar while images are read.
 
     Returns:
@@ -40,18 +40,19 @@ def surface_quality(run: Run, split: str, *, progress: bool = True) -> dict[str,
         there is one. Fractions are in [0, 1].
 
     Raises:
-        InputError: If the scene has no such split or cannot be read.
+        InputError: If the scene lacks one of the splits or cannot be read.
     """
     scene = run.pictures()
     if scene.points is None:
         return {}
-    cameras = _cameras(run, split, progress=progress)
-    renderer, values = run.renderer(), dict[str, float]()
-    if split in scene.held_out:
-        values |= _at_points(run, renderer, cameras, split)
-    plane = _plane_of(run, scene.points)
-    if plane is not None:
-        values |= _on_plane(renderer, cameras, plane, split, run.config.seed)
+    renderer, plane = run.renderer(), _plane_of(run, scene.points)
+    values: dict[str, float] = {}
+    for split in splits:
+        cameras = _cameras(run, split, progress=progress)
+        if split in scene.held_out:
+            values |= _at_points(run, renderer, cameras, split)
+        if plane is not None:
+            values |= _on_plane(renderer, cameras, plane, split, run.config.seed)
     return values
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, Split
-from nerfmac.app.scenes.scene import Colour, Scene
+from nerfmac.app.scenes.scene import Scene
 from nerfmac.app.scenes.subject import find_subject
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields
@@ -17,6 +17,7 @@ from nerfmac.geometry.bounds import Bounds, Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Direction, Placement
+from nerfmac.geometry.views import Colour
 
 
 def is_run(folder: Path) -> bool:

@@ -29,8 +29,6 @@ from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.geometry.views import Views
 
-Colour = tuple[float, float, float]
-
 MOST_PIXELS = 2**31
 """Limit of a split's pixels: they are numbered by int32."""
 

@@ -21,8 +21,6 @@ than `LARGEST_LIMIT` bytes. Parameters hardly compress, and an occupancy grid ha
 MOST_VALUES = 2**22
 """Largest number of values in a file's lists and maps together. A camera has about 50; all
 parameters are one byte string and count as one."""
-FASTEST = 1
-"""zlib's fastest level: half-precision numbers hardly compress better at a higher one."""
 
 
 def is_snapshot(path: Path) -> bool:
