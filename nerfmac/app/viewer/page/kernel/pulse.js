@@ -42,7 +42,7 @@ export function tellVisible(area, link, page, signal) {
   let told = true;
   const tell = () => {
     const isVisible = isInWindow && !document.hidden;
-    if (isVisible === told || !link.isLive) return;
+    if (isVisible === told || !link.isLive || !link.isAnswering) return;
     told = isVisible;
     link.post({ kind: "visible", page, is_visible: isVisible });
   };
@@ -53,6 +53,7 @@ export function tellVisible(area, link, page, signal) {
   observer.observe(area);
   document.addEventListener("visibilitychange", tell, { signal });
   link.on("live", tell);
+  link.on("answering", tell);
   signal.addEventListener("abort", () => observer.disconnect());
   return () => {
     isInWindow = false;
