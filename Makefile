@@ -75,7 +75,7 @@ $(MADE):
 	@$(make_environment)
 	@touch $@
 
-# pip learnt --group in 25.1; an environment made by uv has no pip. Modules are compiled when they
+# pip learned --group in 25.1; an environment made by uv has no pip. Modules are compiled when they
 # are first imported, which most never are.
 define install
 set -e; \

@@ -21,13 +21,13 @@
 // Ray r owns the samples ray_start[r] to ray_start[r + 1] - 1, front to back. A simdgroup composites
 // one ray, SIMD_WIDTH samples at a time: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
 
-template <typename Density, typename Colour, typename Distances, typename Widths,
+template <typename Density, typename Color, typename Distances, typename Widths,
           typename RayStart, typename Inverse, typename Omitted, typename Expected,
-          typename RayOmitted, typename RayColour, typename Opacity, typename Depth>
+          typename RayOmitted, typename RayColor, typename Opacity, typename Depth>
 METAL_FUNC void composite_forward(
-    uint3 thread_index, int rays, Density density, Colour colour, Distances distances,
+    uint3 thread_index, int rays, Density density, Color color, Distances distances,
     Widths widths, RayStart ray_start, Inverse inverse_probability, Omitted omitted,
-    Expected expected, RayOmitted ray_omitted, RayColour ray_colour, Opacity opacity,
+    Expected expected, RayOmitted ray_omitted, RayColor ray_color, Opacity opacity,
     Depth depth) {
   const uint ray = thread_index.x / SIMD_WIDTH;
   const int lane = int(thread_index.x % SIMD_WIDTH);
@@ -44,7 +44,7 @@ METAL_FUNC void composite_forward(
     if (sample.is_visible) {
       const float weight = sample.weight * inverse_probability[i];
       for (int c = 0; c < 3; ++c) {
-        sum[c] = fma(weight, float(colour[3 * i + c]) - float(expected[3 * ray + c]), sum[c]);
+        sum[c] = fma(weight, float(color[3 * i + c]) - float(expected[3 * ray + c]), sum[c]);
       }
       far = fma(weight, float(distances[i]), far);
       visible += own;
@@ -59,7 +59,7 @@ METAL_FUNC void composite_forward(
   const float total = visible + ray_omitted[ray];
   const float seen = total > 0.0f ? 1.0f - exp(-total) : 0.0f;
   for (int c = 0; c < 3; ++c) {
-    ray_colour[3 * ray + c] = fma(seen, float(expected[3 * ray + c]), sum[c]);
+    ray_color[3 * ray + c] = fma(seen, float(expected[3 * ray + c]), sum[c]);
   }
   opacity[ray] = seen;
   depth[ray] = far;
@@ -68,35 +68,35 @@ METAL_FUNC void composite_forward(
 // Remaining light that is no more than the rounding of 1 - opacity.
 constant constexpr float composite_rounding = 1e-6f;
 
-// With g_i = d_colour . (colour_i - expected) + d_depth distance_i, the gradient of density_i is
+// With g_i = d_color . (color_i - expected) + d_depth distance_i, the gradient of density_i is
 //
 //   width_i / p_i (T_i exp(-tau_i) g_i - sum_{j>i} weight_j g_j
-//                  + (1 - opacity) (d_opacity + d_colour . expected))
+//                  + (1 - opacity) (d_opacity + d_color . expected))
 //
 // The sum is what the forward results leave after the samples up to i. Samples behind a ray's end
 // have no gradient, nor have the slots that no ray owns, of slots[0] in all.
-template <typename Density, typename Colour, typename Distances, typename Widths,
+template <typename Density, typename Color, typename Distances, typename Widths,
           typename RayStart, typename Inverse, typename Omitted, typename Expected,
-          typename Slots, typename RayColour, typename Opacity, typename Depth,
-          typename RayColourGradient, typename OpacityGradient, typename DepthGradient,
-          typename DensityGradient, typename ColourGradient>
+          typename Slots, typename RayColor, typename Opacity, typename Depth,
+          typename RayColorGradient, typename OpacityGradient, typename DepthGradient,
+          typename DensityGradient, typename ColorGradient>
 METAL_FUNC void composite_gradient(
-    uint3 thread_index, int rays, Density density, Colour colour, Distances distances,
+    uint3 thread_index, int rays, Density density, Color color, Distances distances,
     Widths widths, RayStart ray_start, Inverse inverse_probability, Omitted omitted,
-    Expected expected, Slots slots, RayColour ray_colour, Opacity opacity, Depth depth,
-    RayColourGradient d_ray_colour, OpacityGradient d_opacity, DepthGradient d_depth,
-    DensityGradient d_density, ColourGradient d_colour) {
+    Expected expected, Slots slots, RayColor ray_color, Opacity opacity, Depth depth,
+    RayColorGradient d_ray_color, OpacityGradient d_opacity, DepthGradient d_depth,
+    DensityGradient d_density, ColorGradient d_color) {
   const uint ray = thread_index.x / SIMD_WIDTH;
   const int lane = int(thread_index.x % SIMD_WIDTH);
   if (ray >= uint(rays)) return;
   for (int i = ray_start[rays] + int(thread_index.x); i < slots[0]; i += rays * SIMD_WIDTH) {
     d_density[i] = 0.0f;
-    for (int c = 0; c < 3; ++c) d_colour[3 * i + c] = 0.0f;
+    for (int c = 0; c < 3; ++c) d_color[3 * i + c] = 0.0f;
   }
   float behind = d_depth[ray] * depth[ray], through = d_opacity[ray];
   for (int c = 0; c < 3; ++c) {
-    const float slope = d_ray_colour[3 * ray + c], base = expected[3 * ray + c];
-    behind = fma(slope, ray_colour[3 * ray + c] - opacity[ray] * base, behind);
+    const float slope = d_ray_color[3 * ray + c], base = expected[3 * ray + c];
+    behind = fma(slope, ray_color[3 * ray + c] - opacity[ray] * base, behind);
     through = fma(slope, base, through);
   }
   // Rounding errors are multiplied by the density: without this and the next guard, an opaque
@@ -114,8 +114,8 @@ METAL_FUNC void composite_gradient(
     if (sample.is_visible) {
       along = d_depth[ray] * distances[i];
       for (int c = 0; c < 3; ++c) {
-        const float color = float(colour[3 * i + c]) - float(expected[3 * ray + c]);
-        along = fma(float(d_ray_colour[3 * ray + c]), color, along);
+        const float difference = float(color[3 * i + c]) - float(expected[3 * ray + c]);
+        along = fma(float(d_ray_color[3 * ray + c]), difference, along);
       }
       weight = sample.weight * inverse_probability[i];
     }
@@ -126,7 +126,7 @@ METAL_FUNC void composite_gradient(
     behind -= simd_sum(part);
     optical += simd_sum(own);
     if (i < end) {
-      for (int c = 0; c < 3; ++c) d_colour[3 * i + c] = weight * d_ray_colour[3 * ray + c];
+      for (int c = 0; c < 3; ++c) d_color[3 * i + c] = weight * d_ray_color[3 * ray + c];
       const float slope = widths[i] * inverse_probability[i];
       d_density[i] = sample.is_visible ? slope * (sample.passing * along - after + through) : 0.0f;
     }

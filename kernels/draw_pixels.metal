@@ -1,4 +1,4 @@
-// Pixels drawn from photographs and the rays through their centres; cameras and lenses are those of
+// Pixels drawn from photographs and the rays through their centers; cameras and lenses are those of
 // nerfmac/geometry.
 //
 // One thread draws one pixel: fractions (3, count) in [0, 1) say how far down the list of views,
@@ -65,11 +65,11 @@ METAL_FUNC DrawnDirection draw_undistorted(
 
 template <int CHANNELS, int NEWTON_STEPS, typename Fractions, typename Views, typename Places,
           typename Pixels, typename Intrinsics, typename Distortion, typename Poses,
-          typename Origins, typename Directions, typename Colours, typename ViewOf>
+          typename Origins, typename Directions, typename Colors, typename ViewOf>
 METAL_FUNC void draw_pixels(
     uint3 thread_index, int count, Fractions fractions, Views views, Places places, Pixels pixels,
     Intrinsics intrinsics, Distortion distortion, Poses poses, Origins origins,
-    Directions directions, Colours colours, ViewOf view_of) {
+    Directions directions, Colors colors, ViewOf view_of) {
   const int ray = int(thread_index.x);
   if (ray >= count) return;
   const float share = fractions[ray] * float(views[0]);
@@ -82,7 +82,7 @@ METAL_FUNC void draw_pixels(
   // There are fewer than 2^31 pixels, but there may be more bytes.
   const size_t pixel = size_t(places[5 * view] + row * width + column);
   for (int c = 0; c < 4; ++c) {
-    colours[4 * ray + c] =
+    colors[4 * ray + c] =
         c < CHANNELS ? float(pixels[pixel * CHANNELS + min(c, CHANNELS - 1)]) / 255.0f : 1.0f;
   }
 

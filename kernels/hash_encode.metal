@@ -124,7 +124,7 @@ METAL_FUNC void hash_encode_forward(
   hash_store<FEATURES>(encoded, point * levels + thread_index.y, features);
 }
 
-// A run: neighbouring lanes of a simdgroup whose points lie in the same cell, as samples of a ray
+// A run: neighboring lanes of a simdgroup whose points lie in the same cell, as samples of a ray
 // do in coarse levels. What they add to the table is summed among them first, and added once.
 struct HashRun {
   bool is_first;  // this lane adds for its run

@@ -76,7 +76,7 @@ METAL_FUNC NetworkScale<Values> network_scale(Values values, int columns) {
   return NetworkScale<Values>{values, columns};
 }
 
-// The activations of density and colour, and their derivatives: of one sum or of a vector of them.
+// The activations of density and color, and their derivatives: of one sum or of a vector of them.
 constant constexpr float network_density_limit = 15.0f;  // DENSITY_LIMIT in nerfmac/ops/networks.py
 
 template <int DENSITY_BIAS>
@@ -111,13 +111,13 @@ struct NetworkSigmoidSlope {
 };
 
 // Whether any of a row's results has a gradient.
-template <typename DensityGradient, typename ColourGradient>
+template <typename DensityGradient, typename ColorGradient>
 struct NetworkHasGradient {
   DensityGradient d_density;
-  ColourGradient d_colour;
+  ColorGradient d_color;
   METAL_FUNC bool operator()(int row) const {
-    return d_density[row] != 0.0f || d_colour[3 * row] != 0.0f || d_colour[3 * row + 1] != 0.0f ||
-           d_colour[3 * row + 2] != 0.0f;
+    return d_density[row] != 0.0f || d_color[3 * row] != 0.0f || d_color[3 * row + 1] != 0.0f ||
+           d_color[3 * row + 2] != 0.0f;
   }
 };
 

@@ -2,11 +2,11 @@
 #include "network_rows.h"
 
 // The two stacked networks in one pass (Mueller et al. 2022, section 5.4): features of a position
-// to density and an embedding, the embedding and a basis of the direction to a colour. No biases,
+// to density and an embedding, the embedding and a basis of the direction to a color. No biases,
 // ReLU between layers. Activations never leave the simdgroup that computes them, sixteen samples at
 // a time (tile.h), and the gradient computes them again rather than read them back.
 //
-// density and colour hold the two networks' matrices one after the other, each row-major (inputs,
+// density and color hold the two networks' matrices one after the other, each row-major (inputs,
 // outputs). stored holds those of both in the order in which tile.h reads them: all matrices, then
 // all of them transposed.
 
@@ -32,12 +32,12 @@ METAL_FUNC uint networks_source(uint index) {
 }
 
 // One thread an element of stored.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOUR_LAYERS, typename Density,
-          typename Colour, typename Stored>
+template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOR_LAYERS, typename Density,
+          typename Color, typename Stored>
 METAL_FUNC void networks_store(
-    uint3 thread_index, int count, Density density, Colour colour, Stored stored) {
+    uint3 thread_index, int count, Density density, Color color, Stored stored) {
   constexpr uint FIRST = networks_weights(IN, WIDTH, DENSITY_LAYERS, 16);
-  constexpr uint ALL = FIRST + networks_weights(32, WIDTH, COLOUR_LAYERS, 16);
+  constexpr uint ALL = FIRST + networks_weights(32, WIDTH, COLOR_LAYERS, 16);
   if (thread_index.x >= 2 * ALL) return;
   const bool is_transposed = thread_index.x >= ALL;
   const uint index = is_transposed ? thread_index.x - ALL : thread_index.x;
@@ -47,9 +47,9 @@ METAL_FUNC void networks_store(
                            : networks_source<IN, WIDTH, DENSITY_LAYERS, 16, false>(index);
     stored[thread_index.x] = tile_value(density[source]);
   } else {
-    source = is_transposed ? networks_source<32, WIDTH, COLOUR_LAYERS, 16, true>(index - FIRST)
-                           : networks_source<32, WIDTH, COLOUR_LAYERS, 16, false>(index - FIRST);
-    stored[thread_index.x] = tile_value(colour[source]);
+    source = is_transposed ? networks_source<32, WIDTH, COLOR_LAYERS, 16, true>(index - FIRST)
+                           : networks_source<32, WIDTH, COLOR_LAYERS, 16, false>(index - FIRST);
+    stored[thread_index.x] = tile_value(color[source]);
   }
 }
 
@@ -76,14 +76,14 @@ METAL_FUNC void networks_density(
   tile_each<1>(local, sums, block, network_write(density, 1));
 }
 
-// Density and colour of one tile, whose rows' directions are a function.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOUR_LAYERS,
+// Density and color of one tile, whose rows' directions are a function.
+template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOR_LAYERS,
           typename Features, typename Directions, typename Stored, typename Density,
-          typename Colour>
+          typename Color>
 METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Directions directions,
-                              Stored stored, Density density, Colour colour) {
+                              Stored stored, Density density, Color color) {
   Tile<IN> x;
-  Tile<WIDTH> hidden[DENSITY_LAYERS > COLOUR_LAYERS ? DENSITY_LAYERS : COLOUR_LAYERS];
+  Tile<WIDTH> hidden[DENSITY_LAYERS > COLOR_LAYERS ? DENSITY_LAYERS : COLOR_LAYERS];
   Tile<16> embedding, basis;
   Tile<32> joined;
   Sums<16> sums;
@@ -94,47 +94,47 @@ METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Dir
   tile_each<1>(local, sums, rows, network_write(density, 1));
   tile_fill(local, basis, rows, directions);
   tile_join(embedding, basis, joined);
-  network_forward<32, WIDTH, COLOUR_LAYERS>(
+  network_forward<32, WIDTH, COLOR_LAYERS>(
       local, joined, stored + networks_weights(IN, WIDTH, DENSITY_LAYERS, 16), hidden, sums);
   tile_activate<3>(local, sums, NetworkSigmoid{});
-  tile_each<3>(local, sums, rows, network_write(colour, 3));
+  tile_each<3>(local, sums, rows, network_write(color, 3));
 }
 
-// Density and colour of the first used[0] rows; the others are left as they are.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOUR_LAYERS,
+// Density and color of the first used[0] rows; the others are left as they are.
+template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOR_LAYERS,
           typename Features, typename Basis, typename Ray, typename Used, typename Stored,
-          typename Density, typename Colour>
+          typename Density, typename Color>
 METAL_FUNC void networks_forward(
     uint3 thread_index, int rows, Features features, Basis basis, Ray ray, Used used, Stored stored,
-    Density density, Colour colour) {
+    Density density, Color color) {
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
   const int first = int(thread_index.x / SIMD_WIDTH) * 16;
   const TileBlock block{first, min(rows, used[0]) - first};
   if (block.count <= 0) return;
-  networks_tile<IN, WIDTH, DENSITY_LAYERS, DENSITY_BIAS, COLOUR_LAYERS>(
-      local, block, features, network_basis(basis, ray), stored, density, colour);
+  networks_tile<IN, WIDTH, DENSITY_LAYERS, DENSITY_BIAS, COLOR_LAYERS>(
+      local, block, features, network_basis(basis, ray), stored, density, color);
 }
 
 // Sums the weights' gradient of a threadgroup's tiles in the threadgroup's own row of d_weights,
 // groups[0] rows in all, and writes every row of d_features; rows past used[0] have no gradient.
 // PADDING is tile_space's.
-template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOUR_LAYERS, int PADDING,
+template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOR_LAYERS, int PADDING,
           typename Features, typename Basis, typename Ray, typename Used, typename Stored,
-          typename DensityGradient, typename ColourGradient, typename Groups,
+          typename DensityGradient, typename ColorGradient, typename Groups,
           typename FeaturesGradient, typename WeightsGradient, typename Space>
 METAL_FUNC void networks_gradient(
     uint3 thread_index, int rows, Features features, Basis basis, Ray ray, Used used, Stored stored,
-    DensityGradient d_density, ColourGradient d_colour, Groups groups, FeaturesGradient d_features,
+    DensityGradient d_density, ColorGradient d_color, Groups groups, FeaturesGradient d_features,
     WeightsGradient d_weights, Space space) {
   constexpr int FIRST = networks_weights(IN, WIDTH, DENSITY_LAYERS, 16);
-  constexpr int ALL = FIRST + networks_weights(32, WIDTH, COLOUR_LAYERS, 16);
+  constexpr int ALL = FIRST + networks_weights(32, WIDTH, COLOR_LAYERS, 16);
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
   const int group = int(thread_index.x / (SIMD_WIDTH * TILE_SIMDGROUPS));
   if (group >= groups[0]) return;
   NetworkGradient<IN, WIDTH, DENSITY_LAYERS> density_gradient;
-  NetworkGradient<32, WIDTH, COLOUR_LAYERS> colour_gradient;
+  NetworkGradient<32, WIDTH, COLOR_LAYERS> color_gradient;
   network_gradient_start(density_gradient, d_weights + group * ALL);
-  network_gradient_start(colour_gradient, d_weights + group * ALL + FIRST);
+  network_gradient_start(color_gradient, d_weights + group * ALL + FIRST);
 
   const int end = min(rows, used[0]);
   const NetworkClear<FeaturesGradient> clear{d_features, IN};
@@ -144,30 +144,30 @@ METAL_FUNC void networks_gradient(
   }
   constexpr int ROWS = 16 * TILE_SIMDGROUPS;
   const int stride = groups[0] * ROWS;
-  const NetworkHasGradient<DensityGradient, ColourGradient> has_gradient{d_density, d_colour};
+  const NetworkHasGradient<DensityGradient, ColorGradient> has_gradient{d_density, d_color};
   int next = group * ROWS;
   TileRows chosen;
   while (tile_choose(local, next, end, stride, has_gradient, clear, chosen, space)) {
     Tile<IN> x;
-    Tile<WIDTH> density_hidden[DENSITY_LAYERS], colour_hidden[COLOUR_LAYERS];
+    Tile<WIDTH> density_hidden[DENSITY_LAYERS], color_hidden[COLOR_LAYERS];
     Tile<16> embedding, directions, d;
     Tile<32> joined;
     Sums<IN> d_x;
-    Sums<16> density_sums, colour_sums;
+    Sums<16> density_sums, color_sums;
     Sums<32> d_joined;
     tile_fill(local, x, chosen, network_read(features, IN));
     network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, density_hidden, density_sums);
     tile_round(density_sums, embedding);
     tile_fill(local, directions, chosen, network_basis(basis, ray));
     tile_join(embedding, directions, joined);
-    network_forward<32, WIDTH, COLOUR_LAYERS>(
-        local, joined, stored + FIRST, colour_hidden, colour_sums);
+    network_forward<32, WIDTH, COLOR_LAYERS>(
+        local, joined, stored + FIRST, color_hidden, color_sums);
 
-    tile_activate<3>(local, colour_sums, NetworkSigmoidSlope{});
-    tile_each<3>(local, colour_sums, chosen, network_scale(d_colour, 3));
-    tile_round(colour_sums, d);
-    network_backward<32, WIDTH, COLOUR_LAYERS, PADDING>(
-        local, joined, colour_hidden, d, stored + ALL + FIRST, colour_gradient, d_joined, space);
+    tile_activate<3>(local, color_sums, NetworkSigmoidSlope{});
+    tile_each<3>(local, color_sums, chosen, network_scale(d_color, 3));
+    tile_round(color_sums, d);
+    network_backward<32, WIDTH, COLOR_LAYERS, PADDING>(
+        local, joined, color_hidden, d, stored + ALL + FIRST, color_gradient, d_joined, space);
     tile_activate<1>(local, density_sums, NetworkExpSlope<DENSITY_BIAS>{});
     tile_each<1>(local, density_sums, chosen, network_scale(d_density, 1));
     tile_add(density_sums, d_joined);
@@ -177,5 +177,5 @@ METAL_FUNC void networks_gradient(
     tile_each<IN>(local, d_x, chosen, network_write_gradient(d_features, IN));
   }
   network_gradient_store(local, density_gradient, d_weights + group * ALL);
-  network_gradient_store(local, colour_gradient, d_weights + group * ALL + FIRST);
+  network_gradient_store(local, color_gradient, d_weights + group * ALL + FIRST);
 }

@@ -27,7 +27,7 @@ METAL_FUNC void occupancy_pack(
 
 // The set bit whose rank among all set bits is draws[i] / 2^32 of their number, rounded down; 0 if
 // none is set. ends[word] is how many are set in that word of words[0] and those before it. In
-// integers, because a float cannot tell neighbours apart among more than 2^24. One thread a draw.
+// integers, because a float cannot tell neighbors apart among more than 2^24. One thread a draw.
 template <typename Bits, typename Ends, typename Draws, typename Words, typename Cells>
 METAL_FUNC void occupancy_choose(
     uint3 thread_index, int count, Bits bits, Ends ends, Draws draws, Words words, Cells cells) {

@@ -1,4 +1,4 @@
-// A tile's rows where they are neighbours: `count` of them from row `first` on. A tile holds
+// A tile's rows where they are neighbors: `count` of them from row `first` on. A tile holds
 // sixteen, even if `count` is larger.
 struct TileBlock {
   int first, count;

@@ -7,7 +7,7 @@
 // light is left.
 //
 // A simdgroup follows TRACE_RAYS rays at once, one sample of each at a time, so that the networks'
-// tiles are full. It has a queue of TRACE_QUEUE rays, neighbours in the picture: when a ray ends,
+// tiles are full. It has a queue of TRACE_QUEUE rays, neighbors in the picture: when a ray ends,
 // the next of the queue takes its place.
 
 constant constexpr float trace_early_stop = 1e-4f;  // light_end of light.h
@@ -23,7 +23,7 @@ struct TraceSpace {
   tile_value features[TRACE_RAYS * IN];
   float basis[TRACE_RAYS * 16];
   float density[TRACE_RAYS];
-  float colour[TRACE_RAYS * 3];
+  float color[TRACE_RAYS * 3];
 };
 
 // Samples stand in the middle of their intervals.
@@ -47,7 +47,7 @@ struct TraceRay {
   float distance;  // of the sample
   float transmittance, depth;
   float median;  // distance at which the transmittance fell to 1/2; 0: it has not
-  float colour[3];
+  float color[3];
 };
 
 template <typename Origins, typename Directions, typename Basis>
@@ -60,16 +60,16 @@ METAL_FUNC TraceRay trace_start(
   ray.has_sample = false;
   ray.distance = ray.depth = ray.median = 0.0f;
   ray.transmittance = 1.0f;
-  for (int c = 0; c < 3; ++c) ray.colour[c] = 0.0f;
+  for (int c = 0; c < 3; ++c) ray.color[c] = 0.0f;
   spherical_harmonics(
       ray.march.direction.x, ray.march.direction.y, ray.march.direction.z, basis);
   return ray;
 }
 
-template <typename RayColour, typename Opacity, typename Depth>
+template <typename RayColor, typename Opacity, typename Depth>
 METAL_FUNC void trace_finish(
-    thread TraceRay& ray, RayColour ray_colour, Opacity opacity, Depth depth) {
-  for (int c = 0; c < 3; ++c) ray_colour[3 * ray.index + c] = ray.colour[c];
+    thread TraceRay& ray, RayColor ray_color, Opacity opacity, Depth depth) {
+  for (int c = 0; c < 3; ++c) ray_color[3 * ray.index + c] = ray.color[c];
   opacity[ray.index] = 1.0f - ray.transmittance;
   depth[ray.index] =
       ray.median > 0.0f ? ray.median * (1.0f - ray.transmittance) : ray.depth;
@@ -78,16 +78,16 @@ METAL_FUNC void trace_finish(
 }
 
 // Takes what a ray's sample adds, and moves on to the next interval.
-template <typename Colour>
+template <typename Color>
 METAL_FUNC void trace_composite(
-    thread TraceRay& ray, float density, Colour colour, MarchSettings settings) {
+    thread TraceRay& ray, float density, Color color, MarchSettings settings) {
   const float number = ray.march.first + float(ray.k);
   const float width =
       march_distance(number + 1.0f, settings) - march_distance(number, settings);
   const float own = density * width;
   const float passing = ray.transmittance * exp(-own);
   const float weight = ray.transmittance - passing;
-  for (int c = 0; c < 3; ++c) ray.colour[c] = fma(weight, colour[c], ray.colour[c]);
+  for (int c = 0; c < 3; ++c) ray.color[c] = fma(weight, color[c], ray.color[c]);
   ray.depth = fma(weight, ray.distance, ray.depth);
   if (ray.transmittance > 0.5f && passing <= 0.5f) {
     // Optical depth grows linearly over the sample's interval.
@@ -114,14 +114,14 @@ METAL_FUNC void trace_encode(
   }
 }
 
-template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOUR_LAYERS,
+template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOR_LAYERS,
           int FEATURES, typename Origins, typename Directions, typename Bits, typename Settings,
           typename Width, typename Table, typename Scales, typename Shapes,
-          typename Stored, typename RayColour, typename Opacity, typename Depth, typename Space>
+          typename Stored, typename RayColor, typename Opacity, typename Depth, typename Space>
 METAL_FUNC void trace(
     uint3 thread_index, int rays, Origins origins, Directions directions, Bits bits,
     Settings settings, Width width, Table table, Scales scales, Shapes shapes,
-    Stored stored, RayColour ray_colour, Opacity opacity, Depth depth, Space spaces) {
+    Stored stored, RayColor ray_color, Opacity opacity, Depth depth, Space spaces) {
   const uint local = thread_index.x % (SIMD_WIDTH * trace_simdgroups(IN));
   const int lane = int(local % SIMD_WIDTH);
   auto space = spaces + local / SIMD_WIDTH;
@@ -137,7 +137,7 @@ METAL_FUNC void trace(
   }
 
   for (;;) {
-    // Rays that ended are replaced many at once: neighbours then cross empty space side by side.
+    // Rays that ended are replaced many at once: neighbors then cross empty space side by side.
     bool is_busy = false;
     for (;;) {
       int free = 0;
@@ -159,7 +159,7 @@ METAL_FUNC void trace(
           MarchProbe probe;
           ray.has_sample = march_search(ray.march, ray.k, probe, bits, to);
           ray.distance = probe.distance;
-          if (!ray.has_sample) trace_finish(ray, ray_colour, opacity, depth);
+          if (!ray.has_sample) trace_finish(ray, ray_color, opacity, depth);
         }
         is_busy = is_busy || ray.has_sample;
       }
@@ -179,17 +179,17 @@ METAL_FUNC void trace(
     }
     simd_publish();
     for (int first = 0; first < TRACE_RAYS; first += 16) {
-      networks_tile<IN, WIDTH, DENSITY_LAYERS, DENSITY_BIAS, COLOUR_LAYERS>(
+      networks_tile<IN, WIDTH, DENSITY_LAYERS, DENSITY_BIAS, COLOR_LAYERS>(
           local, TileBlock{first, 16}, space->features, network_read(space->basis, 16), stored,
-          space->density, space->colour);
+          space->density, space->color);
     }
     simd_publish();
 
     for (int o = 0; o < TRACE_RAYS / SIMD_WIDTH; ++o) {
       if (own[o].has_sample) {
         const int row = o * SIMD_WIDTH + lane;
-        trace_composite(own[o], space->density[row], space->colour + 3 * row, to);
-        if (own[o].transmittance < trace_early_stop) trace_finish(own[o], ray_colour, opacity, depth);
+        trace_composite(own[o], space->density[row], space->color + 3 * row, to);
+        if (own[o].transmittance < trace_early_stop) trace_finish(own[o], ray_color, opacity, depth);
       }
     }
   }

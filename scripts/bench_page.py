@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from nerfmac.app.run import Run
 from nerfmac.backend import choose_device
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.colour import linear_to_srgb
+from nerfmac.geometry.color import linear_to_srgb
 from nerfmac.rendering.metrics import psnr
 from tests.app.export.scene_page.tab import WEBGPU, Tab
 from tests.app.viewer.notebook.browser import running_chromium
@@ -89,7 +89,7 @@ def compared(run: Run, tab: Tab) -> list[float]:
         camera = Camera(own.lens.within(*CAMERA_SIZE), own.pose)
         sums, _ = tab.picture(camera, strips=16)
         seen = np.array(linear_to_srgb(mx.array(sums[..., :3].astype(np.float32))))
-        values.append(psnr(seen, run.render(camera).colour))
+        values.append(psnr(seen, run.render(camera).color))
     return values
 
 

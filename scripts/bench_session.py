@@ -3,7 +3,7 @@
     python scripts/bench_session.py RUN [--device DEVICE] [--size WxH] [--seconds S] [--json FILE]
 
 The camera is moved 120 times per second. For each mode the table shows pictures per second and the
-latency from a move to its picture; for colour also during training, if the run's pictures are
+latency from a move to its picture; for color also during training, if the run's pictures are
 available. It needs nothing beyond nerfmac itself.
 """
 
@@ -51,7 +51,7 @@ class Page:
         begin = time.monotonic()
         while (now := time.monotonic()) < begin + seconds:
             self.view = self.view.orbit(0.004, 0.001)
-            here = {name: self.view.to_json()[name] for name in ("pose", "centre")}
+            here = {name: self.view.to_json()[name] for name in ("pose", "center")}
             self.say("move", t=1000.0 * now, moving=True, page="bench", version=0, **here)
             time.sleep(1 / 120)
         frames = [frame for frame in self.frames if frame[1]["t"] is not None]
@@ -84,13 +84,13 @@ def main() -> None:
         page.say("set", values={"mode": mode})
         page.drag(1.0)  # warms up: compiles for sizes not drawn before
         figures[mode] = page.drag(given.seconds)
-    page.say("set", values={"mode": "colour"})
+    page.say("set", values={"mode": "color"})
     if worker.submit(page.session.training.status).result()["can_train"]:
         page.say("train")
         while page.session.training.message or not page.session.training.is_running:
             time.sleep(0.05)
         page.drag(1.0)
-        figures["colour, in training"] = page.drag(given.seconds)
+        figures["color, in training"] = page.drag(given.seconds)
     worker.remove(page.loop, page.session.training.pause)
     worker.end()
     print(f"{device_name()}, {width}x{height}")

@@ -33,7 +33,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "README.md": "index.md",
     "SECURITY.md": "promises.md",
-    "THIRD_PARTY.md": "licences.md",
+    "THIRD_PARTY.md": "licenses.md",
 }
 """Page of the site for each page of the repository's root. Only README.md has one of its own."""
 
@@ -42,7 +42,7 @@ COPIED = ("data/*.png", "data/*.jpg", "data/*.webp", "notebooks/*.ipynb", "LICEN
 
 MATTER = (
     *("grid.levels", "grid.log2_entries", "grid.finest", "networks.width", "march.steps"),
-    *("march.max_samples", "march.near_training", "occupancy.resolution", "optimiser.rate"),
+    *("march.max_samples", "march.near_training", "occupancy.resolution", "optimizer.rate"),
     "train.steps",
 )
 """The ten settings that are worth a try first."""

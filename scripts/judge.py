@@ -100,10 +100,10 @@ def write_sheet(path: Path, run: nerfmac.Run) -> None:
         rendered = run.render(views.cameras[int(index)])
         seen = rendered.opacity > 0.5
         near, far = np.percentile(rendered.depth[seen], [1, 99]) if seen.any() else (0.0, 1.0)
-        grey = 1.0 - 0.8 * (rendered.depth - near) / max(far - near, 1e-6)  # near is white
+        gray = 1.0 - 0.8 * (rendered.depth - near) / max(far - near, 1e-6)  # near is white
         photograph = np.array(views.blended(int(index), blend=run.config.train.blend))
-        depth = np.repeat(np.where(seen, grey, 0.0)[..., None], 3, axis=2)
-        rows.append(np.hstack([small(picture) for picture in (photograph, rendered.colour, depth)]))
+        depth = np.repeat(np.where(seen, gray, 0.0)[..., None], 3, axis=2)
+        rows.append(np.hstack([small(picture) for picture in (photograph, rendered.color, depth)]))
     width = max(row.shape[1] for row in rows)
     padded = [np.pad(row, ((0, 2), (0, width - row.shape[1]), (0, 0))) for row in rows]
     Image.fromarray(np.vstack(padded)).save(path)

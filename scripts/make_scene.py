@@ -30,8 +30,8 @@ Array = np.ndarray[Any, Any]  # float32 unless said otherwise
 CAMERA_ANGLE_X = 0.6911112070083618  # radians, as in NeRF-synthetic
 CAMERA_DISTANCE = 4.0311
 HIT = 4e-4  # a ray closer than this has hit the surface
-SUN = np.array([[0.5185], [-0.4587], [0.7217]], np.float32)  # unit vector towards the sun
-SUN_COLOUR = np.array([[1.90], [1.72], [1.44]], np.float32)
+SUN = np.array([[0.5185], [-0.4587], [0.7217]], np.float32)  # unit vector toward the sun
+SUN_COLOR = np.array([[1.90], [1.72], [1.44]], np.float32)
 SUN_WIDTH = 0.07  # tangent of the sun's angular radius: sets how soft shadows are
 LAMP = np.array(
     [[-0.5500], [-0.3500], [0.7583]], np.float32
@@ -46,7 +46,7 @@ class Thing:
     size: Sequence[float]  # half the width, half the depth, and the height
     place: Sequence[float]  # world position of the foot
     yaw: float  # degrees
-    metal: float  # fraction of the colour that tints reflections instead of scattering
+    metal: float  # fraction of the color that tints reflections instead of scattering
     step: float  # fraction of the distance that is safe to walk
 
     def rotation(self) -> Array:
@@ -149,12 +149,12 @@ def surface(point: Array, which: Array) -> tuple[Array, Array]:
 
 
 def shade(point: Array, direction: Array, which: Array, bounces: int = 1) -> Array:
-    """Radiance ``(3, n)`` from hit points towards the origins of the rays that hit them."""
+    """Radiance ``(3, n)`` from hit points toward the origins of the rays that hit them."""
     normal, paint = surface(point, which)
     albedo, gloss = paint[:3], paint[3]
     metal = np.array([thing.metal for thing in THINGS], np.float32)[which]
     above, open_sky = point + 0.003 * normal, openness(point, normal)
-    sun = SUN_COLOUR * np.maximum((normal * SUN).sum(axis=0), 0.0) * sunlight(above)
+    sun = SUN_COLOR * np.maximum((normal * SUN).sum(axis=0), 0.0) * sunlight(above)
     dome = mix((0.32, 0.24, 0.18), (0.70, 0.76, 0.86), 0.5 + 0.5 * normal[2])
     light = albedo * (1.0 - metal) * (sun + dome * open_sky)
     cosine = np.clip(-(direction * normal).sum(axis=0), 0.0, 1.0)

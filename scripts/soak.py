@@ -85,10 +85,10 @@ def row(samples: list[Sample]) -> Row:
     """The figures of a part, from all of its samples."""
     kept = samples[len(samples) // 10 :]
     units, megabytes = (np.array([s[i] for s in kept], float) for i in (0, 2))
-    centred = units - units.mean()
-    slope = centred @ megabytes / (centred @ centred)
-    rest = megabytes - megabytes.mean() - slope * centred
-    error = np.sqrt(rest @ rest / (len(kept) - 2) / (centred @ centred))
+    centered = units - units.mean()
+    slope = centered @ megabytes / (centered @ centered)
+    rest = megabytes - megabytes.mean() - slope * centered
+    error = np.sqrt(rest @ rest / (len(kept) - 2) / (centered @ centered))
     first, last = kept[0], kept[-1]
     threads, processes, files = (int(last[i] - first[i]) for i in (3, 4, 5))
     tenth = max(len(kept) // 10, 1)

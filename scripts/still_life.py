@@ -1,6 +1,6 @@
 """The still life: each thing in it as a signed distance field with its paint.
 
-A wooden board carries a glazed teapot, a vase with three flower stalks, a chequered box, a brass
+A wooden board carries a glazed teapot, a vase with three flower stalks, a checkered box, a brass
 ring, a pear, a striped ball, a pencil, the letter n and a wire spiral: glossy, matte, textured
 and thin things, no two sides alike. ``scripts/make_scene.py`` renders ``THINGS`` into pictures.
 
@@ -28,7 +28,7 @@ def stands(
     """Add a shape to the scene: where it stands, and what it is made of.
 
     ``size`` bounds it (half the width, half the depth, the height), ``at`` and ``yaw`` (degrees)
-    place it on the board, ``metal`` is the fraction of its colour that tints reflections, and
+    place it on the board, ``metal`` is the fraction of its color that tints reflections, and
     ``step`` the fraction of its distance that is safe to walk where this is only an estimate.
     """
 
@@ -42,12 +42,12 @@ def stands(
 
 
 def column(values: Sequence[float] | Array) -> Array:
-    """A colour, size or place as ``(k, 1)``; a ``(k, n)`` array stays as it is."""
+    """A color, size or place as ``(k, 1)``; a ``(k, n)`` array stays as it is."""
     return np.asarray(values, np.float32).reshape(len(values), -1)
 
 
 def mix(first: Sequence[float] | Array, second: Sequence[float] | Array, fraction: Array) -> Array:
-    """Colours from ``first`` (fraction 0) to ``second`` (fraction 1)."""
+    """Colors from ``first`` (fraction 0) to ``second`` (fraction 1)."""
     return column(first) + (column(second) - column(first)) * fraction
 
 
@@ -65,9 +65,9 @@ def norm(*parts: Array) -> Array:
     return np.sqrt(square)
 
 
-def ellipsoid(p: Array, centre: Sequence[float], radii: Sequence[float]) -> Array:
+def ellipsoid(p: Array, center: Sequence[float], radii: Sequence[float]) -> Array:
     """Distance to an ellipsoid, to first order; exact for a ball."""
-    q = (p - column(centre)) / column(radii)
+    q = (p - column(center)) / column(radii)
     k = norm(*q)
     return k * (k - 1.0) / np.maximum(norm(*(q / column(radii))), 1e-6)
 

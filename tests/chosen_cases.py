@@ -1,6 +1,6 @@
 """Which of the self-test's cases run on a CPU, where all of them would take longer than all else.
 
-Most are specialisations, a kernel with its template arguments and the forms of its arrays. Each is
+Most are specializations, a kernel with its template arguments and the forms of its arrays. Each is
 judged (tests/metal/test_judged.py), and where there is a GPU, `nerfmac selftest` and
 tests/ops/test_kernels.py run each. On a CPU, as C++ and as Metal in the executor, run as many as
 `chosen` says: what they leave out puts together what has run apart.
@@ -14,12 +14,12 @@ from math import prod
 from unittest import mock
 
 from nerfmac.app.measure.selftest import Case, cases
-from nerfmac.app.measure.selftest.specialisations import specialisations
+from nerfmac.app.measure.selftest.specializations import specializations
 from nerfmac.backend.metal_text import Launch, recorded
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.config.presets import PRESETS
 
-_SPECIALISATION = re.compile(
+_SPECIALIZATION = re.compile(
     r"(?P<function>[a-z_]+?)(?:__(?P<values>\d+(?:_\d+)*))?"
     r"_(?P<arrays>(?:bool|u?int\d+_t|float(?:16_t)?)c?(?:_.*)?)"
 )
@@ -40,7 +40,7 @@ def all_cases() -> dict[str, Case]:
 
 def function(launch: Launch) -> str:
     """The kernel's function, as kernels/*.metal names it."""
-    return _specialisation(launch.specialisation)["function"]
+    return _specialization(launch.specialization)["function"]
 
 
 @cache
@@ -55,21 +55,21 @@ def launches_of_cases() -> dict[str, list[Launch]]:
 
 
 def aspects(launch: Launch) -> set[tuple[str, str, str]]:
-    """What a specialisation has of its kernel: each template argument's value, and its arrays.
+    """What a specialization has of its kernel: each template argument's value, and its arrays.
 
     The arrays' types say which are `constant`.
     """
-    parts = _specialisation(launch.specialisation)
+    parts = _specialization(launch.specialization)
     values = enumerate((parts["values"] or "").split("_"))
     found = {(parts["function"], f"template {i}", value) for i, value in values}
     return found | {(parts["function"], "arrays", parts["arrays"])}
 
 
 def reached_by(preset: str) -> set[str]:
-    """The specialisations that a preset, with no option changed, reaches."""
-    configurations = "nerfmac.app.measure.selftest.specialisations.configurations"
+    """The specializations that a preset, with no option changed, reaches."""
+    configurations = "nerfmac.app.measure.selftest.specializations.configurations"
     with mock.patch(configurations, return_value=[PRESETS[preset]]):
-        return set(specialisations())
+        return set(specializations())
 
 
 @cache
@@ -77,13 +77,13 @@ def chosen() -> list[str]:
     """The cases to run, in their order.
 
     They are all whose template arguments are those of the preset `tiny`, the narrowest; what runs
-    each specialisation of the preset `base` once; and what gives each kernel every aspect.
+    each specialization of the preset `base` once; and what gives each kernel every aspect.
     """
     launches = launches_of_cases()
     tiny, base = {_template(name) for name in reached_by("tiny")}, reached_by("base")
     found, shown = set(), {}
     for case, mine in launches.items():
-        names = {launch.specialisation for launch in mine}
+        names = {launch.specialization for launch in mine}
         shown[case] = set().union(names & base, *map(aspects, mine))
         if {_template(name) for name in names} <= tiny:
             found.add(case)
@@ -96,13 +96,13 @@ def chosen() -> list[str]:
     return [case for case in launches if case in found]
 
 
-def _template(specialisation: str) -> tuple[str, str | None]:
+def _template(specialization: str) -> tuple[str, str | None]:
     """The kernel's function and template arguments."""
-    return _specialisation(specialisation).group("function", "values")
+    return _specialization(specialization).group("function", "values")
 
 
-def _specialisation(name: str) -> re.Match[str]:
-    match = _SPECIALISATION.fullmatch(name)
+def _specialization(name: str) -> re.Match[str]:
+    match = _SPECIALIZATION.fullmatch(name)
     assert match, name
     return match
 

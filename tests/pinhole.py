@@ -6,7 +6,7 @@ from nerfmac.geometry.cameras import Camera
 
 
 def pixel_rays(camera: Camera) -> tuple[np.ndarray, np.ndarray]:
-    """Origin (3,) and directions (h, w, 3) through the pixels' centres, float64."""
+    """Origin (3,) and directions (h, w, 3) through the pixels' centers, float64."""
     lens, pose = camera.lens, camera.pose.astype(np.float64)
     row, column = np.mgrid[: lens.height, : lens.width] + 0.5
     local = np.stack(

@@ -1,6 +1,6 @@
 """A scene small enough to train on in a test: two balls, seen by cameras that agree about them.
 
-Nothing in it is symmetric: the balls differ in size, place and colour, and their colour changes
+Nothing in it is symmetric: the balls differ in size, place and color, and their color changes
 along every axis. Cameras stand on a rising spiral.
 """
 
@@ -22,7 +22,7 @@ from nerfmac.geometry.lenses import Lens
 WIDTH, HEIGHT = 20, 16
 ANGLE = 0.7  # radians that a picture is wide
 BALLS = (((0.4, -0.1, 0.3), 0.75, (0.9, 0.3, 0.1)), ((-0.6, 0.4, -0.4), 0.5, (0.1, 0.5, 0.8)))
-"""Centre and radius in the file's units, and colour."""
+"""Center and radius in the file's units, and color."""
 
 # The preset's own networks, so that its kernels serve; the rest is as small as it can be.
 CONFIG: Config = override(
@@ -88,14 +88,14 @@ def _picture(pose: np.ndarray, lens: Lens) -> np.ndarray:
     origin = pose[:, 3]
     nearest = np.full((HEIGHT, WIDTH), np.inf)
     picture = np.zeros((HEIGHT, WIDTH, 4))
-    for centre, radius, colour in BALLS:
-        offset = origin - np.array(centre)
+    for center, radius, color in BALLS:
+        offset = origin - np.array(center)
         along = direction @ offset
         inside = along**2 - offset @ offset + radius**2
         distance = -along - np.sqrt(np.maximum(inside, 0))
         is_seen = (inside > 0) & (distance < nearest)
         normal = (offset + distance[..., None] * direction) / radius
-        shaded = np.array(colour) + 0.25 * normal
+        shaded = np.array(color) + 0.25 * normal
         seen = np.concatenate([np.clip(shaded, 0, 1), np.ones((HEIGHT, WIDTH, 1))], axis=-1)
         picture[is_seen] = seen[is_seen]
         nearest[is_seen] = distance[is_seen]

@@ -19,7 +19,7 @@ from nerfmac.config import (
     MarchConfig,
     NetworkConfig,
     OccupancyConfig,
-    OptimiserConfig,
+    OptimizerConfig,
     RanksConfig,
     RefineConfig,
     TrainConfig,
@@ -34,7 +34,7 @@ RECORDS = (
     NetworkConfig,
     MarchConfig,
     OccupancyConfig,
-    OptimiserConfig,
+    OptimizerConfig,
     TrainConfig,
     RanksConfig,
     RefineConfig,
@@ -54,10 +54,10 @@ def changed() -> Config:
         preset="base",
         seed=7,
         grid=HashGridConfig(levels=4, features=8, finest=300),
-        networks=NetworkConfig(width=32, colour_layers=3),
+        networks=NetworkConfig(width=32, color_layers=3),
         march=MarchConfig(near=0.03, cone=0.0),
         occupancy=OccupancyConfig(resolution=48, decay=0.9),
-        optimiser=OptimiserConfig(rate=3e-3, l2=0.0, average=0.5),
+        optimizer=OptimizerConfig(rate=3e-3, l2=0.0, average=0.5),
         train=TrainConfig(blend="linear"),
         ranks=RanksConfig(allreduce_dtype="float32"),
         refine=RefineConfig(poses=True, l2=1e-3),
@@ -110,8 +110,8 @@ def test_an_unknown_key_is_refused_with_its_path_and_what_there_is(values, path)
         ({"march": {"near": False}}, "config.march: near"),
         ({"march": {"near": [0.1]}}, "config.march: near"),
         ({"march": {"near": float("nan")}}, "config.march: near"),
-        ({"optimiser": {"rate": float("inf")}}, "config.optimiser: rate"),
-        ({"optimiser": {"rate": -float("inf")}}, "config.optimiser: rate"),
+        ({"optimizer": {"rate": float("inf")}}, "config.optimizer: rate"),
+        ({"optimizer": {"rate": -float("inf")}}, "config.optimizer: rate"),
         ({"march": {"near": 10**400}}, "config.march: near"),
         ({"seed": 10**400}, "config: seed"),
         ({"preset": 4}, "config: preset"),
@@ -142,7 +142,7 @@ def test_no_number_may_be_nan_or_impossible(part, name):
         ("networks", {"width": 24}, "networks.width"),
         ("networks", {"width": 256}, "networks.width"),
         ("networks", {"density_layers": 0}, "networks.density_layers"),
-        ("networks", {"colour_layers": 9}, "networks.colour_layers"),
+        ("networks", {"color_layers": 9}, "networks.color_layers"),
         ("networks", {"width": 128, "density_layers": 3}, "networks.width"),
         ("march", {"steps": 0}, "march.steps"),
         ("march", {"cone": 0.5}, "march.cone"),
@@ -150,10 +150,10 @@ def test_no_number_may_be_nan_or_impossible(part, name):
         ("occupancy", {"decay": 1.5}, "occupancy.decay"),
         ("occupancy", {"interval": 0}, "occupancy.interval"),
         ("occupancy", {"fraction": 0.0}, "occupancy.fraction"),
-        ("optimiser", {"rate": 0.0}, "optimiser.rate"),
-        ("optimiser", {"beta2": 1.0}, "optimiser.beta2"),
-        ("optimiser", {"beta1": 0.95, "beta2": 0.9}, "optimiser.beta2"),
-        ("optimiser", {"hold": 1.0}, "optimiser.hold"),
+        ("optimizer", {"rate": 0.0}, "optimizer.rate"),
+        ("optimizer", {"beta2": 1.0}, "optimizer.beta2"),
+        ("optimizer", {"beta1": 0.95, "beta2": 0.9}, "optimizer.beta2"),
+        ("optimizer", {"hold": 1.0}, "optimizer.hold"),
         ("train", {"steps": 0}, "train.steps"),
         ("march", {"max_samples": 10}, "march.max_samples"),
         ("train", {"rays": 8}, "train.rays"),
@@ -228,7 +228,7 @@ def test_an_unknown_preset_is_refused_with_the_ones_there_are():
 
 
 def test_the_rate_holds_and_then_falls_exponentially_to_its_final_fraction():
-    schedule = OptimiserConfig(rate=0.02, hold=0.25, final_rate=0.01)
+    schedule = OptimizerConfig(rate=0.02, hold=0.25, final_rate=0.01)
     assert [schedule.rate_at(p, 10**6) for p in (0.0, 0.1, 0.25)] == [0.02] * 3
     assert schedule.rate_at(1.0, 10**6) == pytest.approx(0.02 * 0.01)
     assert schedule.rate_at(0.625, 10**6) == pytest.approx(0.02 * 0.1)  # half way down: the root
@@ -238,12 +238,12 @@ def test_the_rate_holds_and_then_falls_exponentially_to_its_final_fraction():
 
 
 def test_the_rate_rises_over_the_warm_up_whatever_the_progress():
-    schedule = OptimiserConfig(rate=0.02, warmup_steps=4, hold=0.0, final_rate=0.01)
+    schedule = OptimizerConfig(rate=0.02, warmup_steps=4, hold=0.0, final_rate=0.01)
     assert [schedule.rate_at(0.0, step) for step in range(6)] == pytest.approx(
         [0.005, 0.01, 0.015, 0.02, 0.02, 0.02]
     )
     assert schedule.rate_at(0.5, 1) == pytest.approx(0.01 * 0.1)
-    assert OptimiserConfig(rate=0.02, warmup_steps=0).rate_at(0.0, 0) == 0.02
+    assert OptimizerConfig(rate=0.02, warmup_steps=0).rate_at(0.0, 0) == 0.02
 
 
 def test_finer_details_come_in_over_the_coarse_steps():

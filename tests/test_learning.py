@@ -24,7 +24,7 @@ def warned(scene, caplog, monkeypatch, steps: int, **changes) -> list[str]:
 
 
 def test_a_field_that_learns_nothing_is_said_once_with_what_to_try(scene, caplog, monkeypatch):
-    (said,) = warned(scene, caplog, monkeypatch, 220, optimiser={"rate": 1e-9})
+    (said,) = warned(scene, caplog, monkeypatch, 220, optimizer={"rate": 1e-9})
     assert "learned nothing" in said
     assert "nerfmac inspect" in said
 
@@ -33,17 +33,17 @@ def test_a_field_that_learns_is_not_warned_of(scene, caplog, monkeypatch):
     assert warned(scene, caplog, monkeypatch, 220) == []
 
 
-def opaque(views, colours):
-    """The views with these colours, (pixels, 3) in [0, 255], and no transparency."""
-    return replace(views, pixels=mx.array(colours.astype(np.uint8)))
+def opaque(views, colors):
+    """The views with these colors, (pixels, 3) in [0, 255], and no transparency."""
+    return replace(views, pixels=mx.array(colors.astype(np.uint8)))
 
 
-def test_a_constant_pictures_psnr_is_that_of_the_colours_variance(scene):
+def test_a_constant_pictures_psnr_is_that_of_the_colors_variance(scene):
     views = scene.views("train")
     drawn = np.random.default_rng(5).integers(0, 2, (views.pixels.shape[0], 1))
-    colours = np.where(drawn, [[200, 40, 120]], [[100, 60, 20]])
+    colors = np.where(drawn, [[200, 40, 120]], [[100, 60, 20]])
     variance = ((np.array([100, 20, 100]) / 255 / 2) ** 2).mean()
-    assert constant_psnr(opaque(views, colours), "srgb") == pytest.approx(
+    assert constant_psnr(opaque(views, colors), "srgb") == pytest.approx(
         -10 * np.log10(variance), abs=0.1
     )
 
@@ -51,7 +51,7 @@ def test_a_constant_pictures_psnr_is_that_of_the_colours_variance(scene):
 def test_pixels_that_a_mask_leaves_out_do_not_count(scene):
     views = scene.views("train")
     kept = np.random.default_rng(6).random(views.pixels.shape[0]) < 0.5
-    colours = np.where(kept[:, None], 77, np.random.default_rng(7).integers(0, 255, (len(kept), 3)))
-    alike = replace(opaque(views, colours), kept=mx.array(kept))
+    colors = np.where(kept[:, None], 77, np.random.default_rng(7).integers(0, 255, (len(kept), 3)))
+    alike = replace(opaque(views, colors), kept=mx.array(kept))
     assert constant_psnr(alike, "srgb") > 70.0
-    assert constant_psnr(opaque(views, colours), "srgb") < 20.0
+    assert constant_psnr(opaque(views, colors), "srgb") < 20.0

@@ -17,21 +17,21 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 class Ball(nerfmac.Field):
-    """A ball whose centre, radius and colour are learned."""
+    """A ball whose center, radius and color are learned."""
 
-    shapes = {"centre": (3,), "radius": (1,), "colour": (3,)}  # noqa: RUF012
+    shapes = {"center": (3,), "radius": (1,), "color": (3,)}  # noqa: RUF012
 
     def init(self, key):
-        return {"centre": mx.full((3,), 0.5), "radius": mx.array([0.2]), "colour": mx.zeros(3)}
+        return {"center": mx.full((3,), 0.5), "radius": mx.array([0.2]), "color": mx.zeros(3)}
 
     def density(self, parameters, position):
-        distance = mx.linalg.norm(position - parameters["centre"], axis=-1)
+        distance = mx.linalg.norm(position - parameters["center"], axis=-1)
         return 40.0 * mx.sigmoid(30.0 * (parameters["radius"] - distance))
 
     def __call__(self, parameters, samples, directions):
-        colour = mx.sigmoid(parameters["colour"])
+        color = mx.sigmoid(parameters["color"])
         density = self.density(parameters, samples.position)
-        return density, mx.broadcast_to(colour, samples.position.shape)
+        return density, mx.broadcast_to(color, samples.position.shape)
 
 
 class Even(nerfmac.Sampler):
@@ -57,7 +57,7 @@ class Even(nerfmac.Sampler):
 
 def squared(seen, target):
     """The squared error of a ray."""
-    return mx.square(seen.colour - target).mean(axis=1)
+    return mx.square(seen.color - target).mean(axis=1)
 
 
 METHODS = {
@@ -78,7 +78,7 @@ def test_a_swapped_part_learns_and_comes_back_from_a_folder(scene, tmp_path, met
     camera = scene.splits["test"][0].camera
     want, got = (each.render(camera) for each in (run, loaded))
     assert want.opacity.max() > (0.5 if method.field else 1e-4)
-    assert np.array_equal(got.colour, want.colour)
+    assert np.array_equal(got.color, want.color)
     assert [view.psnr for view in loaded.evaluate(progress=False)] == [
         view.psnr for view in run.evaluate(progress=False)
     ]
@@ -137,11 +137,11 @@ def test_the_samplers_own_samples_are_all_that_a_picture_sees(scene):
     assert run.render(scene.splits["test"][0].camera).opacity.max() == 0.0
 
 
-def test_the_loss_is_of_the_colours_in_front_of_the_rays_backgrounds(scene):
+def test_the_loss_is_of_the_colors_in_front_of_the_rays_backgrounds(scene):
     seen = []
 
     def watching(composited, target):
-        seen.append((composited.colour.shape, target.shape))
+        seen.append((composited.color.shape, target.shape))
         return huber_loss(CONFIG.train.huber)(composited, target)
 
     own, configured = (
@@ -150,7 +150,7 @@ def test_the_loss_is_of_the_colours_in_front_of_the_rays_backgrounds(scene):
     for run in (own, configured):
         run.train(steps=3, progress=False)
     assert seen
-    assert all(colour == target and colour[1:] == (3,) for colour, target in seen)
+    assert all(color == target and color[1:] == (3,) for color, target in seen)
     for name, values in configured.state.parameters.items():
         assert np.array_equal(np.array(values), np.array(own.state.parameters[name])), name
 
@@ -174,16 +174,16 @@ def test_an_own_sampler_is_not_taken_for_the_configurations(scene, tmp_path):
 
 def test_only_decayed_parameters_shrink_without_a_gradient(scene):
     class Still(Ball):
-        l2_regularised = frozenset({"radius"})
+        l2_regularized = frozenset({"radius"})
 
         def density(self, parameters, position):
             return 0.0 * position[:, 0] * parameters["radius"]
 
-    config = nerfmac.config.override(CONFIG, optimiser={"l2": 1e-2})
+    config = nerfmac.config.override(CONFIG, optimizer={"l2": 1e-2})
     run = Run.begin(scene, config, method=Method(field=Still()))
     run.train(steps=20, progress=False)
     assert run.state.parameters["radius"].item() < 0.199
-    assert np.array_equal(np.array(run.state.parameters["centre"]), [0.5, 0.5, 0.5])
+    assert np.array_equal(np.array(run.state.parameters["center"]), [0.5, 0.5, 0.5])
 
 
 class Waves(nerfmac.Encoding):
@@ -219,7 +219,7 @@ def test_an_own_encodings_parameters_are_trained_beside_the_networks(scene):
     start = {name: np.array(values) for name, values in run.state.parameters.items()}
     before = np.mean([view.psnr for view in run.evaluate(progress=False)])
     run.train(steps=200, progress=False)
-    assert start.keys() == {"directions", "density", "colour"}
+    assert start.keys() == {"directions", "density", "color"}
     for name, values in run.state.parameters.items():
         assert not np.array_equal(start[name], values), name
     assert np.mean([view.psnr for view in run.evaluate(progress=False)]) > before + 3.0

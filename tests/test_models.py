@@ -41,8 +41,8 @@ def test_it_comes_back_from_its_folder_and_renders_the_same(run, scene):
     loaded, camera = Run.load(run.folder), scene.splits["test"][0].camera
     assert loaded.config == run.config
     want, got = run.render(camera), loaded.render(camera)
-    assert np.ptp(want.colour) > 0.05
-    assert np.array_equal(got.colour, want.colour)
+    assert np.ptp(want.color) > 0.05
+    assert np.array_equal(got.color, want.color)
 
 
 def test_its_mesh_is_closed(run):

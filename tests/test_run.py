@@ -43,7 +43,7 @@ def test_a_run_in_memory_writes_nothing_and_renders(scene, tmp_path, monkeypatch
     made = nerfmac.train(scene, seconds=0.1, **SETTINGS)
     camera = made.orbit(frames=3)[1]
     rendered = made.render(camera)
-    assert rendered.colour.shape == (HEIGHT, WIDTH, 3)
+    assert rendered.color.shape == (HEIGHT, WIDTH, 3)
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr() == ("", "")
 
@@ -70,9 +70,9 @@ def test_a_loaded_run_is_measured_as_the_saved_one_was(made, tmp_path):
 
 def test_pictures_are_of_the_averaged_parameters(made, scene):
     camera = scene.splits["test"][0].camera
-    averaged = made.render(camera).colour
+    averaged = made.render(camera).color
     last = made.trainer.renderer(replace(made.state, average=made.state.parameters)).render(camera)
-    assert not np.array_equal(averaged, last.colour)
+    assert not np.array_equal(averaged, last.color)
 
 
 def test_each_report_is_handed_on(scene):

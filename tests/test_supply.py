@@ -1,4 +1,4 @@
-"""What is published: its page, its records, the licences of what it brings."""
+"""What is published: its page, its records, the licenses of what it brings."""
 
 import re
 import tomllib
@@ -52,23 +52,23 @@ def required():
     return dict(reversed(pairs))
 
 
-def licences():
-    """Return package, what it is for and licence of each row of THIRD_PARTY.md."""
+def licenses():
+    """Return package, what it is for and license of each row of THIRD_PARTY.md."""
     text = (ROOT / "THIRD_PARTY.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\S+)` \| (.+?) \| (.+?) \|", text, re.MULTILINE)
-    return {name: (purpose, licence) for name, purpose, licence in rows}
+    return {name: (purpose, license) for name, purpose, license in rows}
 
 
 def test_each_package_that_is_brought_is_listed_with_what_it_is_for():
-    told = licences()
+    told = licenses()
     assert {*told} == {*required()}
     for name, extra in required().items():
         purpose = told[name][0]
         assert f"`{extra}`" in purpose if extra else purpose.startswith("always"), name
 
 
-@pytest.mark.parametrize("name", sorted(licences()))
-def test_a_licence_is_the_one_that_the_package_declares(name):
+@pytest.mark.parametrize("name", sorted(licenses()))
+def test_a_license_is_the_one_that_the_package_declares(name):
     try:
         declared = metadata.metadata(name)
     except metadata.PackageNotFoundError:
@@ -78,7 +78,7 @@ def test_a_licence_is_the_one_that_the_package_declares(name):
         declared["License"],
         *(declared.get_all("Classifier") or ()),
     )
-    family = re.split(r"[-']", licences()[name][1])[0]
+    family = re.split(r"[-']", licenses()[name][1])[0]
     assert family in " ".join(filter(None, fields))
 
 

@@ -1,7 +1,7 @@
 // The space that is trained, a cube of side `extent` around (0.5, 0.5, 0.5), and its map to the
 // coordinates that the encoding reads; kernels/bounds.h in WGSL.
 
-const bounds_centre = vec3<f32>(0.5);
+const bounds_center = vec3<f32>(0.5);
 
 // The part of a ray between the cube's two faces of one axis, within [span.x, span.y].
 fn bounds_clip(origin: f32, slope: f32, span: vec2<f32>) -> vec2<f32> {
@@ -19,5 +19,5 @@ fn bounds_clip(origin: f32, slope: f32, span: vec2<f32>) -> vec2<f32> {
 
 // The coordinates in [0, 1]^3 of a position.
 fn bounds_unit(position: vec3<f32>) -> vec3<f32> {
-  return (position - bounds_centre) / march.extent + 0.5;
+  return (position - bounds_center) / march.extent + 0.5;
 }

@@ -65,7 +65,7 @@ fn network_density(embedding: Embedding) -> f32 {
   return exp(min(f32(embedding[0].x) - DENSITY_BIAS, MOST_LOGARITHM));
 }
 
-// What the direction adds to the first hidden layer of the colour network, the same for all samples
+// What the direction adds to the first hidden layer of the color network, the same for all samples
 // of a ray.
 fn network_direction(direction: vec3<f32>) -> Hidden {
   var sums: Hidden;
@@ -76,8 +76,8 @@ fn network_direction(direction: vec3<f32>) -> Hidden {
   return sums;
 }
 
-// Colour in [0, 1], from the density network's outputs and the direction's part.
-fn network_colour(embedding: Embedding, direction: Hidden) -> vec3<f32> {
+// Color in [0, 1], from the density network's outputs and the direction's part.
+fn network_color(embedding: Embedding, direction: Hidden) -> vec3<f32> {
   var hidden = direction;
   var inputs = embedding;
   for (var i = 0u; i < 4; i++) {
@@ -85,7 +85,7 @@ fn network_colour(embedding: Embedding, direction: Hidden) -> vec3<f32> {
   }
   network_rectify(&hidden);
   var next = DIRECTION_BLOCKS + 4 * COLUMNS;
-  for (var layer = 1u; layer < COLOUR_LAYERS; layer++) {
+  for (var layer = 1u; layer < COLOR_LAYERS; layer++) {
     network_square(&hidden, next);
     next += SQUARE;
   }

@@ -12,7 +12,7 @@ struct OccupancyCell {
 }
 
 fn occupancy_cell(position: vec3<f32>) -> OccupancyCell {
-  let offset = position - bounds_centre;
+  let offset = position - bounds_center;
   let reach = max(max(abs(offset.x), abs(offset.y)), abs(offset.z));
   let resolution = march.resolution;
   var cascade = 0;

@@ -2,7 +2,7 @@
 // nerfmac/geometry/rays.py, the background of rendering/renderer.py and the mean of a pixel's
 // samples of film/frames.py.
 //
-// Before these files stand LEVELS, FEATURES, WIDTH, DENSITY_LAYERS, COLOUR_LAYERS (u32) and
+// Before these files stand LEVELS, FEATURES, WIDTH, DENSITY_LAYERS, COLOR_LAYERS (u32) and
 // DENSITY_BIAS (f32) as constants, and `half`, an alias of f16 or f32.
 
 const EARLY_STOP = 1e-4;  // EARLY_STOP_TRANSMITTANCE in ops/composite.py
@@ -21,21 +21,21 @@ struct Frame {
 }
 
 @group(0) @binding(0) var<uniform> frame: Frame;
-// Sum over a pixel's samples of linear colour; their number. Row by row from the top left.
+// Sum over a pixel's samples of linear color; their number. Row by row from the top left.
 @group(0) @binding(6) var<storage, read_write> picture: array<vec4<f32>>;
 // Depth as in `Rendered` of rendering/renderer.py, of the last sample.
 @group(0) @binding(7) var<storage, read_write> depths: array<f32>;
 
 struct Traced {
-  colour: vec3<f32>,  // sRGB, premultiplied by opacity
+  color: vec3<f32>,  // sRGB, premultiplied by opacity
   opacity: f32,
   depth: f32,         // times opacity
 }
 
 fn trace_ray(origin: vec3<f32>, direction: vec3<f32>) -> Traced {
   let ray = march_ray(origin, direction);
-  let towards = network_direction(direction);
-  var colour = vec3<f32>();
+  let toward = network_direction(direction);
+  var color = vec3<f32>();
   var depth = 0.0;
   var median = 0.0;  // distance at which the transmittance fell to 1/2
   var transmittance = 1.0;
@@ -54,7 +54,7 @@ fn trace_ray(origin: vec3<f32>, direction: vec3<f32>) -> Traced {
     let own = network_density(embedding) * width;
     let passing = transmittance * exp(-own);
     let weight = transmittance - passing;
-    colour += weight * network_colour(embedding, towards);
+    color += weight * network_color(embedding, toward);
     depth += weight * probe.distance;
     if (transmittance > 0.5 && passing <= 0.5) {
       median = probe.distance + (log(2.0 * transmittance) / own - 0.5) * width;
@@ -63,7 +63,7 @@ fn trace_ray(origin: vec3<f32>, direction: vec3<f32>) -> Traced {
     k++;
   }
   let opacity = 1.0 - transmittance;
-  return Traced(colour, opacity, select(depth, median * opacity, median > 0.0));
+  return Traced(color, opacity, select(depth, median * opacity, median > 0.0));
 }
 
 fn srgb_to_linear(values: vec3<f32>) -> vec3<f32> {
@@ -78,9 +78,9 @@ fn trace(@builtin(global_invocation_id) thread: vec3<u32>) {
   let place = (vec2<f32>(pixel) + frame.offset - frame.lens.zw) / frame.lens.xy;
   let direction = normalize(frame.right * place.x - frame.up * place.y - frame.back);
   let seen = trace_ray(frame.origin, direction);
-  let colour = seen.colour + (1.0 - seen.opacity) * frame.background;
+  let color = seen.color + (1.0 - seen.opacity) * frame.background;
   let index = pixel.y * frame.size.x + pixel.x;
-  let linear = srgb_to_linear(clamp(colour, vec3(0.0), vec3(1.0)));
+  let linear = srgb_to_linear(clamp(color, vec3(0.0), vec3(1.0)));
   picture[index] = frame.kept * picture[index] + vec4(linear, 1.0);
   depths[index] = seen.depth / max(seen.opacity, 1e-6);
 }

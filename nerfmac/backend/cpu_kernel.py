@@ -29,7 +29,7 @@ _FLAGS = (
 )
 
 # Names end in _ so that no input of a kernel shadows them. __restrict pointers as parameters and a
-# signed loop counter let compilers vectorise the loop over threads.
+# signed loop counter let compilers vectorize the loop over threads.
 _WRAPPER = """
 static inline void grid_(
     const uint3 begin_, const uint3 end_{parameters}) {{

@@ -16,7 +16,7 @@ NO_MEMORY = (
     "Insufficient Memory",  # a launch on Metal, kIOGPUCommandBufferCallbackErrorOutOfMemory
     " failed: out of memory",  # a call of CUDA
 )
-"""Phrases by which MLX's errors for lack of memory are recognised."""
+"""Phrases by which MLX's errors for lack of memory are recognized."""
 
 ENDED = (
     "Impacting Interactivity",  # it delayed the display (ml-explore/mlx issue 3267)
@@ -25,7 +25,7 @@ ENDED = (
     "Ignored (for causing prior/excessive GPU errors)",  # follows one of the above
     " failed: the launch timed out and was terminated",  # CUDA, on a GPU that has a display
 )
-"""Phrases by which errors for work that the operating system ended are recognised."""
+"""Phrases by which errors for work that the operating system ended are recognized."""
 
 TOO_MANY_THREADS = "maximum allowed threads per threadgroup"
 """Part of the text of the `ValueError` for a threadgroup that is too large for a kernel."""

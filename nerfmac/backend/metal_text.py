@@ -35,7 +35,7 @@ class Launch(NamedTuple):
     zeroed: bool  # outputs start from zero
 
     @property
-    def specialisation(self) -> str:
+    def specialization(self) -> str:
         """The name without the prefix that all kernels share."""
         return self.name.removeprefix("custom_kernel_nerfmac_")
 

@@ -60,7 +60,7 @@ VARIANTS: Mapping[str, Variants] = {
     # An M1 has no instruction that adds a float to memory (Mesa's src/asahi/compiler lists its
     # instructions). Its compiler emits a compare-and-exchange loop, which repeats if threads add to
     # the same entry: by the rates of backend/apple.py, a step of preset base would take 120 ms
-    # for it. `summed` first adds up neighbours of a simdgroup that share an entry. `fixed` adds
+    # for it. `summed` first adds up neighbors of a simdgroup that share an entry. `fixed` adds
     # integers: one instruction on every GPU, and the same sum in any order. On a CPU each thread
     # owns its entries.
     "hash_encode_gradient": Variants(
@@ -165,7 +165,7 @@ def _sizes_of(config: Config) -> str:
     grid, networks = config.grid, config.networks
     sizes = {
         "grid": (grid.levels, grid.features, grid.log2_entries),
-        "networks": (networks.width, networks.density_layers, networks.colour_layers),
+        "networks": (networks.width, networks.density_layers, networks.color_layers),
         "max_samples": config.march.max_samples,
         "occupancy": config.occupancy.resolution,
     }

@@ -6,7 +6,7 @@ text of its flag, as `nerfmac train --help` prints it.
 """
 
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
-from nerfmac.config.optimiser import OptimiserConfig, ParameterGroup
+from nerfmac.config.optimizer import OptimizerConfig, ParameterGroup
 from nerfmac.config.presets import PRESETS
 from nerfmac.config.record import PRESET_NAMES, Config, override
 from nerfmac.config.refine import REFINED, RefineConfig
@@ -22,7 +22,7 @@ __all__ = [
     "MarchConfig",
     "NetworkConfig",
     "OccupancyConfig",
-    "OptimiserConfig",
+    "OptimizerConfig",
     "ParameterGroup",
     "RanksConfig",
     "RefineConfig",

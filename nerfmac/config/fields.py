@@ -1,4 +1,4 @@
-"""Encodings and networks: from positions and directions to density and colour."""
+"""Encodings and networks: from positions and directions to density and color."""
 
 from __future__ import annotations
 
@@ -69,15 +69,15 @@ class HashGridConfig:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """The two stacked MLPs: density, then colour."""
+    """The two stacked MLPs: density, then color."""
 
     width: int = 64
     """Neurons of each hidden layer: 16, 32, 64 or 128. More: better quality, slower training."""
     density_layers: int = 1
     """Hidden layers of the density network, 1 to 4; at width 128 both networks together have at
     most 4. More: slower training."""
-    colour_layers: int = 2
-    """Hidden layers of the colour network, 1 to 4; see density-layers. More: slower training."""
+    color_layers: int = 2
+    """Hidden layers of the color network, 1 to 4; see density-layers. More: slower training."""
     density_bias: int = 0
     """For pictures with alpha: constant subtracted from the logarithm of the density, exp(x -
     bias). Larger: training starts in thinner fog."""
@@ -88,11 +88,11 @@ class NetworkConfig:
             raise InputError(f"networks.width is {self.width}; expected 16, 32, 64 or 128")
         for name, low, high in (
             ("density_layers", 1, 4),
-            ("colour_layers", 1, 4),
+            ("color_layers", 1, 4),
             ("density_bias", 0, 8),
         ):
             checks.number(f"networks.{name}", getattr(self, name), low=low, high=high, whole=True)
-        layers = self.density_layers + self.colour_layers
+        layers = self.density_layers + self.color_layers
         if layers > WIDEST_LAYERS and self.width == WIDTHS[-1]:
             raise InputError(
                 f"networks.width is {self.width}; expected up to 64 with {layers} hidden layers"

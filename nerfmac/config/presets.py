@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nerfmac.common import checks
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
-from nerfmac.config.optimiser import OptimiserConfig
+from nerfmac.config.optimizer import OptimizerConfig
 from nerfmac.config.record import BY_MODEL, Config, override
 from nerfmac.config.refine import RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
@@ -14,7 +14,7 @@ from nerfmac.config.training import TrainConfig
 
 # Few steps along a ray: the shortest step and its growth with distance are four times base's.
 _CPU_MARCH = MarchConfig(steps=256, cone=1 / 64, march_factor=4)
-_CPU_OPTIMISER = OptimiserConfig(networks=0.5)
+_CPU_OPTIMIZER = OptimizerConfig(networks=0.5)
 _CPU_REFINE = RefineConfig(coarse_steps=500)  # a CPU trains for fewer steps
 
 PRESETS: dict[str, Config] = {
@@ -35,7 +35,7 @@ PRESETS: dict[str, Config] = {
         Config(),
         preset="small",
         grid=HashGridConfig(levels=8, features=4, log2_entries=16),
-        networks=NetworkConfig(width=32, colour_layers=1, density_bias=2),
+        networks=NetworkConfig(width=32, color_layers=1, density_bias=2),
         march=replace(_CPU_MARCH, max_samples=2**15, march_factor=1),
         occupancy=OccupancyConfig(
             resolution=64,
@@ -44,7 +44,7 @@ PRESETS: dict[str, Config] = {
             visibility_rays=2**10,
             visibility_patience=512,
         ),
-        optimiser=_CPU_OPTIMISER,
+        optimizer=_CPU_OPTIMIZER,
         refine=_CPU_REFINE,
         train=TrainConfig(steps=5_000, rays=1024, most_rays=2**14),
     ),
@@ -52,7 +52,7 @@ PRESETS: dict[str, Config] = {
         Config(),
         preset="tiny",
         grid=HashGridConfig(levels=8, features=2, log2_entries=14),
-        networks=NetworkConfig(width=32, colour_layers=1, density_bias=2),
+        networks=NetworkConfig(width=32, color_layers=1, density_bias=2),
         march=replace(_CPU_MARCH, max_samples=2**13),
         occupancy=OccupancyConfig(
             resolution=32,
@@ -61,7 +61,7 @@ PRESETS: dict[str, Config] = {
             visibility_rays=2**9,
             visibility_patience=512,
         ),
-        optimiser=_CPU_OPTIMISER,
+        optimizer=_CPU_OPTIMIZER,
         refine=_CPU_REFINE,
         train=TrainConfig(steps=1_000, rays=256, most_rays=2**12),
     ),
@@ -81,7 +81,7 @@ _VANILLA = {
 def vanilla(config: Config) -> Config:
     """The preset `config` for the vanilla model, trained as in Mildenhall et al. 2020.
 
-    Adam with a learning rate from 5e-4 to 5e-5, squared error, no regularisation. Smaller networks
+    Adam with a learning rate from 5e-4 to 5e-5, squared error, no regularization. Smaller networks
     take four times the rate.
     """
     sizes, rays, max_samples = _VANILLA[config.preset]
@@ -91,7 +91,7 @@ def vanilla(config: Config) -> Config:
         model="vanilla",
         vanilla=sizes,
         march=replace(config.march, max_samples=max_samples),
-        optimiser=OptimiserConfig(
+        optimizer=OptimizerConfig(
             rate=5e-4 if is_full else 2e-3,
             beta2=0.999,
             epsilon=1e-7,
@@ -106,7 +106,7 @@ def vanilla(config: Config) -> Config:
             steps=200_000 if is_full else config.train.steps,
             rays=rays,
             most_rays=rays,
-            huber=1.0,  # half the squared error, as colours lie in [0, 1]
+            huber=1.0,  # half the squared error, as colors lie in [0, 1]
             gradient_scaling=0.0,
             loss_scale=1.0,
         ),

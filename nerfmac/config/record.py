@@ -10,7 +10,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
-from nerfmac.config.optimiser import OptimiserConfig
+from nerfmac.config.optimizer import OptimizerConfig
 from nerfmac.config.refine import RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.training import RanksConfig, TrainConfig
@@ -47,7 +47,7 @@ class Config:
     vanilla: VanillaConfig = _LEFT_OUT
     march: MarchConfig = _LEFT_OUT
     occupancy: OccupancyConfig = _LEFT_OUT
-    optimiser: OptimiserConfig = _LEFT_OUT
+    optimizer: OptimizerConfig = _LEFT_OUT
     train: TrainConfig = _LEFT_OUT
     ranks: RanksConfig = _LEFT_OUT
     refine: RefineConfig = _LEFT_OUT

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from nerfmac.common import checks
 
-REFINED = ("poses", "lenses", "exposures", "colours")
+REFINED = ("poses", "lenses", "exposures", "colors")
 """Names of the switches of refinement."""
 
 
 @dataclass(frozen=True)
 class RefineConfig:
-    """Refinement of training views: camera poses, lenses, exposures and colours.
+    """Refinement of training views: camera poses, lenses, exposures and colors.
 
     They are learned with the field (BARF, Lin et al. 2021), by Adam with rates of their own.
     """
@@ -20,9 +20,9 @@ class RefineConfig:
     poses: bool = False  # Refine each camera's rotation and position.
     lenses: bool = False  # Refine focal length, k1 and k2 of each lens, which views may share.
     exposures: bool | None = None
-    """Refine each picture's exposure, a factor per colour channel; by default (auto) where the
-    colours of the tracks of sparse points differ between pictures."""
-    colours: bool = False  # Refine each picture's colours: an affine map per picture.
+    """Refine each picture's exposure, a factor per color channel; by default (auto) where the
+    colors of the tracks of sparse points differ between pictures."""
+    colors: bool = False  # Refine each picture's colors: an affine map per picture.
     every: int = 8  # After coarse-steps, train poses and lenses only in every Nth step.
     pose_rate: float = 5e-4
     """Learning rate of poses after their warm-up: one step moves what a picture shows by about this
@@ -31,9 +31,9 @@ class RefineConfig:
     """Learning rate of lenses after their warm-up: one step moves what a picture shows by about
     this angle, in radians. Lower it if lenses diverge."""
     exposure_rate: float = 2e-3  # Learning rate of exposures at the start, in log brightness.
-    colour_rate: float = 1e-3  # Learning rate of the colours' affine maps at the start.
+    color_rate: float = 1e-3  # Learning rate of the colors' affine maps at the start.
     final_rate: float = 0.01
-    """Factor on the learning rates of poses, lenses, exposures and colours at the end of the
+    """Factor on the learning rates of poses, lenses, exposures and colors at the end of the
     run, on top of the field's own decay."""
     l2: float = 0.0  # L2 penalty on refinement; larger: closer to the views as given.
     coarse_steps: int = 1000
@@ -44,7 +44,7 @@ class RefineConfig:
         for name in REFINED:
             if getattr(self, name) is not None or name != "exposures":
                 checks.flag(f"refine.{name}", getattr(self, name))
-        for name in ("pose_rate", "lens_rate", "exposure_rate", "colour_rate", "final_rate"):
+        for name in ("pose_rate", "lens_rate", "exposure_rate", "color_rate", "final_rate"):
             checks.number(f"refine.{name}", getattr(self, name), low=1e-30, high=1.0)
         checks.number("refine.every", self.every, low=1, high=1024, whole=True)
         checks.number("refine.l2", self.l2, low=0.0)
@@ -52,9 +52,9 @@ class RefineConfig:
         checks.number("refine.warmup_steps", self.warmup_steps, low=0, whole=True)
 
     @property
-    def changes_colours(self) -> bool:
-        """Whether exposures or colours are refined, which test views have none of."""
-        return bool(self.exposures or self.colours)
+    def changes_colors(self) -> bool:
+        """Whether exposures or colors are refined, which test views have none of."""
+        return bool(self.exposures or self.colors)
 
     @property
     def cameras(self) -> bool:

@@ -15,7 +15,7 @@ class TrainConfig:
     steps: int = 20_000  # Training steps of a run, unless --steps or --seconds says otherwise.
     rays: int = 4096  # Rays of the first step; later steps take as many as fit max-samples.
     most_rays: int = 2**16  # Largest number of rays in a step, however few samples they need.
-    huber: float = 0.1  # Colour error, in [0, 1], above which the loss grows linearly.
+    huber: float = 0.1  # Color error, in [0, 1], above which the loss grows linearly.
     disparity: float = 0.01
     """Weight of the disparity loss, in scenes larger than the unit cube; falls to 0 at half of the
     run. Larger: matter farther from the cameras, where pictures leave its depth open."""
@@ -34,7 +34,7 @@ class TrainConfig:
     loss_scale: float = 1024.0
     """Loss scale of the first step: overflow halves it, 2,000 good steps double it."""
     blend: Literal["srgb", "linear"] = "srgb"
-    """Colour space in which pictures with alpha are blended over a background."""
+    """Color space in which pictures with alpha are blended over a background."""
 
     def __post_init__(self) -> None:
         checks.number("train.steps", self.steps, low=1, whole=True)

@@ -1,1 +1,1 @@
-"""Radiance fields: a density and a colour for each position and direction of view."""
+"""Radiance fields: a density and a color for each position and direction of view."""

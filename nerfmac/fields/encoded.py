@@ -1,6 +1,6 @@
 """`EncodedField`: an encoding of the position, followed by two small networks.
 
-The density network reads the encoding. The colour network reads the density network's outputs and
+The density network reads the encoding. The color network reads the density network's outputs and
 spherical harmonics of the direction (Müller et al. 2022, section 5.4). With the hash encoding this
 is Instant-NGP's field.
 """
@@ -41,7 +41,7 @@ class EncodedField(Field):
                 "since the networks' gradient kernel has no threadgroup memory for more on a Mac"
             )
         self.encoding = encoding
-        layers = networks.density_layers, networks.colour_layers
+        layers = networks.density_layers, networks.color_layers
         shape = NetworksShape(encoding.outputs, networks.width, *layers, networks.density_bias)
         self._networks = StackedMlps(shape)
 
@@ -52,7 +52,7 @@ class EncodedField(Field):
 
     @cached_property
     def shapes(self) -> Shapes:
-        """The encoding's shapes, and those of the networks' flat weights `density` and `colour`."""
+        """The encoding's shapes, and those of the networks' flat weights `density` and `color`."""
         return {**self.encoding.shapes, **self._networks.shapes}
 
     @property
@@ -67,19 +67,19 @@ class EncodedField(Field):
         return frozenset(self.encoding.shapes) if is_bounded and is_grid else frozenset()
 
     @property
-    def l2_regularised(self) -> frozenset[str]:
+    def l2_regularized(self) -> frozenset[str]:
         """Names of the networks' weights: L2 shrinks them, not the encoding's parameters."""
         return frozenset(self._networks.shapes)
 
     def init(self, key: mx.array) -> Parameters:
         """Fresh parameters of encoding and networks, drawn by the random `key`."""
-        encoding, density, colour = mx.random.split(key, 3)
-        return {**self.encoding.init(encoding), **self._networks.init(density, colour)}
+        encoding, density, color = mx.random.split(key, 3)
+        return {**self.encoding.init(encoding), **self._networks.init(density, color)}
 
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Density and colour as in `Field`; differentiable in the positions too."""
+        """Density and color as in `Field`; differentiable in the positions too."""
         used = samples.used
         features = self.encoding(parameters, samples.position, used)
         basis = spherical_harmonics(mx.stop_gradient(directions))
@@ -116,5 +116,5 @@ class EncodedField(Field):
 def _traced(
     parameters: Parameters, sizes: TraceGeometry, bits: mx.array, rays: Rays, width: int
 ) -> Composited:
-    table, density, colour = (parameters[name] for name in ("table", "density", "colour"))
-    return trace(rays, bits, sizes, table, density, colour, width)
+    table, density, color = (parameters[name] for name in ("table", "density", "color"))
+    return trace(rays, bits, sizes, table, density, color, width)

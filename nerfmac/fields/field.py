@@ -29,19 +29,19 @@ class Field(ABC):
     """A radiance field; positions are in scene coordinates, density is per scene unit.
 
     >>> class Ball(nerfmac.Field):
-    ...     shapes = {"colour": (3,), "radius": (1,)}
+    ...     shapes = {"color": (3,), "radius": (1,)}
     ...
     ...     def init(self, key):
-    ...         return {"colour": mx.zeros(3), "radius": mx.array([0.2])}
+    ...         return {"color": mx.zeros(3), "radius": mx.array([0.2])}
     ...
     ...     def density(self, parameters, position):
     ...         distance = mx.linalg.norm(position - 0.5, axis=1)
     ...         return 40.0 * mx.sigmoid(30.0 * (parameters["radius"] - distance))
     ...
     ...     def __call__(self, parameters, samples, directions):
-    ...         colour = mx.sigmoid(parameters["colour"])
+    ...         color = mx.sigmoid(parameters["color"])
     ...         density = self.density(parameters, samples.position)
-    ...         return density, mx.broadcast_to(colour, samples.position.shape)
+    ...         return density, mx.broadcast_to(color, samples.position.shape)
     >>> method = nerfmac.Method(field=Ball())
     >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
     """
@@ -59,7 +59,7 @@ class Field(ABC):
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Density (slots,) and colour (slots, 3) in [0, 1] of packed samples.
+        """Density (slots,) and color (slots, 3) in [0, 1] of packed samples.
 
         `directions` (rays, 3) are unit vectors. The results are differentiable in the parameters.
         Slots from `samples.ray_start[-1]` on belong to no ray; their values may be anything.
@@ -88,8 +88,8 @@ class Field(ABC):
         return frozenset()
 
     @property
-    def l2_regularised(self) -> frozenset[str]:
-        """Names of the parameters that L2 regularisation shrinks: by default none.
+    def l2_regularized(self) -> frozenset[str]:
+        """Names of the parameters that L2 regularization shrinks: by default none.
 
         Leave out tables: a step reads only a few of their entries, and the others must not shrink.
         """

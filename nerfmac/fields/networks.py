@@ -1,4 +1,4 @@
-"""`StackedMlps`: a density network, and a colour network that reads its outputs."""
+"""`StackedMlps`: a density network, and a color network that reads its outputs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 
 @dataclass(frozen=True)
 class StackedMlps:
-    """The density network and the colour network, without biases, with ReLU between layers.
+    """The density network and the color network, without biases, with ReLU between layers.
 
-    The parameters `density` and `colour` are their flat weights.
+    The parameters `density` and `color` are their flat weights.
     """
 
     shape: NetworksShape
@@ -24,13 +24,13 @@ class StackedMlps:
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The parameters' names and shapes."""
-        return {"density": (self.shape.density.weights,), "colour": (self.shape.colour.weights,)}
+        return {"density": (self.shape.density.weights,), "color": (self.shape.color.weights,)}
 
-    def init(self, density: mx.array, colour: mx.array) -> Parameters:
+    def init(self, density: mx.array, color: mx.array) -> Parameters:
         """Fresh weights, float32; each network is drawn from its own key."""
         return {
             "density": uniform_by_layer(self.shape.density, density),
-            "colour": uniform_by_layer(self.shape.colour, colour),
+            "color": uniform_by_layer(self.shape.color, color),
         }
 
     def __call__(
@@ -41,15 +41,15 @@ class StackedMlps:
         ray: mx.array,
         used: mx.array,
     ) -> tuple[mx.array, mx.array]:
-        """Density (slots,) and colour (slots, 3); arguments as in `ops.networks.networks`."""
-        weights = parameters["density"], parameters["colour"]
+        """Density (slots,) and color (slots, 3); arguments as in `ops.networks.networks`."""
+        weights = parameters["density"], parameters["color"]
         return networks(features, basis, ray, used, *weights, self.shape)
 
     def density(
         self, parameters: Parameters, features: mx.array, used: mx.array | None = None
     ) -> mx.array:
         """Density (points,) alone, without a gradient; arguments as in `ops.networks`."""
-        weights = parameters["density"], parameters["colour"]
+        weights = parameters["density"], parameters["color"]
         return networks_density(features, *weights, self.shape, used)
 
 

@@ -28,7 +28,7 @@ class VanillaNetwork:
 
     There are `layers` hidden layers. Layer `skip + 1` reads the encoded position again. The last
     hidden layer gives the density and `bottleneck`, `width` features. One more layer, `view`, of
-    half the width, reads these and the encoded direction; the colour comes from it.
+    half the width, reads these and the encoded direction; the color comes from it.
 
     A layer with two inputs has a matrix for each and adds the two products. That equals one larger
     matrix times the concatenated inputs, without a copy. The product with the direction is computed
@@ -60,7 +60,7 @@ class VanillaNetwork:
         layers["density"] = ({"weight": width}, 1)
         layers["bottleneck"] = ({"weight": width}, width)
         layers["view"] = ({"weight": width, "direction": self.direction.outputs}, width // 2)
-        layers["colour"] = ({"weight": width // 2}, 3)
+        layers["color"] = ({"weight": width // 2}, 3)
         return {f"{self.name}.{layer}": sizes for layer, sizes in layers.items()}
 
     @property
@@ -102,7 +102,7 @@ class VanillaNetwork:
     def __call__(
         self, parameters: Parameters, points: mx.array, directions: mx.array, ray: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Density (points,) and colour (points, 3) in [0, 1] of `points` in [-1, 1]^3.
+        """Density (points,) and color (points, 3) in [0, 1] of `points` in [-1, 1]^3.
 
         `directions` are (rays, 3) unit vectors, `ray` (points,) int32 is the ray of each point.
         """
@@ -110,7 +110,7 @@ class VanillaNetwork:
         bottleneck = self._affine(parameters, "bottleneck", hidden)
         along = self._affine(parameters, "view", self.direction(directions), "direction")
         view = mx.maximum(self._affine(parameters, "view", bottleneck, addend=along[ray]), 0.0)
-        return density, mx.sigmoid(self._affine(parameters, "colour", view))
+        return density, mx.sigmoid(self._affine(parameters, "color", view))
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
         """Fade in the position's frequencies: each feature's weight multiplies its matrix rows."""
@@ -157,7 +157,7 @@ class VanillaField(Field):
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Density (slots,) per scene unit and colour (slots, 3) in [0, 1] by the fine network.
+        """Density (slots,) per scene unit and color (slots, 3) in [0, 1] by the fine network.
 
         `directions` (rays, 3) are unit vectors. Differentiable in parameters and positions.
         """
@@ -166,7 +166,7 @@ class VanillaField(Field):
     def coarse(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Density and colour by the coarse network: the proposal of a `HierarchicalSampler`."""
+        """Density and color by the coarse network: the proposal of a `HierarchicalSampler`."""
         return self._evaluate(self._coarse, parameters, samples, directions)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
@@ -187,5 +187,5 @@ class VanillaField(Field):
         directions: mx.array,
     ) -> tuple[mx.array, mx.array]:
         points = self._bounds.to_symmetric(samples.position)
-        density, colour = network(parameters, points, directions, samples.ray)
-        return self._per_unit * density, colour
+        density, color = network(parameters, points, directions, samples.ray)
+        return self._per_unit * density, color

@@ -1,1 +1,1 @@
-"""Cameras, lenses, rays, samples, cells and colour, with one convention for each."""
+"""Cameras, lenses, rays, samples, cells and color, with one convention for each."""

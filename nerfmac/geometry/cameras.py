@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.geometry.bounds import CENTRE
+from nerfmac.geometry.bounds import CENTER
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.pixel_places import COLUMNS, pixel_places
 
@@ -77,7 +77,7 @@ def nearest_to_axes(
 ) -> npt.NDArray[np.float64] | None:
     """The point (3,) nearest to the lines through `eyes` along unit `axes`, both (n, 3).
 
-    It minimises the sum of squared distances. None if the axes are parallel (see `PARALLEL`).
+    It minimizes the sum of squared distances. None if the axes are parallel (see `PARALLEL`).
     """
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
     if np.linalg.eigvalsh(across.mean(0))[0] < PARALLEL:
@@ -145,8 +145,8 @@ class Cameras:
         return sum(width * height for width, height in self.sizes)
 
     def pixels_per_unit(self) -> float:
-        """Pixels across that a scene unit covers at the scene's centre: the median over views."""
-        away = mx.linalg.norm(self.poses[:, :, 3] - CENTRE, axis=1)
+        """Pixels across that a scene unit covers at the scene's center: the median over views."""
+        away = mx.linalg.norm(self.poses[:, :, 3] - CENTER, axis=1)
         return float(np.median(np.array(self.intrinsics[:, 0] / mx.maximum(away, 1e-6))))
 
     def __getitem__(self, index: int) -> Camera:

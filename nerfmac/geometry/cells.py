@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.geometry.bounds import CENTRE
+from nerfmac.geometry.bounds import CENTER
 
 BRICK = (4, 4, 2)
 
@@ -56,4 +56,4 @@ def corners_of(number: mx.array, resolution: int) -> tuple[mx.array, mx.array]:
     size = mx.power(2.0, cascade)
     side = size / resolution
     offset = mx.stack(index, axis=1).astype(mx.float32) * side[:, None]
-    return CENTRE - 0.5 * size[:, None] + offset, side
+    return CENTER - 0.5 * size[:, None] + offset, side

@@ -34,6 +34,6 @@ def fisheye_directions(point: mx.array, coefficients: mx.array) -> mx.array:
         derivative = radial + 2.0 * square * slope
         step = (angle * radial - away) / mx.where(mx.abs(derivative) < 1e-6, 1e-6, derivative)
         angle = angle - mx.clip(step, -LONGEST_STEP, LONGEST_STEP)
-    # sin(angle) / away tends to 1 towards the axis.
+    # sin(angle) / away tends to 1 toward the axis.
     side = mx.where(away < 1e-6, 1.0, mx.sin(angle) / mx.maximum(away, 1e-6))
     return mx.concatenate([side * point, mx.cos(angle)], axis=-1)

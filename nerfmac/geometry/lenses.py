@@ -1,6 +1,6 @@
 """Lenses in this package's one convention: directions to pixels, and back.
 
-A pixel position has x to the right and y down in pixels, and the centre of the top left pixel is
+A pixel position has x to the right and y down in pixels, and the center of the top left pixel is
 (0.5, 0.5). A fisheye lens is that of `geometry.fisheye`; every other maps the direction (x, y, 1),
 y down, to a pixel as OpenCV's radial-tangential model does:
 
@@ -96,7 +96,7 @@ class Lens:
         return replace(lens, cx=self.cx / factor, cy=self.cy / factor)
 
     def within(self, width: int, height: int) -> Lens:
-        """A lens for `width` x `height` pixels that shows the whole picture, centred.
+        """A lens for `width` x `height` pixels that shows the whole picture, centered.
 
         Pixels keep their shape. With another aspect ratio the lens sees more on two sides.
         """

@@ -61,7 +61,7 @@ class Placement(NamedTuple):
         return bool(np.linalg.det(self.rotation) < 0)
 
     def mirrored(self) -> Placement:
-        """Return the placement with scene space mirrored in x about the cube's centre.
+        """Return the placement with scene space mirrored in x about the cube's center.
 
         Any plane would do, as the results differ by a rotation. This one keeps y and z, either of
         which may be up.

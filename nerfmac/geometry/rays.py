@@ -21,7 +21,7 @@ class Rays(NamedTuple):
 
 
 def rays_through(cameras: Cameras, view: mx.array, pixel: mx.array) -> Rays:
-    """Rays from the cameras' centres through pixel positions.
+    """Rays from the cameras' centers through pixel positions.
 
     `view` int32 (r,) holds indices of the cameras, `pixel` float32 (r, 2) x right and y down in
     pixels. May be compiled, with the arrays of `cameras` captured or as arguments. Raises
@@ -68,7 +68,7 @@ def directions(point: mx.array, distortion: mx.array | None, is_fisheye: bool) -
 
 
 def camera_rays(camera: Camera) -> Rays:
-    """The rays through all pixel centres of the camera, row by row from the top left."""
+    """The rays through all pixel centers of the camera, row by row from the top left."""
     cameras = Cameras.stack([camera])
     distortion = cameras.distortion if cameras.is_distorted else None
     width, height = camera.lens.width, camera.lens.height

@@ -2,7 +2,7 @@
 
 Structure from motion triangulates each sparse point from the pixels that show it in several
 pictures, its track. So each observation says how far away its pixel's surface is, that the way to
-it is empty, and that its pixels in different pictures have one colour.
+it is empty, and that its pixels in different pictures have one color.
 """
 
 from __future__ import annotations

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.geometry.cameras import Cameras, shown_sizes
-from nerfmac.geometry.colour import over
+from nerfmac.geometry.color import over
 from nerfmac.geometry.tracks import Tracks
 
-Colour = tuple[float, float, float]
+Color = tuple[float, float, float]
 
 SAMPLED_PIXELS = 2**16
 """Number of random pixels from which a split's mean color is estimated."""
@@ -45,7 +45,7 @@ class Views:
         """Return the mask of view `index`, bool (h, w), False where it is black; None without."""
         return None if self.kept is None else self._of_view(self.kept, index)[..., 0]
 
-    def mean_color(self) -> Colour | None:
+    def mean_color(self) -> Color | None:
         """Return the mean color of the images, sRGB in [0, 1]; None if they have alpha.
 
         The mean is estimated from random pixels. Masked pixels are excluded.
@@ -66,7 +66,7 @@ class Views:
         return values[start : start + width * height].reshape(height, width, -1)
 
     def blended(
-        self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
+        self, index: int, background: Color = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> mx.array:
         """Return view `index` over `background` (sRGB), float32 (h, w, 3) in [0, 1] on the device.
 
@@ -78,7 +78,7 @@ class Views:
         return picture
 
     def photograph(
-        self, index: int, background: Colour = (1.0, 1.0, 1.0), blend: str = "srgb"
+        self, index: int, background: Color = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> npt.NDArray[np.float32]:
         """Return view `index` as `blended` does, on the host."""
         return np.array(self.blended(index, background, blend))

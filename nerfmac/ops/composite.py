@@ -44,7 +44,7 @@ EARLY_STOP_TRANSMITTANCE = 1e-4
 
 _TAKES = Signature(
     density=(mx.float32, "slots"),
-    colour=(mx.float32, "slots", 3),
+    color=(mx.float32, "slots", 3),
     distances=(mx.float32, "slots"),
     widths=(mx.float32, "slots"),
     ray_start=(mx.int32, "rays + 1"),
@@ -54,7 +54,7 @@ _TAKES = Signature(
     ray_omitted=(mx.float32, "rays"),
 )
 _GIVES = Signature(
-    ray_colour=(mx.float32, "rays", 3), opacity=(mx.float32, "rays"), depth=(mx.float32, "rays")
+    ray_color=(mx.float32, "rays", 3), opacity=(mx.float32, "rays"), depth=(mx.float32, "rays")
 )
 _FORWARD = Kernel(
     "composite",
@@ -66,35 +66,35 @@ _FORWARD = Kernel(
 _GRADIENT = Kernel(
     "composite",
     "composite_gradient",
-    inputs=(*_TAKES.names[:-1], "slots", *_GIVES.names, "d_ray_colour", "d_opacity", "d_depth"),
-    outputs=("d_density", "d_colour"),
+    inputs=(*_TAKES.names[:-1], "slots", *_GIVES.names, "d_ray_color", "d_opacity", "d_depth"),
+    outputs=("d_density", "d_color"),
     rows="ray_start_shape[0] - 1",
 )
 
 
 class Composited(NamedTuple):
-    """Colour, opacity and depth of rays in front of a black background."""
+    """Color, opacity and depth of rays in front of a black background."""
 
-    colour: mx.array  # (rays, 3) float32, premultiplied by opacity
+    color: mx.array  # (rays, 3) float32, premultiplied by opacity
     opacity: mx.array  # (rays,) float32, in [0, 1]
     depth: mx.array  # (rays,) float32, sum of weight * distance; divide by opacity for a distance
 
 
 def composite(
-    density: mx.array, colour: mx.array, samples: Samples, expected: mx.array | None = None
+    density: mx.array, color: mx.array, samples: Samples, expected: mx.array | None = None
 ) -> Composited:
     """Composite packed samples front to back; see the module's docstring.
 
     Args:
         density: (slots,) float32, not negative.
-        colour: (slots, 3) float32.
+        color: (slots, 3) float32.
         samples: The samples. Their distances increase along each ray, and their widths are not
             negative.
         expected: (rays, 3) float32, color that the samples of each ray are expected to have; black
             by default.
 
     Returns:
-        `Composited`, differentiable in `density` and `colour`; no gradient flows to the
+        `Composited`, differentiable in `density` and `color`; no gradient flows to the
         samples or to `expected`.
 
     Raises:
@@ -107,10 +107,10 @@ def composite(
     inverse_probability, omitted, ray_omitted = thinning
     expected = mx.zeros((rays, 3)) if expected is None else expected
     along = samples.distance, samples.width, samples.ray_start, inverse_probability, omitted
-    arrays = density, colour, *along, expected, ray_omitted
+    arrays = density, color, *along, expected, ray_omitted
     _TAKES.check(*arrays, **{"rays": rays, "rays + 1": rays + 1})
     if not runs_kernel("composite"):
-        return composite_reference(density, colour, samples._replace(thinning=thinning), expected)
+        return composite_reference(density, color, samples._replace(thinning=thinning), expected)
     run: Any = _composite
     return Composited(*run(*arrays))
 
@@ -133,7 +133,7 @@ def sample_weights(density: mx.array, samples: Samples) -> mx.array:
 
 
 def composite_reference(
-    density: mx.array, colour: mx.array, samples: Samples, expected: mx.array
+    density: mx.array, color: mx.array, samples: Samples, expected: mx.array
 ) -> Composited:
     """Plain-MLX reference of `composite`; `samples` have a `Thinning`."""
     slots, rays = density.shape[0], samples.ray_start.shape[0] - 1
@@ -146,12 +146,12 @@ def composite_reference(
     expected = mx.stop_gradient(expected)
     # Slots of no ray may hold NaN, and zero times NaN is not zero.
     distances = mx.where(along.is_visible, mx.stop_gradient(samples.distance), 0.0)
-    colour = mx.where(along.is_visible[:, None], colour - expected[along.ray], 0.0)
-    ray_colour = mx.zeros((rays, 3)).at[along.ray].add(along.weight[:, None] * colour)
+    color = mx.where(along.is_visible[:, None], color - expected[along.ray], 0.0)
+    ray_color = mx.zeros((rays, 3)).at[along.ray].add(along.weight[:, None] * color)
     depth = mx.zeros(rays).at[along.ray].add(along.weight * distances)
     visible = mx.where(along.is_visible, along.optical, 0.0)
     opacity = 1.0 - mx.exp(-(ray_omitted + mx.zeros(rays).at[along.ray].add(visible)))
-    return Composited(ray_colour + opacity[:, None] * expected, opacity, depth)
+    return Composited(ray_color + opacity[:, None] * expected, opacity, depth)
 
 
 class Along(NamedTuple):
@@ -211,26 +211,26 @@ def _earlier(values: mx.array, place: mx.array, shift: int) -> mx.array:
 
 
 @mx.custom_function
-def _composite(density, colour, *samples):  # type: ignore[no-untyped-def]
+def _composite(density, color, *samples):  # type: ignore[no-untyped-def]
     rays = samples[2].shape[0] - 1
     return tuple(
         _FORWARD(
-            density, colour, *samples, grid=(rays * simd_width(), 1, 1), **_GIVES.outputs(rays=rays)
+            density, color, *samples, grid=(rays * simd_width(), 1, 1), **_GIVES.outputs(rays=rays)
         )
     )
 
 
 @_composite.vjp
 def _composite_vjp(primals, cotangents, outputs):  # type: ignore[no-untyped-def]
-    density, colour, *samples = primals
+    density, color, *samples = primals
     *packed, _ray_omitted = samples
-    d_density, d_colour = _GRADIENT(
-        *(density, colour, *packed),
+    d_density, d_color = _GRADIENT(
+        *(density, color, *packed),
         mx.array(density.shape, mx.int32),
         *outputs,
         *cotangents,
         grid=((samples[2].shape[0] - 1) * simd_width(), 1, 1),
-        output_shapes=[density.shape, colour.shape],
+        output_shapes=[density.shape, color.shape],
         output_dtypes=[mx.float32] * 2,
     )
-    return d_density, d_colour, *map(mx.zeros_like, samples)
+    return d_density, d_color, *map(mx.zeros_like, samples)

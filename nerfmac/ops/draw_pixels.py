@@ -1,4 +1,4 @@
-"""Drawing pixels for a training step: rays through them and their colours."""
+"""Drawing pixels for a training step: rays through them and their colors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TAKES = Signature(pixels=(mx.uint8, "pixels", "channels"), fractions=(mx.float3
 _GIVES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),
-    colours=(mx.float32, "rays", 4),
+    colors=(mx.float32, "rays", 4),
     view_of=(mx.int32, "rays"),
 )
 _DRAW = Kernel(
@@ -40,10 +40,10 @@ _DRAW = Kernel(
 
 
 class Drawn(NamedTuple):
-    """Rays, colours and views of drawn pixels."""
+    """Rays, colors and views of drawn pixels."""
 
-    rays: Rays  # through the pixels' centres
-    colour: mx.array  # (rays, 4) float32 in [0, 1], with straight alpha; 1 without alpha
+    rays: Rays  # through the pixels' centers
+    color: mx.array  # (rays, 4) float32 in [0, 1], with straight alpha; 1 without alpha
     view: mx.array  # (rays,) int32, the view of each pixel
 
 
@@ -66,7 +66,7 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
     checks.number("channels of pixels", pixels.shape[1], low=3, high=4)
     if not runs_kernel("draw_pixels"):
         return draw_pixels_reference(pixels, cameras, fractions)
-    origin, direction, colour, view = _DRAW(
+    origin, direction, color, view = _DRAW(
         fractions,
         mx.array([len(cameras)], mx.int32),
         cameras.places,
@@ -81,7 +81,7 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
         ],
         **_GIVES.outputs(rays=count),
     )
-    return Drawn(Rays(origin, direction), colour, view)
+    return Drawn(Rays(origin, direction), color, view)
 
 
 def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:
@@ -99,10 +99,10 @@ def draw_pixels_reference(pixels: mx.array, cameras: Cameras, fractions: mx.arra
     """Plain-MLX reference of `draw_pixels`."""
     view, first, row, column, width = _chosen(cameras, fractions)
     place = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
-    colour = pixels[first + row * width + column].astype(mx.float32) / 255.0
+    color = pixels[first + row * width + column].astype(mx.float32) / 255.0
     if pixels.shape[1] == 3:
-        colour = mx.concatenate([colour, mx.ones((fractions.shape[1], 1))], axis=-1)
-    return Drawn(rays_through(cameras, view, place), colour, view)
+        color = mx.concatenate([color, mx.ones((fractions.shape[1], 1))], axis=-1)
+    return Drawn(rays_through(cameras, view, place), color, view)
 
 
 def chosen_pixels(cameras: Cameras, fractions: mx.array) -> mx.array:

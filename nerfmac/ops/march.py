@@ -22,7 +22,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Kernel, runs_kernel, simd_width, variant
-from nerfmac.geometry.bounds import CENTRE, Bounds, from_centre
+from nerfmac.geometry.bounds import CENTER, Bounds, from_center
 from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.packing import ray_starts
@@ -225,9 +225,9 @@ def cell_of(position: mx.array, geometry: MarchGeometry) -> mx.array:
     """The occupancy cell of each position (..., 3): (...) int32, -1 outside every cascade."""
     resolution, cascades = geometry.resolution, geometry.bounds.cascades
     sizes = mx.array([2.0**c for c in range(cascades)])
-    cascade = (from_centre(position)[..., None] >= 0.5 * sizes).astype(mx.int32).sum(axis=-1)
+    cascade = (from_center(position)[..., None] >= 0.5 * sizes).astype(mx.int32).sum(axis=-1)
     size = mx.power(2.0, cascade)[..., None]
-    index = (position - CENTRE + 0.5 * size) * (resolution / size)
+    index = (position - CENTER + 0.5 * size) * (resolution / size)
     index = mx.clip(index.astype(mx.int32), 0, resolution - 1)
     cells = Cells(cascade, index[..., 0], index[..., 1], index[..., 2])
     return mx.where(cascade < cascades, number_of(cells, resolution), -1)

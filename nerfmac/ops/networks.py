@@ -1,9 +1,9 @@
-"""The two stacked networks in one pass: features and directions to density and colour.
+"""The two stacked networks in one pass: features and directions to density and color.
 
 The density network maps a position's features to an embedding, whose first value x gives the
-density exp(x - density_bias). The colour network maps the embedding and a basis of the direction to
-the colour (Müller et al. 2022, section 5.4). There are no biases, ReLU
-between layers, and a sigmoid at the colours.
+density exp(x - density_bias). The color network maps the embedding and a basis of the direction to
+the color (Müller et al. 2022, section 5.4). There are no biases, ReLU
+between layers, and a sigmoid at the colors.
 
 A network's weights are one flat array: the layers' matrices one after the other, each (inputs,
 outputs) and row-major. The networks are tiny-cuda-nn's fully fused ones (Müller et al. 2021), which
@@ -31,14 +31,14 @@ _SPACE = {"metal": 32 * 2**10, "cuda": 48 * 2**10}  # bytes of threadgroup memor
 _TAKES = Signature(
     features=((mx.float32, working_dtype), "slots", "features"),
     density_weights=(mx.float32, "density weights"),
-    colour_weights=(mx.float32, "colour weights"),
+    color_weights=(mx.float32, "color weights"),
 )
 _DIRECTIONS = Signature(
     basis=(mx.float32, "rays", BASIS), ray=(mx.int32, "slots"), used=(mx.int32, 1)
 )
-_GIVES = Signature(density=(mx.float32, "slots"), colour=(mx.float32, "slots", 3))
+_GIVES = Signature(density=(mx.float32, "slots"), color=(mx.float32, "slots", 3))
 _FORWARD_INPUTS = ("features", *_DIRECTIONS.names, "stored")
-_STORE = Kernel("networks", "networks_store", ("density", "colour"), ("stored",), rows="0")
+_STORE = Kernel("networks", "networks_store", ("density", "color"), ("stored",), rows="0")
 _DENSITY = Kernel(
     "networks",
     "networks_density",
@@ -52,7 +52,7 @@ _FORWARD = Kernel(
 _GRADIENT = Kernel(
     "networks",
     "networks_gradient",
-    inputs=(*_FORWARD_INPUTS, "d_density", "d_colour", "groups"),
+    inputs=(*_FORWARD_INPUTS, "d_density", "d_color", "groups"),
     outputs=("d_features", "d_weights"),
     rows="features_shape[0]",
     space="tile_value space[tile_space(networks_longest(IN, WIDTH), WIDTH, PADDING)]",
@@ -65,10 +65,10 @@ def networks(
     ray: mx.array,
     used: mx.array,
     density_weights: mx.array,
-    colour_weights: mx.array,
+    color_weights: mx.array,
     shape: NetworksShape,
 ) -> tuple[mx.array, mx.array]:
-    """Density and colour of packed samples.
+    """Density and color of packed samples.
 
     Args:
         features: (slots, shape.features), float32; on a GPU float16 too.
@@ -77,57 +77,57 @@ def networks(
         used: (1,) int32, number of slots that hold samples. The results of the others are
             arbitrary and have no gradient.
         density_weights: (shape.density.weights,) float32.
-        colour_weights: (shape.colour.weights,) float32.
+        color_weights: (shape.color.weights,) float32.
         shape: the layers' widths.
 
     Returns:
-        Density (slots,) and colour (slots, 3) in [0, 1], float32; differentiable in `features` and
+        Density (slots,) and color (slots, 3) in [0, 1], float32; differentiable in `features` and
         the weights.
 
     Raises:
         InputError: a wrong shape or type.
     """
-    slots = _check(features, density_weights, colour_weights, shape)
+    slots = _check(features, density_weights, color_weights, shape)
     _DIRECTIONS.check(basis, ray, used, slots=slots)
     run: Any = _networks(shape) if runs_kernel("networks") else _reference(shape)
     features = features.astype(working_dtype())
-    density, colour = run(features, basis, ray, used, density_weights, colour_weights)
-    return density, colour
+    density, color = run(features, basis, ray, used, density_weights, color_weights)
+    return density, color
 
 
 def networks_density(
     features: mx.array,
     density_weights: mx.array,
-    colour_weights: mx.array,
+    color_weights: mx.array,
     shape: NetworksShape,
     used: mx.array | None = None,
 ) -> mx.array:
-    """Density (points,) float32 without colour; the kernel has no gradient.
+    """Density (points,) float32 without color; the kernel has no gradient.
 
     Arguments are as in `networks`; without `used` all points count.
     """
-    points = _check(features, density_weights, colour_weights, shape)
+    points = _check(features, density_weights, color_weights, shape)
     if not runs_kernel("networks"):
         return _density_reference(features, density_weights, shape)[0]
     (density,) = _DENSITY(
         features.astype(working_dtype()),
         mx.array([points], mx.int32) if used is None else used,
-        stored_weights(density_weights, colour_weights, shape),
+        stored_weights(density_weights, color_weights, shape),
         **_tiles(points),
-        template=shape.template[:4],  # without the colour network's
+        template=shape.template[:4],  # without the color network's
         output_shapes=[(points,)],
         output_dtypes=[mx.float32],
     )
     return density
 
 
-def stored_weights(density: mx.array, colour: mx.array, shape: NetworksShape) -> mx.array:
+def stored_weights(density: mx.array, color: mx.array, shape: NetworksShape) -> mx.array:
     """Both networks' weights in the order of tile.h, then again with each matrix transposed."""
     template = [each for each in shape.template if each[0] != "DENSITY_BIAS"]
-    size = 2 * (density.size + colour.size)
+    size = 2 * (density.size + color.size)
     (stored,) = _STORE(
         density,
-        colour,
+        color,
         grid=(size, 1, 1),
         template=template,
         output_shapes=[(size,)],
@@ -136,10 +136,10 @@ def stored_weights(density: mx.array, colour: mx.array, shape: NetworksShape) ->
     return stored
 
 
-def _check(features: mx.array, density: mx.array, colour: mx.array, shape: NetworksShape) -> int:
+def _check(features: mx.array, density: mx.array, color: mx.array, shape: NetworksShape) -> int:
     """Checks the arrays; returns the number of rows of the features."""
-    weights = {"density weights": shape.density.weights, "colour weights": shape.colour.weights}
-    return _TAKES.check(features, density, colour, features=shape.features, **weights)["slots"]
+    weights = {"density weights": shape.density.weights, "color weights": shape.color.weights}
+    return _TAKES.check(features, density, color, features=shape.features, **weights)["slots"]
 
 
 DENSITY_LIMIT = 15.0
@@ -179,7 +179,7 @@ def _density_reference(
 
 
 def _reference(shape: NetworksShape) -> Any:
-    def run(features, basis, ray, used, density_weights, colour_weights):  # type: ignore[no-untyped-def]
+    def run(features, basis, ray, used, density_weights, color_weights):  # type: ignore[no-untyped-def]
         is_used = mx.arange(features.shape[0]) < used
         # Slots without a sample may hold NaN, and zero times NaN is not zero.
         features = mx.where(is_used[:, None], features, 0.0)
@@ -187,8 +187,8 @@ def _reference(shape: NetworksShape) -> Any:
         ray = mx.where(is_used, ray, 0)
         density, embedding = _density_reference(features, density_weights, shape)
         inputs = mx.concatenate([embedding, basis[ray]], axis=1)
-        colour = mx.sigmoid(mlp_reference(inputs, colour_weights, shape.colour)[:, :3])
-        return mx.where(is_used, density, 0.0), mx.where(is_used[:, None], colour, 0.0)
+        color = mx.sigmoid(mlp_reference(inputs, color_weights, shape.color)[:, :3])
+        return mx.where(is_used, density, 0.0), mx.where(is_used[:, None], color, 0.0)
 
     return run
 
@@ -213,7 +213,7 @@ def gradient_padding(shape: NetworksShape) -> int:
     if simd_width() == 1:
         return 0
     padding = _PADDING[variant("networks_gradient_rows")]
-    longest = max(shape.features, shape.width, shape.colour.inputs)
+    longest = max(shape.features, shape.width, shape.color.inputs)
     columns = longest + shape.width + 2 * padding
     size = _SIMDGROUPS * _ROWS * columns * mx.float16.size  # a tile_value on a GPU
     return padding if size <= _SPACE[current_device()] else 0
@@ -225,12 +225,12 @@ def _simdgroups() -> int:
 
 def _networks(shape: NetworksShape) -> Any:
     @mx.custom_function
-    def run(features, basis, ray, used, density_weights, colour_weights):  # type: ignore[no-untyped-def]
+    def run(features, basis, ray, used, density_weights, color_weights):  # type: ignore[no-untyped-def]
         slots = features.shape[0]
         return tuple(
             _FORWARD(
                 *(features, basis, ray, used),
-                stored_weights(density_weights, colour_weights, shape),
+                stored_weights(density_weights, color_weights, shape),
                 **_tiles(slots),
                 template=shape.template,
                 **_GIVES.outputs(slots=slots),
@@ -239,20 +239,20 @@ def _networks(shape: NetworksShape) -> Any:
 
     @run.vjp
     def run_vjp(primals, cotangents, _outputs):  # type: ignore[no-untyped-def]
-        features, basis, ray, used, density_weights, colour_weights = primals
+        features, basis, ray, used, density_weights, color_weights = primals
         groups = gradient_groups()
         d_features, partial = _GRADIENT(
             *(features, basis, ray, used),
-            stored_weights(density_weights, colour_weights, shape),
+            stored_weights(density_weights, color_weights, shape),
             *cotangents,
             mx.array([groups], mx.int32),
             **_groups(groups),
             template=[*shape.template, ("PADDING", gradient_padding(shape))],
-            output_shapes=[features.shape, (groups, density_weights.size + colour_weights.size)],
+            output_shapes=[features.shape, (groups, density_weights.size + color_weights.size)],
             output_dtypes=[features.dtype, mx.float32],
         )
         d_weights = partial.sum(axis=0)
-        d_density, d_colour = mx.split(d_weights, [density_weights.size])
-        return d_features, *map(mx.zeros_like, (basis, ray, used)), d_density, d_colour
+        d_density, d_color = mx.split(d_weights, [density_weights.size])
+        return d_features, *map(mx.zeros_like, (basis, ray, used)), d_density, d_color
 
     return run

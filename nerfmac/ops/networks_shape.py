@@ -10,12 +10,12 @@ import mlx.core as mx
 from nerfmac.common import checks
 
 EMBEDDING = 16
-"""Number of outputs of the density network, which the colour network reads."""
+"""Number of outputs of the density network, which the color network reads."""
 
 BASIS = 16
-"""Number of inputs of the colour network that encode the direction."""
+"""Number of inputs of the color network that encode the direction."""
 
-_OUTPUTS = 16  # outputs of the colour network; only the first three are used
+_OUTPUTS = 16  # outputs of the color network; only the first three are used
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class MlpShape:
 
 @dataclass(frozen=True)
 class NetworksShape:
-    """Widths and numbers of layers of the density network and the colour network."""
+    """Widths and numbers of layers of the density network and the color network."""
 
     features: int
     width: int
     density_layers: int  # hidden layers of the density network
-    colour_layers: int  # hidden layers of the colour network
+    color_layers: int  # hidden layers of the color network
     density_bias: int = 0  # density is exp(x - density_bias)
 
     @property
@@ -72,9 +72,9 @@ class NetworksShape:
         return MlpShape(self.features, self.width, self.density_layers, EMBEDDING)
 
     @property
-    def colour(self) -> MlpShape:
-        """Shape of the colour network, from embedding and encoded direction to colour."""
-        return MlpShape(EMBEDDING + BASIS, self.width, self.colour_layers, _OUTPUTS)
+    def color(self) -> MlpShape:
+        """Shape of the color network, from embedding and encoded direction to color."""
+        return MlpShape(EMBEDDING + BASIS, self.width, self.color_layers, _OUTPUTS)
 
     @property
     def template(self) -> list[tuple[str, int]]:
@@ -84,5 +84,5 @@ class NetworksShape:
             ("WIDTH", self.width),
             ("DENSITY_LAYERS", self.density_layers),
             ("DENSITY_BIAS", self.density_bias),
-            ("COLOUR_LAYERS", self.colour_layers),
+            ("COLOR_LAYERS", self.color_layers),
         ]

@@ -1,7 +1,7 @@
 """`Signature`: names, types and shapes of an operation's arrays, declared once with its kernel.
 
-    _TAKES = Signature(colour=(mx.float32, "slots", 3), widths=(mx.float32, "slots"))
-    slots = _TAKES.check(colour, widths)["slots"]
+    _TAKES = Signature(color=(mx.float32, "slots", 3), widths=(mx.float32, "slots"))
+    slots = _TAKES.check(color, widths)["slots"]
 
 After an array's type come the lengths of its axes. A length is a number or a name; a name stands
 for the same number wherever it appears.

@@ -33,10 +33,10 @@ _TAKES = Signature(
     bits=(mx.uint32, "words"),
     table=((mx.float32, working_dtype), "entries", "features"),
     density_weights=(mx.float32, "density weights"),
-    colour_weights=(mx.float32, "colour weights"),
+    color_weights=(mx.float32, "color weights"),
 )
 _GIVES = Signature(
-    ray_colour=(mx.float32, "rays", 3), opacity=(mx.float32, "rays"), depth=(mx.float32, "rays")
+    ray_color=(mx.float32, "rays", 3), opacity=(mx.float32, "rays"), depth=(mx.float32, "rays")
 )
 _TRACE = Kernel(
     "trace",
@@ -66,7 +66,7 @@ def trace(
     geometry: TraceGeometry,
     table: mx.array,
     density_weights: mx.array,
-    colour_weights: mx.array,
+    color_weights: mx.array,
     width: int = 0,
 ) -> Composited:
     """Composite rays through a field; samples lie in the middle of their intervals.
@@ -76,8 +76,8 @@ def trace(
         bits: occupancy, as in `Occupied`.
         geometry: the scene's cube, the grids and the networks.
         table: as in `hash_encode`, for the unit coordinates of the scene's cube.
-        density_weights, colour_weights: as in `networks`.
-        width: width of the picture, if the rays are its pixels row by row: neighbours are then
+        density_weights, color_weights: as in `networks`.
+        width: width of the picture, if the rays are its pixels row by row: neighbors are then
             traced together, which changes only the time. 0 otherwise.
 
     Raises:
@@ -87,11 +87,11 @@ def trace(
         "words": geometry.march.cells // 32,
         "entries": geometry.levels.entries,
         "density weights": geometry.networks.density.weights,
-        "colour weights": geometry.networks.colour.weights,
+        "color weights": geometry.networks.color.weights,
     }
-    _TAKES.check(*rays, bits, table, density_weights, colour_weights, **known)
+    _TAKES.check(*rays, bits, table, density_weights, color_weights, **known)
     if not runs_kernel("trace"):
-        return trace_reference(rays, bits, geometry, table, density_weights, colour_weights)
+        return trace_reference(rays, bits, geometry, table, density_weights, color_weights)
     count, shape = rays.origin.shape[0], geometry.networks
     simdgroups = 1 if simd_width() == 1 else 4 if shape.features <= 64 else 2
     group = simdgroups * simd_width()
@@ -99,7 +99,7 @@ def trace(
     results = _TRACE(
         *(*rays, bits, geometry.march.settings(), mx.array([width], mx.int32)),
         *(table.astype(working_dtype()), *geometry.levels.arrays()),
-        stored_weights(density_weights, colour_weights, shape),
+        stored_weights(density_weights, color_weights, shape),
         grid=(-(-count // rays_of_group) * group, 1, 1),
         group=group,
         template=[*shape.template, ("FEATURES", table.shape[1])],
@@ -114,7 +114,7 @@ def trace_reference(
     geometry: TraceGeometry,
     table: mx.array,
     density_weights: mx.array,
-    colour_weights: mx.array,
+    color_weights: mx.array,
 ) -> Composited:
     """Reference of `trace` by separate operations; waits for the device to count the samples."""
     along = (*rays, mx.full(rays.origin.shape[:1], 0.5), Occupied(geometry.march, bits))
@@ -122,14 +122,14 @@ def trace_reference(
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])
     slots = max(int(ray_start[-1]), 1)
     samples = write_samples(*along, slots, ray_start, mx.zeros_like(counts))
-    density, colour = networks(
+    density, color = networks(
         hash_encode(geometry.march.bounds.to_unit(samples.position), table, geometry.levels),
         spherical_harmonics(rays.direction),
         samples.ray,
         samples.used,
         density_weights,
-        colour_weights,
+        color_weights,
         geometry.networks,
     )
-    seen = composite(density, colour, samples)
+    seen = composite(density, color, samples)
     return with_median(seen, median_distance(density, samples, mx.ones(counts.shape)))

@@ -1,7 +1,7 @@
 """Visibility along rays: where light ends, and which cells it passes.
 
 A ray ends as in `composite`: before the first sample with a transmittance below 1e-4. Samples
-behind need no colour and have no gradient. The density of all marched samples is evaluated first,
+behind need no color and have no gradient. The density of all marched samples is evaluated first,
 in parallel over samples, to find that end.
 """
 
@@ -61,8 +61,8 @@ def termination_distances(
     marched = march(*rays, jitter, occupied, capacity)
     densities = density(marched.position, marched.used)
     along = marched.width, marched.ray_start
-    no_colour = mx.zeros_like(marched.position)
-    opacity = composite(densities, no_colour, marched).opacity
+    no_color = mx.zeros_like(marched.position)
+    opacity = composite(densities, no_color, marched).opacity
     visible = count_kept(densities, *along, mx.zeros_like(jitter), 0.0)
     last = mx.maximum(marched.ray_start[:-1] + visible - 1, 0)
     # Half a step further: rounding must not leave out the last sample itself.

@@ -1,6 +1,6 @@
 """Lost ranks: a rank that is gone ends the training of all ranks.
 
-With the ring, the neighbours' next exchange usually raises an exception at once; if the rank was
+With the ring, the neighbors' next exchange usually raises an exception at once; if the rank was
 lost between two exchanges they may wait for ever (MLX 0.32.4). With NCCL and JACCL the others
 always wait, as they do for a rank that hangs. So a `Watch` ends a process that has waited too long,
 or that gets a signal to end while it waits, which `mlx.launch` sends when another rank has ended.

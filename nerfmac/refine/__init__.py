@@ -1,1 +1,1 @@
-"""Refinement of training views, learned with the field: poses, lenses, exposures, colours."""
+"""Refinement of training views, learned with the field: poses, lenses, exposures, colors."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.geometry.bounds import CENTRE
+from nerfmac.geometry.bounds import CENTER
 from nerfmac.geometry.cameras import Cameras
 
 Array = npt.NDArray[np.float64]
@@ -22,25 +22,25 @@ Array = npt.NDArray[np.float64]
 DAMPING = 0.1
 """CamP's damping: it limits how much a parameter that barely changes the picture is scaled up."""
 GRID = (-0.4, 0.0, 0.4)
-"""Coordinates of the sample points in a picture, from its centre, as fractions of its width and
+"""Coordinates of the sample points in a picture, from its center, as fractions of its width and
 height."""
 DEPTHS = (0.6, 0.8, 1.0, 1.5, 3.0)
-"""Depths of the sample points, as multiples of the camera's distance from the scene's centre."""
+"""Depths of the sample points, as multiples of the camera's distance from the scene's center."""
 LEAST_DISTANCE = 0.1
-"""Smallest distance from the scene's centre assumed for a camera, in scene units."""
+"""Smallest distance from the scene's center assumed for a camera, in scene units."""
 
 
 def pose_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
     """The matrices P (n, 6, 6) of the poses: (rotation vector, shift) = P x."""
     poses = np.array(cameras.poses, np.float64)
     sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)
-    centre_distance = np.linalg.norm(poses[:, :, 3] - CENTRE, axis=1)
-    centre_distance = np.maximum(centre_distance, LEAST_DISTANCE)
+    center_distance = np.linalg.norm(poses[:, :, 3] - CENTER, axis=1)
+    center_distance = np.maximum(center_distance, LEAST_DISTANCE)
     total = np.zeros((len(poses), 6, 6))
     points = [(across, down, depth) for across in GRID for down in GRID for depth in DEPTHS]
     for across, down, depth in points:
         x, y = np.array([[across], [-down]]) * sizes.T / lenses[:, :2].T
-        jacobian = _pose_jacobian(poses, x, y, depth * centre_distance)
+        jacobian = _pose_jacobian(poses, x, y, depth * center_distance)
         total += np.einsum("nki,nkj->nij", jacobian, jacobian) / len(points)
     return _inverse_roots(total)
 
@@ -60,7 +60,7 @@ def _pose_jacobian(poses: Array, x: Array, y: Array, depth: Array) -> Array:
 def lens_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
     """The matrices P (n, 3, 3) of the lenses: (log focal factor, k1, k2) = P x.
 
-    The matrices are means over the points of `GRID` except the centre, which no change of the lens
+    The matrices are means over the points of `GRID` except the center, which no change of the lens
     moves.
     """
     sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)

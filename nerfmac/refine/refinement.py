@@ -1,14 +1,14 @@
-"""`CameraRefinement`: poses, lenses, exposures and colours of the training views, as parameters.
+"""`CameraRefinement`: poses, lenses, exposures and colors of the training views, as parameters.
 
 A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are along the
 scene's axes (so(3) x R^3). `conditioning` maps six parameters per view to them, linearly.
 Views from one camera share a lens (`nerfmac.refine.lenses`).
 
-Exposures multiply the linear light of red, green and blue by exp(parameter). Colours c, encoded as
+Exposures multiply the linear light of red, green and blue by exp(parameter). Colors c, encoded as
 sRGB, become (1 + A) c + b with nine numbers A and three b per view. This is the affine map of Urban
 Radiance Fields (Rematas et al. 2022, section 3.3), learned directly instead of from a latent code.
-It replaces the appearance vectors of NeRF-W, which a colour network would have to take as input.
-The mean over the views is subtracted from exposures and colours. So the field, and every view
+It replaces the appearance vectors of NeRF-W, which a color network would have to take as input.
+The mean over the views is subtracted from exposures and colors. So the field, and every view
 without parameters of its own, shows the mean of the pictures.
 
 Gradients reach poses and lenses through the samples. A sample x on a ray with origin o moves by
@@ -28,7 +28,7 @@ from nerfmac.backend import Shapes
 from nerfmac.config import ParameterGroup, RefineConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.cameras import Cameras
-from nerfmac.geometry.colour import linear_to_srgb, srgb_to_linear
+from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
@@ -41,7 +41,7 @@ LENSES = "views.lenses"
 """Parameters (lenses, 3), which `lens_conditioning` maps to log focal length, k1 and k2."""
 EXPOSURES = "views.exposures"
 """Parameters (views, 3): logarithms of factors on the light of red, green and blue."""
-COLOURS = "views.colours"
+COLORS = "views.colors"
 """Parameters (views, 12): the matrix A row by row, then b."""
 
 _MIN_OPACITY = 1e-4  # lower bound of a divisor; such rays are black anyway
@@ -49,7 +49,7 @@ _MIN_OPACITY = 1e-4  # lower bound of a divisor; such rays are black anyway
 
 @dataclass(frozen=True)
 class CameraRefinement:
-    """Poses, lenses, exposures and colours that the configuration refines; by default none."""
+    """Poses, lenses, exposures and colors that the configuration refines; by default none."""
 
     config: RefineConfig
     initial: Cameras | None
@@ -80,18 +80,18 @@ class CameraRefinement:
             shapes[LENSES] = (len(self.lenses) if self.initial else 0, LENS_PARAMETERS)
         if self.config.exposures:
             shapes[EXPOSURES] = (self._views, 3)
-        if self.config.colours:
-            shapes[COLOURS] = (self._views, 12)
+        if self.config.colors:
+            shapes[COLORS] = (self._views, 12)
         return shapes
 
     def init(self) -> Parameters:
-        """Zeros: cameras stay as they were given, and colours as the field renders them."""
+        """Zeros: cameras stay as they were given, and colors as the field renders them."""
         return {name: mx.zeros(shape) for name, shape in self.shapes.items()}
 
     def rates(self, step: int, factor: float, progress: float) -> dict[str, ParameterGroup]:
         """Adam's settings of each parameter in `step`, counted from 0, at `progress` of the run.
 
-        `factor` is the field's learning rate in this step over `OptimiserConfig.rate`.
+        `factor` is the field's learning rate in this step over `OptimizerConfig.rate`.
         """
         config = self.config
         decay = factor * config.final_rate**progress
@@ -100,7 +100,7 @@ class CameraRefinement:
             POSES: (warmup * config.pose_rate, updates),
             LENSES: (warmup * config.lens_rate, updates),
             EXPOSURES: (config.exposure_rate, None),
-            COLOURS: (config.colour_rate, None),
+            COLORS: (config.color_rate, None),
         }
         return {
             name: ParameterGroup(decay * rate, config.l2, updates)
@@ -159,19 +159,19 @@ class CameraRefinement:
         return samples._replace(position=position), rays.direction + turn
 
     def expose(self, seen: Composited, parameters: Parameters, view: mx.array) -> Composited:
-        """`seen` with the exposure and colour map of each ray's training `view` (rays,) int32."""
+        """`seen` with the exposure and color map of each ray's training `view` (rays,) int32."""
         if self.config.exposures:
             logarithms = parameters[EXPOSURES]
             factor = mx.exp(logarithms - logarithms.mean(axis=0))[view]
             opacity = mx.maximum(seen.opacity[:, None], _MIN_OPACITY)
-            light = mx.minimum(factor * srgb_to_linear(seen.colour / opacity), 1.0)
-            seen = seen._replace(colour=opacity * linear_to_srgb(light))
-        if self.config.colours:
-            maps = parameters[COLOURS]
+            light = mx.minimum(factor * srgb_to_linear(seen.color / opacity), 1.0)
+            seen = seen._replace(color=opacity * linear_to_srgb(light))
+        if self.config.colors:
+            maps = parameters[COLORS]
             affine = (maps - maps.mean(axis=0))[view]
-            mixed = (affine[:, :9].reshape(-1, 3, 3) * seen.colour[:, None, :]).sum(axis=2)
-            colour = seen.colour + mixed + seen.opacity[:, None] * affine[:, 9:]
-            seen = seen._replace(colour=colour)
+            mixed = (affine[:, :9].reshape(-1, 3, 3) * seen.color[:, None, :]).sum(axis=2)
+            color = seen.color + mixed + seen.opacity[:, None] * affine[:, 9:]
+            seen = seen._replace(color=color)
         return seen
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.fields.field import Parameters
-from nerfmac.refine.refinement import COLOURS, EXPOSURES, LENSES, POSES, CameraRefinement
+from nerfmac.refine.refinement import COLORS, EXPOSURES, LENSES, POSES, CameraRefinement
 
-GREY = 0.5
-"""Grey value, in [0, 1]; how far a view's colour map moves it measures the map."""
+GRAY = 0.5
+"""Gray value, in [0, 1]; how far a view's color map moves it measures the map."""
 
 
 def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> dict[str, Any]:
@@ -20,10 +20,10 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
 
     - `poses`: rotation in `degrees`, `shift` in scene units; a common motion of all cameras counts.
     - `lenses`, one entry per lens: number of `views`, `focal_factor`, changes of `k1` and `k2`.
-    - `exposures`: `stops` of the colour channel that changes most.
-    - `colours`: change of a middle `grey`, in [0, 1], of the channel that changes most.
+    - `exposures`: `stops` of the color channel that changes most.
+    - `colors`: change of a middle `gray`, in [0, 1], of the channel that changes most.
 
-    The mean exposure and the mean colour map of the views are subtracted first.
+    The mean exposure and the mean color map of the views are subtracted first.
     """
     report: dict[str, Any] = {}
     if POSES in parameters:
@@ -43,10 +43,10 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
     if EXPOSURES in parameters:
         stops = _without_mean(parameters[EXPOSURES]) / np.log(2.0)
         report["exposures"] = {"stops": _median_and_largest(np.abs(stops).max(axis=1))}
-    if COLOURS in parameters:
-        maps = _without_mean(parameters[COLOURS])
-        grey = GREY * maps[:, :9].reshape(-1, 3, 3).sum(axis=2) + maps[:, 9:]
-        report["colours"] = {"grey": _median_and_largest(np.abs(grey).max(axis=1))}
+    if COLORS in parameters:
+        maps = _without_mean(parameters[COLORS])
+        gray = GRAY * maps[:, :9].reshape(-1, 3, 3).sum(axis=2) + maps[:, 9:]
+        report["colors"] = {"gray": _median_and_largest(np.abs(gray).max(axis=1))}
     return report
 
 
@@ -61,8 +61,8 @@ def refinement_summary(report: dict[str, Any]) -> str:
         parts.append(f"focal lengths by the factor {factors}{' ...' * (len(lenses) > 3)}")
     if exposures := report.get("exposures"):
         parts.append(f"exposures by {exposures['stops']['median']:.2f} stops")
-    if colours := report.get("colours"):
-        parts.append(f"colours by {colours['grey']['median']:.3f} of a middle grey")
+    if colors := report.get("colors"):
+        parts.append(f"colors by {colors['gray']['median']:.3f} of a middle gray")
     return f"refined, in the median: {'; '.join(parts)}" if parts else ""
 
 

@@ -54,7 +54,7 @@ class RayBatches:
         self._batch: Callable[[mx.array, mx.array], Composited] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int = 0) -> Composited:
-        """Colour, opacity and depth of `rays`, which may come in any order; `width` is not used."""
+        """Color, opacity and depth of `rays`, which may come in any order; `width` is not used."""
         seen = []
         for first in range(0, len(rays.origin), self._rays):
             batch = [values[first : first + self._rays] for values in rays]
@@ -99,13 +99,13 @@ class SampleBatches:
         self._batch: Callable[..., tuple[Composited, mx.array]] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int = 0) -> Composited:
-        """Colour, opacity and depth of `rays`, which may come in any order; `width` is not used.
+        """Color, opacity and depth of `rays`, which may come in any order; `width` is not used.
 
         Waits for the device after each batch.
         """
         left = to_numpy(self._count(rays.origin, rays.direction))  # samples not yet evaluated
         done = np.zeros_like(left)
-        colour = np.zeros((len(left), 3), np.float32)
+        color = np.zeros((len(left), 3), np.float32)
         transmittance = np.ones(len(left), np.float32)
         depth = np.zeros(len(left), np.float32)
         median = np.zeros(len(left), np.float32)
@@ -116,20 +116,20 @@ class SampleBatches:
                 chosen = alive[batch]
                 reached = transmittance[chosen], take[batch], done[chosen]
                 seen, crossing = self._see(rays, chosen, *reached)
-                colour[chosen] += transmittance[chosen, None] * seen[0]
+                color[chosen] += transmittance[chosen, None] * seen[0]
                 depth[chosen] += transmittance[chosen] * seen[2]
                 median[chosen] += crossing  # 0 in all rounds but one
                 transmittance[chosen] *= 1.0 - seen[1]
             left[alive] -= take
             done[alive] += take
             most *= 2
-        whole = Composited(mx.array(colour), mx.array(1.0 - transmittance), mx.array(depth))
+        whole = Composited(mx.array(color), mx.array(1.0 - transmittance), mx.array(depth))
         return with_median(whole, mx.array(median))
 
     def _see(
         self, rays: Rays, chosen: Indices, reaching: Floats, take: Indices, skip: Indices
     ) -> tuple[list[Floats], Floats]:
-        """Colour, opacity and depth of the chosen rays' next `take` samples after `skip`.
+        """Color, opacity and depth of the chosen rays' next `take` samples after `skip`.
 
         With them the distances at which the transmittance, `reaching` in front of these samples,
         falls to one half; 0 if it does not in these samples.

@@ -18,7 +18,7 @@ from nerfmac.geometry.views import Views
 from nerfmac.rendering.metrics import (
     WINDOW,
     Sums,
-    colour_corrected,
+    color_corrected,
     decibels,
     similarity,
     squared_error,
@@ -38,7 +38,7 @@ class ViewQuality(NamedTuple):
     ssim: float
     row_fraction: float = 1.0  # fraction of the rows that was compared, from the middle
     lpips: float | None = None  # None if not measured
-    psnr_corrected: float = math.nan  # dB, after `metrics.colour_corrected`
+    psnr_corrected: float = math.nan  # dB, after `metrics.color_corrected`
 
 
 class Evaluation(list[ViewQuality]):
@@ -199,17 +199,17 @@ def _compare(
 ) -> _Comparison:
     """Begin to render and compare a view's middle rows; `fraction` of all its rows."""
     background, blend = light
-    colour, (_, height) = BACKGROUNDS[background], views.cameras.sizes[index]
+    color, (_, height) = BACKGROUNDS[background], views.cameras.sizes[index]
     rows = min(max(int(height * fraction), WINDOW), height)
     first = (height - rows) // 2
-    target = views.blended(index, colour, blend)[first : first + rows]
-    pixels, opacity, depth = renderer.pixels(middle_rows(views.cameras[index], rows), colour)
+    target = views.blended(index, color, blend)[first : first + rows]
+    pixels, opacity, depth = renderer.pixels(middle_rows(views.cameras[index], rows), color)
     rendered, unmasked = pixels.reshape(target.shape), mx.array(1.0)
     mask = views.kept_of(index)
     if mask is not None:
         mask = mask[first : first + rows]
         unmasked = mask.astype(mx.float32).mean()
-    corrected = colour_corrected(rendered, target, mask)
+    corrected = color_corrected(rendered, target, mask)
     if mask is not None:
         rendered, corrected = (
             mx.where(mask[..., None], picture, target) for picture in (rendered, corrected)

@@ -12,7 +12,7 @@ default, a flat 7 x 7 window.
 
 MLX arrays are compared on the device in float32, by MLX's own kernels, so nothing is compiled for a
 new image size. Two NumPy arrays are compared on the host in float64. Both agree to 1e-3 dB and
-1e-4, since SSIM is computed from the difference d = x - y and the centred sum c = x + y - 1, whose
+1e-4, since SSIM is computed from the difference d = x - y and the centered sum c = x + y - 1, whose
 moments lose little to cancellation:
 
     SSIM = mean of (1 - mu_d^2 / (mu_x^2 + mu_y^2 + C1)) (1 - s_d^2 / (s_x^2 + s_y^2 + C2))
@@ -38,7 +38,7 @@ Image = mx.array | np.ndarray
 WINDOW = 11  # pixels on a side
 SIGMA = 1.5  # pixels
 C1, C2 = 0.01**2, 0.03**2
-FLAT = 1e-8  # variance below which a picture is of one colour, and has no gain
+FLAT = 1e-8  # variance below which a picture is of one color, and has no gain
 BAND = 2**17  # pixels filtered at a time, to bound memory
 
 _gauss = [math.exp(-0.5 * ((i - WINDOW // 2) / SIGMA) ** 2) for i in range(WINDOW)]
@@ -73,7 +73,7 @@ def ssim(image: Image, target: Image) -> float:
     return similarity(image, target).mean()
 
 
-def colour_corrected(image: mx.array, target: mx.array, kept: mx.array | None = None) -> mx.array:
+def color_corrected(image: mx.array, target: mx.array, kept: mx.array | None = None) -> mx.array:
     """Return `image` (h, w, 3) after the gain and offset of each channel that best fit `target`.
 
     They are fitted by least squares over the pixels that are `kept`, (h, w) bool; None: over all.
@@ -120,7 +120,7 @@ def similarity(image: Image, target: Image) -> Sums:
 def _similarity(x: Image, y: Image) -> Image:
     """Return the SSIM of two `(h, w, channels)` images' windows, summed over each row: `(h - 10,)`.
 
-    The four moments are filtered as one flat vector, in which a pixel's neighbours are at fixed
+    The four moments are filtered as one flat vector, in which a pixel's neighbors are at fixed
     offsets. Windows across the end of a row or of a moment are meaningless and cut off.
     """
     height, width, channels = x.shape

@@ -1,8 +1,8 @@
 """LPIPS: perceptual distance of two pictures, by the features of a network for recognition.
 
 Zhang, Isola, Efros, Shechtman, Wang: The Unreasonable Effectiveness of Deep Features as a
-Perceptual Metric (2018), version 0.1 with AlexNet. Both pictures, in [-1, 1] and normalised per
-channel, pass AlexNet's five convolutions. The features after each, x and y, are normalised to unit
+Perceptual Metric (2018), version 0.1 with AlexNet. Both pictures, in [-1, 1] and normalized per
+channel, pass AlexNet's five convolutions. The features after each, x and y, are normalized to unit
 length per pixel, and
 
     LPIPS = sum over layers of the mean over pixels of sum over channels w (x - y)^2

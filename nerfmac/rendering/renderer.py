@@ -30,7 +30,7 @@ Picture = npt.NDArray[np.float32]
 class Rendered(NamedTuple):
     """A picture on the host."""
 
-    colour: Picture  # (h, w, 3) sRGB in [0, 1], over the background
+    color: Picture  # (h, w, 3) sRGB in [0, 1], over the background
     opacity: Picture  # (h, w) in [0, 1]
     depth: Picture
     """(h, w) distance from the camera in scene units at which the transmittance falls to 1/2; the
@@ -43,7 +43,7 @@ class Rendered(NamedTuple):
     def _repr_png_(self) -> bytes:
         """The picture as a PNG file, which a notebook shows."""
         file = BytesIO()
-        Image.fromarray(to_bytes(self.colour)).save(file, "PNG")
+        Image.fromarray(to_bytes(self.color)).save(file, "PNG")
         return file.getvalue()
 
 
@@ -59,9 +59,9 @@ def shade(
 
     `directions` are unit (rays, 3); `reaching` and the medians are as in `median_distance`.
     """
-    density, colour = field(parameters, samples, directions)
+    density, color = field(parameters, samples, directions)
     median = median_distance(density, samples, reaching)
-    return composite(density, colour, samples), median
+    return composite(density, color, samples), median
 
 
 def tracer_of(
@@ -90,7 +90,7 @@ def tracer_of(
 class Renderer:
     """Renders pictures tile by tile.
 
-    Its `Tracer`, a function of rays, returns their colour, opacity and depth.
+    Its `Tracer`, a function of rays, returns their color, opacity and depth.
     """
 
     def __init__(self, tracer: Tracer) -> None:
@@ -105,19 +105,19 @@ class Renderer:
         """
         expected = "a nerfmac.Camera, such as one of run.orbit(frames=24)"
         checks.kind("camera", camera, Camera, expected)
-        colour, opacity, depth = map(to_numpy, self.pixels(camera, background))
+        color, opacity, depth = map(to_numpy, self.pixels(camera, background))
         width, height = camera.lens.width, camera.lens.height
         return Rendered(
-            colour.reshape(height, width, 3),
+            color.reshape(height, width, 3),
             opacity.reshape(height, width),
             depth.reshape(height, width),
         )
 
     def see(self, rays: Rays, width: int = 0) -> Composited:
-        """Colour without background, opacity and depth of any `rays`, on the device.
+        """Color without background, opacity and depth of any `rays`, on the device.
 
         Depth is that of `Rendered` times opacity. If the rays are the pixels of a picture, row by
-        row, `width` is its width; neighbours are then traced together, which saves time. If the
+        row, `width` is its width; neighbors are then traced together, which saves time. If the
         sampler has an occupancy grid, raises `InputError` for a wrong shape or type.
         """
         return self._tracer(rays, width)
@@ -125,7 +125,7 @@ class Renderer:
     def pixels(
         self, camera: Camera, background: tuple[float, float, float]
     ) -> tuple[mx.array, mx.array, mx.array]:
-        """Colour (pixels, 3), opacity and depth (pixels,) as in `Rendered`, on the device."""
+        """Color (pixels, 3), opacity and depth (pixels,) as in `Rendered`, on the device."""
         with unfused():
             rays = camera_rays(camera)
         return self.over(rays, camera.lens.width, background)
@@ -133,7 +133,7 @@ class Renderer:
     def over(
         self, rays: Rays, width: int, background: tuple[float, float, float]
     ) -> tuple[mx.array, mx.array, mx.array]:
-        """Colour, opacity and depth as in `pixels`, for any `rays` of a picture, row by row."""
+        """Color, opacity and depth as in `pixels`, for any `rays` of a picture, row by row."""
         pixels, seen, first = rays.origin.shape[0], [], 0
         while first < pixels:
             end = first + max(self._tiles.rays // width // 4 * 4, 1) * width
@@ -145,8 +145,8 @@ class Renderer:
             first = end
         if len(seen) == 1:
             return seen[0]
-        colour, opacity, depth = (mx.concatenate(list(parts)) for parts in zip(*seen, strict=True))
-        return colour, opacity, depth
+        color, opacity, depth = (mx.concatenate(list(parts)) for parts in zip(*seen, strict=True))
+        return color, opacity, depth
 
     def _blended(
         self, rays: Rays, width: int, background: mx.array
@@ -156,7 +156,7 @@ class Renderer:
 
 @compile_seldom
 def _over(
-    colour: mx.array, opacity: mx.array, depth: mx.array, background: mx.array
+    color: mx.array, opacity: mx.array, depth: mx.array, background: mx.array
 ) -> tuple[mx.array, mx.array, mx.array]:
-    over = colour + (1.0 - opacity[:, None]) * background
+    over = color + (1.0 - opacity[:, None]) * background
     return mx.clip(over, 0.0, 1.0), opacity, depth / mx.maximum(opacity, 1e-6)

@@ -6,7 +6,7 @@ compositing weights, each spread evenly over its sample's interval, are a probab
 the ray. Fine samples are drawn from this density by inverse transform sampling (section 5.2). The
 ray's samples are the coarse and the fine ones together, sorted by distance.
 
-A sample's interval reaches to the midpoints between the sample and its neighbours. The first
+A sample's interval reaches to the midpoints between the sample and its neighbors. The first
 interval begins where the ray enters the cube, and the last ends where the ray leaves. (In the paper
 an interval reaches from its sample to the next one, and none covers the space before the first.)
 """
@@ -26,7 +26,7 @@ from nerfmac.ops.composite import composite
 from nerfmac.sampling.sampler import Sampled, Sampler
 
 Proposal = Callable[[Arrays, Samples, mx.array], tuple[mx.array, mx.array]]
-"""A function like `Field.__call__`: parameters, samples and directions to density and colour."""
+"""A function like `Field.__call__`: parameters, samples and directions to density and color."""
 
 _EVEN = 1e-3  # weight spread evenly over each ray, so that empty rays too have fine samples
 
@@ -82,8 +82,8 @@ class HierarchicalSampler(Sampler):
         part = self._part(Rays(*map(mx.stop_gradient, rays)))
         even = stratified(drawn[:, : self._coarse])
         coarse = part.samples(even)
-        density, colour = self._proposal(parameters, coarse, rays.direction)
-        seen = composite(density, colour, coarse)
+        density, color = self._proposal(parameters, coarse, rays.direction)
+        seen = composite(density, color, coarse)
         weight = _weights((mx.stop_gradient(density) * coarse.width).reshape(even.shape))
         fine = invert(_edges(even), weight, stratified(drawn[:, self._coarse :]))
         union = mx.sort(mx.concatenate([even, fine], axis=1), axis=1)

@@ -24,7 +24,7 @@ class Sampled(NamedTuple):
 
     samples: Samples
     proposals: tuple[Composited, ...] = ()
-    """The composited colour of each proposal field along the rays; the loss counts these too."""
+    """The composited color of each proposal field along the rays; the loss counts these too."""
     samples_per_ray: mx.array | None = None
     """Mean number of slots one ray uses, () float32; it sets the next batch's number of rays.
     None: the mean of `samples.wanted`."""

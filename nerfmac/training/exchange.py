@@ -33,7 +33,7 @@ class Exchange:
         self._step, self._seconds = state.step, state.train_seconds
         return state
 
-    def synchronised(self, state: TrainState) -> TrainState:
+    def synchronized(self, state: TrainState) -> TrainState:
         """`state`; every `COMPARED_EVERY` steps the first rank's, if the ranks' states differ.
 
         Ranks on the same kind of chip do not differ. Others may round a last bit differently.

@@ -2,7 +2,7 @@
 
 Their given poses are as inaccurate as those of the training cameras were. So, as usual (BARF, Lin
 et al. 2021, section 4.1), they first move along with the training cameras; then each pose is
-optimised on its own picture, with the field fixed. Metrics then measure the field, not the poses.
+optimized on its own picture, with the field fixed. Metrics then measure the field, not the poses.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tqdm.auto import tqdm
 
 from nerfmac.backend import compiled_with_records
 from nerfmac.common.progress import delayed_progress
-from nerfmac.config import OptimiserConfig, ParameterGroup, RefineConfig
+from nerfmac.config import OptimizerConfig, ParameterGroup, RefineConfig
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.views import Views
 from nerfmac.ranks import ALONE
 from nerfmac.refine.alignment import align_cameras
 from nerfmac.refine.refinement import POSES, CameraRefinement
-from nerfmac.training.optimiser import (
-    OptimiserState,
+from nerfmac.training.optimizer import (
+    OptimizerState,
     StepNumbers,
     adam,
     no_moments,
@@ -61,13 +61,13 @@ def refined_views(
         len(views.names),
     )
     cameras = align_cameras(views.cameras, refinement.initial, refined)
-    return optimise_poses(trainer, state, replace(views, cameras=cameras), progress=progress)
+    return optimize_poses(trainer, state, replace(views, cameras=cameras), progress=progress)
 
 
-def optimise_poses(
+def optimize_poses(
     trainer: Trainer, state: TrainState, views: Views, *, progress: bool = True
 ) -> Views:
-    """`views`, each pose optimised on its own picture with the field in `state` fixed."""
+    """`views`, each pose optimized on its own picture with the field in `state` fixed."""
     refinement = CameraRefinement(RefineConfig(poses=True), views.cameras)
     config = trainer.config
     step = Step(
@@ -85,7 +85,7 @@ def optimise_poses(
     ended = Schedule(level_progress=mx.array(1.0), progress=mx.array(1.0))
 
     @compiled_with_records
-    def update(before: OptimiserState, key: mx.array, numbers: StepNumbers) -> OptimiserState:
+    def update(before: OptimizerState, key: mx.array, numbers: StepNumbers) -> OptimizerState:
         batch = step.draw(field | before.parameters, key)
 
         def loss_of(poses: Parameters) -> mx.array:
@@ -96,10 +96,10 @@ def optimise_poses(
         return adam(before, gradients, numbers, (), unscale)
 
     poses = refinement.init()
-    now = OptimiserState(poses, no_moments(poses))
+    now = OptimizerState(poses, no_moments(poses))
     for index in tqdm(range(STEPS), "cameras", **delayed_progress(progress)):
         groups = {POSES: ParameterGroup(RATE * 0.01 ** (index / STEPS), 0.0)}
-        numbers = step_numbers(index + 1, 0.0, OptimiserConfig(), groups)
+        numbers = step_numbers(index + 1, 0.0, OptimizerConfig(), groups)
         now = update(now, mx.array([config.seed, index], mx.uint32), numbers)
         mx.eval(now.parameters)
     return replace(views, cameras=refinement.cameras(now.parameters))

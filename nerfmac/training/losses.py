@@ -1,6 +1,6 @@
-"""Losses: functions of a rendered batch of rays and of the colours that it should have.
+"""Losses: functions of a rendered batch of rays and of the colors that it should have.
 
-`Method(loss=...)` replaces the configuration's colour loss, `Method(extra_losses=[...])` adds
+`Method(loss=...)` replaces the configuration's color loss, `Method(extra_losses=[...])` adds
 terms. Three terms of the configuration are against floaters:
 
     disparity  = sum_i weight_i (1 - s_i),                 s = t / (1 + t) at the distance t
@@ -8,9 +8,9 @@ terms. Three terms of the configuration are against floaters:
     entropy    = -o log o - (1 - o) log(1 - o),            for the opacity o
 
 The disparity loss says which of two depths to take if the pictures do not say it: the farther one.
-Where a surface is plain, matter anywhere on a ray gives it the right colour, and matter near a
+Where a surface is plain, matter anywhere on a ray gives it the right color, and matter near a
 camera hides the scene from cameras that have no picture there. FreeNeRF (Yang et al. 2023, section
-4.3) penalises the density near cameras alike. The loss falls linearly to zero at the fraction
+4.3) penalizes the density near cameras alike. The loss falls linearly to zero at the fraction
 `DISPARITY_END` of the run, so that it does not bias the depths in the end.
 
 A fourth one is for rays whose distance d is known from the tracks of sparse points:
@@ -67,7 +67,7 @@ class RayBatch(NamedTuple):
     parameters but `samples` and `mask`.
     """
 
-    colour: mx.array  # (rays, 3) float32, over the rays' random backgrounds
+    color: mx.array  # (rays, 3) float32, over the rays' random backgrounds
     opacity: mx.array  # (rays,) float32, in [0, 1]
     depth: mx.array  # (rays,) float32, sum of weight * distance
     mask: mx.array  # (rays, 1) float32: 1 where the ray counts, 0 where masked or out of samples
@@ -90,7 +90,7 @@ class RayBatch(NamedTuple):
 
     @property
     def weights(self) -> mx.array:
-        """(slots,) float32: weight of each sample in its ray's colour. Raises as `packed` does.
+        """(slots,) float32: weight of each sample in its ray's color. Raises as `packed` does.
 
         `samples.ray` is the ray of each; slots of no ray have the weight 0.
         """
@@ -104,8 +104,8 @@ class RayBatch(NamedTuple):
 
 
 Loss = Callable[[RayBatch, mx.array], mx.array]
-"""Function of a `RayBatch` and true colours (rays, 3) over the same backgrounds. It returns the
-loss of each ray, (rays,), or several per ray, (rays, n). Training minimises their mean over the
+"""Function of a `RayBatch` and true colors (rays, 3) over the same backgrounds. It returns the
+loss of each ray, (rays,), or several per ray, (rays, n). Training minimizes their mean over the
 rays that `RayBatch.mask` counts."""
 
 
@@ -122,8 +122,8 @@ def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
 
 
 def huber_loss(delta: float) -> Loss:
-    """The loss that applies `huber` to each colour channel of a ray."""
-    return lambda rays, target: huber(rays.colour, target, delta)
+    """The loss that applies `huber` to each color channel of a ray."""
+    return lambda rays, target: huber(rays.color, target, delta)
 
 
 def disparity_loss(rays: RayBatch, _target: mx.array) -> mx.array:
@@ -131,7 +131,7 @@ def disparity_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     density, samples = rays.packed
     disparity = (1.0 / (1.0 + samples.distance))[:, None] * mx.array([1.0, 0.0, 0.0])
     sums = composite(density, disparity, samples)
-    return _fading(rays, DISPARITY_END) * sums.colour[:, 0]
+    return _fading(rays, DISPARITY_END) * sums.color[:, 0]
 
 
 def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
@@ -143,7 +143,7 @@ def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     s = s - (first / (1.0 + first))[samples.ray]
     # The sum of weights is not the opacity, of which thinning leaves no sample's share to chance.
     powers = mx.stack([mx.ones_like(s), s, mx.square(s)], axis=1)
-    sums = composite(density, powers, samples).colour
+    sums = composite(density, powers, samples).color
     return 2.0 * mx.maximum(sums[:, 0] * sums[:, 2] - mx.square(sums[:, 1]), 0.0)
 
 
@@ -175,7 +175,7 @@ def depth_loss(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.arra
     ends = composite(density[:slots], near, first)
     fits = (starts[1:] <= slots).astype(mx.float32)
     share = _fading(rays, until) * (count / some)
-    missed = share * known.confidence * fits * (1.0 - ends.colour[:, 0])
+    missed = share * known.confidence * fits * (1.0 - ends.color[:, 0])
     return mx.concatenate([missed, mx.zeros(count - some)])
 
 

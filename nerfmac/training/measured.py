@@ -14,7 +14,7 @@ MOST_SKIPPED = 24
 """Skipped steps in a row after which training counts as diverged. The loss scale was then halved so
 often that half precision is not the reason."""
 
-ADVICE = "a smaller learning rate may help (--optimiser.rate 0.01), or another --seed"
+ADVICE = "a smaller learning rate may help (--optimizer.rate 0.01), or another --seed"
 
 
 class DivergedError(RuntimeError):
@@ -30,7 +30,7 @@ class Measured(NamedTuple):
     """The measurements of a `Step`, on the host."""
 
     loss: float
-    error: float  # mean squared error of the colours
+    error: float  # mean squared error of the colors
     samples: float
     samples_per_ray: float
     skipped_steps: int = 0  # of the whole run

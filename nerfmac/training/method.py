@@ -26,7 +26,7 @@ class Parts(NamedTuple):
     field: Field
     sampler: Sampler
     loss: Loss
-    """Colour loss, applied to the field's rays and to each proposal's."""
+    """Color loss, applied to the field's rays and to each proposal's."""
     extra_losses: tuple[Loss, ...]
     """Further terms of the loss, applied to the field's rays alone."""
 
@@ -39,7 +39,7 @@ class Method:
     names of its parts, and loading imports nothing because a file names it.
 
     >>> def absolute_error(rays, target):
-    ...     return mx.abs(rays.colour - target).mean(axis=1, keepdims=True)
+    ...     return mx.abs(rays.color - target).mean(axis=1, keepdims=True)
     >>> method = nerfmac.Method(loss=absolute_error)
     >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
     """
@@ -47,7 +47,7 @@ class Method:
     field: Field | None = None
     sampler: Sampler | None = None
     loss: Loss | None = None
-    """A colour loss, called as `loss(rays, target)`; see `nerfmac.training.losses`."""
+    """A color loss, called as `loss(rays, target)`; see `nerfmac.training.losses`."""
     extra_losses: Sequence[Loss] = ()
     """Terms added to the loss, such as one on `rays.weights`; the configuration's stay."""
 

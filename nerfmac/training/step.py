@@ -15,7 +15,7 @@ import mlx.core as mx
 from nerfmac.backend import Arrays, repeatable
 from nerfmac.config import Config, RefineConfig
 from nerfmac.fields.field import Parameters
-from nerfmac.geometry.colour import over
+from nerfmac.geometry.color import over
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.views import Views
@@ -27,7 +27,7 @@ from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.loss_scale import LossScale, all_finite
 from nerfmac.training.losses import RayBatch
 from nerfmac.training.method import Parts
-from nerfmac.training.optimiser import OptimiserState, StepNumbers, adam
+from nerfmac.training.optimizer import OptimizerState, StepNumbers, adam
 from nerfmac.training.track_rays import TrackRays, TrackTargets
 
 
@@ -90,7 +90,7 @@ class Rendering(NamedTuple):
 class StepResult(NamedTuple):
     """The result of a `Step`."""
 
-    optimised: OptimiserState
+    optimized: OptimizerState
     scale: LossScale  # all that changes if some gradient is not finite
     measured: mx.array
     """(4,) float32, of this rank's rays: loss, mean squared error, number of samples, mean slots
@@ -119,7 +119,7 @@ class Step:
 
     def __call__(
         self,
-        before: OptimiserState,
+        before: OptimizerState,
         sampling: Arrays,
         scale: LossScale,
         key: mx.array,
@@ -141,7 +141,7 @@ class Step:
 
         def loss_of(trained: Parameters) -> tuple[mx.array, ...]:
             seen = self.render(parameters | trained, sampling, batch, schedule)
-            error = _mean(mx.square(seen.rays.colour - batch.target), seen.rays.mask)
+            error = _mean(mx.square(seen.rays.color - batch.target), seen.rays.mask)
             loss = self.loss(seen.rays, batch.target, scale.scale)
             return loss, error, seen.samples, seen.samples_per_ray, seen.rays.mask.mean()
 
@@ -154,8 +154,8 @@ class Step:
         bounded = self.parts.field.bounded_gradients
         is_good = all_finite(values for name, values in gradients.items() if name not in bounded)
         unscale = mx.where(is_good, 1.0 / scale.scale, 0.0).reshape(1)
-        after = adam(before, gradients, numbers, self.parts.field.l2_regularised, unscale)
-        updated = OptimiserState(parameters | after.parameters, moments | after.moments)
+        after = adam(before, gradients, numbers, self.parts.field.l2_regularized, unscale)
+        updated = OptimizerState(parameters | after.parameters, moments | after.moments)
         measurements = mx.stack([loss / scale.scale, *measured])
         return StepResult(updated, scale.after(is_good), measurements)
 
@@ -195,11 +195,11 @@ class Step:
         samples, directions = sampled.samples, rays.direction
         if self.flags.learns_cameras:
             samples, directions = refinement.warp_samples(parameters, samples, rays, view)
-        density, colour = (
+        density, color = (
             scale_gradients(values, samples.distance, self.full_gradient_distance)
             for values in field(own, samples, directions)
         )
-        seen = composite(density, colour, samples, batch.color)
+        seen = composite(density, color, samples, batch.color)
         *proposals, seen = (
             _in_front_of(batch.background, refinement.expose(rendering, parameters, view))
             for rendering in (*sampled.proposals, seen)
@@ -229,8 +229,8 @@ class Step:
 
 
 def _in_front_of(background: mx.array, seen: Composited) -> Composited:
-    """`seen`, its colour over the `background` (rays, 3)."""
-    return seen._replace(colour=seen.colour + (1.0 - seen.opacity[:, None]) * background)
+    """`seen`, its color over the `background` (rays, 3)."""
+    return seen._replace(color=seen.color + (1.0 - seen.opacity[:, None]) * background)
 
 
 def _mean(values: mx.array, mask: mx.array, scale: float | mx.array = 1.0) -> mx.array:

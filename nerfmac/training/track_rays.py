@@ -1,7 +1,7 @@
 """`TrackRays`: training rays through pixels whose distance is known from tracks.
 
 A step's first rays are drawn from the observations of the tracks instead of from all pixels. They
-count for the colour loss like any others. How far their points are away is a `TrackTargets`, for
+count for the color loss like any others. How far their points are away is a `TrackTargets`, for
 losses such as `depth_loss`.
 """
 

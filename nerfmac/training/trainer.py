@@ -42,8 +42,8 @@ from nerfmac.training.goal import Goal, Report
 from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.measured import Measured, read
 from nerfmac.training.method import Method
-from nerfmac.training.optimiser import (
-    OptimiserState,
+from nerfmac.training.optimizer import (
+    OptimizerState,
     averaged,
     is_averaged,
     newest_weight,
@@ -201,9 +201,9 @@ class Trainer:
         while (progress := goal.progress(state)) < 1.0:
             if self._is_update_at(state.step):
                 with interval("occupancy update", step=state.step):
-                    state = exchange.synchronised(self._keep_sampling(state, goal.most_rays))
+                    state = exchange.synchronized(self._keep_sampling(state, goal.most_rays))
             rays_done += state.rays * self.ranks.size
-            rate = goal.rate * self.config.optimiser.rate_at(progress, state.step)
+            rate = goal.rate * self.config.optimizer.rate_at(progress, state.step)
             with interval("step", step=state.step, rays=state.rays):
                 state, measured = self.advance(state, rate, progress)
                 queue.add(state)  # measurements are computed only where they are read
@@ -244,8 +244,8 @@ class Trainer:
         evaluated.
         """
         flags = StepFlags.at(state.step, self.config.refine)
-        optimised, scale, measured = self._one_step(state, flags, rate, progress)
-        changed = {**optimised._asdict(), "scaling": scale._asdict()}
+        optimized, scale, measured = self._one_step(state, flags, rate, progress)
+        changed = {**optimized._asdict(), "scaling": scale._asdict()}
         state = replace(state, step=state.step + 1, **changed)
         if is_averaged(state.step):
             with interval("average"):
@@ -256,14 +256,14 @@ class Trainer:
         self, state: TrainState, flags: StepFlags, rate: float, progress: float
     ) -> StepResult:
         """The result of a `Step` with these flags."""
-        optimiser = self.config.optimiser
-        groups = self.refinement.rates(state.step, rate / optimiser.rate, progress)
+        optimizer = self.config.optimizer
+        groups = self.refinement.rates(state.step, rate / optimizer.rate, progress)
         return self._step_for(state.rays, flags, is_relaxed())(
-            OptimiserState(state.parameters, state.moments),
+            OptimizerState(state.parameters, state.moments),
             state.sampling,
             LossScale(**state.scaling),
             _key(self.config.seed, state.step, stream=0),
-            step_numbers(state.step + 1, rate, optimiser, groups),
+            step_numbers(state.step + 1, rate, optimizer, groups),
             self._schedule(state.step, progress),
         )
 
@@ -299,7 +299,7 @@ class Trainer:
         return self.traces.compiled(tuned, f"step of {rays} rays{flags}{shorter}")
 
     def _average(self, state: TrainState) -> Parameters:
-        weight = newest_weight(max(state.step, 1), self.config.optimiser)  # step 0 is a trial
+        weight = newest_weight(max(state.step, 1), self.config.optimizer)  # step 0 is a trial
         skipped = state.scaling["skipped_in_a_row"]
         return self._averaged(state.average, state.parameters, mx.array(weight), skipped)
 

@@ -58,7 +58,7 @@ class Result:
     name: str
     step: Timing  # of a training step
     samples_per_second: float  # in training
-    batch: Timing  # from many rays to their colours
+    batch: Timing  # from many rays to their colors
     ray: Timing  # the same of a single ray
     curve: tuple[Point, ...]
     build_seconds: float  # spent compiling
@@ -217,7 +217,7 @@ def _some_rays(camera: Camera) -> tuple[Rays, Rays]:
 
 
 def _latencies(both: Sequence[Implementation], rays: Rays) -> dict[str, Timing]:
-    """Time from the rays to their colours, interleaved call by call."""
+    """Time from the rays to their colors, interleaved call by call."""
     tracers = {each.name: each.tracer(rays) for each in both}
     spent: dict[str, list[float]] = {name: [] for name in tracers}
     for call in range(WARM_UP_CALLS + CALLS):

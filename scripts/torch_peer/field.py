@@ -69,20 +69,20 @@ class _TruncatedExp(torch.autograd.Function):
 
 
 class TorchField(torch.nn.Module):
-    """Density and colour at positions; parameters are float32."""
+    """Density and color at positions; parameters are float32."""
 
     def __init__(self, config: Config, extent: float, parameters: Arrays) -> None:
-        """`parameters`: `table`, `density` and `colour`, as `EncodedField.init` makes them."""
+        """`parameters`: `table`, `density` and `color`, as `EncodedField.init` makes them."""
         super().__init__()
         grid, networks = HashGrid(config.grid, Bounds(extent)), config.networks
         self._extent, self._thinness = extent, networks.density_bias
         shape = NetworksShape(
-            grid.outputs, networks.width, networks.density_layers, networks.colour_layers
+            grid.outputs, networks.width, networks.density_layers, networks.color_layers
         )
         self.table = torch.nn.Parameter(torch.tensor(parameters["table"]))
-        self.density_layers, self.colour_layers = (
+        self.density_layers, self.color_layers = (
             torch.nn.ParameterList(_matrices(parameters[name], each))
-            for name, each in (("density", shape.density), ("colour", shape.colour))
+            for name, each in (("density", shape.density), ("color", shape.color))
         )
         self._add_levels(grid)
 
@@ -113,7 +113,7 @@ class TorchField(torch.nn.Module):
 
     def export(self) -> dict[str, np.ndarray]:
         """The parameters as nerfmac keeps them."""
-        networks = {"density": self.density_layers, "colour": self.colour_layers}
+        networks = {"density": self.density_layers, "color": self.color_layers}
         flat = {name: torch.cat([m.flatten() for m in layers]) for name, layers in networks.items()}
         tensors = {"table": self.table, **flat}
         return {name: values.detach().cpu().numpy() for name, values in tensors.items()}
@@ -151,10 +151,10 @@ class TorchField(torch.nn.Module):
         embedding = _network(self.encode(position), self.density_layers)
         return _TruncatedExp.apply(embedding[:, 0].float() - self._thinness), embedding
 
-    def colour(self, embedding: torch.Tensor, basis: torch.Tensor) -> torch.Tensor:
-        """Colour (points, 3) in [0, 1] from the embedding and the direction's `basis`."""
+    def color(self, embedding: torch.Tensor, basis: torch.Tensor) -> torch.Tensor:
+        """Color (points, 3) in [0, 1] from the embedding and the direction's `basis`."""
         inputs = torch.cat([embedding, basis.to(embedding.dtype)], 1)
-        return torch.sigmoid(_network(inputs, self.colour_layers)[:, :3].float())
+        return torch.sigmoid(_network(inputs, self.color_layers)[:, :3].float())
 
 
 def _matrices(weights: np.ndarray, shape: MlpShape) -> list[torch.nn.Parameter]:

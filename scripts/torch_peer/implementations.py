@@ -51,7 +51,7 @@ class Implementation(Protocol):
         """The picture over `BACKGROUND`."""
 
     def tracer(self, rays: Rays) -> Callable[[], None]:
-        """A function that computes the rays' colours and waits until they are there."""
+        """A function that computes the rays' colors and waits until they are there."""
 
 
 class Nerfmac:
@@ -77,7 +77,7 @@ class Nerfmac:
 
     def render(self, camera: Camera) -> Picture:
         """See `Implementation`."""
-        return self._run.renderer().render(camera, BACKGROUND).colour
+        return self._run.renderer().render(camera, BACKGROUND).color
 
     def tracer(self, rays: Rays) -> Callable[[], None]:
         """See `Implementation`."""

@@ -29,7 +29,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.views import Views
 from nerfmac.ops.visibility import FAR
 from nerfmac.sampling.occupancy import march_geometry
-from nerfmac.training.optimiser import is_averaged, newest_weight
+from nerfmac.training.optimizer import is_averaged, newest_weight
 from nerfmac.training.ray_budget import RayBudget
 from nerfmac.training.trainer import Trainer
 from torch_peer.composite import weights
@@ -67,15 +67,15 @@ class TorchPeer:
         self._random = torch.Generator(self.device).manual_seed(config.seed)
         self._is_half = self.device.type == "cuda"
         self._scaler = torch.amp.GradScaler(self.device.type, enabled=self._is_half)
-        networks = [*self.field.density_layers, *self.field.colour_layers]
-        self._optimiser = torch.optim.Adam(
+        networks = [*self.field.density_layers, *self.field.color_layers]
+        self._optimizer = torch.optim.Adam(
             [
                 {"params": [self.field.table]},
-                {"params": networks, "weight_decay": config.optimiser.l2},
+                {"params": networks, "weight_decay": config.optimizer.l2},
             ],
-            lr=config.optimiser.rate,
-            betas=(config.optimiser.beta1, config.optimiser.beta2),
-            eps=config.optimiser.epsilon,
+            lr=config.optimizer.rate,
+            betas=(config.optimizer.beta1, config.optimizer.beta2),
+            eps=config.optimizer.epsilon,
             fused=True,
         )
         self.steps, self.rays = 0, start.rays
@@ -123,7 +123,7 @@ class TorchPeer:
 
     @torch.no_grad()
     def infer(self, origins: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
-        """Colour over black and opacity (rays, 4) of rays (rays, 3), on the device."""
+        """Color over black and opacity (rays, 4) of rays (rays, 3), on the device."""
         middle = torch.full_like(origins[:, 0], 0.5)
         samples = self._march_finely(origins, directions, middle, self.occupancy.occupied)
         return self._see(self._shade_any, self.average, samples, directions)
@@ -137,8 +137,8 @@ class TorchPeer:
         parts = zip(*(part.split(rays) for part in rays_of(camera, self.device)), strict=True)
         seen = torch.cat([self.infer(*part) for part in parts])
         behind = torch.tensor(background, device=self.device)
-        colour = (seen[:, :3] + (1.0 - seen[:, 3:]) * behind).clamp(0.0, 1.0)
-        return colour.view(camera.lens.height, camera.lens.width, 3).cpu().numpy()
+        color = (seen[:, :3] + (1.0 - seen[:, 3:]) * behind).clamp(0.0, 1.0)
+        return color.view(camera.lens.height, camera.lens.width, 3).cpu().numpy()
 
     def _build(self, compiled: bool) -> float:
         """Choose what runs, compiled or not, and run it once; return the seconds."""
@@ -180,8 +180,8 @@ class TorchPeer:
             for step in (0, self.config.occupancy.warmup_steps):
                 self._update_occupancy(step)
             self._loss()[0].backward()
-            self._optimiser.zero_grad()
-            self._optimiser.step()  # moves nothing without gradients, but imports what it needs
+            self._optimizer.zero_grad()
+            self._optimizer.step()  # moves nothing without gradients, but imports what it needs
             # Rays from the middle: one, and several, which differ in shape.
             for rays in (1, 5):
                 middle = torch.full((rays, 3), 0.5, device=self.device)
@@ -220,13 +220,13 @@ class TorchPeer:
 
     def _move(self, progress: float) -> None:
         """Move the parameters, and their average, by the gradients they hold."""
-        config = self.config.optimiser
-        table, networks = self._optimiser.param_groups
+        config = self.config.optimizer
+        table, networks = self._optimizer.param_groups
         table["lr"] = config.rate_at(progress, self.steps)
         networks["lr"] = config.networks * table["lr"]
-        self._scaler.step(self._optimiser)
+        self._scaler.step(self._optimizer)
         self._scaler.update()
-        self._optimiser.zero_grad()
+        self._optimizer.zero_grad()
         self.steps += 1
         if not is_averaged(self.steps):
             return
@@ -243,7 +243,7 @@ class TorchPeer:
         samples: TorchSamples,
         directions: torch.Tensor,
     ) -> torch.Tensor:
-        """Colour over black and opacity (rays, 4)."""
+        """Color over black and opacity (rays, 4)."""
         direction = directions[samples.ray]
         added = shade(field, samples.position, direction, samples.width, samples.place)
         rays = added.new_zeros(len(directions), 4)
@@ -258,15 +258,15 @@ class TorchPeer:
         width: torch.Tensor,
         place: torch.Tensor,
     ) -> torch.Tensor:
-        """What each sample adds to its ray's colour and opacity: (slots, 4).
+        """What each sample adds to its ray's color and opacity: (slots, 4).
 
         No ray has more than `longest` samples.
         """
         with torch.autocast(self.device.type, torch.float16, enabled=self._is_half):
             density, embedding = field.density(position)
-            colour = field.colour(embedding, spherical_harmonics(direction))
+            color = field.color(embedding, spherical_harmonics(direction))
         weight = weights(density, width, place, longest)[:, None]
-        return torch.cat([weight * colour, weight], 1)
+        return torch.cat([weight * color, weight], 1)
 
     def _densities(self, position: torch.Tensor) -> torch.Tensor:
         with torch.autocast(self.device.type, torch.float16, enabled=self._is_half):

@@ -16,8 +16,8 @@ class TorchPixels:
     """The pixels of a training split."""
 
     def __init__(self, views: Views, device: torch.device) -> None:
-        """Copies the split to `device`, and where each lens sees the centre of each pixel."""
-        self._colours = torch.from_numpy(np.array(views.pixels)).to(device)
+        """Copies the split to `device`, and where each lens sees the center of each pixel."""
+        self._colors = torch.from_numpy(np.array(views.pixels)).to(device)
         self._poses = torch.from_numpy(np.array(views.cameras.poses)).to(device)
         points, first_point = _lenses(views.cameras)
         self._points = torch.from_numpy(points).to(device)
@@ -30,11 +30,11 @@ class TorchPixels:
     def draw(
         self, count: int, generator: torch.Generator
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Origins and unit directions (count, 3) of random pixels' rays, colours (count, 4)."""
-        every, channels = self._colours.shape
+        """Origins and unit directions (count, 3) of random pixels' rays, colors (count, 4)."""
+        every, channels = self._colors.shape
 
         def below(end: int) -> torch.Tensor:
-            return torch.randint(end, (count,), generator=generator, device=self._colours.device)
+            return torch.randint(end, (count,), generator=generator, device=self._colors.device)
 
         view, pixel = below(len(self._first_pixel)), below(self._largest)
         place = self._first_pixel[view] + pixel
@@ -42,14 +42,14 @@ class TorchPixels:
             # What is beyond a smaller picture is drawn again from all: every pixel is as likely.
             place = torch.where(pixel < self._sizes[view], place, below(every))
             view = torch.searchsorted(self._first_pixel, place, right=True) - 1
-        colour = self._colours[place].float() / 255.0
+        color = self._colors[place].float() / 255.0
         if channels == 3:
-            colour = torch.cat([colour, colour.new_ones(count, 1)], 1)
+            color = torch.cat([color, color.new_ones(count, 1)], 1)
         point = self._first_point[view] + place - self._first_pixel[view]
         x, y, z = self._points[point][:, :, None].unbind(1)
         pose = self._poses[view]
         direction = pose[:, :, 0] * x - pose[:, :, 1] * y - pose[:, :, 2] * z
-        return pose[:, :, 3], functional.normalize(direction), colour
+        return pose[:, :, 3], functional.normalize(direction), color
 
 
 def rays_of(camera: Camera, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:

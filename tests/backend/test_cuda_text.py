@@ -9,7 +9,7 @@ import mlx.core as mx
 import pytest
 
 from nerfmac.app.measure.selftest import cases
-from nerfmac.app.measure.selftest.specialisations import build_graphs
+from nerfmac.app.measure.selftest.specializations import build_graphs
 from nerfmac.backend import uncompiled
 from nerfmac.backend.device import pretended
 from nerfmac.backend.kernel import kernel_of, launched_by

@@ -149,5 +149,5 @@ def test_on_cuda_any_operation_runs_as_reference_beside_the_kernels(trainer, mon
         made = trainer()
         state, rendered = all_that_a_user_runs(made)
         losses.append(next(made.train(state, Goal(steps=1))).loss)
-        assert np.isfinite(rendered.colour).all()
+        assert np.isfinite(rendered.color).all()
     assert losses[1] == pytest.approx(losses[0], rel=1e-2)

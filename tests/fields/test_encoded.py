@@ -25,7 +25,7 @@ ROUNDOFF = 2.0**-24
 CONFIG: Config = override(
     PRESETS["tiny"],
     grid={"levels": 4, "features": 4, "log2_entries": 10, "finest": 64},
-    networks={"width": 16, "density_layers": 2, "colour_layers": 1},
+    networks={"width": 16, "density_layers": 2, "color_layers": 1},
 )
 COUNTS = np.array([0, 5, 33, 1, 0, 40, 2])  # samples of each ray
 USED = int(COUNTS.sum())
@@ -85,19 +85,19 @@ def test_density_is_the_exponential_of_the_density_networks_first_output():
     assert_matches(alone, want, rel=4 * 64 * ROUNDOFF, name="density alone")
 
 
-def test_colour_is_the_sigmoid_of_a_network_of_the_embedding_and_then_the_rays_direction():
+def test_color_is_the_sigmoid_of_a_network_of_the_embedding_and_then_the_rays_direction():
     field, parameters = field_and_parameters()
     samples, directions = drawn()
     basis = np.array(spherical_harmonics(directions), np.float64)[np.array(samples.ray)]
     inputs = np.concatenate([embedded(parameters, samples.position), basis], axis=1)
-    want = 1 / (1 + np.exp(-network(inputs, parameters["colour"], [32, 16, 16])[:, :3]))
+    want = 1 / (1 + np.exp(-network(inputs, parameters["color"], [32, 16, 16])[:, :3]))
     _, got = field(parameters, samples, directions)
-    assert_matches(got, want, rel=4 * 64 * ROUNDOFF, name="colour")
+    assert_matches(got, want, rel=4 * 64 * ROUNDOFF, name="color")
     assert np.array(got).min() >= 0.0
     assert np.array(got).max() <= 1.0
 
 
-def test_colour_depends_on_the_rays_own_direction_and_density_on_none():
+def test_color_depends_on_the_rays_own_direction_and_density_on_none():
     field, parameters = field_and_parameters()
     samples, directions = drawn()
     turned = mx.where(mx.arange(COUNTS.size)[:, None] == 2, -directions, directions)
@@ -114,17 +114,17 @@ def test_slots_of_no_ray_do_not_matter():
     samples, directions = drawn(USED + 20)
 
     def loss(parameters: dict[str, mx.array], position: mx.array) -> mx.array:
-        density, colour = field(parameters, samples._replace(position=position), directions)
-        return (density * colour[:, 0] + colour[:, 2]).sum()
+        density, color = field(parameters, samples._replace(position=position), directions)
+        return (density * color[:, 0] + color[:, 2]).sum()
 
     found = []
     for elsewhere in (0.0, 0.7):
         position = mx.where(mx.arange(USED + 20)[:, None] < USED, samples.position, elsewhere)
-        density, colour = field(parameters, samples._replace(position=position), directions)
+        density, color = field(parameters, samples._replace(position=position), directions)
         by_name, d_position = mx.grad(loss, argnums=(0, 1))(parameters, position)
         assert np.array(d_position)[:USED].any(axis=1).all()
         assert not np.array(d_position)[USED:].any()
-        found.append([density[:USED], colour[:USED], d_position, *by_name.values()])
+        found.append([density[:USED], color[:USED], d_position, *by_name.values()])
     for one, other in zip(*found, strict=True):
         assert mx.array_equal(one, other)
 
@@ -167,8 +167,8 @@ def test_gradients_reach_every_parameter():
     samples, directions = drawn()
 
     def loss(parameters: dict[str, mx.array]) -> mx.array:
-        density, colour = field(parameters, samples, directions)
-        return (density * colour[:, 0] + colour[:, 2]).sum()
+        density, color = field(parameters, samples, directions)
+        return (density * color[:, 0] + color[:, 2]).sum()
 
     for name, slope in mx.grad(loss)(parameters).items():
         values = np.array(slope)
@@ -176,11 +176,11 @@ def test_gradients_reach_every_parameter():
         assert values.any(), name
 
 
-def test_density_alone_gives_the_colour_network_no_gradient():
+def test_density_alone_gives_the_color_network_no_gradient():
     field, parameters = field_and_parameters()
     samples, directions = drawn()
     slopes = mx.grad(lambda p: field(p, samples, directions)[0].sum())(parameters)
-    assert not np.array(slopes["colour"]).any()
+    assert not np.array(slopes["color"]).any()
     assert np.array(slopes["density"]).any()
 
 
@@ -190,8 +190,8 @@ def test_the_positions_gradient_is_the_finite_difference_along_each_axis():
     step = 2.0**-15  # the finest level's cells are 2^-6 wide
 
     def results(position: mx.array) -> mx.array:
-        density, colour = field(parameters, samples._replace(position=position), directions)
-        return mx.log(density) + colour @ mx.array([1.0, -2.0, 0.5])
+        density, color = field(parameters, samples._replace(position=position), directions)
+        return mx.log(density) + color @ mx.array([1.0, -2.0, 0.5])
 
     got = np.array(mx.grad(lambda position: results(position).sum())(samples.position))
     want = np.zeros_like(got)

@@ -33,10 +33,10 @@ def test_the_flat_weights_split_into_the_layers_matrices():
     assert mx.concatenate([m.reshape(-1) for m in matrices]).tolist() == flat.tolist()
 
 
-def test_the_colour_network_takes_the_embedding_and_as_many_numbers_of_the_direction():
+def test_the_color_network_takes_the_embedding_and_as_many_numbers_of_the_direction():
     shape = NetworksShape(48, 64, 3, 2)
     assert shape.density == MlpShape(48, 64, 3, 16)
-    assert shape.colour == MlpShape(32, 64, 2, 16)
+    assert shape.color == MlpShape(32, 64, 2, 16)
 
 
 def test_fresh_weights_are_uniform_within_glorots_bound_of_their_layer():
@@ -59,14 +59,14 @@ def test_each_network_is_drawn_from_its_own_key():
     one = StackedMlps(SHAPE).init(*keys)
     assert {name: each.shape for name, each in one.items()} == StackedMlps(SHAPE).shapes
     assert mx.array_equal(one["density"], uniform_by_layer(SHAPE.density, keys[0]))
-    assert mx.array_equal(one["colour"], uniform_by_layer(SHAPE.colour, keys[1]))
+    assert mx.array_equal(one["color"], uniform_by_layer(SHAPE.color, keys[1]))
 
 
 def test_the_parameters_by_name_are_the_operations_weights():
     mlps, given = StackedMlps(SHAPE), drawn(21)
     parameters = mlps.init(*mx.random.split(mx.random.key(2), 2))
-    weights = parameters["density"], parameters["colour"]
-    want = networks(**given, density_weights=weights[0], colour_weights=weights[1], shape=SHAPE)
+    weights = parameters["density"], parameters["color"]
+    want = networks(**given, density_weights=weights[0], color_weights=weights[1], shape=SHAPE)
     for got, each in zip(mlps(parameters, **given), want, strict=True):
         assert mx.array_equal(got, each)
     alone = networks_density(given["features"], *weights, SHAPE)

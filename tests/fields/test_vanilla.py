@@ -70,7 +70,7 @@ def in_float64(parameters: dict[str, mx.array]) -> Arrays:
 
 
 def network(name: str, parameters: Arrays, position: np.ndarray, direction: np.ndarray):
-    """Density and colour as figure 7 of the paper has them, all inputs of a layer side by side."""
+    """Density and color as figure 7 of the paper has them, all inputs of a layer side by side."""
 
     def relu(values: np.ndarray) -> np.ndarray:
         return np.maximum(values, 0.0)
@@ -89,8 +89,8 @@ def network(name: str, parameters: Arrays, position: np.ndarray, direction: np.n
     hidden = relu(layer("4", hidden))
     density = np.log1p(np.exp(layer("density", hidden)[:, 0] - 1.0)) / (EXTENT / 2)
     seen = np.concatenate([layer("bottleneck", hidden), encoded(direction, 3)], axis=1)
-    colour = layer("colour", relu(layer("view", seen, "direction")))
-    return density, 1.0 / (1.0 + np.exp(-colour))
+    color = layer("color", relu(layer("view", seen, "direction")))
+    return density, 1.0 / (1.0 + np.exp(-color))
 
 
 def evaluate(field: VanillaField, name: str):
@@ -105,7 +105,7 @@ def test_each_network_is_the_papers(name):
     want = network(name, in_float64(parameters), position, direction[np.array(samples.ray)])
     got = evaluate(field, name)(parameters, samples, directions)
     assert_matches(got[0], want[0], rel=TOLERANCE, name="density")
-    assert_matches(got[1], want[1], rel=TOLERANCE, name="colour")
+    assert_matches(got[1], want[1], rel=TOLERANCE, name="color")
 
 
 def test_density_alone_is_the_fine_networks_and_has_no_gradient():
@@ -122,29 +122,29 @@ def test_gradients_are_those_of_finite_differences(name):
     field, parameters = field_and_parameters()
     samples, directions = drawn()
     random = np.random.default_rng(8)
-    by_density, by_colour = random.normal(size=USED), random.normal(size=(USED, 3))
+    by_density, by_color = random.normal(size=USED), random.normal(size=(USED, 3))
 
     def loss(parameters: dict[str, mx.array]) -> mx.array:
-        density, colour = evaluate(field, name)(parameters, samples, directions)
-        weights = mx.array(by_density, mx.float32), mx.array(by_colour, mx.float32)
-        return (density * weights[0]).sum() + (colour * weights[1]).sum()
+        density, color = evaluate(field, name)(parameters, samples, directions)
+        weights = mx.array(by_density, mx.float32), mx.array(by_color, mx.float32)
+        return (density * weights[0]).sum() + (color * weights[1]).sum()
 
     position, direction = (np.array(a, np.float64) for a in (samples.position, directions))
 
     def loss64(parameters: Arrays) -> float:
         seen_along = direction[np.array(samples.ray)]
-        density, colour = network(name, parameters, position, seen_along)
-        return (density * by_density).sum() + (colour * by_colour).sum()
+        density, color = network(name, parameters, position, seen_along)
+        return (density * by_density).sum() + (color * by_color).sum()
 
     gradient, at = mx.grad(loss)(parameters), in_float64(parameters)
     for which in field.shapes:
         if not which.startswith(f"{name}."):
             assert not mx.any(gradient[which]).item(), "the other network has no part in it"
             continue
-        towards = random.normal(size=at[which].shape)
-        ends = [loss64(at | {which: at[which] + s * 1e-6 * towards}) for s in (1, -1)]
-        got = (np.array(gradient[which], np.float64) * towards).sum()
-        scale = np.linalg.norm(gradient[which]) * np.linalg.norm(towards)
+        toward = random.normal(size=at[which].shape)
+        ends = [loss64(at | {which: at[which] + s * 1e-6 * toward}) for s in (1, -1)]
+        got = (np.array(gradient[which], np.float64) * toward).sum()
+        scale = np.linalg.norm(gradient[which]) * np.linalg.norm(toward)
         assert abs(got - (ends[0] - ends[1]) / 2e-6) < 10 * TOLERANCE * scale, which
         assert scale > 0.0, which
 
@@ -153,12 +153,12 @@ def test_slots_of_no_ray_give_no_nan_and_no_gradient():
     field, parameters = field_and_parameters()
 
     def loss(parameters: dict[str, mx.array], slots: int) -> mx.array:
-        density, colour = field(parameters, *drawn(slots))
-        return density[:USED].sum() + colour[:USED, 1].sum()
+        density, color = field(parameters, *drawn(slots))
+        return density[:USED].sum() + color[:USED, 1].sum()
 
-    density, colour = field(parameters, *drawn(USED + 20))
+    density, color = field(parameters, *drawn(USED + 20))
     assert np.isfinite(np.array(density)).all()
-    assert np.isfinite(np.array(colour)).all()
+    assert np.isfinite(np.array(color)).all()
     few, many = (mx.grad(loss)(parameters, slots) for slots in (USED, USED + 20))
     for which in few:
         if which.startswith("fine."):
@@ -172,7 +172,7 @@ def test_a_scene_of_another_size_is_the_same_to_the_networks():
     one = field(parameters, samples, directions)
     other = VanillaField(CONFIG, Bounds(4.0 * EXTENT))(parameters, larger, directions)
     assert_matches(4.0 * other[0], one[0], rel=TOLERANCE, name="optical thickness")
-    assert_matches(other[1], one[1], rel=TOLERANCE, name="colour")
+    assert_matches(other[1], one[1], rel=TOLERANCE, name="color")
 
 
 def test_the_papers_network_has_as_many_parameters_as_the_authors():
@@ -186,8 +186,8 @@ def test_weights_begin_uniform_up_to_glorots_bound_and_biases_zero():
     field = VanillaField(replace(CONFIG, width=64), Bounds(1.0))
     parameters = field.init(mx.random.key(0))
     assert {name: values.shape for name, values in parameters.items()} == field.shapes
-    inputs = {"0": 33, "3": 64 + 33, "view": 64 + 21, "colour": 32}
-    outputs = {"density": 1, "view": 32, "colour": 3}
+    inputs = {"0": 33, "3": 64 + 33, "view": 64 + 21, "color": 32}
+    outputs = {"density": 1, "view": 32, "color": 3}
     for name, values in parameters.items():
         assert values.dtype == mx.float32
         _, layer, kind = name.split(".")
@@ -198,17 +198,17 @@ def test_weights_begin_uniform_up_to_glorots_bound_and_biases_zero():
     assert abs(np.corrcoef(*drawn)[0, 1]) < 0.1, "the networks begin alike"
 
 
-def rays_towards(count: int, key: mx.array) -> Rays:
+def rays_toward(count: int, key: mx.array) -> Rays:
     """Rays from around the unit cube to points inside it."""
     eye, point = mx.random.split(key)
     origin = mx.random.normal((count, 3), key=eye)
     origin = 0.5 + 1.8 * origin / mx.linalg.norm(origin, axis=1, keepdims=True)
-    towards = mx.random.uniform(0.1, 0.9, (count, 3), key=point) - origin
-    return Rays(origin, towards / mx.linalg.norm(towards, axis=1, keepdims=True))
+    toward = mx.random.uniform(0.1, 0.9, (count, 3), key=point) - origin
+    return Rays(origin, toward / mx.linalg.norm(toward, axis=1, keepdims=True))
 
 
 def ball(rays: Rays) -> mx.array:
-    """(rays, 3) colours of a ball off the middle, painted by its normal, before black."""
+    """(rays, 3) colors of a ball off the middle, painted by its normal, before black."""
     offset = rays.origin - mx.array([0.62, 0.45, 0.4])
     half = (offset * rays.direction).sum(axis=1)
     root = mx.square(half) - mx.square(offset).sum(axis=1) + 0.25**2
@@ -233,15 +233,15 @@ def errors(parameters: dict[str, mx.array], rays: Rays, drawn: mx.array) -> mx.a
     field = VanillaField(SMALL, Bounds(1.0))
     sampler = HierarchicalSampler(field.coarse, Bounds(1.0), 0.1, SMALL.coarse, SMALL.fine)
     samples, (coarse,) = sampler.sample(parameters, {}, rays, drawn)[:2]
-    density, colour = field(parameters, samples, rays.direction)
-    fine = composite(density, colour, samples)
+    density, color = field(parameters, samples, rays.direction)
+    fine = composite(density, color, samples)
     want = ball(rays)
-    return mx.stack([mx.square(seen.colour - want).mean() for seen in (coarse, fine)])
+    return mx.stack([mx.square(seen.color - want).mean() for seen in (coarse, fine)])
 
 
 def test_each_networks_parameters_get_a_gradient_from_its_own_error_alone():
     parameters = VanillaField(SMALL, Bounds(1.0)).init(mx.random.key(1))
-    rays, drawn = rays_towards(64, mx.random.key(2)), mx.full((64, 20), 0.5)
+    rays, drawn = rays_toward(64, mx.random.key(2)), mx.full((64, 20), 0.5)
     for index, own in enumerate(NETWORKS):
         gradient = mx.grad(lambda p, i=index: errors(p, rays, drawn)[i])(parameters)
         for name, values in gradient.items():
@@ -252,15 +252,15 @@ def test_each_networks_parameters_get_a_gradient_from_its_own_error_alone():
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_training_lowers_the_error_of_both_networks(seed):
     parameters = VanillaField(SMALL, Bounds(1.0)).init(mx.random.key(seed))
-    optimiser = optim.Adam(1e-2, bias_correction=True)
+    optimizer = optim.Adam(1e-2, bias_correction=True)
     slope = mx.grad(lambda *inputs: errors(*inputs).sum())
-    unseen = rays_towards(512, mx.random.key(100 + seed)), mx.full((512, 20), 0.5)
+    unseen = rays_toward(512, mx.random.key(100 + seed)), mx.full((512, 20), 0.5)
     before = np.array(errors(parameters, *unseen))
     for number in range(60):
         keys = mx.random.split(mx.random.key(1000 * seed + number))
         drawn = mx.random.uniform(shape=(128, 20), key=keys[1])
-        gradient = slope(parameters, rays_towards(128, keys[0]), drawn)
-        parameters = optimiser.apply_gradients(gradient, parameters)
+        gradient = slope(parameters, rays_toward(128, keys[0]), drawn)
+        parameters = optimizer.apply_gradients(gradient, parameters)
         mx.eval(parameters)
     after = np.array(errors(parameters, *unseen))
     assert (after < before / 3).all()

@@ -193,21 +193,21 @@ def _write_pictures(folder: Path, form: str) -> None:
     ending = {"JPEG": "jpg", "HEIF": "heic", "TIFF": "tif"}.get(form, form.lower())
     exif = Image.Exif()
     exif[0x0112] = 6
-    colours = Image.fromarray(pixels(1, 3 if form in ("JPEG", "BMP") else 4))
+    colors = Image.fromarray(pixels(1, 3 if form in ("JPEG", "BMP") else 4))
     if form == "HEIF":
         import pillow_heif
 
         pillow_heif.register_heif_opener()
-    colours.save(folder / f"a.{ending}", form, **({} if form == "BMP" else {"exif": exif}))
+    colors.save(folder / f"a.{ending}", form, **({} if form == "BMP" else {"exif": exif}))
     if form in ("PNG", "TIFF", "BMP"):
-        colours.convert("RGB").quantize(9).save(folder / f"b.{ending}", form)
-        colours.convert("L").save(folder / f"c.{ending}", form)
+        colors.convert("RGB").quantize(9).save(folder / f"b.{ending}", form)
+        colors.convert("L").save(folder / f"c.{ending}", form)
     if form in ("PNG", "TIFF"):
         deep = np.arange(35, dtype=np.uint16).reshape(5, 7) * 1800
         Image.fromarray(deep).save(folder / f"d.{ending}", form)
     if form == "TIFF":
         for name in ("tiff_lzw", "tiff_adobe_deflate", "packbits"):
-            colours.save(folder / f"{name}.tif", form, compression=name)
+            colors.save(folder / f"{name}.tif", form, compression=name)
 
 
 def _read_pictures(folder: Path) -> None:

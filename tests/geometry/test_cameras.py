@@ -219,7 +219,7 @@ def test_cameras_of_mismatched_arrays_are_refused():
             Cameras(**given, **rest)
 
 
-def test_a_scene_unit_at_the_centre_is_the_median_of_so_many_pixels():
+def test_a_scene_unit_at_the_center_is_the_median_of_so_many_pixels():
     eyes = [(0.5, 0.5, 2.5), (0.5, -1.5, 0.5), (10.5, 0.5, 0.5)]
     cameras = Cameras.stack(
         [Camera.look_at(e, (0.5, 0.5, 0.4), (0.3, 1, 0.2), PLAIN) for e in eyes]

@@ -1,4 +1,4 @@
-"""Cells' numbers: every cell has one, and the 32 of a word of bits are neighbours."""
+"""Cells' numbers: every cell has one, and the 32 of a word of bits are neighbors."""
 
 import mlx.core as mx
 import numpy as np

@@ -17,7 +17,7 @@ COEFFICIENTS = {
 
 
 def seen_at(angle: np.ndarray, side: np.ndarray, coefficients) -> np.ndarray:
-    """Points (r, 2) of the directions at `angle` from the axis, towards `side` in the picture."""
+    """Points (r, 2) of the directions at `angle` from the axis, toward `side` in the picture."""
     distance = angle * (1 + sum(k * angle ** (2 * i) for i, k in enumerate(coefficients, start=1)))
     return np.stack([distance * np.cos(side), distance * np.sin(side)], axis=1)
 

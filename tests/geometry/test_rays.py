@@ -77,13 +77,13 @@ def test_right_in_the_picture_is_x_down_is_minus_y_and_ahead_is_minus_z():
     np.testing.assert_allclose(direction, want, atol=1e-6)
 
 
-def test_camera_rays_go_row_by_row_through_pixel_centres():
+def test_camera_rays_go_row_by_row_through_pixel_centers():
     camera = some_views(Lens(5, 3, 4.0, 6.0, 2.0, 1.2, k1=0.05))[1]
     rays = camera_rays(camera)
     assert rays.direction.shape == (15, 3)
-    centres = [[column + 0.5, row + 0.5] for row in range(3) for column in range(5)]
+    centers = [[column + 0.5, row + 0.5] for row in range(3) for column in range(5)]
     point = np.array(rays.origin) + 2.0 * np.array(rays.direction)
-    np.testing.assert_allclose(project(camera, point)[0], centres, atol=1e-5)
+    np.testing.assert_allclose(project(camera, point)[0], centers, atol=1e-5)
 
 
 def test_each_ray_belongs_to_its_own_view():

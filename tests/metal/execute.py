@@ -38,7 +38,7 @@ _LANGUAGE = (
     "-ftrivial-auto-var-init=pattern",
 )
 _CODE = (
-    "-O0",  # so that no access is optimised away before it is recorded
+    "-O0",  # so that no access is optimized away before it is recorded
     "-g1",
     "-fsanitize=address,undefined,float-cast-overflow",
     # The record of accesses finds what the last two would.
@@ -142,10 +142,10 @@ class Executor:
                 list(map(str, command)), input=contents, capture_output=True, timeout=_SECONDS
             )
         except subprocess.TimeoutExpired as error:
-            raise ExecutionError(f"{launch.specialisation} runs on for {_SECONDS} s") from error
+            raise ExecutionError(f"{launch.specialization} runs on for {_SECONDS} s") from error
         if result.returncode != 0:
             report = result.stderr.decode(errors="replace")
-            raise ExecutionError(f"{launch.specialisation}: {_summary(report)}\n{report}")
+            raise ExecutionError(f"{launch.specialization}: {_summary(report)}\n{report}")
         found = np.frombuffer(result.stdout[-24 * len(buffers) :], np.int64).reshape(-1, 3)
         self.touched, self.unwritten = {}, {}
         for buffer, (begin, end, unwritten) in zip(buffers, found.tolist(), strict=True):
@@ -173,13 +173,13 @@ class Executor:
         if any(f" custom_kernel_nerfmac_{function}_" in text for function in self.rounded):
             contract = "-ffp-contract=off"
         read = [clang(), *_LANGUAGE, *_CODE, contract, "-include-pch", header, "-x", "c++", "-"]
-        optimiser = Path(clang()).resolve().with_name("opt")
-        if len(text) < _LONG or not optimiser.exists():
+        optimizer = Path(clang()).resolve().with_name("opt")
+        if len(text) < _LONG or not optimizer.exists():
             commands = [[*read, *_LIBRARY]]
         else:
             commands = [
                 [*read, *_AS_WRITTEN, "-o", "-"],
-                [optimiser, "-passes=mem2reg", "-", "-o", "-"],
+                [optimizer, "-passes=mem2reg", "-", "-o", "-"],
                 [clang(), *_CODE, contract, "-x", "ir", "-", *_LIBRARY],
             ]
         return self._built(f"{name}{contract}.so", lambda: program(text), *commands)

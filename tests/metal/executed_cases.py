@@ -26,7 +26,7 @@ class Run(NamedTuple):
     """What came out of a case."""
 
     case: str
-    launched: set[str]  # specialisations
+    launched: set[str]  # specializations
     unwritten: set[str]  # functions that left elements of an output without a value
     inputs: set[tuple[bool, bool]]  # whether an input has fewer than 8 elements; is `constant`
     outcomes: list[Outcome]
@@ -62,7 +62,7 @@ def run(name: str, folder: Path, **executors: Any) -> Run:
 
     def execute(launch: Launch, inputs: Sequence[mx.array]) -> list[mx.array]:
         outputs = executor(launch, inputs)
-        found.launched.add(launch.specialisation)
+        found.launched.add(launch.specialization)
         found.inputs.update(_inputs(launch, inputs))
         if any(executor.unwritten.values()):
             found.unwritten.add(function(launch))

@@ -38,10 +38,10 @@ _OLDEST = 15  # the first with half on x86
 
 _WARNINGS = {
     "unknown-attributes": Rule.ATTRIBUTE,
-    "uninitialized": Rule.UNINITIALISED,
-    "conditional-uninitialized": Rule.UNINITIALISED,
-    "sometimes-uninitialized": Rule.UNINITIALISED,
-    "uninitialized-const-reference": Rule.UNINITIALISED,
+    "uninitialized": Rule.UNINITIALIZED,
+    "conditional-uninitialized": Rule.UNINITIALIZED,
+    "sometimes-uninitialized": Rule.UNINITIALIZED,
+    "uninitialized-const-reference": Rule.UNINITIALIZED,
     "return-type": Rule.RETURN,
     "shadow": Rule.SHADOW,
     "c++11-narrowing": Rule.NARROWING,

@@ -28,7 +28,7 @@ class Rule(StrEnum):
     VECTOR = "a vector converts to another type element by element only"
     NARROWING = "braces do not narrow"
     DOUBLE = "nothing is a double"
-    UNINITIALISED = "a variable has a value before it is read"
+    UNINITIALIZED = "a variable has a value before it is read"
     RECURSION = "no function calls itself"
     FUNCTION_POINTER = "no function is called through a pointer"
     UNDEFINED = "a function that is called has a body"

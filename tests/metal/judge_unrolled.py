@@ -2,7 +2,7 @@
 
 Registers have no addresses: a compiler keeps an array of matrices, or a matrix' own elements, in
 registers only where each index is a constant once the loops that say so are unrolled. Else it may
-keep them in memory. An index is followed, in a function's unoptimised representation, to the
+keep them in memory. An index is followed, in a function's unoptimized representation, to the
 variables that it is computed from. Whatever is stored in one of them has to be a constant, or to
 come from a loop around both store and access that is to be unrolled.
 

@@ -288,21 +288,21 @@ TYPES = {
 }
 
 STATEMENTS = {
-    "uninitialised": Pair(Rule.UNINITIALISED, "", "= 1.0f", "float x @; results[0] = x;"),
-    "uninitialised-in-one-case": Pair(
-        Rule.UNINITIALISED,
+    "uninitialized": Pair(Rule.UNINITIALIZED, "", "= 1.0f", "float x @; results[0] = x;"),
+    "uninitialized-in-one-case": Pair(
+        Rule.UNINITIALIZED,
         "",
         "else x = 2.0f;",
         "float x; if (values[0] > 0.0f) x = 1.0f; @ results[0] = x;",
     ),
-    "uninitialised-by-two-conditions": Pair(
-        Rule.UNINITIALISED,
+    "uninitialized-by-two-conditions": Pair(
+        Rule.UNINITIALIZED,
         "",
         "= 2.0f",
         "float x @; if (values[0] > 0.0f) x = 1.0f; if (values[1] > 0.0f) results[0] = x;",
     ),
-    "uninitialised-by-reference": Pair(
-        Rule.UNINITIALISED,
+    "uninitialized-by-reference": Pair(
+        Rule.UNINITIALIZED,
         "",
         "= 1.0f",
         "float x @; results[0] = same(x);",

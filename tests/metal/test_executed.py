@@ -13,7 +13,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.measure.selftest.specialisations import specialisations
+from nerfmac.app.measure.selftest.specializations import specializations
 from nerfmac.backend import choose_device, kernels_disabled
 from nerfmac.backend.metal_text import Launch, on_metal
 from nerfmac.geometry.bounds import Bounds
@@ -51,7 +51,7 @@ def runs(executor):
 def test_case_equals_its_reference(runs, case):
     found = runs[case]
     assert not found.error, found.error
-    assert found.launched == {launch.specialisation for launch in launches_of_cases()[case]}
+    assert found.launched == {launch.specialization for launch in launches_of_cases()[case]}
     assert found.outcomes
     for outcome in found.outcomes:
         assert outcome.passed, (
@@ -78,17 +78,17 @@ def test_case_equals_its_reference_in_the_other_order_of_sums(runs_in_a_tree, ca
     assert all(outcome.passed for outcome in found.outcomes), found.outcomes
 
 
-def test_each_specialisation_is_launched_by_a_case():
-    cases = {launch.specialisation for some in launches_of_cases().values() for launch in some}
-    assert set(specialisations()) <= cases
+def test_each_specialization_is_launched_by_a_case():
+    cases = {launch.specialization for some in launches_of_cases().values() for launch in some}
+    assert set(specializations()) <= cases
 
 
 def test_each_value_of_each_template_argument_is_executed_and_all_of_tiny_and_base(runs):
-    """Some specialisations run, of each kernel with every value of each template argument and every
+    """Some specializations run, of each kernel with every value of each template argument and every
     form of its arrays. The others put together what has run apart; all are judged.
     """
     launches = [each for some in launches_of_cases().values() for each in some]
-    of_name = {each.specialisation: each for each in (*specialisations().values(), *launches)}
+    of_name = {each.specialization: each for each in (*specializations().values(), *launches)}
     launched = set().union(*(runs[case].launched for case in chosen()))
     executed = set().union(*(aspects(of_name[name]) for name in launched))
     assert executed == set().union(*map(aspects, of_name.values()))
@@ -123,7 +123,7 @@ def test_grid_that_is_no_multiple_of_the_threadgroup_is_run(name):
 
 
 def test_threadgroups_are_at_most_256_wide_and_grids_fit_32_bits():
-    launches = [*specialisations().values()]
+    launches = [*specializations().values()]
     launches += [launch for some in launches_of_cases().values() for launch in some]
     for launch in launches:
         assert np.prod(launch.group) <= 256, launch.name
@@ -228,7 +228,7 @@ def test_spherical_harmonics_of_more_than_2_31_bytes(touched):
 def test_networks_of_more_than_2_31_bytes(touched):
     shape = NetworksShape(32, 16, 1, 1)
     features = mx.zeros((ROWS, 32), mx.float16)
-    weights = mx.zeros(shape.density.weights), mx.zeros(shape.colour.weights)
+    weights = mx.zeros(shape.density.weights), mx.zeros(shape.color.weights)
     ray, used = mx.zeros(ROWS, mx.int32), mx.array([ROWS], mx.int32)
 
     def call() -> None:
@@ -243,7 +243,7 @@ def test_networks_of_more_than_2_31_bytes(touched):
     assert found["networks_density"]["features"] == _last(7, 32)
     assert found["networks_density"]["density"] == _last(7, 1)
     assert found["networks_forward"]["features"] == _last(7, 32)
-    assert found["networks_forward"]["colour"] == _last(7, 3)
+    assert found["networks_forward"]["color"] == _last(7, 3)
     # Each threadgroup takes every 256th tile of 64 rows; the last one has none of the last rows.
     assert found["networks_gradient"]["d_features"] == range(255 * 64 * 32, (ROWS - 7) * 32)
 
@@ -258,8 +258,8 @@ def test_compositing_of_more_than_2_31_bytes(touched):
         "ray_start",
         "slots",
     )
-    assert found["composite_forward"]["colour"] == _last(45, 3, SLOTS)
-    assert found["composite_gradient"]["d_colour"] == _last(45, 3, SLOTS)
+    assert found["composite_forward"]["color"] == _last(45, 3, SLOTS)
+    assert found["composite_gradient"]["d_color"] == _last(45, 3, SLOTS)
 
 
 def test_drawing_from_more_than_2_31_bytes(touched):

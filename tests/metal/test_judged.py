@@ -5,7 +5,7 @@ from unittest import mock
 
 import pytest
 
-from nerfmac.app.measure.selftest.specialisations import specialisations
+from nerfmac.app.measure.selftest.specializations import specializations
 from nerfmac.config import Config, override
 from nerfmac.config.fields import FEATURES, WIDEST_FEATURES, WIDEST_LAYERS
 from tests.chosen_cases import launches_of_cases, written_functions
@@ -19,21 +19,21 @@ _CALLED = re.compile(r"\b(\w+)(?:<[\w, ]+>)?\(thread_position_in_grid,")
 def _self_test():
     """What no configuration reaches, but `nerfmac selftest` does."""
     launches = (launch for some in launches_of_cases().values() for launch in some)
-    return {launch.specialisation: launch for launch in launches}
+    return {launch.specialization: launch for launch in launches}
 
 
 def _extremes():
     """What options reach together: the most features, widths and layers that there may be."""
     widest = override(Config(), grid={"levels": WIDEST_FEATURES // FEATURES[-1], "features": 8})
     shapes = [(128, 1, WIDEST_LAYERS - 1), (128, WIDEST_LAYERS - 1, 1), (64, 4, 4)]
-    names = ("width", "density_layers", "colour_layers")
+    names = ("width", "density_layers", "color_layers")
     configs = [override(widest, networks=dict(zip(names, shape, strict=True))) for shape in shapes]
-    configurations = "nerfmac.app.measure.selftest.specialisations.configurations"
+    configurations = "nerfmac.app.measure.selftest.specializations.configurations"
     with mock.patch(configurations, return_value=configs):
-        return specialisations()
+        return specializations()
 
 
-LAUNCHES = {**specialisations(), **_self_test(), **_extremes()}
+LAUNCHES = {**specializations(), **_self_test(), **_extremes()}
 
 
 @pytest.fixture(scope="module")

@@ -57,11 +57,11 @@ def test_a_gradient_beyond_half_precision_becomes_its_largest_number(executor):
     keys = mx.random.split(mx.random.key(4), 3)
     features = mx.random.normal((rows, 16), key=keys[0]).astype(mx.float16)
     density = mx.random.normal((shape.density.weights,), key=keys[1])
-    colour = mx.random.normal((shape.colour.weights,), key=keys[2])
+    color = mx.random.normal((shape.color.weights,), key=keys[2])
     basis, ray, used = mx.ones((rows, 16)), mx.arange(rows), mx.array([rows])
 
     def run(features: mx.array) -> list[mx.array]:
-        return list(networks(features, basis, ray, used, density, colour, shape))
+        return list(networks(features, basis, ray, used, density, color, shape))
 
     slopes = [mx.where(mx.arange(rows) == 3, 9e6, 0.0), mx.zeros((rows, 3))]
     with on_metal(executor):

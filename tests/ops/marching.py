@@ -35,7 +35,7 @@ def words(is_set: np.ndarray) -> mx.array:
 
 
 def some_rays(geometry: MarchGeometry, count: int = 150) -> tuple[np.ndarray, ...]:
-    """Origins inside and outside the cube, unit directions towards its inside, jitter."""
+    """Origins inside and outside the cube, unit directions toward its inside, jitter."""
     random = np.random.default_rng(count)
     origins = 0.5 + geometry.bounds.extent * random.uniform(-0.9, 1.1, (count, 3))
     directions = 0.5 + geometry.bounds.extent * random.uniform(-0.45, 0.4, (count, 3)) - origins

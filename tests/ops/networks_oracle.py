@@ -8,8 +8,8 @@ import numpy as np
 
 from nerfmac.ops.networks_shape import NetworksShape
 
-TRAINED = ("features", "density_weights", "colour_weights")
-RESULTS = ("density", "colour")
+TRAINED = ("features", "density_weights", "color_weights")
+RESULTS = ("density", "color")
 Values = dict[str, np.ndarray]
 
 
@@ -22,7 +22,7 @@ def drawn(shape: NetworksShape, slots: int, per_ray: int = 7) -> Values:
         "ray": np.arange(slots)[::-1] // per_ray + 2,
         "used": np.array([slots]),
     }
-    for name in ("density", "colour"):
+    for name in ("density", "color"):
         matrices = [
             random.normal(0.0, sqrt(2.0 / rows), rows * columns)
             for rows, columns in getattr(shape, name).matrices
@@ -52,13 +52,13 @@ def layers(inputs: np.ndarray, weights: np.ndarray, widths: list[int]) -> np.nda
 
 
 def evaluate(values: Values, shape: NetworksShape) -> list[np.ndarray]:
-    """The oracle: density and colour."""
+    """The oracle: density and color."""
     hidden = [shape.width] * shape.density_layers
     embedding = layers(values["features"], values["density_weights"], [shape.features, *hidden, 16])
     inputs = np.concatenate([embedding, values["basis"][values["ray"]]], axis=1)
-    hidden = [shape.width] * shape.colour_layers
-    colour = layers(inputs, values["colour_weights"], [32, *hidden, 16])[:, :3]
-    return [np.exp(embedding[:, 0] - shape.density_bias), 1.0 / (1.0 + np.exp(-colour))]
+    hidden = [shape.width] * shape.color_layers
+    color = layers(inputs, values["color_weights"], [32, *hidden, 16])[:, :3]
+    return [np.exp(embedding[:, 0] - shape.density_bias), 1.0 / (1.0 + np.exp(-color))]
 
 
 @cache

@@ -27,7 +27,7 @@ def scene(thickness: float = 0.3, counts=COUNTS) -> dict[str, np.ndarray]:
     place = np.concatenate([*[np.arange(count) for count in counts], np.zeros(DEAD)])
     return {
         "density": random.uniform(0.0, 2.0, slots) * thickness / 0.02,
-        "colour": random.uniform(0.0, 1.0, (slots, 3)) * [1.0, 0.5, 0.2],
+        "color": random.uniform(0.0, 1.0, (slots, 3)) * [1.0, 0.5, 0.2],
         "distances": 0.4 + 0.03 * place + 0.5 * widths,
         "widths": widths,
         "ray_start": starts(counts),
@@ -35,11 +35,11 @@ def scene(thickness: float = 0.3, counts=COUNTS) -> dict[str, np.ndarray]:
 
 
 def composited(
-    density, colour, distances, widths, ray_start, thinning=None, expected=None
+    density, color, distances, widths, ray_start, thinning=None, expected=None
 ) -> Composited:
     nothing = mx.zeros((0, 3))
     samples = Samples(nothing, distances, widths, nothing, ray_start, nothing, thinning)
-    return composite(density, colour, samples, expected)
+    return composite(density, color, samples, expected)
 
 
 def on_device(values: dict[str, np.ndarray]) -> dict[str, mx.array]:
@@ -53,8 +53,8 @@ def run(values: dict[str, np.ndarray]) -> list[np.ndarray]:
     return [np.array(each, np.float64) for each in composited(**on_device(values))]
 
 
-def summed(density, colour, distances, widths, ray_start):
-    """The oracle: colour, opacity and depth of each ray."""
+def summed(density, color, distances, widths, ray_start):
+    """The oracle: color, opacity and depth of each ray."""
     rays = len(ray_start) - 1
     total, opacity, depth = np.zeros((rays, 3)), np.zeros(rays), np.zeros(rays)
     for ray in range(rays):
@@ -63,14 +63,14 @@ def summed(density, colour, distances, widths, ray_start):
             if light < 1e-4:
                 break
             weight = light * (1.0 - np.exp(-density[i] * widths[i]))
-            total[ray] += weight * colour[i]
+            total[ray] += weight * color[i]
             opacity[ray] += weight
             depth[ray] += weight * distances[i]
             light -= weight
     return total, opacity, depth
 
 
-RESULTS = ("colour", "opacity", "depth")
+RESULTS = ("color", "opacity", "depth")
 
 
 @pytest.mark.parametrize("thickness", [0.01, 0.3, 5.0])
@@ -92,12 +92,12 @@ def test_splitting_every_interval_in_two_changes_nothing():
 @pytest.mark.parametrize("place", [0, 9, 16])
 def test_an_opaque_wall_hides_what_is_behind_and_its_distance_is_the_depth(place):
     values = scene(0.0, counts=(17,))
-    wall_colour = values["colour"][place].copy()
+    wall_color = values["color"][place].copy()
     values["density"][place] = 1e5
     values["density"][place + 1 : 17] = 50.0
-    values["colour"][place + 1 :] = 1e6
-    colour, opacity, depth = run(values)
-    assert colour[0] == pytest.approx(wall_colour, rel=8 * ROUNDOFF)
+    values["color"][place + 1 :] = 1e6
+    color, opacity, depth = run(values)
+    assert color[0] == pytest.approx(wall_color, rel=8 * ROUNDOFF)
     assert opacity[0] == 1.0
     assert depth[0] == pytest.approx(values["distances"][place], rel=8 * ROUNDOFF)
 
@@ -122,9 +122,9 @@ def test_opacity_is_what_the_optical_thickness_leaves():
 @pytest.mark.parametrize("thickness", [0.05, 4.0])
 def test_weights_sum_to_opacity(thickness):
     values = scene(thickness)
-    values["colour"][:], values["distances"][:] = 1.0, 1.0
-    colour, opacity, depth = run(values)
-    assert_matches(colour, opacity[:, None].repeat(3, 1), rel=4 * 33 * ROUNDOFF, name="colour")
+    values["color"][:], values["distances"][:] = 1.0, 1.0
+    color, opacity, depth = run(values)
+    assert_matches(color, opacity[:, None].repeat(3, 1), rel=4 * 33 * ROUNDOFF, name="color")
     assert_matches(depth, opacity, rel=4 * 33 * ROUNDOFF, name="depth")
 
 
@@ -137,7 +137,7 @@ def test_matter_that_lets_no_light_through_has_no_gradient_in_its_density():
 
     def weighed(density: mx.array) -> mx.array:
         seen = composited(**on_device(values) | {"density": density})
-        parts = [seen.colour, seen.opacity[:, None], seen.depth[:, None]]
+        parts = [seen.color, seen.opacity[:, None], seen.depth[:, None]]
         return (mx.concatenate(parts, axis=1) * mx.array(mixed)).sum()
 
     slopes = np.array(mx.grad(weighed)(mx.array(density)))
@@ -149,13 +149,13 @@ def test_matter_that_lets_no_light_through_has_no_gradient_in_its_density():
 def test_a_ray_ends_before_the_sample_that_too_little_light_reaches(left, is_seen):
     values = scene(counts=(2,))
     values["density"][:2] = -np.log(left) / values["widths"][0], 500.0
-    values["colour"][:2] = [1.0, 0.0, 0.0], [0.0, 1e4, 0.0]
-    colour, opacity, _ = run(values)
-    assert (colour[0, 1] > 0) == is_seen
+    values["color"][:2] = [1.0, 0.0, 0.0], [0.0, 1e4, 0.0]
+    color, opacity, _ = run(values)
+    assert (color[0, 1] > 0) == is_seen
     assert opacity[0] == pytest.approx(1.0 if is_seen else 1.0 - left, abs=1e-5)
 
     def brightness(density: mx.array) -> mx.array:
-        return composited(**on_device(values) | {"density": density}).colour.sum()
+        return composited(**on_device(values) | {"density": density}).color.sum()
 
     slope = np.array(mx.grad(brightness)(on_device(values)["density"]))
     assert (slope[1] != 0) == is_seen
@@ -173,16 +173,16 @@ def test_gradients_are_the_finite_differences_through_every_result():
             float((m * r).sum()) for m, r in zip(mixes, summed(**values | changed), strict=True)
         )
 
-    def combined(density: mx.array, colour: mx.array) -> mx.array:
-        results = composited(**on_device(values) | {"density": density, "colour": colour})
+    def combined(density: mx.array, color: mx.array) -> mx.array:
+        results = composited(**on_device(values) | {"density": density, "color": color})
         weighted = [
             (mx.array(m, mx.float32) * r).sum() for m, r in zip(mixes, results, strict=True)
         ]
         return mx.stack(weighted).sum()
 
     device = on_device(values)
-    got = mx.grad(combined, argnums=(0, 1))(device["density"], device["colour"])
-    for name, gradient in zip(("density", "colour"), got, strict=True):
+    got = mx.grad(combined, argnums=(0, 1))(device["density"], device["color"])
+    for name, gradient in zip(("density", "color"), got, strict=True):
         want = np.zeros_like(values[name])
         for index in np.ndindex(want.shape):
             step = np.zeros_like(want)
@@ -219,7 +219,7 @@ def thinned_sums(values, omitting, density):
             reached = np.exp(-omitting["omitted"][i] - optical)
             assert reached > 1e-4, "the ray ends"
             weight = reached * -np.expm1(-density[i] * values["widths"][i]) * scale[i]
-            total[ray] += weight * (values["colour"][i] - omitting["expected"][ray])
+            total[ray] += weight * (values["color"][i] - omitting["expected"][ray])
             depth[ray] += weight * values["distances"][i]
             optical += changed[i]
         opacity[ray] = -np.expm1(-optical - omitting["ray_omitted"][ray])
@@ -258,7 +258,7 @@ def test_thinned_rays_have_the_transmittance_of_whole_ones_and_scaled_gradients(
 @pytest.mark.parametrize("rubbish", [1e30, -7.0, np.nan, np.inf])
 def test_dead_slots_do_not_matter_and_get_no_gradient(rubbish):
     clean, dirty = scene(), scene()
-    for name in ("density", "colour", "distances", "widths"):
+    for name in ("density", "color", "distances", "widths"):
         dirty[name][sum(COUNTS) :] = rubbish
     for name, got, want in zip(RESULTS, run(dirty), run(clean), strict=True):
         assert (got == want).all(), name
@@ -266,11 +266,11 @@ def test_dead_slots_do_not_matter_and_get_no_gradient(rubbish):
     def slopes(values: dict[str, np.ndarray]) -> list[np.ndarray]:
         device = on_device(values)
 
-        def loss(density: mx.array, colour: mx.array) -> mx.array:
-            seen = composited(**device | {"density": density, "colour": colour})
-            return mx.square(seen.colour).sum() + seen.opacity.sum() + seen.depth.sum()
+        def loss(density: mx.array, color: mx.array) -> mx.array:
+            seen = composited(**device | {"density": density, "color": color})
+            return mx.square(seen.color).sum() + seen.opacity.sum() + seen.depth.sum()
 
-        d = mx.grad(loss, argnums=(0, 1))(device["density"], device["colour"])
+        d = mx.grad(loss, argnums=(0, 1))(device["density"], device["color"])
         return [np.array(each) for each in d]
 
     for got, want in zip(slopes(dirty), slopes(clean), strict=True):
@@ -282,7 +282,7 @@ def test_rays_do_not_see_each_other():
     values = scene(0.2)
     other = {name: each.copy() for name, each in values.items()}
     other["density"][1:18] *= 3.0  # the third ray's
-    other["colour"][1:18] *= 0.5
+    other["color"][1:18] *= 0.5
     for name, got, want in zip(RESULTS, run(other), run(values), strict=True):
         assert (got[2] != want[2]).all(), name
         assert (np.delete(got, 2, axis=0) == np.delete(want, 2, axis=0)).all(), name
@@ -293,9 +293,9 @@ def test_rays_do_not_see_each_other():
     [
         ("density", lambda a: a[:, None]),
         ("density", lambda a: a.astype(mx.float16)),
-        ("colour", lambda a: a[:, :2]),
-        ("colour", lambda a: a[:-1]),
-        ("colour", lambda a: a.astype(mx.float16)),
+        ("color", lambda a: a[:, :2]),
+        ("color", lambda a: a[:-1]),
+        ("color", lambda a: a.astype(mx.float16)),
         ("distances", lambda a: a[:-1]),
         ("distances", lambda a: a.astype(mx.int32)),
         ("widths", lambda a: a[1:]),

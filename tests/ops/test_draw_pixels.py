@@ -1,4 +1,4 @@
-"""Drawing pixels: each colour is that of the pixel its ray goes through."""
+"""Drawing pixels: each color is that of the pixel its ray goes through."""
 
 from dataclasses import replace
 
@@ -45,19 +45,19 @@ def drawn(channels: int, key: int = 0, compiled: bool = True) -> list[np.ndarray
     return [np.array(each) for each in (*rays, *others)]
 
 
-def told_from(colour: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Picture, row and column that `scene_files.pixels` wrote into a colour."""
-    values = np.rint(colour[:, :3].astype(np.float64) * 255).astype(int)
+def told_from(color: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Picture, row and column that `scene_files.pixels` wrote into a color."""
+    values = np.rint(color[:, :3].astype(np.float64) * 255).astype(int)
     return values[:, 2] // 3, values[:, 1] // 7, values[:, 0] // 5
 
 
 @pytest.mark.parametrize("channels", [3, 4])
 @pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-def test_a_colour_is_that_of_the_pixel_its_ray_goes_through(channels, compiled):
-    origin, direction, colour, view_of = drawn(channels, compiled=compiled)
-    assert colour.shape == (COUNT, 4)
-    assert colour.dtype == np.float32
-    view, row, column = told_from(colour)
+def test_a_color_is_that_of_the_pixel_its_ray_goes_through(channels, compiled):
+    origin, direction, color, view_of = drawn(channels, compiled=compiled)
+    assert color.shape == (COUNT, 4)
+    assert color.dtype == np.float32
+    view, row, column = told_from(color)
     np.testing.assert_array_equal(view_of, view)
     poses = np.array(cameras().poses).astype(np.float64)[view]
     np.testing.assert_array_equal(origin, np.array(cameras().poses)[view, :, 3])
@@ -66,14 +66,14 @@ def test_a_colour_is_that_of_the_pixel_its_ray_goes_through(channels, compiled):
     y = 28.0 * -seen[:, 1] / -seen[:, 2] + 8.5
     np.testing.assert_allclose(np.stack([x, y], -1), np.stack([column, row], -1) + 0.5, atol=1e-4)
     alpha = (255 - column - row) / 255 if channels == 4 else np.ones(COUNT)
-    np.testing.assert_allclose(colour[:, 3], alpha, atol=1e-6)
+    np.testing.assert_allclose(color[:, 3], alpha, atol=1e-6)
 
 
-def test_straight_alpha_leaves_colours_alone():
+def test_straight_alpha_leaves_colors_alone():
     opaque, clear = images(4), np.array(images(4))
     clear[..., 3] = 0
-    first = draw_pixels(opaque, cameras(), fractions()).colour
-    second = draw_pixels(mx.array(clear), cameras(), fractions()).colour
+    first = draw_pixels(opaque, cameras(), fractions()).color
+    second = draw_pixels(mx.array(clear), cameras(), fractions()).color
     assert float(first[:, :3].max()) > 0.4
     assert mx.array_equal(first[:, :3], second[:, :3])
     assert not second[:, 3].any()
@@ -82,14 +82,14 @@ def test_straight_alpha_leaves_colours_alone():
 def test_fractions_at_an_axis_ends_choose_its_first_and_last_pixel():
     below_one = float(np.nextafter(np.float32(1), np.float32(0)))
     ends = mx.array([[0.0, below_one]] * 3)
-    colour = np.array(draw_pixels(images(3), cameras(), ends)[1])
-    first, last = zip(*told_from(colour), strict=True)
+    color = np.array(draw_pixels(images(3), cameras(), ends)[1])
+    first, last = zip(*told_from(color), strict=True)
     assert (first, last) == ((0, 0, 0), (VIEWS - 1, HEIGHT - 1, WIDTH - 1))
 
 
 def test_every_pixel_of_every_image_is_as_likely():
-    colours = [drawn(3, key=key)[2] for key in range(10)]
-    view, row, column = told_from(np.concatenate(colours))
+    colors = [drawn(3, key=key)[2] for key in range(10)]
+    view, row, column = told_from(np.concatenate(colors))
     counts = np.zeros((VIEWS, HEIGHT, WIDTH))
     np.add.at(counts, (view, row, column), 1)
     mean = counts.mean()  # about 20 draws a pixel
@@ -118,8 +118,8 @@ def test_views_of_several_sizes_have_their_own_rays_and_all_pixels_are_as_likely
     cameras, count = mixed(), 80_000
     given = mx.array(np.concatenate([listed(i, 3, size) for i, size in enumerate(SIZES)]))
     chosen = mx.random.uniform(shape=(3, count), key=mx.random.key(5))
-    rays, colour, view_of = draw_pixels(given, cameras, chosen)
-    view, row, column = told_from(np.array(colour))
+    rays, color, view_of = draw_pixels(given, cameras, chosen)
+    view, row, column = told_from(np.array(color))
     np.testing.assert_array_equal(np.array(view_of), view)
     place = mx.array(np.stack([column, row], axis=-1).astype(np.float32) + 0.5)
     want = rays_through(cameras, mx.array(view.astype(np.int32)), place)
@@ -137,8 +137,8 @@ def test_views_of_several_sizes_have_their_own_rays_and_all_pixels_are_as_likely
 def test_the_last_fraction_chooses_a_pixel_of_the_pictures():
     below_one = float(np.nextafter(np.float32(1), np.float32(0)))
     given = mx.array(np.concatenate([listed(i, 3, size) for i, size in enumerate(SIZES)]))
-    colour = np.array(draw_pixels(given, mixed(), mx.array([[0.0, below_one]] * 3))[1])
-    for view, row, column in zip(*told_from(colour), strict=True):
+    color = np.array(draw_pixels(given, mixed(), mx.array([[0.0, below_one]] * 3))[1])
+    for view, row, column in zip(*told_from(color), strict=True):
         width, height = SIZES[view]
         assert (row, column) in ((0, 0), (height - 1, width - 1))
 

@@ -159,10 +159,10 @@ def test_matter_along_one_axis_is_found_on_that_axis(axis, cascade):
     is_set = grid(geometry, 0.0)
     is_set[cascade, place[2], place[1], place[0]] = True
     lowest = 0.5 - side / 2 + place * side / cells
-    centre = lowest + side / cells / 2
+    center = lowest + side / cells / 2
     for along in range(3):
         direction = np.eye(3)[along]
-        through, beside = (each - side * direction for each in (centre, np.roll(centre, 1)))
+        through, beside = (each - side * direction for each in (center, np.roll(center, 1)))
         # `beside` has the matter on another axis: unless it runs along it, it meets nothing.
         origins = np.stack([through, beside])
         got = run((origins, np.stack([direction] * 2), [0.3, 0.3]), is_set, geometry)

@@ -13,18 +13,18 @@ SUMS = np.float32([*np.linspace(-87.3, 88.0, 1001), -1e30, -110, -104, 0, 89, 1e
 
 
 def activated(sums: np.ndarray) -> list[np.ndarray]:
-    """Density and colours of samples at which both networks' sums are these."""
+    """Density and colors of samples at which both networks' sums are these."""
     features = np.zeros((len(sums), 16), np.float32)
     features[:, 3], features[:, 8] = np.maximum(sums, 0), np.maximum(-sums, 0)
     last = np.zeros((16, 16), np.float32)
     last[3], last[8] = 1.0, -1.0  # every output is the one less the other
     density = np.concatenate([np.eye(16, dtype=np.float32).ravel(), last.ravel()])
-    # The embedding's first output tells the colour network what the sum was.
+    # The embedding's first output tells the color network what the sum was.
     first = np.zeros((32, 16), np.float32)
     first[0, 3], first[0, 8] = 1.0, -1.0
-    colour = np.concatenate([first.ravel(), last.ravel()])
+    color = np.concatenate([first.ravel(), last.ravel()])
     ray, used = mx.zeros(len(sums), mx.int32), mx.array([len(sums)])
-    arrays = mx.array(features), mx.zeros((1, 16)), ray, used, mx.array(density), mx.array(colour)
+    arrays = mx.array(features), mx.zeros((1, 16)), ray, used, mx.array(density), mx.array(color)
     return [np.array(each) for each in networks(*arrays, SHAPE)]
 
 
@@ -36,7 +36,7 @@ def test_the_density_is_exp_from_nothing_to_its_limit_and_nan_stays(run_by):
     np.testing.assert_allclose(activated(SUMS)[0], want, rtol=rtol, atol=atol)
 
 
-def test_colours_are_sigmoids_and_nan_stays(run_by):
+def test_colors_are_sigmoids_and_nan_stays(run_by):
     with np.errstate(over="ignore"):
         want = 1.0 / (1.0 + np.exp(-SUMS.astype(np.float64)))
     rtol = (6 if run_by == "kernel" else 64) * ROUNDOFF

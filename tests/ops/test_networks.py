@@ -59,7 +59,7 @@ def slopes(values: Values, shape: NetworksShape, mixed: list[np.ndarray]) -> Val
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("slots", [1, 15, 16, 17, 33, 500])
-def test_density_and_colour_are_the_stacked_networks(shape, slots):
+def test_density_and_color_are_the_stacked_networks(shape, slots):
     for per_ray in (1, 7):
         values = drawn(shape, slots, per_ray)
         want = evaluate(values, shape)
@@ -147,13 +147,13 @@ def test_rows_without_a_gradient_leave_the_weights_to_the_others(result):
     got["features"] = got["features"][chosen]
     for name in TRAINED[: 2 if result == 0 else 3]:
         assert_matches(got[name], alone[name], rel=64 * ROUNDOFF, name=f"d {name}")
-    assert got["colour_weights"].any() == (result > 0)
+    assert got["color_weights"].any() == (result > 0)
 
 
 def test_the_density_and_its_slope_end_at_e_to_the_fifteenth():
     logs = np.array([-1000.0, -80.0, -15.5, -14.5, -1.0, 2.5, 14.5, 15.5, 80.0, 1000.0])
     values, weigh = drawn(TINY, logs.size), np.arange(1.0, 11.0)
-    values["colour_weights"][:] = 0.0
+    values["color_weights"][:] = 0.0
     first, last = np.zeros((16, 32)), np.zeros((32, 16))
     first[3, 7], last[7, 0] = 1.0, 1.0  # the logarithm is a feature less another
     first[5, 9], last[9, 0] = 1.0, -1.0
@@ -190,8 +190,8 @@ def test_a_compiled_gradient_equals_the_plain_one():
 
     def loss(features: mx.array, density_weights: mx.array) -> mx.array:
         trained = {"features": features, "density_weights": density_weights}
-        density, colour = networks(**device | trained, shape=SMALL)
-        return (density * colour[:, 1]).sum()
+        density, color = networks(**device | trained, shape=SMALL)
+        return (density * color[:, 1]).sum()
 
     plain = mx.grad(loss, argnums=(0, 1))
     compiled = mx.compile(plain)
@@ -231,8 +231,8 @@ WRONG = [
     ("density_weights", lambda a: a[:-1]),
     ("density_weights", lambda a: a[None]),
     ("density_weights", lambda a: a.astype(mx.float16)),
-    ("colour_weights", lambda a: a[1:]),
-    ("colour_weights", lambda a: a.astype(mx.bfloat16)),
+    ("color_weights", lambda a: a[1:]),
+    ("color_weights", lambda a: a.astype(mx.bfloat16)),
 ]
 
 

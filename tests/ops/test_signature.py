@@ -8,7 +8,7 @@ from nerfmac.ops.signature import Signature
 
 PACKED = Signature(
     density=(mx.float32, "slots"),
-    colour=((mx.float32, lambda: mx.float16), "slots", 3),
+    color=((mx.float32, lambda: mx.float16), "slots", 3),
     ray_start=(mx.int32, "rays + 1"),
 )
 
@@ -16,7 +16,7 @@ PACKED = Signature(
 def arrays(**changes):
     given = {
         "density": mx.zeros(4),
-        "colour": mx.zeros((4, 3)),
+        "color": mx.zeros((4, 3)),
         "ray_start": mx.zeros(3, mx.int32),
     }
     return (given | changes).values()
@@ -31,16 +31,16 @@ def test_the_lengths_of_the_named_axes_are_told():
     ("changes", "message"),
     [
         ({"density": mx.zeros((4, 1))}, "density has shape (4, 1); expected (*)"),
-        ({"colour": mx.zeros((4, 2))}, "colour has shape (4, 2); expected (4, 3); density has 4"),
+        ({"color": mx.zeros((4, 2))}, "color has shape (4, 2); expected (4, 3); density has 4"),
         (
-            {"colour": mx.zeros((5, 3))},
-            "colour has shape (5, 3); expected (4, 3); density has 4 slots",
+            {"color": mx.zeros((5, 3))},
+            "color has shape (5, 3); expected (4, 3); density has 4 slots",
         ),
         ({"ray_start": mx.zeros((3, 1), mx.int32)}, "ray_start has shape (3, 1); expected (*)"),
         ({"density": mx.zeros(4, mx.float16)}, "density is float16; expected float32"),
         (
-            {"colour": mx.zeros((4, 3), mx.int32)},
-            "colour is int32; expected float32 or float16",
+            {"color": mx.zeros((4, 3), mx.int32)},
+            "color is int32; expected float32 or float16",
         ),
         ({"ray_start": mx.zeros(3)}, "ray_start is float32; expected int32"),
     ],
@@ -58,8 +58,8 @@ def test_a_length_known_beforehand_is_nobodys_word():
 
 
 def test_outputs_have_the_lengths_and_types_that_a_launch_is_told():
-    given = Signature(colour=(mx.float32, "rays", 3), features=(lambda: mx.float16, "rays"))
-    assert given.names == ("colour", "features")
+    given = Signature(color=(mx.float32, "rays", 3), features=(lambda: mx.float16, "rays"))
+    assert given.names == ("color", "features")
     assert given.outputs(rays=7) == {
         "output_shapes": [(7, 3), (7,)],
         "output_dtypes": [mx.float32, mx.float16],

@@ -93,17 +93,17 @@ def mixed(seed: int, shape: tuple[int, ...]) -> mx.array:
     return mx.array(np.random.default_rng(seed).normal(size=shape).astype(np.float32))
 
 
-def gradients(samples, density, colour, index=None, expected=None):
+def gradients(samples, density, color, index=None, expected=None):
     """Those of a mix of all results in density and color, at the marched samples."""
     rays = len(COUNTS)
     mixes = mixed(1, (rays, 3)), mixed(2, (rays,)), mixed(3, (rays,))
     index = mx.arange(SLOTS) if index is None else index
 
-    def loss(density: mx.array, colour: mx.array) -> mx.array:
-        seen = composite(density[index], colour[index], samples, expected)
+    def loss(density: mx.array, color: mx.array) -> mx.array:
+        seen = composite(density[index], color[index], samples, expected)
         return sum((m * values).sum() for m, values in zip(mixes, seen, strict=True))
 
-    return [np.array(d, np.float64) for d in mx.grad(loss, argnums=(0, 1))(density, colour)]
+    return [np.array(d, np.float64) for d in mx.grad(loss, argnums=(0, 1))(density, color)]
 
 
 @pytest.fixture(params=[False, True], ids=["black", "expected"])
@@ -113,25 +113,25 @@ def expected(request):
 
 def test_every_offset_leaves_the_opacity_of_the_whole_ray(expected):
     samples, density = hazy_rays()
-    colour = mx.abs(mixed(4, (SLOTS, 3)))
-    want = np.array(composite(density, colour, samples, expected).opacity)
-    colours = []
+    color = mx.abs(mixed(4, (SLOTS, 3)))
+    want = np.array(composite(density, color, samples, expected).opacity)
+    colors = []
     for offset in every_offset():
         kept, index = thinned(samples, density, offset)
-        got = composite(density[index], colour[index], kept, expected)
+        got = composite(density[index], color[index], kept, expected)
         np.testing.assert_allclose(np.array(got.opacity), want, atol=2e-6)
-        colours.append(np.array(got.colour))
-    assert np.std(colours, axis=0).max() > 1e-3, "nothing was left to chance"
+        colors.append(np.array(got.color))
+    assert np.std(colors, axis=0).max() > 1e-3, "nothing was left to chance"
 
 
 def test_the_mean_over_offsets_is_the_whole_ray(expected):
     samples, density = hazy_rays()
-    colour = mx.abs(mixed(4, (SLOTS, 3)))
-    whole = composite(density, colour, samples, expected)
+    color = mx.abs(mixed(4, (SLOTS, 3)))
+    whole = composite(density, color, samples, expected)
     sums = [np.zeros(values.shape) for values in whole]
     for offset in every_offset():
         kept, index = thinned(samples, density, offset)
-        got = composite(density[index], colour[index], kept, expected)
+        got = composite(density[index], color[index], kept, expected)
         for total, values in zip(sums, got, strict=True):
             total += np.array(values, np.float64) / WHOLE
     for name, total, want in zip(whole._fields, sums, whole, strict=True):
@@ -140,12 +140,12 @@ def test_the_mean_over_offsets_is_the_whole_ray(expected):
 
 def test_the_mean_of_the_gradients_is_that_of_the_whole_ray(expected):
     samples, density = hazy_rays()
-    colour = mx.abs(mixed(4, (SLOTS, 3)))
-    want = gradients(samples, density, colour, expected=expected)
+    color = mx.abs(mixed(4, (SLOTS, 3)))
+    want = gradients(samples, density, color, expected=expected)
     drawn = []
     for offset in every_offset():
         kept, index = thinned(samples, density, offset)
-        drawn.append(gradients(kept, density, colour, index, expected))
+        drawn.append(gradients(kept, density, color, index, expected))
     mean = [np.mean(each, axis=0) for each in zip(*drawn, strict=True)]
     np.testing.assert_allclose(mean[1], want[1], atol=2e-6, err_msg="color")
     weight = np.array(sample_weights(density, samples))
@@ -168,7 +168,7 @@ def test_black_haze_has_no_noise():
     for offset in every_offset():
         kept, index = thinned(samples, density, offset)
         got = composite(density[index], mx.zeros((SLOTS, 3)), kept)
-        seen.append(np.array(got.colour + (1.0 - got.opacity[:, None]) * background))
+        seen.append(np.array(got.color + (1.0 - got.opacity[:, None]) * background))
     assert np.ptp(seen, axis=0).max() < 5e-6
 
 
@@ -176,7 +176,7 @@ def test_noise_does_not_reward_haze_of_the_expected_color():
     # The error of a ray times the gradient of its color, whose product has a mean of its own.
     samples, density = hazy_rays()
     target = mx.abs(mixed(7, (len(COUNTS), 3)))
-    colour = target[samples.ray]
+    color = target[samples.ray]
     background = mx.abs(mixed(6, (len(COUNTS), 3)))
 
     def slope(expected: mx.array | None) -> float:
@@ -185,10 +185,10 @@ def test_noise_does_not_reward_haze_of_the_expected_color():
             kept, index = thinned(samples, density, offset)
 
             def loss(density: mx.array, kept=kept, index=index) -> mx.array:
-                seen = composite(density[index], colour[index], kept, expected)
+                seen = composite(density[index], color[index], kept, expected)
                 through = 1.0 - seen.opacity[:, None]
                 aim = mx.stop_gradient(target * (1.0 - through) + through * background)
-                return mx.square(seen.colour + through * background - aim).sum()
+                return mx.square(seen.color + through * background - aim).sum()
 
             total += float((mx.grad(loss)(density) * density).sum()) / WHOLE
         return total
@@ -199,12 +199,12 @@ def test_noise_does_not_reward_haze_of_the_expected_color():
 
 def test_where_all_samples_are_kept_all_bits_are_those_of_the_whole_ray():
     samples, density = packed_rays(2.0)
-    colour = mixed(4, (SLOTS, 3))
+    color = mixed(4, (SLOTS, 3))
     kept = thin(samples, density, offsets(), SLOTS, 0.0)
     assert kept.used.tolist() == samples.used.tolist()
     for got, want in zip(
-        (*composite(density, colour, kept), *gradients(kept, density, colour)),
-        (*composite(density, colour, samples), *gradients(samples, density, colour)),
+        (*composite(density, color, kept), *gradients(kept, density, color)),
+        (*composite(density, color, samples), *gradients(samples, density, color)),
         strict=True,
     ):
         np.testing.assert_array_equal(np.array(got), np.array(want))

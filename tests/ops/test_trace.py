@@ -29,7 +29,7 @@ def arguments() -> dict[str, mx.array]:
         "bits": mx.full((GEOMETRY.march.cells // 32,), 2**32 - 1, mx.uint32),
         "table": mx.random.normal((GEOMETRY.levels.entries, 2), key=keys[0]),
         "density_weights": 0.1 * mx.random.normal((shape.density.weights,), key=keys[1]),
-        "colour_weights": 0.3 * mx.random.normal((shape.colour.weights,), key=keys[2]),
+        "color_weights": 0.3 * mx.random.normal((shape.color.weights,), key=keys[2]),
     }
 
 
@@ -46,8 +46,8 @@ def test_rays_that_are_alike_see_alike_however_many(count):
     # They end all at once, so that nobody is on the way when the next ones begin.
     (one,), (first,), (far,) = map(np.array, trace(**rays(1), **arguments(), geometry=GEOMETRY))
     assert 0.05 < first < 0.9, "fog"
-    colour, opacity, depth = map(np.array, trace(**rays(count), **arguments(), geometry=GEOMETRY))
-    assert (colour == one).all()
+    color, opacity, depth = map(np.array, trace(**rays(count), **arguments(), geometry=GEOMETRY))
+    assert (color == one).all()
     assert (opacity == first).all()
     assert (depth == far).all()
 
@@ -74,7 +74,7 @@ def test_the_pictures_width_changes_nothing_but_the_order():
         ("bits", mx.zeros((GEOMETRY.march.cells // 32,), mx.int32)),
         ("table", mx.zeros((3, 2))),
         ("density_weights", mx.zeros((3,))),
-        ("colour_weights", mx.zeros((3,))),
+        ("color_weights", mx.zeros((3,))),
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(name, wrong):

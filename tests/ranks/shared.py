@@ -12,7 +12,7 @@ CONFIG: Config = override(
     SMALL,
     train={"rays": 64, "most_rays": 64},
     march={"max_samples": 2**13},
-    optimiser={"epsilon": 1e-3},
+    optimizer={"epsilon": 1e-3},
 )
 """So many rays in every step that N ranks have as many as one with N times the numbers.
 

@@ -104,8 +104,8 @@ def trained_alone(scene, config, steps):
 @pytest.mark.parametrize(
     ("label", "steps", "rel"),
     [
-        ("one", 1, {"table": 64 * 2.0**-24, "density": 64 * 2.0**-24, "colour": 64 * 2.0**-24}),
-        ("now", STEPS, {"table": 0.1, "density": 2e-6, "colour": 3e-4}),
+        ("one", 1, {"table": 64 * 2.0**-24, "density": 64 * 2.0**-24, "color": 64 * 2.0**-24}),
+        ("now", STEPS, {"table": 0.1, "density": 2e-6, "color": 3e-4}),
     ],
 )
 def test_two_ranks_are_one_with_twice_the_rays(both, scene, label, steps, rel):

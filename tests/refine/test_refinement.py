@@ -1,4 +1,4 @@
-"""Corrections of cameras and exposures: what they do to rays and colours, and their gradients."""
+"""Corrections of cameras and exposures: what they do to rays and colors, and their gradients."""
 
 from dataclasses import replace
 
@@ -8,14 +8,14 @@ import pytest
 
 from nerfmac.config import RefineConfig
 from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.colour import exposed as brightened
+from nerfmac.geometry.color import exposed as brightened
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited
 from nerfmac.refine.conditioning import pose_conditioning
 from nerfmac.refine.refinement import (
-    COLOURS,
+    COLORS,
     EXPOSURES,
     LENSES,
     POSES,
@@ -26,7 +26,7 @@ from tests.numerics import assert_matches
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
-ALL = RefineConfig(poses=True, lenses=True, exposures=True, colours=True)
+ALL = RefineConfig(poses=True, lenses=True, exposures=True, colors=True)
 
 
 def cameras() -> Cameras:
@@ -92,9 +92,9 @@ def test_numbers_of_a_pose_move_what_is_seen_by_about_as_much():
 def sampled(views: Cameras) -> tuple[Samples, Rays, mx.array]:
     """Two samples on each of three rays, and a slot of no ray."""
     view = mx.array([2, 0, 2], mx.int32)
-    towards = mx.array([[0.5, 0.4, 0.6], [0.3, 0.5, 0.5], [0.6, 0.7, 0.2]])
+    toward = mx.array([[0.5, 0.4, 0.6], [0.3, 0.5, 0.5], [0.6, 0.7, 0.2]])
     origin = views.poses[view][:, :, 3]
-    direction = towards - origin
+    direction = toward - origin
     direction = direction / mx.linalg.norm(direction, axis=1, keepdims=True)
     ray = mx.array([0, 0, 1, 1, 2, 2, 0], mx.int32)
     distance = mx.array([1.0, 1.5, 1.2, 1.3, 0.7, 2.1, 0.0])
@@ -147,55 +147,55 @@ def test_warping_changes_no_value():
     assert mx.array_equal(directions, rays.direction)
 
 
-def seen(colour: mx.array, opacity: mx.array) -> Composited:
-    return Composited(colour * opacity[:, None], opacity, mx.ones(opacity.shape))
+def seen(color: mx.array, opacity: mx.array) -> Composited:
+    return Composited(color * opacity[:, None], opacity, mx.ones(opacity.shape))
 
 
-def test_exposures_multiply_light_in_each_colour_relative_to_their_mean():
+def test_exposures_multiply_light_in_each_color_relative_to_their_mean():
     refinement = CameraRefinement(RefineConfig(exposures=True), cameras())
     stops = np.array([[1.0, 0.5, 0.0], [-1.0, 0.0, 0.0], [0.0, -0.5, 0.0]])
     learned = {EXPOSURES: mx.array(np.log(2.0) * (stops + 3.0))}  # their mean is taken away
-    colour = mx.array([[0.3, 0.6, 0.02], [0.5, 0.2, 0.7], [0.9, 0.1, 0.4], [0.6, 0.6, 0.6]])
+    color = mx.array([[0.3, 0.6, 0.02], [0.5, 0.2, 0.7], [0.9, 0.1, 0.4], [0.6, 0.6, 0.6]])
     opacity = mx.array([1.0, 0.4, 0.9, 0.0])
     view = mx.array([1, 0, 0, 2], mx.int32)
-    got = refinement.expose(seen(colour, opacity), learned, view)
+    got = refinement.expose(seen(color, opacity), learned, view)
     for ray, (which, channel) in enumerate(zip(view.tolist(), [0, 0, 1, 2], strict=True)):
-        want = brightened(colour[ray, channel], stops[which, channel])
-        value = got.colour[ray, channel] / mx.maximum(opacity[ray], 1e-9)
+        want = brightened(color[ray, channel], stops[which, channel])
+        value = got.color[ray, channel] / mx.maximum(opacity[ray], 1e-9)
         if float(opacity[ray]):
             assert float(value) == pytest.approx(float(want), abs=1e-5)
     assert mx.array_equal(got.opacity, opacity)
-    assert not got.colour[3].any(), "a ray that sees nothing stays black"
+    assert not got.color[3].any(), "a ray that sees nothing stays black"
 
 
 def test_exposures_have_gradients_that_are_finite_in_the_dark_and_where_nothing_is():
     refinement = CameraRefinement(RefineConfig(exposures=True), cameras())
-    colour, opacity = mx.array([[0.0, 0.3, 1.0]] * 3), mx.array([0.0, 0.5, 1.0])
+    color, opacity = mx.array([[0.0, 0.3, 1.0]] * 3), mx.array([0.0, 0.5, 1.0])
     view = mx.array([0, 1, 1], mx.int32)
 
     def loss(exposures: mx.array, opacity: mx.array) -> mx.array:
-        given = seen(colour, opacity)
-        return refinement.expose(given, {EXPOSURES: exposures}, view).colour.sum()
+        given = seen(color, opacity)
+        return refinement.expose(given, {EXPOSURES: exposures}, view).color.sum()
 
     for gradient in mx.grad(loss, argnums=(0, 1))(mx.zeros((3, 3)), opacity):
         assert mx.all(mx.isfinite(gradient))
         assert np.abs(np.array(gradient)).max() > 0.1
 
 
-def test_colours_are_mapped_affinely_relative_to_the_mean_of_all_maps():
-    refinement = CameraRefinement(RefineConfig(colours=True), cameras())
+def test_colors_are_mapped_affinely_relative_to_the_mean_of_all_maps():
+    refinement = CameraRefinement(RefineConfig(colors=True), cameras())
     maps = np.random.default_rng(3).normal(scale=0.1, size=(3, 12)).astype(np.float32)
-    colour = mx.array([[0.3, 0.6, 0.02], [0.5, 0.2, 0.7], [0.9, 0.1, 0.4]])
+    color = mx.array([[0.3, 0.6, 0.02], [0.5, 0.2, 0.7], [0.9, 0.1, 0.4]])
     opacity, view = mx.array([1.0, 0.4, 0.0]), mx.array([1, 0, 2], mx.int32)
-    got = refinement.expose(seen(colour, opacity), {COLOURS: mx.array(maps)}, view)
+    got = refinement.expose(seen(color, opacity), {COLORS: mx.array(maps)}, view)
     own = (maps - maps.mean(axis=0))[[1, 0, 2]].astype(float)
-    mixed = np.einsum("rij,rj->ri", np.eye(3) + own[:, :9].reshape(3, 3, 3), np.array(colour))
+    mixed = np.einsum("rij,rj->ri", np.eye(3) + own[:, :9].reshape(3, 3, 3), np.array(color))
     want = (mixed + own[:, 9:]) * np.array(opacity)[:, None]
-    np.testing.assert_allclose(got.colour, want, atol=1e-6)
-    assert not got.colour[2].any(), "a ray that sees nothing stays black"
-    alike = {COLOURS: mx.array(maps[:1].repeat(3, axis=0))}
-    same = refinement.expose(seen(colour, opacity), alike, view).colour
-    np.testing.assert_allclose(same, seen(colour, opacity).colour, atol=1e-7)
+    np.testing.assert_allclose(got.color, want, atol=1e-6)
+    assert not got.color[2].any(), "a ray that sees nothing stays black"
+    alike = {COLORS: mx.array(maps[:1].repeat(3, axis=0))}
+    same = refinement.expose(seen(color, opacity), alike, view).color
+    np.testing.assert_allclose(same, seen(color, opacity).color, atol=1e-7)
 
 
 @pytest.mark.parametrize("config", [RefineConfig(), ALL])
@@ -203,7 +203,7 @@ def test_there_are_parameters_for_what_is_refined_alone(config):
     refinement = CameraRefinement(config, cameras())
     shapes = {}
     if config == ALL:
-        shapes = {POSES: (3, 6), LENSES: (2, 3), EXPOSURES: (3, 3), COLOURS: (3, 12)}
+        shapes = {POSES: (3, 6), LENSES: (2, 3), EXPOSURES: (3, 3), COLORS: (3, 12)}
     assert refinement.shapes == shapes == {n: v.shape for n, v in refinement.init().items()}
     assert set(refinement.rates(0, 1.0, 0.0)) == set(shapes)
 
@@ -216,13 +216,13 @@ def test_rates_fall_with_the_fields_and_by_their_own_factor():
     assert rates[POSES].rate == pytest.approx(0.5 * 0.2 * 2e-3)
     assert rates[EXPOSURES].rate == pytest.approx(0.5 * 0.2 * 5e-3)
     assert rates[POSES].l2 == 1e-3
-    assert (rates[POSES].step, rates[LENSES].step, rates[COLOURS].step) == (3, 3, None)
+    assert (rates[POSES].step, rates[LENSES].step, rates[COLORS].step) == (3, 3, None)
 
 
 def test_rates_of_cameras_rise_from_nothing_and_those_of_pictures_do_not():
-    config = replace(ALL, pose_rate=2e-3, lens_rate=1e-3, colour_rate=4e-3, warmup_steps=100)
+    config = replace(ALL, pose_rate=2e-3, lens_rate=1e-3, color_rate=4e-3, warmup_steps=100)
     refinement = CameraRefinement(config, cameras())
     first, quarter, last = (refinement.rates(step, 1.0, 0.0) for step in (0, 25, 300))
     assert [each[POSES].rate for each in (first, quarter, last)] == [0.0, 5e-4, 2e-3]
     assert [each[LENSES].rate for each in (first, quarter, last)] == [0.0, 2.5e-4, 1e-3]
-    assert {each[COLOURS].rate for each in (first, quarter, last)} == {4e-3}
+    assert {each[COLORS].rate for each in (first, quarter, last)} == {4e-3}

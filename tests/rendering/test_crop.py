@@ -35,7 +35,7 @@ def test_the_cells_that_overlap_the_box_are_left(geometry):
         assert (got == want).all()
 
 
-def test_a_box_along_the_cells_faces_does_not_leave_their_neighbours():
+def test_a_box_along_the_cells_faces_does_not_leave_their_neighbors():
     got = left(CUBE, ((0.25, 0.5, 0.125), (0.5, 0.75, 0.1875)))
     z, y, x = np.nonzero(got[0])
     assert (x.min(), x.max()) == (4, 7)

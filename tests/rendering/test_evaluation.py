@@ -23,8 +23,8 @@ from nerfmac.rendering.renderer import Renderer
 WIDTH, HEIGHT, VIEWS = 120, 80, 96
 
 
-def grey(rays, _width):
-    """Everything is an opaque grey."""
+def gray(rays, _width):
+    """Everything is an opaque gray."""
     count = rays.origin.shape[0]
     return Composited(mx.full((count, 3), 0.5), mx.ones(count), mx.ones(count))
 
@@ -39,12 +39,12 @@ def views():
 
 def test_evaluation_holds_the_pictures_of_one_view_at_a_time(views):
     picture = WIDTH * HEIGHT * 3 * 4  # bytes in float32
-    list(evaluate(partial(Renderer, grey), views))  # what is imported and compiled once
+    list(evaluate(partial(Renderer, gray), views))  # what is imported and compiled once
     mx.synchronize()
     before = mx.get_active_memory()
     mx.reset_peak_memory()
     tracemalloc.start()
-    outcomes = list(evaluate(partial(Renderer, grey), views))
+    outcomes = list(evaluate(partial(Renderer, gray), views))
     held, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(outcomes) == VIEWS
@@ -69,7 +69,7 @@ def test_an_image_of_any_height_is_compared_in_the_memory_of_some_bands(monkeypa
 
 @pytest.mark.parametrize(("background", "level"), [("white", 1.0), ("black", 0.0)])
 def test_a_photographs_alpha_is_blended_over_the_background(views, background, level):
-    (first, *_) = evaluate(partial(Renderer, grey), views, background)
+    (first, *_) = evaluate(partial(Renderer, gray), views, background)
     rgba = np.array(views.image(0)) / 255.0
     target = rgba[..., :3] * rgba[..., 3:] + level * (1.0 - rgba[..., 3:])
     assert first.name == "view 0"
@@ -78,15 +78,15 @@ def test_a_photographs_alpha_is_blended_over_the_background(views, background, l
 
 def test_a_picture_that_is_not_finite_has_no_quality(views):
     def broken(rays, width):
-        seen = grey(rays, width)
-        return seen._replace(colour=seen.colour.at[7, 1].add(math.nan))
+        seen = gray(rays, width)
+        return seen._replace(color=seen.color.at[7, 1].add(math.nan))
 
     with pytest.raises(InputError, match="view 0"):
         list(evaluate(partial(Renderer, broken), views))
 
 
-class SlowGrey:
-    """Looks as `grey` does, and by a clock of its own every pixel takes `pace` seconds."""
+class SlowGray:
+    """Looks as `gray` does, and by a clock of its own every pixel takes `pace` seconds."""
 
     def __init__(self, pace, monkeypatch):
         self.pace, self.now, self.pixels = pace, 0.0, []
@@ -95,18 +95,18 @@ class SlowGrey:
     def __call__(self, rays, width):
         self.pixels.append(rays.origin.shape[0])
         self.now += self.pace * self.pixels[-1]
-        return grey(rays, width)
+        return gray(rays, width)
 
 
 def test_the_next_view_is_begun_before_the_host_waits_for_one(views, monkeypatch):
-    slow = SlowGrey(0.0, monkeypatch)
+    slow = SlowGray(0.0, monkeypatch)
     assert next(evaluate(partial(Renderer, slow), views)).name == "view 0"
     assert slow.pixels == [WIDTH * HEIGHT] * 2
 
 
 @pytest.mark.parametrize("fitting", [1, 2, 7, 30])
 def test_in_a_time_as_many_views_are_evaluated_as_fit_spread_evenly(views, monkeypatch, fitting):
-    slow = SlowGrey(1e-3, monkeypatch)
+    slow = SlowGray(1e-3, monkeypatch)
     each = WIDTH * HEIGHT * slow.pace
     # The pace is measured on two pictures of TRIAL pixels.
     seconds = 2.02 * TRIAL * slow.pace + (fitting + 0.9) * each
@@ -121,14 +121,14 @@ def test_in_a_time_as_many_views_are_evaluated_as_fit_spread_evenly(views, monke
 
 
 def test_time_enough_is_time_for_all_views(views, monkeypatch):
-    slow = SlowGrey(1e-6, monkeypatch)
+    slow = SlowGray(1e-6, monkeypatch)
     outcomes = list(evaluate(partial(Renderer, slow), views, seconds=60.0))
-    assert sorted(outcomes) == sorted(evaluate(partial(Renderer, grey), views))
+    assert sorted(outcomes) == sorted(evaluate(partial(Renderer, gray), views))
 
 
 @pytest.mark.parametrize("fraction", [0.5, 0.0])
 def test_where_no_view_fits_the_middle_rows_of_one_are_evaluated(views, monkeypatch, fraction):
-    slow = SlowGrey(1e-3, monkeypatch)
+    slow = SlowGray(1e-3, monkeypatch)
     trials = 2.02 * TRIAL * slow.pace
     seconds = trials + fraction * WIDTH * HEIGHT * slow.pace
     (outcome,) = evaluate(partial(Renderer, slow), views, seconds=seconds)
@@ -140,10 +140,10 @@ def test_where_no_view_fits_the_middle_rows_of_one_are_evaluated(views, monkeypa
 
 
 def test_a_pace_is_believed_once_its_trial_takes_long_enough(views, monkeypatch):
-    slow = SlowGrey(1e-3, monkeypatch)
+    slow = SlowGray(1e-3, monkeypatch)
     assert seconds_per_pixel(Renderer(slow), [views.cameras[0]]) == pytest.approx(1e-3)
     assert sum(slow.pixels) == pytest.approx(2 * TRIAL, rel=0.02)
-    quick = SlowGrey(1e-5, monkeypatch)
+    quick = SlowGray(1e-5, monkeypatch)
     assert seconds_per_pixel(Renderer(quick), [views.cameras[0]]) == pytest.approx(1e-5)
     assert quick.pixels[-1] == WIDTH * HEIGHT
 
@@ -165,17 +165,17 @@ def test_views_up_to_any_point_of_the_order_are_spread_evenly(count):
 
 
 def shaded(rays, _width):
-    """An opaque picture whose colours follow the rays' directions."""
+    """An opaque picture whose colors follow the rays' directions."""
     count = rays.origin.shape[0]
-    colour = 0.5 + 0.4 * rays.direction
-    return Composited(colour, mx.ones(count), mx.ones(count))
+    color = 0.5 + 0.4 * rays.direction
+    return Composited(color, mx.ones(count), mx.ones(count))
 
 
 @pytest.mark.parametrize("masked", [False, True])
-def test_a_view_of_another_exposure_is_right_once_its_colours_are_corrected(masked):
+def test_a_view_of_another_exposure_is_right_once_its_colors_are_corrected(masked):
     camera = Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, WIDTH, HEIGHT))
-    colour = shaded(camera_rays(camera), 0.0).colour * mx.array([0.5, 0.9, 0.7]) + 0.05
-    pixels = mx.round(255.0 * colour).astype(mx.uint8)
+    color = shaded(camera_rays(camera), 0.0).color * mx.array([0.5, 0.9, 0.7]) + 0.05
+    pixels = mx.round(255.0 * color).astype(mx.uint8)
     kept = None
     if masked:  # where the mask is black the picture is wrong
         kept = mx.arange(WIDTH * HEIGHT) % WIDTH < WIDTH // 3

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nerfmac.common.checks import InputError
-from nerfmac.rendering.metrics import colour_corrected, psnr, ssim
+from nerfmac.rendering.metrics import color_corrected, psnr, ssim
 
 
 def picture(height: int = 45, width: int = 70) -> np.ndarray:
@@ -19,7 +19,7 @@ def picture(height: int = 45, width: int = 70) -> np.ndarray:
 
 
 def ssim_by_definition(image: np.ndarray, target: np.ndarray) -> float:
-    """Return SSIM window by window, with centred moments and a window made in two dimensions."""
+    """Return SSIM window by window, with centered moments and a window made in two dimensions."""
     offset = np.arange(-5, 6)
     window = np.exp(-(offset[:, None] ** 2 + offset[None, :] ** 2) / (2 * 1.5**2))
     window /= window.sum()
@@ -92,7 +92,7 @@ PAIRS = {
     "white on white": (flat(1.0), flat(0.98)),
     "black on white": (flat(0.0), flat(1.0)),
     "grain on white": (flat(1.0, 0.003), flat(1.0)),
-    "grain on grey": (flat(0.77, 0.01), flat(0.77)),
+    "grain on gray": (flat(0.77, 0.01), flat(0.77)),
 }
 
 
@@ -145,13 +145,13 @@ def fitted_by_numpy(image: np.ndarray, target: np.ndarray, kept: np.ndarray) -> 
     return out
 
 
-def test_colours_are_corrected_by_each_channels_line_of_regression():
+def test_colors_are_corrected_by_each_channels_line_of_regression():
     image, noise = picture(), np.random.default_rng(3).normal(scale=0.02, size=(45, 70, 3))
     target = np.clip(image[::-1] * 0.2 + image * [0.5, 0.8, 0.3] + [0.1, 0.0, 0.3] + noise, 0, 1)
     for kept in (None, np.arange(45 * 70).reshape(45, 70) % 7 < 3):
         mask = None if kept is None else mx.array(kept)
         both = (mx.array(values.astype(np.float32)) for values in (image, target))
-        got = np.array(colour_corrected(*both, mask))
+        got = np.array(color_corrected(*both, mask))
         want = fitted_by_numpy(image, target, np.ones((45, 70), bool) if kept is None else kept)
         np.testing.assert_allclose(got, want, atol=1e-5)
 
@@ -159,7 +159,7 @@ def test_colours_are_corrected_by_each_channels_line_of_regression():
 def test_correction_undoes_a_gain_and_an_offset_and_leaves_a_plain_picture_finite():
     target = mx.array(picture().astype(np.float32))
     image = 0.1 + 0.5 * target
-    assert psnr(colour_corrected(image, target), target) > 100.0
+    assert psnr(color_corrected(image, target), target) > 100.0
     plain = mx.full(target.shape, 0.3)
     mean = mx.broadcast_to(target.mean(axis=(0, 1)), target.shape)
-    np.testing.assert_allclose(np.array(colour_corrected(plain, target)), np.array(mean), atol=1e-5)
+    np.testing.assert_allclose(np.array(color_corrected(plain, target)), np.array(mean), atol=1e-5)

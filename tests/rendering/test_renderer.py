@@ -41,37 +41,37 @@ class Blob:
     It speaks `EncodedField`'s language; `numpy` is the same in float64.
     """
 
-    centre = (0.55, 0.4, 0.6)
+    center = (0.55, 0.4, 0.6)
     radii = (0.35, 0.2, 0.15)
     peak = 40.0
 
     def __call__(self, parameters, samples, directions):
         position = samples.position
-        place = (position - mx.array(self.centre)) / mx.array(self.radii)
+        place = (position - mx.array(self.center)) / mx.array(self.radii)
         inside = mx.maximum(1.0 - mx.square(place).sum(axis=1), 0.0)
         sideways = directions[:, 0][samples.ray]
-        colour = mx.stack([position[:, 0], position[:, 1], 0.5 + 0.4 * sideways], axis=1)
-        return parameters["peak"] * inside * inside, colour * parameters["tint"]
+        color = mx.stack([position[:, 0], position[:, 1], 0.5 + 0.4 * sideways], axis=1)
+        return parameters["peak"] * inside * inside, color * parameters["tint"]
 
     @property
     def parameters(self) -> dict[str, mx.array]:
         return {"peak": mx.array(self.peak), "tint": mx.array([1.0, 0.9, 0.8])}
 
     def numpy(self, position: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        place = (position - self.centre) / self.radii
+        place = (position - self.center) / self.radii
         inside = np.maximum(1.0 - (place**2).sum(axis=-1), 0.0)
         sideways = np.broadcast_to(0.5 + 0.4 * direction[..., 0], position.shape[:-1])
-        colour = np.stack([position[..., 0], position[..., 1], sideways], axis=-1)
-        return self.peak * inside**2, colour * [1.0, 0.9, 0.8]
+        color = np.stack([position[..., 0], position[..., 1], sideways], axis=-1)
+        return self.peak * inside**2, color * [1.0, 0.9, 0.8]
 
 
 class Box:
-    """A hard, evenly coloured box."""
+    """A hard, evenly colored box."""
 
     parameters: dict[str, mx.array] = {}  # noqa: RUF012 - none
 
-    def __init__(self, low, high, colour=(0.9, 0.3, 0.1), density=60.0) -> None:
-        self.low, self.high, self.shade, self.thickness = low, high, colour, density
+    def __init__(self, low, high, color=(0.9, 0.3, 0.1), density=60.0) -> None:
+        self.low, self.high, self.shade, self.thickness = low, high, color, density
 
     def __call__(self, _, samples, directions):
         position = samples.position
@@ -96,33 +96,33 @@ def renderer(field, geometry=CUBE, bits=None, slots=4096):
 
 
 def integrated(field: Blob, camera: Camera) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Colour over the background, opacity and depth, in 3000 steps of a thousandth."""
+    """Color over the background, opacity and depth, in 3000 steps of a thousandth."""
     origin, direction = pixel_rays(camera)
     light = np.ones(direction.shape[:2])
-    colour, mean, median = np.zeros((*light.shape, 3)), *np.zeros((2, *light.shape))
+    color, mean, median = np.zeros((*light.shape, 3)), *np.zeros((2, *light.shape))
     for distance in 0.1 + 1e-3 * (np.arange(3000) + 0.5):
         density, seen = field.numpy(origin + distance * direction, direction)
         weight = light * -np.expm1(-density * 1e-3)
-        colour += weight[..., None] * seen
+        color += weight[..., None] * seen
         mean += weight * distance
         light -= weight
         median += 1e-3 * (light > 0.5)
-    colour += light[..., None] * BACKGROUND
+    color += light[..., None] * BACKGROUND
     mean /= np.maximum(1 - light, 1e-6)
-    return colour, 1 - light, np.where(light > 0.5, mean, 0.1005 + median)
+    return color, 1 - light, np.where(light > 0.5, mean, 0.1005 + median)
 
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("geometry", [CUBE, SCENE], ids=["cube", "scene"])
 def test_pixels_are_the_integrals_along_their_rays(view, geometry):
     got = picture(Blob(), VIEWS[view], geometry)
-    colour, opacity, depth = integrated(Blob(), VIEWS[view])
+    color, opacity, depth = integrated(Blob(), VIEWS[view])
     assert 0.05 < (opacity > 0.5).mean() < 0.7, "the blob should fill a part of the picture"
     # A ray ends at 1e-4; the middle rule, with steps of 1/85 at most, errs by less on this bell.
     assert np.abs(got.opacity - opacity).max() < 3e-4
-    assert np.abs(got.colour - colour).max() < 3e-4
+    assert np.abs(got.color - color).max() < 3e-4
     assert np.abs(got.depth - depth)[opacity > 0.2].max() < 7e-4
-    assert_matches(got.colour - BACKGROUND, colour - BACKGROUND, rel=3e-4, name="colour")
+    assert_matches(got.color - BACKGROUND, color - BACKGROUND, rel=3e-4, name="color")
 
 
 def test_a_box_in_the_upper_left_appears_in_the_upper_left():
@@ -157,7 +157,7 @@ def test_an_opaque_boxs_depth_is_the_distance_of_its_face(axis):
     assert np.abs(error).max() < 0.511 * CUBE.step
     assert abs(error.mean()) < 0.15 * CUBE.step
     assert (got.opacity[on_face] == 1.0).all()
-    assert got.colour[on_face] == pytest.approx(np.tile([0.9, 0.3, 0.1], (on_face.sum(), 1)))
+    assert got.color[on_face] == pytest.approx(np.tile([0.9, 0.3, 0.1], (on_face.sum(), 1)))
 
 
 def test_opacity_of_a_box_is_that_of_the_length_seen_through():
@@ -174,13 +174,13 @@ def test_the_background_shows_where_nothing_is():
     got = picture(Blob())
     empty = got.opacity == 0
     assert 0.1 < empty.mean() < 0.9
-    assert (got.colour[empty] == np.array(BACKGROUND, np.float32)).all()
+    assert (got.color[empty] == np.array(BACKGROUND, np.float32)).all()
     assert (got.depth[empty] == 0).all()
 
 
 def test_an_unoccupied_grid_shows_the_background_alone():
     got = picture(Blob(), bits=mx.zeros_like(full(CUBE)))
-    assert (got.colour == np.array(BACKGROUND, np.float32)).all()
+    assert (got.color == np.array(BACKGROUND, np.float32)).all()
     assert not got.opacity.any()
     assert not got.depth.any()
 
@@ -188,20 +188,20 @@ def test_an_unoccupied_grid_shows_the_background_alone():
 def test_leaving_out_empty_cells_changes_nothing():
     line = (np.arange(CELLS) + 0.5) / CELLS
     z, y, x = np.meshgrid(line, line, line, indexing="ij")
-    place = (np.stack([x, y, z], axis=-1) - Blob.centre) / np.array(Blob.radii)
+    place = (np.stack([x, y, z], axis=-1) - Blob.center) / np.array(Blob.radii)
     margin = sqrt(3) / 2 / CELLS / min(Blob.radii)
     touched = in_bricks(np.sqrt((place**2).sum(axis=-1))[None] < 1.0 + margin)
     assert 0.05 < touched.mean() < 0.5
     bits = pack_bits(mx.array(touched.astype(np.float32)), mx.array([0.5]))
     some, everything = picture(Blob(), bits=bits), picture(Blob())
-    for name in ("colour", "opacity", "depth"):
+    for name in ("color", "opacity", "depth"):
         assert_matches(getattr(some, name), getattr(everything, name), rel=2e-4, name=name)
 
 
 @pytest.mark.parametrize("slots", [64, 300, 1000, 50_000])
 def test_the_size_of_the_batches_does_not_matter(slots):
     want, got = picture(Blob()), picture(Blob(), slots=slots)
-    for name in ("colour", "opacity", "depth"):
+    for name in ("color", "opacity", "depth"):
         # How a ray is cut decides which of the samples after its end at 1e-4 still count.
         error = np.abs(getattr(got, name) - getattr(want, name))
         assert error.max() < 3e-4, name
@@ -212,12 +212,12 @@ def test_any_rays_see_what_pixels_do():
     want = taken.render(VIEWS["below"], BACKGROUND)
     some = np.random.default_rng(5).permutation(LENS.width * LENS.height)[:100]
     rays = Rays(*(part[mx.array(some)] for part in camera_rays(VIEWS["below"])))
-    colour, opacity, depth = map(np.array, taken.see(rays))
+    color, opacity, depth = map(np.array, taken.see(rays))
     assert np.ptp(opacity) > 0.9
     assert_matches(opacity, want.opacity.ravel()[some], rel=1e-6, name="opacity")
     assert_matches(depth, (want.depth * want.opacity).ravel()[some], rel=1e-5, name="depth")
-    over = colour + (1.0 - opacity[:, None]) * np.array(BACKGROUND)
-    assert_matches(over, want.colour.reshape(-1, 3)[some], rel=1e-6, name="colour")
+    over = color + (1.0 - opacity[:, None]) * np.array(BACKGROUND)
+    assert_matches(over, want.color.reshape(-1, 3)[some], rel=1e-6, name="color")
     with pytest.raises(InputError, match=r"directions .*\(100, 3\)"):
         taken.see(Rays(rays.origin, rays.direction[1:]))
 
@@ -234,7 +234,7 @@ def test_compositing_is_differentiable_in_the_fields_parameters():
     def loss(peak: float, tint: float) -> mx.array:
         parameters = {"peak": mx.array(peak), "tint": mx.array(tint) * mx.array([1.0, 0.9, 0.8])}
         seen = composite(*field(parameters, samples, directions), samples)
-        return mx.square(seen.colour).mean() + 0.1 * seen.depth.mean()
+        return mx.square(seen.color).mean() + 0.1 * seen.depth.mean()
 
     got = mx.grad(loss, argnums=(0, 1))(mx.array(5.0), mx.array(0.7))
     want = [

@@ -34,7 +34,7 @@ def dense(position: mx.array) -> mx.array:
     return 40.0 + position @ mx.array([1.0, 2.0, 4.0])
 
 
-def centres(geometry: MarchGeometry) -> np.ndarray:
+def centers(geometry: MarchGeometry) -> np.ndarray:
     """(cells, 3) of all cascades, in the order of their numbers."""
     parts = []
     for cascade in range(geometry.bounds.cascades):

@@ -202,7 +202,7 @@ def test_a_ray_that_misses_the_cube_sees_nothing():
     assert missed[[MISS, ALONG_A_FACE]].all()
     assert (by_ray(samples.width)[missed] == 0.0).all()
     assert (np.array(seen.opacity)[missed] == 0.0).all()
-    assert (np.array(seen.colour)[missed] == 0.0).all()
+    assert (np.array(seen.color)[missed] == 0.0).all()
     assert (np.array(seen.opacity)[~missed] > 0.99).all()
     assert np.isfinite(np.array(samples.position)).all()
     assert np.abs(by_ray(samples.distance)[missed] - NEAR).max() < 1e-6, "near, not far away"

@@ -46,9 +46,9 @@ class Sampled:
         self.samples, self.samples_per_ray = sampled.samples, float(sampled.mean_samples_per_ray)
         self.marched = march(*self.rays, jitter, Occupied(sampler.geometry, state["bits"]), 2**15)
 
-    def colours(self, samples) -> np.ndarray:
-        density, colour = self.field(self.parameters, samples, self.rays.direction)
-        return np.array(composite(density, colour, samples).colour)
+    def colors(self, samples) -> np.ndarray:
+        density, color = self.field(self.parameters, samples, self.rays.direction)
+        return np.array(composite(density, color, samples).color)
 
 
 def test_rays_see_without_the_samples_behind_their_ends_what_they_see_with_them():
@@ -56,8 +56,8 @@ def test_rays_see_without_the_samples_behind_their_ends_what_they_see_with_them(
     kept, marched = np.array(sampled.samples.wanted), np.array(sampled.marched.wanted)
     assert (kept <= marched).all()
     assert 0.2 < (kept < marched).mean() < 0.95, "some rays end, some do not"
-    with_all = sampled.colours(sampled.marched)
-    np.testing.assert_allclose(sampled.colours(sampled.samples), with_all, rtol=0, atol=1e-6)
+    with_all = sampled.colors(sampled.marched)
+    np.testing.assert_allclose(sampled.colors(sampled.samples), with_all, rtol=0, atol=1e-6)
 
 
 def test_more_rays_fit_into_the_slots_without_what_is_hidden():
@@ -72,7 +72,7 @@ def test_thinned_rays_see_nearly_the_same_with_fewer_samples():
     kept, visible = np.array(thinned.samples.wanted), np.array(whole.samples.wanted)
     assert (kept <= visible).all()
     assert kept.sum() < 0.8 * visible.sum()
-    error = np.abs(thinned.colours(thinned.samples) - whole.colours(whole.samples))
+    error = np.abs(thinned.colors(thinned.samples) - whole.colors(whole.samples))
     assert 0 < error.mean() < 0.02
 
 

@@ -17,7 +17,7 @@ from tests.sampling.grids import (
     SCENE,
     bits_of,
     box,
-    centres,
+    centers,
     dense,
     grid_of,
     updated,
@@ -41,7 +41,7 @@ def test_an_asymmetric_blob_becomes_occupied_there_and_only_there(warmup):
     grid, occupancy = grid_of()
     # After warm-up an update visits half as many cells, half of those among occupied ones.
     occupancy = updated(grid, occupancy, box(low, high), times=2 if warmup else 24, warmup=warmup)
-    inside = ((centres(CUBE) > low) & (centres(CUBE) < high)).all(axis=1)
+    inside = ((centers(CUBE) > low) & (centers(CUBE) < high)).all(axis=1)
     assert inside.sum() == 3 * 7 * 2
     assert (bits_of(occupancy) == inside).all()
 
@@ -74,17 +74,17 @@ def test_matter_in_an_outer_cascade_is_found_there(axis):
     swapped = np.roll(middle, 1)
     points = mx.array(np.stack([middle, mirrored, swapped]).astype(np.float32))
     assert is_occupied(points, occupancy.bits, SCENE).tolist() == [True, False, False]
-    set_centres = centres(SCENE)[bits_of(occupancy)]
+    set_centers = centers(SCENE)[bits_of(occupancy)]
     side = 4 / CELLS
-    assert (set_centres > low - side).all()
-    assert (set_centres < high + side).all()
+    assert (set_centers > low - side).all()
+    assert (set_centers < high + side).all()
 
 
 def test_values_are_the_optical_thickness_of_a_shortest_step():
     grid, occupancy = grid_of()
     low, high = (0.0, 0.0, 0.0), (0.5, 0.25, 1.0)
     occupancy = updated(grid, occupancy, box(low, high, density=7.0), times=1)
-    inside = ((centres(CUBE) > low) & (centres(CUBE) < high)).all(axis=1)
+    inside = ((centers(CUBE) > low) & (centers(CUBE) < high)).all(axis=1)
     assert np.array(occupancy.values) == pytest.approx(7.0 * CUBE.step * inside, rel=1e-6)
 
 
@@ -121,7 +121,7 @@ def test_while_all_is_thin_the_threshold_is_the_mean():
     thin = 0.1 * CONFIG.threshold / CUBE.step
     grid, occupancy = grid_of()
     occupancy = updated(grid, occupancy, lambda p: thin * (1.0 + p[:, 1]), times=1)
-    y = centres(CUBE)[:, 1]
+    y = centers(CUBE)[:, 1]
     clear = np.abs(y - 0.5) > 1 / CELLS  # the mean is the middle's, to a cell
     assert (bits_of(occupancy)[clear] == (y > 0.5)[clear]).all()
 
@@ -133,7 +133,7 @@ def test_a_thick_field_is_compared_with_the_threshold():
     occupancy = updated(
         grid, occupancy, lambda p: slope * p[:, 0] + dense * (p[:, 2] > 0.5), times=1
     )
-    x, z = centres(CUBE)[:, 0], centres(CUBE)[:, 2]
+    x, z = centers(CUBE)[:, 0], centers(CUBE)[:, 2]
     clear = np.abs(x - 0.5) > 1 / CELLS
     assert (bits_of(occupancy)[clear] == ((x > 0.5) | (z > 0.5))[clear]).all()
 
@@ -158,7 +158,7 @@ def visits(grid, occupancy, *, warmup, key) -> np.ndarray:
 def test_a_whole_warm_up_update_visits_every_cell_once_somewhere_in_it():
     grid, occupancy = grid_of()
     asked = visits(grid, occupancy, warmup=True, key=0)
-    # A point within roundoff of a face may count as the neighbour's.
+    # A point within roundoff of a face may count as the neighbor's.
     assert (asked == np.arange(CELLS**3)).mean() > 0.999
 
 

@@ -18,7 +18,7 @@ from nerfmac.training.checkpoint import load_checkpoint, save_checkpoint
 from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.state import TrainState
 
-PARAMETERS = {"table": (40, 2), "density": (7,), "colour": (11,)}
+PARAMETERS = {"table": (40, 2), "density": (7,), "color": (11,)}
 CELLS = 64
 SHAPES = TrainState.shapes(PARAMETERS, {"values": (CELLS,), "bits": (CELLS // 32,)})
 NOTES = {"curve": [[1, 0.5, 12.25]], "ü": "ß"}

@@ -14,7 +14,7 @@ from nerfmac.refine.refinement import LENSES, POSES, moved_poses
 from nerfmac.refine.report import refinement_summary
 from nerfmac.training import held_out
 from nerfmac.training.goal import Goal
-from nerfmac.training.held_out import optimise_poses
+from nerfmac.training.held_out import optimize_poses
 from nerfmac.training.step import StepFlags
 from tests.scene_factory import CONFIG
 
@@ -48,7 +48,7 @@ def test_cameras_and_exposures_come_back_from_a_runs_folder(run, tmp_path):
         np.testing.assert_array_equal(got.pose, want.pose)
         assert got.lens == want.lens
     assert loaded.state.average.keys() == run.state.average.keys()
-    assert loaded.render(run.cameras[0]).colour.shape == (16, 20, 3)
+    assert loaded.render(run.cameras[0]).color.shape == (16, 20, 3)
 
 
 def test_a_copy_and_a_run_that_goes_on_keep_their_corrections(run):
@@ -101,7 +101,7 @@ def test_a_run_says_by_how_much_it_corrected_its_views(run):
     assert lens["focal_factor"] == pytest.approx(factor, rel=1e-5)
     assert (lens["views"], lens["k1"]) == (8, pytest.approx(run.cameras[3].lens.k1, abs=1e-6))
     assert 0 < found["exposures"]["stops"]["median"] <= found["exposures"]["stops"]["largest"]
-    assert 0 < found["colours"]["grey"]["median"] < 0.5
+    assert 0 < found["colors"]["gray"]["median"] < 0.5
     said = refinement_summary(found)
     assert f"focal lengths by the factor {factor:.4f}" in said
     assert refinement_summary({}) == ""
@@ -161,7 +161,7 @@ def test_a_camera_that_is_off_finds_its_place_in_a_field(scene, trained, scales,
     true = np.array(views.cameras.poses, np.float64)
     off = np.random.default_rng(2).normal(scale=scales, size=(len(true), 6)).astype(np.float32)
     moved = replace(views.cameras, poses=moved_poses(views.cameras.poses, mx.array(off)))
-    found = optimise_poses(trained.trainer, trained.state, replace(views, cameras=moved)).cameras
+    found = optimize_poses(trained.trainer, trained.state, replace(views, cameras=moved)).cameras
 
     def seen(cameras: Cameras) -> np.ndarray:
         """How far what each camera sees of the middle is off, in radians."""

@@ -52,7 +52,7 @@ def test_many_good_steps_in_a_row_double_the_scale_up_to_its_most():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_one_number_that_is_not_finite_is_found_anywhere(bad):
-    gradients = {"table": np.ones((300, 2), np.float32), "colour": np.ones(7, np.float32)}
+    gradients = {"table": np.ones((300, 2), np.float32), "color": np.ones(7, np.float32)}
     assert all_finite(map(mx.array, gradients.values())).item()
     for name, values in gradients.items():
         spoilt = values.copy()
@@ -74,7 +74,7 @@ def _through_half_vjp(_values, cotangent, _output):
 
 def overflowing(seen, target):
     """A loss whose gradients are finite up to a loss scale of some thousands only."""
-    return huber(through_half(seen.colour), target, 0.1)
+    return huber(through_half(seen.color), target, 0.1)
 
 
 def trainer_for(scene, **changes):
@@ -129,7 +129,7 @@ def test_a_run_resumed_between_skips_ends_with_the_same_bits(scene, tmp_path):
 def test_training_that_cannot_recover_ends_with_its_last_good_state(scene, tmp_path):
     def spoilt(seen, target):
         # The scale never falls far enough for this gradient.
-        return 1e38 * huber(through_half(1e3 * seen.colour), target, 0.1)
+        return 1e38 * huber(through_half(1e3 * seen.color), target, 0.1)
 
     run = Run.begin(scene, CONFIG, method=Method(loss=spoilt), out=tmp_path / "run", progress=False)
     before = in_bytes(run.state.parameters)
@@ -138,7 +138,7 @@ def test_training_that_cannot_recover_ends_with_its_last_good_state(scene, tmp_p
     assert caught.value.run is run
     assert run.state.step < MOST_SKIPPED
     assert in_bytes(Run.load(tmp_path / "run").state.parameters) == before
-    assert "--optimiser.rate" in str(caught.value)
+    assert "--optimizer.rate" in str(caught.value)
 
 
 class HalfField(EncodedField):
@@ -152,7 +152,7 @@ class HalfField(EncodedField):
         density = truncated_exp(embedding[:, 0].astype(mx.float32))
         basis = spherical_harmonics(directions)[samples.ray].astype(mx.float16)
         inputs = mx.concatenate([embedding, basis], axis=1)
-        logits = half_mlp(inputs, parameters["colour"], self.networks_shape.colour)
+        logits = half_mlp(inputs, parameters["color"], self.networks_shape.color)
         return density, mx.sigmoid(logits[:, :3].astype(mx.float32))
 
 

@@ -214,7 +214,7 @@ def test_weights_are_those_of_the_formula_and_zero_in_slots_of_no_ray():
 
 def own_distortion(rays: RayBatch, target: mx.array) -> mx.array:
     """The distortion as a user would write it, from weights and distances: sums over pairs."""
-    assert target.shape == rays.colour.shape
+    assert target.shape == rays.color.shape
     assert rays.mask.shape == (target.shape[0], 1)
     s = rays.distances / (1.0 + rays.distances)
     total, mean, square = (
@@ -241,20 +241,20 @@ def test_an_own_loss_on_weights_equals_the_configured_one(scene):
     for name, values in moved.items():
         near = np.abs(same[name] - values) < 1e-4
         assert near.mean() > 0.99, name
-        assert name == "colour" or np.abs(still[name] - values).max() > 1e-3, name
+        assert name == "color" or np.abs(still[name] - values).max() > 1e-3, name
 
 
-def test_a_colour_loss_may_be_on_weights_too(scene):
+def test_a_color_loss_may_be_on_weights_too(scene):
     def loss(rays, target):
-        colour = huber(rays.colour, target, CONFIG.train.huber)
-        return colour.mean(axis=1) + own_distortion(rays, target)
+        color = huber(rays.color, target, CONFIG.train.huber)
+        return color.mean(axis=1) + own_distortion(rays, target)
 
     want, _ = first_step(scene, CONFIG, extra_losses=[own_distortion])
     got, _ = first_step(scene, CONFIG, loss=loss)
     np.testing.assert_allclose(got, want, rtol=1e-4)
 
 
-def test_an_extra_loss_sees_proposals_whose_samples_a_colour_loss_cannot_have(scene):
+def test_an_extra_loss_sees_proposals_whose_samples_a_color_loss_cannot_have(scene):
     config = preset("tiny", "cpu", 0, "vanilla")
     config = override(config, train={"rays": 64, "most_rays": 64})
     seen = []
@@ -262,7 +262,7 @@ def test_an_extra_loss_sees_proposals_whose_samples_a_colour_loss_cannot_have(sc
     def extra(rays, target):
         seen.extend(rays.proposals)
         (proposal,) = rays.proposals
-        return mx.square(proposal.colour - target)
+        return mx.square(proposal.color - target)
 
     plain, _ = first_step(scene, config)
     more, _ = first_step(scene, config, extra_losses=[extra])

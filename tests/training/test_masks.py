@@ -51,30 +51,30 @@ def test_what_is_covered_changes_nothing_that_is_learned(scene, kept):
 def test_the_pixels_that_were_drawn_are_known(scene):
     views = scene.views("train")
     fractions = mx.random.uniform(shape=(3, 500), key=mx.random.key(4))
-    _, colours, _ = draw_pixels(views.pixels, views.cameras, fractions)
+    _, colors, _ = draw_pixels(views.pixels, views.cameras, fractions)
     numbers = chosen_pixels(views.cameras, fractions)
     taken = np.array(views.pixels)[np.array(numbers)] / 255
-    np.testing.assert_allclose(np.array(colours), taken, atol=1e-6)
+    np.testing.assert_allclose(np.array(colors), taken, atol=1e-6)
 
 
-def grey(rays, _width):
-    """Everything is an opaque grey."""
+def gray(rays, _width):
+    """Everything is an opaque gray."""
     count = rays.origin.shape[0]
     return Composited(mx.full((count, 3), 0.5), mx.ones(count), mx.ones(count))
 
 
 def test_what_is_covered_counts_for_no_figure(scene, kept):
     views = replace(scene.views("train"), kept=mx.array(kept))
-    clean = list(evaluate(partial(Renderer, grey), views))
+    clean = list(evaluate(partial(Renderer, gray), views))
     noisy = list(
-        evaluate(partial(Renderer, grey), replace(painted(views, kept), kept=mx.array(kept)))
+        evaluate(partial(Renderer, gray), replace(painted(views, kept), kept=mx.array(kept)))
     )
     truth = views.photograph(0)
     first = kept[: truth.shape[0] * truth.shape[1]]
     error = np.square(truth.reshape(-1, 3)[first] - 0.5).mean()
     assert clean[0].psnr == pytest.approx(-10 * np.log10(error), abs=1e-3)
     assert [view.psnr for view in noisy] == pytest.approx([view.psnr for view in clean], abs=1e-3)
-    without = list(evaluate(partial(Renderer, grey), painted(replace(views, kept=None), kept)))
+    without = list(evaluate(partial(Renderer, gray), painted(replace(views, kept=None), kept)))
     assert without[0].psnr != pytest.approx(clean[0].psnr, abs=0.1)
 
 
@@ -82,8 +82,8 @@ def test_a_mask_that_covers_nothing_changes_no_figure(scene):
     views = scene.views("train")
     whole = replace(views, kept=mx.ones(views.pixels.shape[0], dtype=mx.bool_))
     for one, other in zip(
-        evaluate(partial(Renderer, grey), views),
-        evaluate(partial(Renderer, grey), whole),
+        evaluate(partial(Renderer, gray), views),
+        evaluate(partial(Renderer, gray), whole),
         strict=True,
     ):
         assert one.psnr == pytest.approx(other.psnr, abs=1e-4)

@@ -26,8 +26,8 @@ def test_never_more_than_two_steps_are_queued(tmp_path, monkeypatch):
     choose_device("cpu")
     scene = load_scene(write_scene(tmp_path))
     state, begun, awaited = Trainer(CONFIG, scene.bounds, scene.views("train")).init(), [], []
-    states = [replace(state, parameters={"colour": mx.array(float(step))}) for step in range(6)]
-    monkeypatch.setattr(mx, "async_eval", lambda arrays: begun.append(arrays["parameters.colour"]))
+    states = [replace(state, parameters={"color": mx.array(float(step))}) for step in range(6)]
+    monkeypatch.setattr(mx, "async_eval", lambda arrays: begun.append(arrays["parameters.color"]))
     monkeypatch.setattr(mx, "eval", awaited.append)
     queue = StepQueue()
     for step, each in enumerate(states):

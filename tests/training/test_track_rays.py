@@ -120,8 +120,8 @@ def batch_of(density: mx.array) -> RayBatch:
         mx.array([1.3, 1.2, 1.45]), mx.array([0.9, 0.5, 0.7]), mx.array([0.1, 0.1, 0.15])
     )
     rays = len(STARTS) - 1
-    colour, others = mx.zeros((rays, 3)), mx.zeros((2, rays))
-    return RayBatch(colour, *others, mx.ones((rays, 1)), density, samples, tracks=known)
+    color, others = mx.zeros((rays, 3)), mx.zeros((2, rays))
+    return RayBatch(color, *others, mx.ones((rays, 1)), density, samples, tracks=known)
 
 
 def depth_by_hand(density: np.ndarray) -> np.ndarray:

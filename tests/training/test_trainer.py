@@ -190,7 +190,7 @@ def test_steps_end_a_run_exactly(scene, steps):
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_before_it_is_reported(scene):
-    trainer = trainer_for(scene, optimiser={"rate": 1e14})
+    trainer = trainer_for(scene, optimizer={"rate": 1e14})
     reports = [Report(trainer.init(), 0.0, 0.0, 0.0, 0.0, 0.0)]
     with pytest.raises(DivergedError, match=r"not finite"):
         reports.extend(trainer.train(reports[0].state, Goal(steps=50)))
@@ -205,12 +205,12 @@ def test_parameters_that_are_not_finite_are_never_reported(scene):
     trainer = trainer_for(scene)
     state = trainer.init()
     # A moment that overflows spoils the parameters in a step whose gradients are all finite.
-    infinite = mx.full(state.moments["colour"].shape, 0x7F800FFF << 1, mx.uint32)
-    spoiled = {**state.moments, "colour": infinite}
+    infinite = mx.full(state.moments["color"].shape, 0x7F800FFF << 1, mx.uint32)
+    spoiled = {**state.moments, "color": infinite}
     with pytest.raises(DivergedError, match="parameters are not finite after step 1"):
         next(trainer.train(replace(state, moments=spoiled), Goal(steps=5)))
     # Parameters that are not finite spoil the gradients: the step is skipped, and says so as well.
-    spoiled = {**state.parameters, "colour": state.parameters["colour"] * np.nan}
+    spoiled = {**state.parameters, "color": state.parameters["color"] * np.nan}
     with pytest.raises(DivergedError, match="parameters are not finite after step 1"):
         next(trainer.train(replace(state, parameters=spoiled), Goal(steps=5)))
 

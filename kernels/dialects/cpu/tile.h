@@ -1,4 +1,4 @@
-// Tiles on a CPU: plain arrays of floats, whose rows are cut into vectors of LANES neighbours. A
+// Tiles on a CPU: plain arrays of floats, whose rows are cut into vectors of LANES neighbors. A
 // simdgroup is one thread and a threadgroup one simdgroup, so nothing is shared.
 
 #include "tile_block.h"
@@ -171,7 +171,7 @@ struct TileRows {
   METAL_FUNC int operator[](int row) const { return at[row]; }
 };
 
-// Chooses the next tile's rows, those that are wanted, from row `next` on: sixteen neighbours, then
+// Chooses the next tile's rows, those that are wanted, from row `next` on: sixteen neighbors, then
 // those `stride` further on. leave_out(row) is called for the others; false if none is left.
 template <typename Wanted, typename LeaveOut>
 METAL_FUNC bool tile_choose(uint, int& next, int end, int stride, Wanted wanted, LeaveOut leave_out,

@@ -110,7 +110,7 @@ def capture_scene(
             follow a walk. If these do not, or if cameras are then missing or contradict the order,
             `exhaustive` (`window` from 100 pictures on). Of two results, the one with more cameras
             that agree with the order is kept.
-        focal_35mm: 35 mm equivalent focal length of every picture, in millimetres. By default
+        focal_35mm: 35 mm equivalent focal length of every picture, in millimeters. By default
             EXIF's; for pictures without it, several guesses are tried on a few pictures.
         progress: show a bar for each stage.
 
@@ -292,9 +292,9 @@ def _pictures(
     else:
         pictures = _make_pictures(source, chosen, folder, options["longest_side"], bar)
         write_json(list_file, [picture._asdict() for picture in pictures])
-    if millimetres := options["focal_35mm"]:
+    if millimeters := options["focal_35mm"]:
         pictures = [
-            picture._replace(focal=focal_in_pixels(millimetres, picture.width, picture.height))
+            picture._replace(focal=focal_in_pixels(millimeters, picture.width, picture.height))
             for picture in pictures
         ]
     return pictures

@@ -34,7 +34,7 @@ NEARLY_ALL = 0.9
 """A trial is complete if it registers at least this fraction of the largest number of pictures
 that any trial registers."""
 ADVICE = (
-    "give the focal length with --focal-35mm, in millimetres as on 35 mm film (24 to 28 for the "
+    "give the focal length with --focal-35mm, in millimeters as on 35 mm film (24 to 28 for the "
     "main lens of most phones), or photograph again: walk around, with near and far things in "
     "each picture"
 )

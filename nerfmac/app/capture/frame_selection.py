@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float32]
 BLOCK = 64
 """Side of a block in pixels, in a frame of half the size."""
 LEAST_CONTRAST = 3.0
-"""Smallest standard deviation of grey values (0 to 255) in a block whose shift can be measured."""
+"""Smallest standard deviation of gray values (0 to 255) in a block whose shift can be measured."""
 FAR = 4.0
 """Shift, in pixels of the halved frame, from which a frame becomes the new reference frame."""
 SPACING = 0.06
@@ -30,8 +30,8 @@ FEWEST, MOST = 50, 200
 NEAR = 0.7
 """Fraction of a stretch, around its middle, where its sharpest frame is sought first."""
 BLURRED = 0.35
-"""Fraction of the neighbours' median sharpness below which a frame is blurred."""
-NEIGHBOURS = 9
+"""Fraction of the neighbors' median sharpness below which a frame is blurred."""
+NEIGHBORS = 9
 """Number of selected frames over which the median of `BLURRED` is taken."""
 
 log = logging.getLogger("nerfmac")
@@ -41,8 +41,8 @@ class FrameMeasures(NamedTuple):
     """Measures (n,) of a video's frames."""
 
     sharpness: npt.NDArray[np.float64]  # variance of the Laplacian
-    travelled: npt.NDArray[np.float64]  # motion since the first frame / longer side
-    contrast: npt.NDArray[np.float64]  # standard deviation of grey values (0 to 255)
+    traveled: npt.NDArray[np.float64]  # motion since the first frame / longer side
+    contrast: npt.NDArray[np.float64]  # standard deviation of gray values (0 to 255)
 
 
 class _Blocks(NamedTuple):
@@ -51,8 +51,8 @@ class _Blocks(NamedTuple):
 
 
 def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
-    """Measure grey `frames`, uint8 (h, w) of one size; there may be none."""
-    sharpness, travelled, contrast = [], [], []
+    """Measure gray `frames`, uint8 (h, w) of one size; there may be none."""
+    sharpness, traveled, contrast = [], [], []
     reference: _Blocks | None = None
     before, longest = 0.0, 1
     for frame in frames:
@@ -61,17 +61,17 @@ def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
         if reference is None:
             reference, longest = blocks, max(frame.shape)
         shift = _shift(reference, blocks)
-        travelled.append((before + 2.0 * shift) / longest)
+        traveled.append((before + 2.0 * shift) / longest)
         if shift >= FAR:
             reference, before = blocks, before + 2.0 * shift
         sharpness.append(laplacian_variance(values))
         contrast.append(float(values.std()))
-    motion = np.maximum.accumulate(travelled or [0.0])
+    motion = np.maximum.accumulate(traveled or [0.0])
     return FrameMeasures(np.array(sharpness), motion, np.array(contrast))
 
 
 def laplacian_variance(picture: Floats) -> float:
-    """Variance of the Laplacian of a grey picture (h, w); 0 if a side is below 3 pixels."""
+    """Variance of the Laplacian of a gray picture (h, w); 0 if a side is below 3 pixels."""
     if min(picture.shape) < 3:
         return 0.0
     inner = 4.0 * picture[1:-1, 1:-1]
@@ -86,12 +86,12 @@ def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
     one many. Each stretch gives the sharpest frame near its middle. Frames blurred in comparison
     with the other selected ones are left out, with a line in the log.
     """
-    total, motion = len(frames.sharpness), frames.travelled[-1]
+    total, motion = len(frames.sharpness), frames.traveled[-1]
     stretches = count or int(np.clip(round(motion / SPACING), FEWEST, MOST))
     if stretches >= total:
         return _sharp(frames, list(range(total)))
     # Without any motion, time divides the frames.
-    progress = frames.travelled / motion if motion > 0 else np.arange(total) / max(total - 1, 1)
+    progress = frames.traveled / motion if motion > 0 else np.arange(total) / max(total - 1, 1)
     position = progress * stretches
     stretch = np.minimum(position.astype(int), stretches - 1)
     chosen = []
@@ -108,12 +108,12 @@ def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
 
 
 def _sharp(frames: FrameMeasures, chosen: list[int]) -> list[int]:
-    """The `chosen` frames that are not blurred in comparison with their chosen neighbours."""
+    """The `chosen` frames that are not blurred in comparison with their chosen neighbors."""
     sharpness = frames.sharpness[chosen]
     kept = []
     for index, number in enumerate(chosen):
-        first = min(max(index - NEIGHBOURS // 2, 0), max(len(chosen) - NEIGHBOURS, 0))
-        if sharpness[index] >= BLURRED * np.median(sharpness[first : first + NEIGHBOURS]):
+        first = min(max(index - NEIGHBORS // 2, 0), max(len(chosen) - NEIGHBORS, 0))
+        if sharpness[index] >= BLURRED * np.median(sharpness[first : first + NEIGHBORS]):
             kept.append(number)
     return kept
 

@@ -19,7 +19,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from nerfmac.app.capture.frame_selection import measure_frames, select_frames
-from nerfmac.app.capture.video import full_frames, grey_frames, is_video, open_video
+from nerfmac.app.capture.video import full_frames, gray_frames, is_video, open_video
 from nerfmac.app.scenes.masks import FOLDERS, without_masks
 from nerfmac.app.scenes.pictures import (
     ALPHA_MODES,
@@ -43,13 +43,13 @@ PLAIN = (".png", ".jpg", ".jpeg", ".webp")
 """Endings of formats that every program reads: upright, small enough pictures are copied."""
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
-"""Diagonal of 35 mm film in millimetres, by which CIPA defines EXIF's equivalent focal length."""
+"""Diagonal of 35 mm film in millimeters, by which CIPA defines EXIF's equivalent focal length."""
 LEAST_35MM, MOST_35MM = 4.0, 2000.0
-"""Shortest and longest plausible focal length in millimetres, as on 35 mm film."""
+"""Shortest and longest plausible focal length in millimeters, as on 35 mm film."""
 QUALITY = 95
 """JPEG quality of pictures that are not copied."""
 LEAST_CONTRAST = 2.0
-"""Standard deviation of grey values (0 to 255) below which a frame shows nothing."""
+"""Standard deviation of gray values (0 to 255) below which a frame shows nothing."""
 
 log = logging.getLogger("nerfmac")
 
@@ -104,11 +104,11 @@ def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
     """
     video = open_video(path)
     bar.reset(video.frames // video.step)
-    frames = measure_frames(_counted(grey_frames(video), bar))
+    frames = measure_frames(_counted(gray_frames(video), bar))
     if not len(frames.sharpness):
         raise InputError(f"{path} has no frame that can be decoded")
     if frames.contrast.max() < LEAST_CONTRAST:
-        raise InputError(f"{path} shows nothing: every frame has a single colour")
+        raise InputError(f"{path} shows nothing: every frame has a single color")
     decoded = min(len(frames.sharpness) * video.step / video.frames, 1.0)
     if video.is_cut or decoded < 0.9:
         log.warning(

@@ -11,7 +11,7 @@ from PIL import Image
 
 from nerfmac.app.capture.frame_selection import BLURRED, laplacian_variance
 from nerfmac.app.capture.structure import MISSING
-from nerfmac.app.capture.video import GREY_SIZE
+from nerfmac.app.capture.video import GRAY_SIZE
 
 log = logging.getLogger("nerfmac")
 
@@ -43,6 +43,6 @@ def missing_pictures(images: Path, names: Sequence[str], registered: Container[s
 
 def _sharpness(path: Path) -> float:
     with Image.open(path) as image:
-        grey = image.convert("L")
-    grey.thumbnail((GREY_SIZE, GREY_SIZE), Image.Resampling.BOX)
-    return laplacian_variance(np.asarray(grey, np.float32))
+        gray = image.convert("L")
+    gray.thumbnail((GRAY_SIZE, GRAY_SIZE), Image.Resampling.BOX)
+    return laplacian_variance(np.asarray(gray, np.float32))

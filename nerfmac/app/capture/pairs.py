@@ -1,4 +1,4 @@
-"""Pairs of pictures to match: neighbours in their order, then cameras near each other."""
+"""Pairs of pictures to match: neighbors in their order, then cameras near each other."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import numpy as np
 from nerfmac.app.capture.structure import Structure
 from nerfmac.app.scenes.placement import fit
 from nerfmac.app.scenes.ply_points import write_ply_points
-from nerfmac.app.scenes.poses import levelling
+from nerfmac.app.scenes.poses import leveling
 from nerfmac.app.scenes.readers.colmap import camera_to_file, lens_of
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.common.files import write_json
@@ -45,7 +45,7 @@ def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
         str(folder),
         points=rows[:, :3],
         tangents=[lenses[image.camera].tangents for image in images],
-        rotation=levelling(poses),
+        rotation=leveling(poses),
     )
     points = placement.to_scene(rows[:, :3]) - 0.5
     write_ply_points(folder / POINTS, points, rows[:, 3:6].astype(np.uint8))

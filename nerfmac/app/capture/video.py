@@ -1,4 +1,4 @@
-"""Frames of a video, small and grey or full-size, decoded by the ffmpeg of `imageio-ffmpeg`.
+"""Frames of a video, small and gray or full-size, decoded by the ffmpeg of `imageio-ffmpeg`.
 
 ffmpeg turns frames upright by the video's rotation. It reads whatever phones write: H.264 and HEVC,
 fragmented or not.
@@ -27,7 +27,7 @@ log = logging.getLogger("nerfmac")
 
 ENDINGS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
 """File endings of videos, in lower case."""
-GREY_SIZE = 640
+GRAY_SIZE = 640
 """Longer side in pixels of the frames that are compared; blur of a few pixels still shows in it."""
 MOST_COMPARED = 4000
 """Largest number of frames that are compared; of longer videos only every nth frame is."""
@@ -77,10 +77,10 @@ def open_video(path: Path) -> Video:
     return Video(path, int(counted[-1]), seconds, says, any(message in messages for message in CUT))
 
 
-def grey_frames(video: Video) -> Iterator[Pixels]:
-    """Yield every `video.step`th frame, uint8 (h, w), reduced to a longer side of `GREY_SIZE`."""
+def gray_frames(video: Video) -> Iterator[Pixels]:
+    """Yield every `video.step`th frame, uint8 (h, w), reduced to a longer side of `GRAY_SIZE`."""
     chosen = f"select='not(mod(n,{video.step}))'," if video.step > 1 else ""
-    return _frames(video.path, chosen + _within(GREY_SIZE) + ":flags=area", "gray", "pgm")
+    return _frames(video.path, chosen + _within(GRAY_SIZE) + ":flags=area", "gray", "pgm")
 
 
 def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pixels]:

@@ -15,7 +15,7 @@ from nerfmac.common.files import user_path
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.evaluation import BACKGROUNDS
 
-Colour = tuple[float, float, float]
+Color = tuple[float, float, float]
 Record = TypeVar("Record")
 
 SWITCHED: dict[str, bool | None] = {"auto": None, "on": True, "off": False}
@@ -123,8 +123,8 @@ def box(flag: str, text: str) -> Box:
     return (a, b, c), (d, e, f)
 
 
-def background(text: str, known: Sequence[str] = tuple(BACKGROUNDS)) -> Colour:
-    """The sRGB colour in [0, 1] that `text` names or has as R,G,B up to 255. Raises `InputError`.
+def background(text: str, known: Sequence[str] = tuple(BACKGROUNDS)) -> Color:
+    """The sRGB color in [0, 1] that `text` names or has as R,G,B up to 255. Raises `InputError`.
 
     The error lists the `known` names.
     """

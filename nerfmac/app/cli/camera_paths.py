@@ -102,8 +102,8 @@ class NamedPath:
         else:
             move, views = MOVES[self.name], run.scene.cameras
         scene = run.scene
-        centre = look_at_point(run.renderer(), scene.cameras, scene.up, scene.subject)
-        return _scaled(move(views, up=scene.up, frames=frames, size=double, centre=centre), size)
+        center = look_at_point(run.renderer(), scene.cameras, scene.up, scene.subject)
+        return _scaled(move(views, up=scene.up, frames=frames, size=double, center=center), size)
 
 
 def _scaled(cameras: Sequence[Camera], size: tuple[int, int]) -> list[Camera]:

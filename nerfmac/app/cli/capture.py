@@ -32,7 +32,7 @@ class Arguments:
     exhaustive (window from 100 pictures on). Of two results, the one that agrees better with the
     order is kept."""
     focal_35mm: Annotated[float | None, Shown("MM")] = None
-    """35 mm equivalent focal length of every picture, in millimetres: 24 to 28 for the main lens of
+    """35 mm equivalent focal length of every picture, in millimeters: 24 to 28 for the main lens of
     most phones. By default EXIF's; for pictures without it, several are tried."""
 
 

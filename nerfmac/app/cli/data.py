@@ -13,7 +13,7 @@ from nerfmac.app.datasets import COLLECTIONS, fetch, find
 
 @dataclass(frozen=True)
 class Arguments:
-    """List public scenes with size, licence and source, or fetch one. Only fetching uses the
+    """List public scenes with size, license and source, or fetch one. Only fetching uses the
     network."""
 
     scene: Annotated[str | None, POSITIONAL, Shown("[SCENE]")] = None
@@ -28,11 +28,11 @@ def main(argv: list[str]) -> int:
     if arguments.scene is None:
         for collection in COLLECTIONS:
             print("\n".join(collection.lines()) + "\n")
-        print("`nerfmac data SCENE` fetches a scene, and by that you accept its licence.")
+        print("`nerfmac data SCENE` fetches a scene, and by that you accept its license.")
         return 0
     collection, _ = find(arguments.scene)
     folder = fetch(arguments.scene, arguments.out)
-    print(f"{folder} is ready; its licence: {collection.licence}")
+    print(f"{folder} is ready; its license: {collection.license}")
     if collection.inside is not None:
         archive = arguments.out / collection.name / collection.files[0].path
         print(f"{archive} is kept for its other scenes; delete it if you want none of them")

@@ -97,9 +97,9 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     distances = [view.lpips for view in views if view.lpips is not None]
     mean = float(np.mean(distances)) if distances else None
     print(_line(f"mean of {len(views)}", psnr, ssim, mean))
-    if run.config.refine.changes_colours:
+    if run.config.refine.changes_colors:
         corrected = figures[f"psnr_corrected_{split}"]
-        print(f"PSNR {corrected:.2f} dB after each view's colours are fitted to its photograph's")
+        print(f"PSNR {corrected:.2f} dB after each view's colors are fitted to its photograph's")
     names = dict.fromkeys((split, "train"))
     surfaces = surface_quality(run, *names)
     for name in names:

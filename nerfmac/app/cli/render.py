@@ -78,10 +78,10 @@ class Arguments:
     less above and below than upright photographs, and more to the sides."""
     output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
     """Quantity to render."""
-    colormap: Literal["turbo", "inferno", "grey"] = "turbo"
-    """Colour map for --output depth."""
+    colormap: Literal["turbo", "inferno", "gray"] = "turbo"
+    """Color map for --output depth."""
     depth_range: Annotated[str | None, Shown("NEAR,FAR")] = None
-    """Distances at the two ends of the depth's colour map, in scene units; by default estimated
+    """Distances at the two ends of the depth's color map, in scene units; by default estimated
     once for all frames."""
     background: Annotated[str, Shown("auto|white|black|transparent|R,G,B")] = "auto"
     """Color where the run has seen nothing; R, G and B from 0 to 255. auto: the mean color of the
@@ -306,7 +306,7 @@ def _options(arguments: Arguments) -> RenderOptions:
         projection=arguments.projection,
         stereo=arguments.stereo,
         eyes=arguments.eye_distance,
-        colour_map=arguments.colormap,
+        color_map=arguments.colormap,
         depth_range=depth_range,
     )
 

@@ -20,7 +20,7 @@ from nerfmac.app.measure.selftest.comparison import (
     print_sum,
 )
 from nerfmac.app.measure.selftest.report import FINDINGS, SECONDS, Findings, Report, in_words
-from nerfmac.app.measure.selftest.specialisations import write_metal
+from nerfmac.app.measure.selftest.specializations import write_metal
 from nerfmac.backend import choose_device, current_device, device_name
 from nerfmac.backend.device import gpu
 from nerfmac.backend.fallback import why_reference
@@ -54,7 +54,7 @@ def main(argv: list[str]) -> int:
     if folder := arguments.dump_metal:
         if arguments != Arguments(dump_metal=folder):
             raise InputError("--dump-metal and other flags are given; expected --dump-metal alone")
-        print(f"the Metal text of {len(write_metal(folder))} specialisations is in {folder}")
+        print(f"the Metal text of {len(write_metal(folder))} specializations is in {folder}")
         return 0
     if arguments.seconds is not None:
         checks.number("seconds", arguments.seconds, low=0)
@@ -131,7 +131,7 @@ def _test(report: Report, operation: str | None, seconds: float) -> None:
         done.append(outcome)
     if current_device() == "metal" and operation is None:
         ran, not_run = launched_and_missed(done)
-        print(f"  {len(ran)} of {len(ran) + len(not_run)} reachable specialisations ran")
+        print(f"  {len(ran)} of {len(ran) + len(not_run)} reachable specializations ran")
         for name in not_run:
             report.add("not_run", name, passed=False)
             print(f"    NOT RUN: {name}")

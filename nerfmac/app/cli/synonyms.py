@@ -31,7 +31,7 @@ FLAGS = {
     "--steps": "--iterations --iters --n-iters --num-iterations --max-num-iterations "
     "--epochs --n-epochs --num-epochs --n-steps --num-steps --max-steps --training-steps",
     "--seconds": "--time --duration --max-time",
-    "--optimiser.rate": "--lr --learning-rate --optimizer.rate",
+    "--optimizer.rate": "--lr --learning-rate",
     "--march.max-samples": "--batch --batch-size --target-batch-size --n-rays",
     "--device auto": "--gpu --gpus --cuda --use-gpu --device-id --metal",
     "--device cpu": "--cpu --no-gpu --no-cuda",
@@ -39,7 +39,7 @@ FLAGS = {
     "--size": "--resolution --res --width --height --image-size",
     "--max-images": "--num-images --limit",
     "--extent": "--aabb --aabb-scale --scale --bound",
-    "--refine.poses": "--optimize-poses --optimise-poses --camera-optimizer --pose-optimizer",
+    "--refine.poses": "--optimize-poses --camera-optimizer --pose-optimizer",
     "--out": "-o --output --output-dir --output-path --out-dir --save --save-dir --logdir "
     "--workspace --experiment-name --exp-name --video-output --render-output-path",
     "--path": "--camera-path --trajectory --video-camera-path --traj",

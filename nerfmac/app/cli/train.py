@@ -145,8 +145,8 @@ def _summary(run: Run, out: Path) -> str:
     quality = f"no test views ({held_out})"
     if metrics["test_views"]:
         quality = f"PSNR {metrics['psnr_test']:.2f} dB"
-        if run.config.refine.changes_colours:
-            quality += f" ({metrics['psnr_corrected_test']:.2f} with each view's colours fitted)"
+        if run.config.refine.changes_colors:
+            quality += f" ({metrics['psnr_corrected_test']:.2f} with each view's colors fitted)"
         quality += f", SSIM {metrics['ssim_test']:.3f}"
         quality += f" on {metrics['test_measured']} ({held_out})"
     steps = f"{run.state.step} steps in {run.state.train_seconds:.1f} s"

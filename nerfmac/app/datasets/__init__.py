@@ -4,6 +4,6 @@ folder = nerfmac.app.datasets.fetch("lego")
 run = nerfmac.train(folder)
 """
 
-from nerfmac.app.datasets.catalogue import COLLECTIONS as COLLECTIONS
-from nerfmac.app.datasets.catalogue import find as find
+from nerfmac.app.datasets.catalog import COLLECTIONS as COLLECTIONS
+from nerfmac.app.datasets.catalog import find as find
 from nerfmac.app.datasets.fetching import fetch as fetch

@@ -17,7 +17,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from nerfmac.app.datasets.catalogue import File
+from nerfmac.app.datasets.catalog import File
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing
 from nerfmac.version import version

@@ -8,7 +8,7 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from nerfmac.app.datasets.catalogue import find
+from nerfmac.app.datasets.catalog import find
 from nerfmac.app.datasets.download import download
 from nerfmac.app.datasets.unpack import unpack
 from nerfmac.common.files import make_folder, user_path

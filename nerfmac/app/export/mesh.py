@@ -42,7 +42,7 @@ class Mesh:
 
     vertices: npt.NDArray[np.float64]  # (vertices, 3)
     normals: npt.NDArray[np.float32]  # (vertices, 3), unit, outwards
-    colours: npt.NDArray[np.uint8]  # (vertices, 3), sRGB
+    colors: npt.NDArray[np.uint8]  # (vertices, 3), sRGB
     faces: npt.NDArray[np.int32]  # (faces, 3), indices of vertices
 
     def __repr__(self) -> str:
@@ -139,10 +139,10 @@ def extract_mesh(
             f"are within {100.0 * WITHIN:g} % of the mesh"
         )
     reach = source.placement.scale * lattice.spacing
-    normals, colours = source.surface(source.placement.to_scene(position), reach)
+    normals, colors = source.surface(source.placement.to_scene(position), reach)
     if is_fused:  # the density of a plain surface may have no clear slope
         normals = _normals(position, faces)
-    return Mesh(position, normals, colours, faces)
+    return Mesh(position, normals, colors, faces)
 
 
 def _level_set(

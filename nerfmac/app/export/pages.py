@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing
-from nerfmac.rendering.colour_map import INFERNO, TURBO, Anchors, coloured
+from nerfmac.rendering.color_map import INFERNO, TURBO, Anchors, colored
 from nerfmac.rendering.evaluation import Compared, Evaluation, ViewQuality, evaluate
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import Picture, to_bytes
@@ -30,7 +30,7 @@ from nerfmac.rendering.renderer import Picture, to_bytes
 QUALITY = 92
 """JPEG quality (of 100) of a page's pictures; figures are computed from the exact pictures."""
 LARGEST_ERROR = 0.2
-"""Error (mean over the colour channels, in [0, 1]) shown as yellow, the colour map's end."""
+"""Error (mean over the color channels, in [0, 1]) shown as yellow, the color map's end."""
 WORST = 5
 """Largest number of views in the list of the worst."""
 
@@ -166,8 +166,8 @@ def figure(picture: Picture, caption: str) -> str:
 
 
 def _mapped(values: npt.NDArray[np.floating], anchors: Anchors) -> Picture:
-    """Colours (h, w, 3) of `values` (h, w) in [0, 1]."""
-    flat = coloured(mx.array(values.astype(np.float32).ravel()), anchors)
+    """Colors (h, w, 3) of `values` (h, w) in [0, 1]."""
+    flat = colored(mx.array(values.astype(np.float32).ravel()), anchors)
     return np.array(flat).reshape(*values.shape, 3)
 
 

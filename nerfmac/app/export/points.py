@@ -15,7 +15,7 @@ from nerfmac.app.run import Run
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, user_path
-from nerfmac.geometry.bounds import from_centre
+from nerfmac.geometry.bounds import from_center
 from nerfmac.geometry.rays import Rays
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.renderer import Renderer, to_bytes
@@ -26,7 +26,7 @@ RAYS = 2**16
 OPAQUE = 0.5
 """Smallest opacity of a ray that ends at a surface."""
 CELLS = 256
-"""Cells along the unit cube's side; outside the cube cells grow with the distance from its centre.
+"""Cells along the unit cube's side; outside the cube cells grow with the distance from its center.
 Densities for a normal are taken half a cell from its point along each axis."""
 FRUITLESS = 4
 """Number of successive batches without a point after which the search ends."""
@@ -40,7 +40,7 @@ class Points:
 
     positions: npt.NDArray[np.float64]  # (points, 3)
     normals: npt.NDArray[np.float32]  # (points, 3), unit, out of the dense side
-    colours: npt.NDArray[np.uint8]  # (points, 3), sRGB, as the camera saw them
+    colors: npt.NDArray[np.uint8]  # (points, 3), sRGB, as the camera saw them
 
     def __repr__(self) -> str:
         return f"Points({len(self.positions)})"
@@ -55,7 +55,7 @@ class Points:
             raise InputError(f"{path} is no name for points; expected an ending of .ply")
         with appearing(path) as partial:
             none = np.zeros((0, 3), np.int32)
-            write_shape(partial, self.positions, self.normals, self.colours, faces=none)
+            write_shape(partial, self.positions, self.normals, self.colors, faces=none)
 
 
 def extract_points(
@@ -83,18 +83,18 @@ def extract_points(
             bar.update(new)
     if not total:
         raise InputError("there are no points: the training cameras see no surface in the box")
-    position, normal, colour = (np.concatenate(parts) for parts in zip(*batches, strict=True))
-    colours = to_bytes(colour)
-    return Points(source.placement.to_file(position), normal.astype(np.float32), colours)
+    position, normal, color = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+    colors = to_bytes(color)
+    return Points(source.placement.to_file(position), normal.astype(np.float32), colors)
 
 
 def _ray_ends(source: Source, renderer: Renderer, region: Region, rays: Rays) -> Batch:
-    """Scene positions, normals and colours, each (found, 3), of the surfaces where rays end."""
-    colour, opacity, depth = map(np.array, renderer.see(rays))
+    """Scene positions, normals and colors, each (found, 3), of the surfaces where rays end."""
+    color, opacity, depth = map(np.array, renderer.see(rays))
     chosen = np.flatnonzero(opacity > OPAQUE)
     distance = (depth[chosen] / opacity[chosen])[:, None]
     position = np.array(rays.origin)[chosen] + distance * np.array(rays.direction)[chosen]
     is_kept = region.holds(source.placement.to_file(position))
     chosen, position = chosen[is_kept], position[is_kept]
-    normal, _ = source.surface(position, np.maximum(from_centre(position), 0.5) / CELLS)
-    return position, normal, colour[chosen] / opacity[chosen, None]
+    normal, _ = source.surface(position, np.maximum(from_center(position), 0.5) / CELLS)
+    return position, normal, color[chosen] / opacity[chosen, None]

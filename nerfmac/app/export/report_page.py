@@ -150,7 +150,7 @@ def _pictures(run: Run, folder: Path, *, has_test: bool) -> str:
     size = max(round(lens.width * scale), 2), max(round(lens.height * scale), 2)
     around = "".join(
         figure(
-            run.render(camera, run.scene.backdrop).colour,
+            run.render(camera, run.scene.backdrop).color,
             f"position {number} of {AROUND} around the scene",
         )
         for number, camera in enumerate(run.orbit(AROUND, size), start=1)

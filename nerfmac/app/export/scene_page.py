@@ -42,7 +42,7 @@ STILL_QUALITY = 85
 FIELD_BLOCKS = "table", "values", "weights", "bits"
 """Arrays of a `TracedField` in the page; tracer.js reads them by these names."""
 
-Colour = tuple[float, float, float]
+Color = tuple[float, float, float]
 
 
 class PagePath(NamedTuple):
@@ -61,7 +61,7 @@ def write_scene_page(
     path: str | Path,
     *,
     title: str | None = None,
-    background: Colour = (1.0, 1.0, 1.0),
+    background: Color = (1.0, 1.0, 1.0),
     camera_path: PagePath | None = None,
 ) -> None:
     """Write the page of a run's field to an .html file.
@@ -81,7 +81,7 @@ def write_scene_page(
     check_page(path)
     field, title = TracedField.of(run), title or scene_name(run)
     view = _first_view(run, camera_path)
-    still = run.render(view.camera(*STILL_SIZE), background).colour
+    still = run.render(view.camera(*STILL_SIZE), background).color
     values = {
         "view": _view_values(view),
         "path": None if camera_path is None else _path_values(camera_path),
@@ -145,7 +145,7 @@ def _fov(camera: Camera) -> float:
 
 
 def _view_values(view: View) -> dict[str, Any]:
-    arrays = {"pose": view.pose, "centre": view.centre, "up": view.up}
+    arrays = {"pose": view.pose, "center": view.center, "up": view.up}
     return {**{name: array.ravel().tolist() for name, array in arrays.items()}, "fov": view.fov}
 
 

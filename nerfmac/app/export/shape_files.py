@@ -1,12 +1,12 @@
 """Meshes and points as PLY, OBJ and GLB files; OBJ and GLB are written by trimesh.
 
-PLY and OBJ store positions unchanged and colours in sRGB. If coordinates are large compared with
+PLY and OBJ store positions unchanged and colors in sRGB. If coordinates are large compared with
 the shape, as in UTM, the positions of a PLY file have double precision. GLB has single precision
 only: there an offset is subtracted, which is stored as `offset` in the extras of file and node.
 
-GLB is the binary form of glTF 2.0, in which y is up and colours are linear: its root turns z to y,
+GLB is the binary form of glTF 2.0, in which y is up and colors are linear: its root turns z to y,
 and programs in which z is up, such as Blender, turn that back. Its material is unlit, because a
-field's colours contain the light.
+field's colors contain the light.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common import extras
-from nerfmac.geometry.colour import srgb_to_linear
+from nerfmac.geometry.color import srgb_to_linear
 
 ENDINGS = (".ply", ".obj", ".glb")
 CHANNELS = ("red", "green", "blue")
@@ -51,16 +51,16 @@ def write_shape(
     path: Path,
     vertices: npt.NDArray[np.float64],
     normals: npt.NDArray[np.float32],
-    colours: npt.NDArray[np.uint8],
+    colors: npt.NDArray[np.uint8],
     *,
     faces: npt.NDArray[np.int32],
 ) -> None:
-    """Write vertices with unit normals and sRGB colours, all (v, 3), and faces (f, 3), to `path`.
+    """Write vertices with unit normals and sRGB colors, all (v, 3), and faces (f, 3), to `path`.
 
     The path's ending, one of `ENDINGS`, names the format. Raises `InputError` without trimesh.
     """
     if path.suffix.lower() == ".ply":
-        path.write_bytes(_ply(vertices, normals, colours, faces))
+        path.write_bytes(_ply(vertices, normals, colors, faces))
         return
     trimesh, is_glb = needed("trimesh"), path.suffix.lower() == ".glb"
     offset = np.zeros(3)
@@ -72,10 +72,10 @@ def write_shape(
             "subtracted, and stored as `offset` in the file's extras; PLY and OBJ need no offset"
         )
     shape = trimesh.Trimesh(
-        vertices - offset, faces, vertex_normals=normals, vertex_colors=colours, process=False
+        vertices - offset, faces, vertex_normals=normals, vertex_colors=colors, process=False
     )
     if is_glb:
-        content = _glb(trimesh, shape, colours, offset)
+        content = _glb(trimesh, shape, colors, offset)
     else:
         exporter = needed("trimesh.exchange.obj")
         content = exporter.export_obj(shape, include_normals=True, header=None).encode()
@@ -91,7 +91,7 @@ def _is_far(vertices: npt.NDArray[np.float64]) -> bool:
 def _ply(
     vertices: npt.NDArray[np.float64],
     normals: npt.NDArray[np.float32],
-    colours: npt.NDArray[np.uint8],
+    colors: npt.NDArray[np.uint8],
     faces: npt.NDArray[np.int32],
 ) -> bytes:
     """The content of a binary PLY file; without `faces` it has no element for them."""
@@ -99,7 +99,7 @@ def _ply(
     columns = [
         *((name, *number, vertices[:, axis]) for axis, name in enumerate("xyz")),
         *((f"n{name}", "float", "<f4", normals[:, axis]) for axis, name in enumerate("xyz")),
-        *((name, "uchar", "u1", colours[:, axis]) for axis, name in enumerate(CHANNELS)),
+        *((name, "uchar", "u1", colors[:, axis]) for axis, name in enumerate(CHANNELS)),
     ]
     rows = np.empty(len(vertices), [(name, kind) for name, _, kind, _ in columns])
     for name, _, _, values in columns:
@@ -114,12 +114,12 @@ def _ply(
 
 
 def _glb(
-    trimesh: Any, shape: Any, colours: npt.NDArray[np.uint8], offset: npt.NDArray[np.float64]
+    trimesh: Any, shape: Any, colors: npt.NDArray[np.uint8], offset: npt.NDArray[np.float64]
 ) -> bytes:
-    # trimesh stores colours in bytes, too coarse for linear light, but a user's attributes in
-    # float32: colours are written as such an attribute, which is then renamed to glTF's colours.
+    # trimesh stores colors in bytes, too coarse for linear light, but a user's attributes in
+    # float32: colors are written as such an attribute, which is then renamed to glTF's colors.
     shape.visual = trimesh.visual.ColorVisuals()
-    linear = srgb_to_linear(mx.array(colours).astype(mx.float32) / 255.0)
+    linear = srgb_to_linear(mx.array(colors).astype(mx.float32) / 255.0)
     shape.vertex_attributes["_LINEAR"] = np.array(linear)
     scene = trimesh.Scene()
     scene.add_geometry(shape, transform=np.array(Z_TO_Y, np.float64))

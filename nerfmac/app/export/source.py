@@ -14,7 +14,7 @@ from nerfmac.app.run import Run, placement_of
 from nerfmac.app.scenes.placement import shown_coordinates
 from nerfmac.common.checks import InputError, finite
 from nerfmac.fields.field import Field, Parameters
-from nerfmac.geometry.bounds import CENTRE, Bounds
+from nerfmac.geometry.bounds import CENTER, Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.cells import Cells, cells_of, number_of
 from nerfmac.geometry.placement import Placement
@@ -25,7 +25,7 @@ from nerfmac.rendering.crop import Box
 from nerfmac.rendering.normals import normals
 
 BATCH = 2**16
-"""Number of surface points whose normals and colours are evaluated at a time."""
+"""Number of surface points whose normals and colors are evaluated at a time."""
 
 Coordinates = npt.NDArray[np.float64]
 
@@ -56,7 +56,7 @@ class OccupiedCells:
         resolution, held = self._geometry.resolution, np.zeros(shape, bool)
         inner = np.zeros(shape, bool)  # positions in a smaller cascade
         for cascade in range(self._bounds.cascades):
-            grid = [((values - CENTRE) / 2.0**cascade + 0.5) * resolution for values in (x, y, z)]
+            grid = [((values - CENTER) / 2.0**cascade + 0.5) * resolution for values in (x, y, z)]
             within = [(along >= 0) & (along <= resolution) for along in grid]
             cells = [np.clip(along, 0, resolution - 1).astype(np.int32) for along in grid]
             number = number_of(Cells(np.int32(cascade), *cells), resolution)
@@ -146,27 +146,27 @@ class Source(NamedTuple):
     def surface(
         self, position: npt.NDArray[np.floating], reach: npt.ArrayLike
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
-        """Normals and sRGB colours of the surface at scene positions, all (points, 3).
+        """Normals and sRGB colors of the surface at scene positions, all (points, 3).
 
         Unit normals point out of the dense side, in the files' axes; where density is constant
-        they are close to zero. Colours are seen along the negative normal. `reach`, a number or
+        they are close to zero. Colors are seen along the negative normal. `reach`, a number or
         (points,), is half the side of the cube, in scene units, at whose corners the density is
         compared (see `normals`).
         """
         reaches = np.broadcast_to(np.asarray(reach, np.float32), position.shape[:1])
         facing = np.empty(position.shape, np.float32)
-        colours = np.empty(position.shape, np.uint8)
+        colors = np.empty(position.shape, np.uint8)
         for first in range(0, len(position), BATCH):
             some = slice(first, first + BATCH)
             points = mx.array(position[some], mx.float32)
             normal = normals(self.density, points, mx.array(reaches[some]))
-            colour = mx.clip(self._colour(points, -normal), 0.0, 1.0)
+            color = mx.clip(self._color(points, -normal), 0.0, 1.0)
             facing[some] = self.placement.turned_to_file(np.array(normal))
-            colours[some] = np.array(colour * 255.0 + 0.5)
-        return facing, colours
+            colors[some] = np.array(color * 255.0 + 0.5)
+        return facing, colors
 
-    def _colour(self, position: mx.array, direction: mx.array) -> mx.array:
-        """Colour (points, 3) at `position` (points, 3), seen along `direction` (points, 3)."""
+    def _color(self, position: mx.array, direction: mx.array) -> mx.array:
+        """Color (points, 3) at `position` (points, 3), seen along `direction` (points, 3)."""
         count, one = position.shape[0], mx.ones(position.shape[0])
         ray, start = mx.arange(count, dtype=mx.int32), mx.arange(count + 1, dtype=mx.int32)
         samples = Samples(position, one, one, ray, start, mx.ones(count, mx.int32))

@@ -27,7 +27,7 @@ FARTHEST = 8.0
 """Largest distance, in steps, that a ray adds to a threshold's mean; a hole counts as this."""
 SLACK = 1.0
 """`DEFAULT` is kept if its mean distance is worse than the best by at most this many steps. Rays
-that graze a surface pass through less of it, which favours lower densities."""
+that graze a surface pass through less of it, which favors lower densities."""
 BATCH = 2**18
 """Number of points whose density is evaluated at a time."""
 
@@ -37,7 +37,7 @@ def surface_threshold(
 ) -> float:
     """The surface density, per scene unit, that fits best to what the training cameras see.
 
-    It minimises the mean distance between a ray's first point of higher density and the point where
+    It minimizes the mean distance between a ray's first point of higher density and the point where
     the ray's transmittance falls to one half. Rays whose transmittance stays higher in the region
     do not count. 100 is preferred if it is within one step of the best.
     """

@@ -39,9 +39,9 @@ class TracedField(NamedTuple):
     table: bytes
     """The levels' features, a byte each: a number in the level's list of `values`."""
     values: bytes
-    """256 float16 values a level; see `quantised`."""
+    """256 float16 values a level; see `quantized`."""
     weights: bytes
-    """The matrices of the density network, then the colour network, in blocks of 4 x 4, float16."""
+    """The matrices of the density network, then the color network, in blocks of 4 x 4, float16."""
     bits: bytes
     """The occupancy grid, uint32, as in `ops.march.Occupied`."""
 
@@ -58,13 +58,13 @@ class TracedField(NamedTuple):
         if occupied is None:
             raise InputError("the page needs an occupancy grid; the run's sampler keeps none")
         levels, geometry = field.encoding.levels, occupied.geometry
-        table, density, colour = (
-            np.array(state.average[name]) for name in ("table", "density", "colour")
+        table, density, color = (
+            np.array(state.average[name]) for name in ("table", "density", "color")
         )
         extent = geometry.bounds.extent
-        parts = [quantised(table[first : first + entries]) for _, first, entries in levels.shapes]
+        parts = [quantized(table[first : first + entries]) for _, first, entries in levels.shapes]
         shape = field.networks_shape
-        blocks = _blocks(density, shape.density) + _blocks(colour, shape.colour)
+        blocks = _blocks(density, shape.density) + _blocks(color, shape.color)
         return cls(
             _constants(shape, table.shape[1]),
             {
@@ -97,7 +97,7 @@ def wgsl(name: str) -> str:
     return (kernels_folder() / "wgsl" / f"{name}.wgsl").read_text(encoding="ascii")
 
 
-def quantised(
+def quantized(
     features: npt.NDArray[np.float32],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float16]]:
     """The `features` of one level as uint8 codes of their shape, and the 256 values of the codes.
@@ -130,6 +130,6 @@ def _constants(shape: NetworksShape, features: int) -> dict[str, Any]:
         "FEATURES": features,
         "WIDTH": shape.width,
         "DENSITY_LAYERS": shape.density_layers,
-        "COLOUR_LAYERS": shape.colour_layers,
+        "COLOR_LAYERS": shape.color_layers,
         "DENSITY_BIAS": float(shape.density_bias),
     }

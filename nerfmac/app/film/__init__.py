@@ -13,6 +13,6 @@ from nerfmac.app.film.video import check_video as check_video
 from nerfmac.app.film.video import even as even
 from nerfmac.app.film.video import write_video as write_video
 from nerfmac.app.film.view_renderer import ViewRenderer as ViewRenderer
-from nerfmac.app.film.view_renderer import colours as colours
+from nerfmac.app.film.view_renderer import colors as colors
 from nerfmac.app.film.view_renderer import over_background as over_background
 from nerfmac.app.film.view_renderer import to_bytes as to_bytes

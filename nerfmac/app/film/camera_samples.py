@@ -60,7 +60,7 @@ def blurred(
 def _moved(
     camera: Camera, shift: npt.NDArray[np.float64], offset: npt.NDArray[np.float64], focus: float
 ) -> Camera:
-    """The camera with its principal point moved by `shift` (2,) pixels and its centre by `offset`.
+    """The camera with its principal point moved by `shift` (2,) pixels and its center by `offset`.
 
     `offset` (2,) is in scene units, right and up. The principal point also makes up for `offset`,
     so that points at the distance `focus` stay in place on the picture.

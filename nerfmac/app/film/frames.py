@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from nerfmac.app.film.camera_samples import CameraSamples, spread
 from nerfmac.app.film.options import OUTPUTS, RenderOptions
-from nerfmac.app.film.view_renderer import ViewRenderer, colours, to_bytes
-from nerfmac.app.paths import centre_of
+from nerfmac.app.film.view_renderer import ViewRenderer, colors, to_bytes
+from nerfmac.app.paths import center_of
 from nerfmac.app.run import Run, placement_of
 from nerfmac.backend import to_numpy
 from nerfmac.backend.watchdog import resumed
@@ -21,7 +21,7 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.colour import linear_to_srgb, srgb_to_linear
+from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
 
 Values = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
@@ -68,14 +68,14 @@ class FrameRenderer:
     def pictures(
         self, frames: Iterable[CameraSamples], depth_range: tuple[float, float] = (0.0, 1.0)
     ) -> Iterator[Pixels]:
-        """Yield each frame's picture, uint8 (h, w, 3), with the colours of `view_renderer.colours`.
+        """Yield each frame's picture, uint8 (h, w, 3), with the colors of `view_renderer.colors`.
 
         With a transparent background pictures are (h, w, 4), with straight alpha. The device
         computes the next frame meanwhile.
         """
 
         def draw(frame: CameraSamples) -> tuple[mx.array]:
-            return (to_bytes(colours(*self._mean(frame), self.options, depth_range)),)
+            return (to_bytes(colors(*self._mean(frame), self.options, depth_range)),)
 
         for (pixels,), camera in self._on_host(frames, draw):
             yield pixels.reshape(camera.lens.height, camera.lens.width, -1)
@@ -97,7 +97,7 @@ class FrameRenderer:
         return resumed(from_frame)
 
     def depth_range(self, frames: Sequence[CameraSamples]) -> tuple[float, float]:
-        """Distances, in scene units, at the two ends of the colour map for all frames of the film.
+        """Distances, in scene units, at the two ends of the color map for all frames of the film.
 
         By default the 1st and 99th percentile of the distances in a few small pictures. (0, 1)
         unless depth is drawn, and if nothing is visible.
@@ -126,12 +126,12 @@ class FrameRenderer:
         if len(cameras) == 1:
             seen = self._view.render(cameras[0], self._eye)
             return seen.values, seen.opacity
-        is_colour = output == "rgb"
-        is_weighted = output in ("depth", "normal") or (is_colour and options.background is None)
+        is_color = output == "rgb"
+        is_weighted = output in ("depth", "normal") or (is_color and options.background is None)
         total, opacity = mx.array(0.0), mx.array(0.0)
         for camera in cameras:
             seen = self._view.render(camera, self._eye)
-            values = srgb_to_linear(seen.values) if is_colour else seen.values
+            values = srgb_to_linear(seen.values) if is_color else seen.values
             if is_weighted:
                 values = values * seen.opacity.reshape(-1, *[1] * (values.ndim - 1))
             total, opacity = total + values, opacity + seen.opacity
@@ -143,13 +143,13 @@ class FrameRenderer:
             total = total / mx.maximum(opacity, 1e-6).reshape(-1, *[1] * (total.ndim - 1))
         else:
             total = total / count
-        return linear_to_srgb(total) if is_colour else total, opacity / count
+        return linear_to_srgb(total) if is_color else total, opacity / count
 
     def _focus(self, camera: Camera) -> float:
         """Distance of sharp focus, in scene units; by default to what the scene's cameras see."""
         if self.options.focus is not None or not self.options.aperture:
             return self.options.focus or 1.0
-        ahead = (centre_of(self._scene_cameras) - camera.pose[:, 3]) @ -camera.pose[:, 2]
+        ahead = (center_of(self._scene_cameras) - camera.pose[:, 3]) @ -camera.pose[:, 2]
         return max(abs(float(ahead)), 1e-3)
 
 

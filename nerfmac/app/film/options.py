@@ -7,7 +7,7 @@ from typing import Any
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.rendering.colour_map import MAPS
+from nerfmac.rendering.color_map import MAPS
 from nerfmac.rendering.crop import Box
 
 OUTPUTS = ("rgb", "depth", "normal", "opacity")
@@ -25,7 +25,7 @@ class RenderOptions:
     """Content and appearance of a picture. Lengths are in scene units, except in `crop`.
 
     A picture of several samples per pixel is the mean of as many pictures, whose rays differ in
-    their position in the pixel and on the aperture, and in time. Colours are averaged as linear
+    their position in the pixel and on the aperture, and in time. Colors are averaged as linear
     light; distances and normals are weighted by opacity. Raises `InputError` for a value out of
     range, and for options that exclude each other.
     """
@@ -45,7 +45,7 @@ class RenderOptions:
     near: float | None = None
     """Near plane: nothing nearer to the camera is shown. None: `MarchConfig.near`."""
     samples: int = 1
-    """Rays per pixel. A single ray goes through the pixel's centre."""
+    """Rays per pixel. A single ray goes through the pixel's center."""
     aperture: float = 0.0
     """Radius of the lens aperture; 0: everything is sharp."""
     focus: float | None = None
@@ -58,10 +58,10 @@ class RenderOptions:
     are parallel, so distant objects have the same pixels in both."""
     eyes: float = 0.0
     """Distance between the eyes; positive if and only if `stereo` is set."""
-    colour_map: str = "turbo"
-    """`turbo`, `inferno` or `grey`, for `depth`; the nearest distance has the map's last colour."""
+    color_map: str = "turbo"
+    """`turbo`, `inferno` or `gray`, for `depth`; the nearest distance has the map's last color."""
     depth_range: tuple[float, float] | None = None
-    """Nearest and farthest distance of the colour map, in scene units. None: estimated from a few
+    """Nearest and farthest distance of the color map, in scene units. None: estimated from a few
     of the pictures."""
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class RenderOptions:
                 "stereo and a distance between the eyes, such as 0.03, go together: --stereo and "
                 "--eye-distance"
             )
-        checks.choice("colour map", self.colour_map, MAPS)
+        checks.choice("color map", self.color_map, MAPS)
         checks.number("samples", self.samples, low=1, high=MAX_SAMPLES, whole=True)
         checks.number("exposure", self.exposure, low=-20.0, high=20.0)
         if self.background is not None:

@@ -1,8 +1,8 @@
 """A film as numbered files in a folder: PNG pictures, or values as OpenEXR or NumPy files.
 
     frame_00000.png    uint8 sRGB, with straight alpha where the background is transparent
-    frame_00000.exr    float32: depth and opacity as the channel Y; normals as R, G and B; colours
-                       as linear R, G and B. With a transparent background colours also have A, and
+    frame_00000.exr    float32: depth and opacity as the channel Y; normals as R, G and B; colors
+                       as linear R, G and B. With a transparent background colors also have A, and
                        are multiplied by it, as OpenEXR expects
     frame_00000.npz    float32 arrays: one named after the output (`rgb` is sRGB), and `opacity`;
                        `pose` (3, 4); `lens`: focal lengths and principal point in pixels
@@ -160,7 +160,7 @@ def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
 
 
 def _linear(values: np.ndarray) -> np.ndarray:
-    """Linear light of sRGB `values`: `geometry.colour.srgb_to_linear` on the host."""
+    """Linear light of sRGB `values`: `geometry.color.srgb_to_linear` on the host."""
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 

@@ -5,9 +5,9 @@ thread of their own. A file appears under its name only when it is complete, so 
 leaves no file, and an older file stays.
 
 The ffmpeg of `imageio-ffmpeg` encodes, in its own process. Pixels are 4:2:0, the one layout that
-every player shows; it needs an even width and height. The colour matrix is BT.709, and the file
+every player shows; it needs an even width and height. The color matrix is BT.709, and the file
 says so: players would otherwise guess, differently for small and large frames. A GIF has a palette
-of 256 colours per frame, and times in hundredths of a second.
+of 256 colors per frame, and times in hundredths of a second.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def encoder(codec: str) -> str:
 
 
 def alpha_options(program: str) -> tuple[str, ...]:
-    """Options that tell ffmpeg that colours are multiplied by alpha already.
+    """Options that tell ffmpeg that colors are multiplied by alpha already.
 
     A newer ffmpeg, such as 9.0, multiplies them itself for EXR files unless told otherwise. An
     older one, such as 7.0, does not, and lacks the option.

@@ -1,4 +1,4 @@
-"""Rendering of a picture from a state of training: its values, and their colours."""
+"""Rendering of a picture from a state of training: its values, and their colors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import mlx.core as mx
 from nerfmac.app.film.options import RenderOptions
 from nerfmac.backend import unfused
 from nerfmac.common.checks import InputError
-from nerfmac.geometry.bounds import from_centre
+from nerfmac.geometry.bounds import from_center
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.colour import exposed
+from nerfmac.geometry.color import exposed
 from nerfmac.geometry.placement import Placement
 from nerfmac.geometry.rays import Rays, camera_rays, panorama_rays
 from nerfmac.ops.march import Occupied
-from nerfmac.rendering.colour_map import MAPS, coloured
+from nerfmac.rendering.color_map import MAPS, colored
 from nerfmac.rendering.crop import cropped
 from nerfmac.rendering.normals import normals
 from nerfmac.rendering.renderer import Renderer
@@ -36,7 +36,7 @@ class PixelValues(NamedTuple):
     """Values of a picture on the device, one row per pixel."""
 
     values: mx.array
-    """(pixels, 3) sRGB or normals; (pixels,) distances in scene units, or opacity. Colours are over
+    """(pixels, 3) sRGB or normals; (pixels,) distances in scene units, or opacity. Colors are over
     the background; with a transparent background they are straight, not multiplied by opacity."""
     opacity: mx.array
     """(pixels,) in [0, 1]."""
@@ -45,7 +45,7 @@ class PixelValues(NamedTuple):
 
 
 class ViewRenderer:
-    """Renders `options.output`, such as colour or depth, from one state of training."""
+    """Renders `options.output`, such as color or depth, from one state of training."""
 
     def __init__(
         self,
@@ -99,11 +99,11 @@ class ViewRenderer:
             else:
                 rays = camera_rays(_moved_right(camera, eye) if eye else camera)
         background = options.background or (0.0, 0.0, 0.0)
-        colour, opacity, depth = self._renderer.over(rays, camera.lens.width, background)
+        color, opacity, depth = self._renderer.over(rays, camera.lens.width, background)
         if options.output == "rgb":
             if options.background is None:
-                colour = mx.minimum(colour / mx.maximum(opacity, 1e-6)[:, None], 1.0)
-            return PixelValues(exposed(colour, options.exposure), opacity, depth)
+                color = mx.minimum(color / mx.maximum(opacity, 1e-6)[:, None], 1.0)
+            return PixelValues(exposed(color, options.exposure), opacity, depth)
         if options.output == "normal":
             return PixelValues(self._normals(rays, depth), opacity, depth)
         return PixelValues(depth if options.output == "depth" else opacity, opacity, depth)
@@ -116,13 +116,13 @@ class ViewRenderer:
         for first in range(0, len(position), NORMALS_AT_ONCE):
             part = position[first : first + NORMALS_AT_ONCE]
             # About half a cell of an occupancy grid, whose cells grow beyond the unit cube.
-            step = mx.maximum(from_centre(part), 0.5) / cells
+            step = mx.maximum(from_center(part), 0.5) / cells
             parts.append(normals(lambda at: field.density(parameters, at), part, step))
             mx.async_eval(parts[-1])
         return mx.concatenate(parts)
 
 
-def colours(
+def colors(
     values: mx.array,
     opacity: mx.array,
     options: RenderOptions,
@@ -132,7 +132,7 @@ def colours(
 ) -> mx.array:
     """(pixels, 3) sRGB in [0, 1] that shows `values`; (pixels, 4) if the background is transparent.
 
-    Opacity runs from black to white. Depth has the colours of the map: its last at the nearest
+    Opacity runs from black to white. Depth has the colors of the map: its last at the nearest
     distance of `depth_range`, its first at the farthest. Normals are 0.5 + 0.5 normal as red,
     green and blue. The background is behind depth and normals.
 
@@ -147,7 +147,7 @@ def colours(
             nearness = (high - values) / (high - low)
             if is_eased:
                 nearness = nearness**3 * (10.0 + nearness * (6.0 * nearness - 15.0))
-            values = coloured(nearness, MAPS[options.colour_map])
+            values = colored(nearness, MAPS[options.color_map])
         else:
             values = 0.5 + 0.5 * values
         values = over_background(values, opacity, options)
@@ -156,17 +156,17 @@ def colours(
     return values
 
 
-def over_background(colour: mx.array, opacity: mx.array, options: RenderOptions) -> mx.array:
-    """(pixels, 3) `colour` over the options' background; unchanged if that is transparent."""
+def over_background(color: mx.array, opacity: mx.array, options: RenderOptions) -> mx.array:
+    """(pixels, 3) `color` over the options' background; unchanged if that is transparent."""
     if options.background is None:
-        return colour
+        return color
     opacity = opacity[:, None]
-    return colour * opacity + (1.0 - opacity) * mx.array(options.background)
+    return color * opacity + (1.0 - opacity) * mx.array(options.background)
 
 
-def to_bytes(colour: mx.array) -> mx.array:
-    """uint8 values, 0 to 255, of colours, which are clipped to [0, 1]; rounded."""
-    return (mx.clip(colour, 0.0, 1.0) * 255.0 + 0.5).astype(mx.uint8)
+def to_bytes(color: mx.array) -> mx.array:
+    """uint8 values, 0 to 255, of colors, which are clipped to [0, 1]; rounded."""
+    return (mx.clip(color, 0.0, 1.0) * 255.0 + 0.5).astype(mx.uint8)
 
 
 def _moved_right(camera: Camera, distance: float) -> Camera:

@@ -138,9 +138,9 @@ def _angles_to_target(eyes: np.ndarray, axes: np.ndarray) -> np.ndarray:
     target = nearest_to_axes(eyes, axes)
     if target is None:  # parallel axes
         target = eyes.mean(axis=0)
-    towards = target - eyes
-    towards /= np.maximum(np.linalg.norm(towards, axis=1, keepdims=True), 1e-12)
-    return np.degrees(np.arccos(np.clip((towards * axes).sum(axis=1), -1, 1)))
+    toward = target - eyes
+    toward /= np.maximum(np.linalg.norm(toward, axis=1, keepdims=True), 1e-12)
+    return np.degrees(np.arccos(np.clip((toward * axes).sum(axis=1), -1, 1)))
 
 
 def _unique(names: Sequence[str], lenses: Sequence[Lens]) -> list[tuple[str, Lens]]:

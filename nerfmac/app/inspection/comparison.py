@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from nerfmac.app.inspection.findings import shown_names
-from nerfmac.app.inspection.pictures import measure_pictures, normalised
+from nerfmac.app.inspection.pictures import measure_pictures, normalized
 from nerfmac.app.scenes import Frame, Scene, load_scene
 from nerfmac.common.checks import InputError
 from nerfmac.common.progress import delayed_progress
@@ -37,7 +37,7 @@ class Comparison:
     """Differences between the two cameras of each of n common pictures, after alignment."""
 
     names: tuple[str, ...]
-    away: Array  # (n,) distance, over the mean distance of the second cameras from their centre
+    away: Array  # (n,) distance, over the mean distance of the second cameras from their center
     degrees: Array  # (n,) angle of the rotation between the two
     lengths: Array  # (n,) ratio of the focal lengths, each divided by its picture's width
     counts: tuple[int, int]  # pictures of the two scenes
@@ -96,7 +96,7 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
 def differences(found: Array, true: Array) -> tuple[Array, Array]:
     """Differences between two sets of poses (n, 3, 4), after a similarity aligned the first.
 
-    Returns distances (n,) in mean distances of `true` from their centre, and angles (n,) in
+    Returns distances (n,) in mean distances of `true` from their center, and angles (n,) in
     degrees.
     """
     eyes, onto = (poses[:, :, 3] - poses[:, :, 3].mean(axis=0) for poses in (found, true))
@@ -140,7 +140,7 @@ def _by_content(scene: Scene, other: Scene) -> dict[str, Pair]:
     names, others = shown_names(scene, first), shown_names(other, second)
     with tqdm(None, "pictures", len(first) + len(second), **delayed_progress(True)) as bar:
         ours, theirs = (
-            normalised([picture.thumbnail for picture in measure_pictures(frames, bar)])
+            normalized([picture.thumbnail for picture in measure_pictures(frames, bar)])
             for frames in (first, second)
         )
     likeness = ours @ theirs.T

@@ -15,18 +15,18 @@ from PIL import Image
 
 from nerfmac.app.capture.fold_check import WALKED, angles, folded_leaps
 from nerfmac.app.inspection.findings import shown_names, summed_up
-from nerfmac.app.inspection.pictures import THUMBNAIL, normalised
+from nerfmac.app.inspection.pictures import THUMBNAIL, normalized
 from nerfmac.app.scenes import Scene
 from nerfmac.common.files import counted
 from nerfmac.geometry.cameras import Camera
 
 FEWEST = 12
-"""Smallest number of pictures whose order can be recognised as a walk."""
+"""Smallest number of pictures whose order can be recognized as a walk."""
 NEAR = 30.0
-"""Two successive pictures are near neighbours if their viewing axes differ by fewer degrees."""
+"""Two successive pictures are near neighbors if their viewing axes differ by fewer degrees."""
 ALIKE = 0.1
 """The two pictures at a leap look alike if their correlation reaches this quantile of the
-correlations of near neighbours."""
+correlations of near neighbors."""
 
 
 def fold_findings(
@@ -50,7 +50,7 @@ def fold_findings(
 
     @cache
     def likeness() -> npt.NDArray[np.float64]:
-        small = normalised([thumbnail(index) for index in order])
+        small = normalized([thumbnail(index) for index in order])
         return small @ small.T
 
     lines = [
@@ -70,8 +70,8 @@ def folds_of_training(scene: Scene) -> list[str]:
     def thumbnail(index: int) -> npt.NDArray[np.floating]:
         picture = views.image(index)
         step = max(min(picture.shape[:2]) // (4 * THUMBNAIL[0]), 1)
-        grey = Image.fromarray(np.array(picture[::step, ::step, :3])).convert("L")
-        return np.asarray(grey.resize(THUMBNAIL, Image.Resampling.BOX), np.float32)
+        gray = Image.fromarray(np.array(picture[::step, ::step, :3])).convert("L")
+        return np.asarray(gray.resize(THUMBNAIL, Image.Resampling.BOX), np.float32)
 
     frames = scene.splits["train"]
     cameras = [frame.camera for frame in frames]

@@ -137,10 +137,10 @@ def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
     """A line about the trained cube: its side, its place in the files' coordinates, contents."""
     text = f"side {scene.extent:g}, in units of the scene: what is trained"
     if scene.placement is not None:
-        side, centre = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
+        side, center = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
         half = np.full(3, scene.extent / 2)
         box = scene.placement.box_to_file(0.5 - half, 0.5 + half)
-        text += f"; in its files' coordinates {side:.3g} around ({shown_coordinates(centre, side)})"
+        text += f"; in its files' coordinates {side:.3g} around ({shown_coordinates(center, side)})"
         text += f", which is --crop {shown_coordinates(box, side, ',')}"
     eyes = np.stack([frame.camera.pose[:, 3] for frame in frames])
     text += f"; it holds {_inside(eyes, scene.extent):.0%} of the cameras"

@@ -41,7 +41,7 @@ class PictureMeasures(NamedTuple):
     brightness: float  # mean, from 0 to 255
     white: float  # fraction of white pixels
     black: float  # fraction of black pixels
-    thumbnail: npt.NDArray[np.float32]  # grey, of size THUMBNAIL
+    thumbnail: npt.NDArray[np.float32]  # gray, of size THUMBNAIL
 
 
 def measure_pictures(frames: Sequence[Frame], bar: Any) -> list[PictureMeasures]:
@@ -60,18 +60,18 @@ def _measure(frame: Frame) -> PictureMeasures:
     over_white.alpha_composite(Image.fromarray(pixels))
     image = over_white.convert("L")
     image.thumbnail((SIZE, SIZE), Image.Resampling.BOX)
-    grey = np.asarray(image, np.float32)
-    shown = grey
+    gray = np.asarray(image, np.float32)
+    shown = gray
     if pixels[..., 3].min() < 255:  # a transparent background says nothing about exposure
         alpha = Image.fromarray(pixels[..., 3]).resize(image.size, Image.Resampling.BOX)
-        inside = grey[np.asarray(alpha) > 250]
-        shown = inside if len(inside) else grey
+        inside = gray[np.asarray(alpha) > 250]
+        shown = inside if len(inside) else gray
     small = np.asarray(image.resize(THUMBNAIL, Image.Resampling.BOX), np.float32)
     white, black = float((shown >= 254).mean()), float((shown <= 1).mean())
-    return PictureMeasures(laplacian_variance(grey), float(shown.mean()), white, black, small)
+    return PictureMeasures(laplacian_variance(gray), float(shown.mean()), white, black, small)
 
 
-def normalised(thumbnails: Sequence[npt.NDArray[np.floating]]) -> npt.NDArray[np.float64]:
+def normalized(thumbnails: Sequence[npt.NDArray[np.floating]]) -> npt.NDArray[np.float64]:
     """The thumbnails as rows (n, pixels) of mean 0 and length 1: products are correlations."""
     rows = np.stack([thumbnail.ravel() for thumbnail in thumbnails]).astype(np.float64)
     rows -= rows.mean(axis=1, keepdims=True)

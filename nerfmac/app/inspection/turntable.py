@@ -26,8 +26,8 @@ function draw() {{
   pen.clearRect(0, 0, canvas.width, canvas.height);
   pen.fillStyle = "#96a5af";
   for (const point of points) {{ const [x, y] = place(point); pen.fillRect(x, y, 1.5, 1.5); }}
-  for (const [colour, ...ends] of lines) {{
-    pen.strokeStyle = colour; pen.beginPath();
+  for (const [color, ...ends] of lines) {{
+    pen.strokeStyle = color; pen.beginPath();
     for (const end of ends) pen.lineTo(...place(end));
     pen.stroke();
   }}

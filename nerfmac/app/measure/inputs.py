@@ -1,6 +1,6 @@
 """Arrays like those of a training step, for timing operations and their variants.
 
-Positions matter, since neighbouring samples of a ray share cells of the encoding. So rays from all
+Positions matter, since neighboring samples of a ray share cells of the encoding. So rays from all
 around are marched through a grid in which only a thick shell is occupied. A third of the samples
 have no gradient, like samples behind a surface; the other gradients differ by orders of magnitude.
 
@@ -36,7 +36,7 @@ class StepInputs:
         bounds = Bounds(extent)
         self.geometry = march_geometry(config.march, config.occupancy, bounds)
         self.grid = HashGrid(config.grid, bounds)
-        layers = widths.density_layers, widths.colour_layers
+        layers = widths.density_layers, widths.color_layers
         self.shape = NetworksShape(self.grid.outputs, widths.width, *layers, widths.density_bias)
         around, inside, along = mx.random.split(mx.random.key(21), 3)
         origins = _directions(rays, around) * 1.6 + 0.5
@@ -53,7 +53,7 @@ class StepInputs:
         self.basis = mx.random.normal((rays, BASIS), key=of_basis)
         self.weights = [
             widths.width**-0.5 * mx.random.normal((network.weights,), key=key)
-            for network, key in zip((self.shape.density, self.shape.colour), others, strict=True)
+            for network, key in zip((self.shape.density, self.shape.color), others, strict=True)
         ]
         samples = self.samples[:-1]  # without a thinning
         mx.eval(self.marched[:3], self.marched[3].bits, samples, self.positions, self.table)

@@ -50,7 +50,7 @@ class Work(NamedTuple):
     """Floating-point operations; a multiply-add is two. Counted for the hash encoding and the
     networks only: other kernels have at most about one operation per byte, so bytes decide."""
     float_atomics: int = 0
-    """Upper bound of the atomic additions of floats: neighbouring threads of a simdgroup whose
+    """Upper bound of the atomic additions of floats: neighboring threads of a simdgroup whose
     points lie in the same cell may add their sum at once."""
     integer_atomics: int = 0
     """The same for integers."""
@@ -151,10 +151,10 @@ class Launched:
         sizes = dict(self.call["template"])
         if "features" not in inputs:
             return 0
-        layers = sizes["DENSITY_LAYERS"], sizes.get("COLOUR_LAYERS", 1)
+        layers = sizes["DENSITY_LAYERS"], sizes.get("COLOR_LAYERS", 1)
         shape = NetworksShape(sizes["IN"], sizes["WIDTH"], *layers)
-        has_colour = self.name != "networks_density"
-        weights = shape.density.weights + has_colour * shape.colour.weights
+        has_color = self.name != "networks_density"
+        weights = shape.density.weights + has_color * shape.color.weights
         times = 6 if self.name == "networks_gradient" else 2
         return times * inputs["features"].shape[0] * weights
 

@@ -1,4 +1,4 @@
-"""Timing on the device: warmed up, synchronised, as median and quartiles; and a progress bar."""
+"""Timing on the device: warmed up, synchronized, as median and quartiles; and a progress bar."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 
 QUEUE_SECONDS = 0.02
 """Seconds that the calls in a queue, evaluated together, shall take: long compared with the
-overhead of starting and synchronising."""
+overhead of starting and synchronizing."""
 QUEUE = 16
 """Largest number of calls in a queue, whose results are in memory at the same time."""
 LEAST_CALLS, MOST_CALLS = 5, 100
@@ -84,7 +84,7 @@ def timer(compute: Callable[[], Any], *, queued: bool) -> Callable[[], float]:
     """A function that calls `compute`, evaluates the result and returns the seconds per call.
 
     If `queued`, it evaluates several calls at a time and returns their mean, which includes little
-    of the time that starting and synchronising take. `compute` is called twice now, to warm up.
+    of the time that starting and synchronizing take. `compute` is called twice now, to warm up.
     """
 
     def run(calls: int) -> float:

@@ -235,11 +235,11 @@ def _networks(inputs: StepInputs) -> Case:
 
     def run() -> Arrays:
         def evaluate(*arrays: mx.array) -> list[mx.array]:
-            features, density, colour = arrays
-            others = inputs.basis, samples.ray, samples.used, density, colour
+            features, density, color = arrays
+            others = inputs.basis, samples.ray, samples.used, density, color
             return list(networks(features, *others, inputs.shape))
 
         gradients_of_inputs = mx.vjp(evaluate, [features, *inputs.weights], gradients)[1]
-        return dict(zip(("d features", "d density", "d colour"), gradients_of_inputs, strict=True))
+        return dict(zip(("d features", "d density", "d color"), gradients_of_inputs, strict=True))
 
     return Case("networks", "tuning", run, 512, half_terms=8)

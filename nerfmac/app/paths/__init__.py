@@ -6,7 +6,7 @@ from nerfmac.app.paths.moves import MOVES as MOVES
 from nerfmac.app.paths.moves import figure_of_eight as figure_of_eight
 from nerfmac.app.paths.moves import orbit as orbit
 from nerfmac.app.paths.moves import spiral as spiral
-from nerfmac.app.paths.rig import centre_of as centre_of
+from nerfmac.app.paths.rig import center_of as center_of
 from nerfmac.app.paths.tour import SPLITS as SPLITS
 from nerfmac.app.paths.tour import tour as tour
 from nerfmac.app.paths.view import View as View

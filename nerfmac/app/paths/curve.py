@@ -1,4 +1,4 @@
-"""The smooth curve through keyframes, parametrised by length.
+"""The smooth curve through keyframes, parametrized by length.
 
 It is centripetal: its parameter grows from each keyframe to the next by the square root of their
 distance, so it has no loops between unequally spaced keyframes. The distance is
@@ -43,8 +43,8 @@ class Curve:
 
     def __init__(self, positions: Array, rotation: Array, fov: Array, closed: bool) -> None:
         """Join `positions` (n, 3), quaternions `rotation` (n, 4) and `fov` (n,) in radians."""
-        centred = positions - positions.mean(axis=0)
-        spread = np.sqrt(np.mean(np.sum(centred**2, axis=1)))
+        centered = positions - positions.mean(axis=0)
+        spread = np.sqrt(np.mean(np.sum(centered**2, axis=1)))
         flat = np.c_[positions, fov]
         self.scale = np.array([*[max(spread, SMALLEST_SPREAD)] * 3, 1.0])
         if closed:

@@ -2,7 +2,7 @@
 
 The axes of cameras all around an object meet in it. The axes of cameras on one side meet behind the
 visible surfaces, and an orbit around that point would lose the front from sight. The surfaces in
-the middle of their pictures give a better centre.
+the middle of their pictures give a better center.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def look_at_point(
     if rig.goes_round or rig.distance <= 0.0:
         return None
     chosen = np.unique(np.linspace(0, len(cameras) - 1, VIEWS).astype(int))
-    centres = [_visible_centre(renderer, cameras[index]) for index in chosen]
-    points = [centre for centre in centres if centre is not None]
+    centers = [_visible_center(renderer, cameras[index]) for index in chosen]
+    points = [center for center in centers if center is not None]
     return np.mean(points, axis=0) if points else None
 
 
-def _visible_centre(renderer: Renderer, camera: Camera) -> npt.NDArray[np.float64] | None:
+def _visible_center(renderer: Renderer, camera: Camera) -> npt.NDArray[np.float64] | None:
     """Median (3,) of the surface points in the middle of the camera's picture; None without any."""
     lens = camera.lens
     scale = SIDE / min(lens.width, lens.height)

@@ -6,7 +6,7 @@
                       if the cameras saw one side only
     figure_of_eight   an eight, lying on its side, in front of the scene
 
-All look at the rig's centre with a level horizon, and stay within the angles from which the
+All look at the rig's center with a level horizon, and stay within the angles from which the
 training cameras saw it (`paths.rig`).
 """
 
@@ -27,7 +27,7 @@ STEEP = math.radians(20.0)
 """Largest angle of a spiral above and below its middle elevation, in radians."""
 
 EIGHT = math.radians(50.0), math.radians(10.0)
-"""Largest half width and half height of an eight, as angles around the centre in radians."""
+"""Largest half width and half height of an eight, as angles around the center in radians."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,19 @@ class Move:
         up: npt.ArrayLike,
         frames: int,
         size: tuple[int, int] | None = None,
-        centre: npt.ArrayLike | None = None,
+        center: npt.ArrayLike | None = None,
     ) -> list[Camera]:
         """Return `frames` cameras on a closed path fitted to the training `cameras`.
 
         `up` (3,) is the scene's direction to the sky, of any length. `size` is the width and height
         of a frame in pixels, by default the first camera's; both are rounded down to even, as video
-        needs. `centre` (3,) is the point to look at, by default the one closest to the cameras'
+        needs. `center` (3,) is the point to look at, by default the one closest to the cameras'
         axes. The path's lens has no distortion. A full orbit goes counter-clockwise as seen from
         above; the first frame follows the last. Raises InputError for no cameras, cameras that are
         all at one position and look in one direction, and bad numbers.
         """
         checks.number("frames", frames, low=1, whole=True)
-        rig = Rig.of(cameras, up, size, centre)
+        rig = Rig.of(cameras, up, size, center)
         return [self.camera_at(rig, turn) for turn in CIRCLE * np.arange(frames) / frames]
 
 

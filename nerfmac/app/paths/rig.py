@@ -1,12 +1,12 @@
 """`Rig`: the point that training cameras look at, and their places around it, for camera paths.
 
-- The centre is the point closest to all optical axes, by least squares.
-- The elevation and the distance from the centre are the cameras' medians, or those of the cameras
+- The center is the point closest to all optical axes, by least squares.
+- The elevation and the distance from the center are the cameras' medians, or those of the cameras
   nearby.
 - A wide gap between the cameras' azimuths makes the rig open. Then they saw one side only, and
   paths stay in the cameras' arc.
 
-Cameras that look outwards, as in a room, have the centre behind them: the distance along their axes
+Cameras that look outwards, as in a room, have the center behind them: the distance along their axes
 is negative, and the same paths look outwards too.
 """
 
@@ -38,21 +38,21 @@ STEEPEST = math.radians(85.0)
 """Largest elevation of a path's camera, in radians: at 90 degrees there is no azimuth."""
 
 PARALLEL_DISTANCE = 4.0
-"""Assumed distance of the centre for parallel cameras, as a multiple of the cameras' spread."""
+"""Assumed distance of the center for parallel cameras, as a multiple of the cameras' spread."""
 
 CIRCLE = 2.0 * math.pi
 
 
 @dataclass(frozen=True, eq=False)
 class Rig:
-    """Cameras around a centre. Angles are in radians, lengths in scene units."""
+    """Cameras around a center. Angles are in radians, lengths in scene units."""
 
-    centre: Vectors
+    center: Vectors
     """Position (3,); behind the cameras if they look outwards."""
     frame: Vectors
     """Rows (3, 3) of a right-handed frame; the last one is up."""
     distance: float
-    """Median distance from the centre to the cameras; negative if they look outwards."""
+    """Median distance from the center to the cameras; negative if they look outwards."""
     azimuth: Vectors
     """Angles (m,) around the up axis; cameras overhead have none and are left out."""
     elevation: Vectors
@@ -68,29 +68,29 @@ class Rig:
         cameras: Sequence[Camera],
         up: npt.ArrayLike,
         size: tuple[int, int] | None = None,
-        centre: npt.ArrayLike | None = None,
+        center: npt.ArrayLike | None = None,
     ) -> Rig:
         """Return the rig of `cameras`; arguments and errors are those of `orbit`.
 
         The angles are always measured around the point where the cameras' axes meet. Around a given
-        `centre` nearer to the cameras they would be wider, and the path's ends would show parts
+        `center` nearer to the cameras they would be wider, and the path's ends would show parts
         that hardly any photograph shows.
         """
         frame = _frame(up)
         eyes, axes = _axes(cameras)
-        meeting = _centre(eyes, axes)
+        meeting = _center(eyes, axes)
         distance = float(np.median(np.sum((meeting - eyes) * axes, axis=1)))
-        outward = eyes - meeting if distance > 0.0 else -axes  # from the centre, per camera
+        outward = eyes - meeting if distance > 0.0 else -axes  # from the center, per camera
         azimuth, elevation, is_aside = _angles(outward @ frame.T)
-        centre = meeting if centre is None else checks.finite("centre", centre, (3,))
+        center = meeting if center is None else checks.finite("center", center, (3,))
         relative = np.ones(len(eyes))
         if distance > 0.0:
-            distances = np.linalg.norm(eyes - centre, axis=1)
+            distances = np.linalg.norm(eyes - center, axis=1)
             distance = float(np.median(distances))
             relative = distances / distance
         places = np.stack([elevation, relative], axis=1)[is_aside]
         lens = _lens([camera.lens for camera in cameras], size)
-        return cls(centre, frame, distance, azimuth[is_aside], elevation, places, lens)
+        return cls(center, frame, distance, azimuth[is_aside], elevation, places, lens)
 
     @property
     def level(self) -> float:
@@ -137,19 +137,19 @@ class Rig:
         return float(middle - half), float(middle + half)
 
     def camera(self, azimuth: float, elevation: float, distance: float = 1.0) -> Camera:
-        """Return a camera that looks at the centre, or away from it if the rig's cameras do.
+        """Return a camera that looks at the center, or away from it if the rig's cameras do.
 
         `distance` is a multiple of the rig's.
         """
         along = math.cos(elevation) * math.cos(azimuth), math.cos(elevation) * math.sin(azimuth)
         direction = np.array([*along, math.sin(elevation)]) @ self.frame
-        eye = self.centre + distance * self.distance * direction
+        eye = self.center + distance * self.distance * direction
         return Camera.look_at(eye, eye - direction, self.frame[2], self.lens)
 
 
-def centre_of(cameras: Sequence[Camera]) -> Vectors:
-    """Return the centre (3,) of the cameras' `Rig`; raises InputError as `orbit` does."""
-    return _centre(*_axes(cameras))
+def center_of(cameras: Sequence[Camera]) -> Vectors:
+    """Return the center (3,) of the cameras' `Rig`; raises InputError as `orbit` does."""
+    return _center(*_axes(cameras))
 
 
 def _axes(cameras: Sequence[Camera]) -> tuple[Vectors, Vectors]:
@@ -171,14 +171,14 @@ def _frame(up: npt.ArrayLike) -> Vectors:
     return np.stack([east, np.cross(sky, east), sky])
 
 
-def _centre(eyes: Vectors, axes: Vectors) -> Vectors:
+def _center(eyes: Vectors, axes: Vectors) -> Vectors:
     """The point (3,) closest to the lines through `eyes` along unit `axes`, both (n, 3).
 
     For nearly parallel lines it is a point ahead, PARALLEL_DISTANCE times the eyes' spread away.
     Raises InputError if the eyes are also at one place.
     """
-    if (centre := nearest_to_axes(eyes, axes)) is not None:
-        return centre
+    if (center := nearest_to_axes(eyes, axes)) is not None:
+        return center
     middle = eyes.mean(axis=0)
     spread = float(np.sqrt(np.mean(np.sum((eyes - middle) ** 2, axis=1))))
     if spread < 1e-6:

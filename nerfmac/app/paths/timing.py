@@ -1,4 +1,4 @@
-"""Timing of a camera path: the length travelled as a function of time.
+"""Timing of a camera path: the length traveled as a function of time.
 
 A segment from keyframe to keyframe has a length and may have a duration. Segments without one have
 the mean speed of the others. Between keyframes the length is a monotone cubic function of time
@@ -21,14 +21,14 @@ Array = npt.NDArray[np.float64]
 
 
 class Timing:
-    """Length travelled as a function of time, from 0 at a path's start to 1 at its end."""
+    """Length traveled as a function of time, from 0 at a path's start to 1 at its end."""
 
     def __init__(
         self, walked: Array, seconds: Sequence[float | None], ease: Sequence[bool]
     ) -> None:
         """
         Args:
-            walked: (n + 1,) length travelled up to each keyframe, and to a closed path's end.
+            walked: (n + 1,) length traveled up to each keyframe, and to a closed path's end.
             seconds: duration of each of the n segments, None where there is none.
             ease: n + 1 flags, whether the camera comes to rest at the keyframe.
         """
@@ -50,7 +50,7 @@ class Timing:
         self._speed = _speeds(self._knots, self._walked, rests)
 
     def walked(self, time: Array) -> Array:
-        """Return the lengths (k,) travelled up to `time` (k,) in [0, 1]."""
+        """Return the lengths (k,) traveled up to `time` (k,) in [0, 1]."""
         if len(self._knots) == 1:
             return np.repeat(self._walked, len(time))
         segment = np.clip(np.searchsorted(self._knots, time, "right") - 1, 0, len(self._knots) - 2)

@@ -1,11 +1,11 @@
 """A tour along given cameras: the path of a steady hand, with a level horizon.
 
 A hand shakes, and a path through every camera would shake with it. So the tour is the cameras'
-Gaussian-weighted mean along their path. Around a centre it averages directions and distances, as
+Gaussian-weighted mean along their path. Around a center it averages directions and distances, as
 the mean of positions would come too near.
 
 Cameras that were not taken one after another, such as random ones of a rendered data set, are
-visited in the order of their angles around the centre.
+visited in the order of their angles around the center.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TOUR_SECONDS = 10.0
 STEADINESS = 0.06
 """Standard deviation of the Gaussian that smooths a tour, as a fraction of the path's length."""
 UNORDERED = 1.5
-"""If the path through the cameras is longer than this factor times a nearest-neighbour path, the
+"""If the path through the cameras is longer than this factor times a nearest-neighbor path, the
 cameras have no natural order."""
 POINTS = 1024
 """Number of points of the path at which the cameras' means are computed; frames are interpolated
@@ -41,14 +41,14 @@ def tour(
     up: npt.ArrayLike,
     frames: int,
     size: tuple[int, int] | None = None,
-    centre: npt.ArrayLike | None = None,
+    center: npt.ArrayLike | None = None,
 ) -> list[Camera]:
     """Return `frames` cameras, evenly spaced on a smooth path along `cameras`.
 
     It leads from near the first camera to near the last. Arguments and errors are those of `orbit`.
     """
     checks.number("frames", frames, low=1, whole=True)
-    rig = Rig.of(cameras, up, size, centre)
+    rig = Rig.of(cameras, up, size, center)
     poses = np.stack([camera.pose for camera in cameras]).astype(np.float64)
     poses = poses[_order(poses, rig)]
     eyes, back = _smoothed(poses[:, :, 3], poses[:, :, 2], rig)
@@ -71,12 +71,12 @@ def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
     def smoothed(values: Array) -> Array:
         return weight @ _resampled(marks, walked, values)
 
-    axes = _levelled(smoothed(back), rig)
+    axes = _leveled(smoothed(back), rig)
     if rig.distance <= 0.0:
         return smoothed(eyes), axes
-    outward = eyes - rig.centre
+    outward = eyes - rig.center
     distance = np.linalg.norm(outward, axis=1, keepdims=True)
-    return rig.centre + smoothed(distance) * _unit(smoothed(outward / distance)), axes
+    return rig.center + smoothed(distance) * _unit(smoothed(outward / distance)), axes
 
 
 def _resampled(marks: Array, walked: Array, columns: Array) -> Array:
@@ -84,7 +84,7 @@ def _resampled(marks: Array, walked: Array, columns: Array) -> Array:
     return np.stack([np.interp(marks, walked, column) for column in columns.T], axis=1)
 
 
-def _levelled(back: Array, rig: Rig) -> Array:
+def _leveled(back: Array, rig: Rig) -> Array:
     """Unit vectors along `back` (n, 3), with elevations of at most STEEPEST up or down."""
     east, north, high = (_unit(back) @ rig.frame.T).T
     level = np.sqrt(np.maximum(1.0 - high**2, 1e-12))
@@ -110,15 +110,15 @@ def _walked(eyes: Array, back: Array) -> Array:
 
 def _order(poses: Array, rig: Rig) -> npt.NDArray[np.int64]:
     """The order in which to visit the cameras of `poses` (n, 3, 4)."""
-    given, nearest = np.arange(len(poses)), _nearest_neighbours(poses[:, :, 3])
+    given, nearest = np.arange(len(poses)), _nearest_neighbors(poses[:, :, 3])
     lengths = [_walked(poses[i, :, 3], poses[i, :, 2])[-1] for i in (given, nearest)]
     if lengths[0] <= UNORDERED * lengths[1]:
         return given
-    east, north, _ = rig.frame @ (poses[:, :, 3] - rig.centre).T
+    east, north, _ = rig.frame @ (poses[:, :, 3] - rig.center).T
     return np.argsort((np.arctan2(north, east) - rig.arc[0] + 1e-6) % CIRCLE)
 
 
-def _nearest_neighbours(eyes: Array) -> npt.NDArray[np.int64]:
+def _nearest_neighbors(eyes: Array) -> npt.NDArray[np.int64]:
     """The order from the first of `eyes` (n, 3) always on to the nearest remaining one."""
     remaining, order = list(range(1, len(eyes))), [0]
     while remaining:

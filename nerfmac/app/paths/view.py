@@ -2,7 +2,7 @@
 
 The scene follows the pointer: dragging to the right moves the scene to the right, and the camera to
 the left. Travel of the pointer is in units of the picture's height, x right and y down. The camera
-turns about the view's centre, which is straight ahead. The first turn removes any roll, which a
+turns about the view's center, which is straight ahead. The first turn removes any roll, which a
 training camera may have.
 
 After any move, however far, the view can be rendered and moved back.
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from nerfmac.app.paths.keyframe import Keyframe
 from nerfmac.app.paths.moves import orbit
-from nerfmac.app.paths.rig import centre_of
+from nerfmac.app.paths.rig import center_of
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.bounds import Sphere
@@ -34,12 +34,12 @@ STEEPEST = math.radians(89.0)
 close to that a small move to the side would spin it."""
 
 CLOSEST = 0.1
-"""Smallest distance to the centre, in scene units. By default nothing nearer to a camera is
+"""Smallest distance to the center, in scene units. By default nothing nearer to a camera is
 rendered (`MarchConfig.near`), and multiplying a distance near zero would not lead away again."""
 
 FARTHEST = 1e4
-"""Largest distance from the scene's centre, in scene units: beyond it float32 cannot tell
-neighbouring rays' samples apart."""
+"""Largest distance from the scene's center, in scene units: beyond it float32 cannot tell
+neighboring rays' samples apart."""
 
 
 FILLED = 0.5
@@ -51,18 +51,18 @@ NEAREST = 0.5
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A camera and the centre that it orbits. Immutable: each move returns a new view.
+    """A camera and the center that it orbits. Immutable: each move returns a new view.
 
     pose    float64 (3, 4), camera to scene
-    centre  float64 (3,), scene position
-    up      float64 (3,), the scene's upright direction; normalised
+    center  float64 (3,), scene position
+    up      float64 (3,), the scene's upright direction; normalized
     fov     vertical field of view, in radians
 
     All methods raise `InputError` for wrong shapes and numbers that are not finite.
     """
 
     pose: npt.NDArray[np.float64]
-    centre: Vector
+    center: Vector
     up: Vector
     fov: float
 
@@ -74,7 +74,7 @@ class View:
         focal_length("fov", self.fov, 1)
         values = {
             "pose": checks.finite("pose", self.pose, (3, 4)),
-            "centre": checks.finite("centre", self.centre, (3,)),
+            "center": checks.finite("center", self.center, (3,)),
             "up": up / length,
         }
         for name, value in values.items():
@@ -87,33 +87,33 @@ class View:
     ) -> Self:
         """The first view of `paths.orbit` around the subject of the training `cameras`.
 
-        If the `subject` is known, it is the centre, and the view comes nearer until it fills half
-        of the height. Else the centre is the path's; for cameras that look outwards, a point as
+        If the `subject` is known, it is the center, and the view comes nearer until it fills half
+        of the height. Else the center is the path's; for cameras that look outwards, a point as
         far ahead of the view. Raises `InputError` as `paths.orbit` does.
         """
         if subject is not None:
-            camera = orbit(cameras, up=up, frames=1, centre=subject.center)[0]
+            camera = orbit(cameras, up=up, frames=1, center=subject.center)[0]
             view = cls._of(camera, np.array(subject.center), up)
             filling = subject.radius / (FILLED * math.tan(0.5 * view.fov))
             nearer = min(max(filling / view.distance, NEAREST), 1.0)
             return view.dolly(math.log(nearer))
         camera = orbit(cameras, up=up, frames=1)[0]
         pose = camera.pose.astype(np.float64)
-        distance = abs(float((pose[:, 3] - centre_of(cameras)) @ pose[:, 2]))
+        distance = abs(float((pose[:, 3] - center_of(cameras)) @ pose[:, 2]))
         return cls._of(camera, pose[:, 3] - max(distance, CLOSEST) * pose[:, 2], up)
 
     @classmethod
-    def _of(cls, camera: Camera, centre: Vector, up: npt.ArrayLike) -> Self:
+    def _of(cls, camera: Camera, center: Vector, up: npt.ArrayLike) -> Self:
         fov = 2.0 * math.atan(0.5 * camera.lens.height / camera.lens.fl_y)
-        return cls(camera.pose.astype(np.float64), centre, np.asarray(up, np.float64), fov)
+        return cls(camera.pose.astype(np.float64), center, np.asarray(up, np.float64), fov)
 
     @property
     def distance(self) -> float:
-        """Distance from the camera to the centre, in scene units; at least `CLOSEST`."""
-        return max(float(np.linalg.norm(self.centre - self.pose[:, 3])), CLOSEST)
+        """Distance from the camera to the center, in scene units; at least `CLOSEST`."""
+        return max(float(np.linalg.norm(self.center - self.pose[:, 3])), CLOSEST)
 
     def orbit(self, right: float, down: float) -> Self:
-        """Turn about the centre, by pi radians for a picture's height of pointer travel.
+        """Turn about the center, by pi radians for a picture's height of pointer travel.
 
         Afterwards the horizon is level and the elevation at most `STEEPEST`.
         """
@@ -123,25 +123,25 @@ class View:
         heading = math.cos(angle) * heading + math.sin(angle) * np.cross(self.up, heading)
         elevation += math.pi * min(max(down, -1.0), 1.0)
         rotation = self._level(heading, min(max(elevation, -STEEPEST), STEEPEST))
-        # The centre keeps its pixel.
-        origin = self.centre + rotation @ (self.pose[:, :3].T @ (self.pose[:, 3] - self.centre))
+        # The center keeps its pixel.
+        origin = self.center + rotation @ (self.pose[:, :3].T @ (self.pose[:, 3] - self.center))
         return replace(self, pose=np.c_[rotation, origin])
 
     def pan(self, right: float, down: float) -> Self:
-        """Move sideways by pointer travel; points at the centre's distance follow the pointer."""
+        """Move sideways by pointer travel; points at the center's distance follow the pointer."""
         height = 2.0 * self.distance * math.tan(0.5 * self.fov)
         right, down = _number("right", right), _number("down", down)
         return self._moved(-right * height, down * height, 0.0)
 
     def dolly(self, log_factor: float) -> Self:
-        """Multiply the distance to the centre by exp(`log_factor`).
+        """Multiply the distance to the center by exp(`log_factor`).
 
-        At the distance `CLOSEST` the camera moves on and pushes the centre ahead.
+        At the distance `CLOSEST` the camera moves on and pushes the center ahead.
         """
         log_factor = _number("log_factor", log_factor)
         wanted = self.distance * math.exp(min(log_factor, math.log(FARTHEST / self.distance)))
         moved = self._moved(0.0, 0.0, self.distance - wanted)
-        return moved._centred(CLOSEST) if wanted < CLOSEST else replace(moved, centre=self.centre)
+        return moved._centered(CLOSEST) if wanted < CLOSEST else replace(moved, center=self.center)
 
     def walk(self, right: float, up: float, forward: float, speed: float) -> Self:
         """Move `right`, `up`, `forward` seconds along the axes at `speed` scene units a second."""
@@ -150,9 +150,9 @@ class View:
         return self._moved(*(_number(name, value) * speed for name, value in seconds.items()))
 
     def look_at(self, point: npt.ArrayLike) -> Self:
-        """Turn to the scene position `point` (3,), which becomes the centre; the horizon is level.
+        """Turn to the scene position `point` (3,), which becomes the center; the horizon is level.
 
-        The centre is at most `FARTHEST` away, in the point's direction. Raises `InputError` if the
+        The center is at most `FARTHEST` away, in the point's direction. Raises `InputError` if the
         camera is at the point.
         """
         point = checks.finite("point", point, (3,))
@@ -160,39 +160,39 @@ class View:
         distance = float(np.linalg.norm(back))
         if not distance > 1e-9:
             raise InputError(f"point {point.tolist()} is the camera's own position")
-        centre = point if distance <= FARTHEST else self.pose[:, 3] - FARTHEST / distance * back
+        center = point if distance <= FARTHEST else self.pose[:, 3] - FARTHEST / distance * back
         rotation = self._level(*self._direction(back, 1e-9))
-        return replace(self, pose=np.c_[rotation, self.pose[:, 3]], centre=centre)
+        return replace(self, pose=np.c_[rotation, self.pose[:, 3]], center=center)
 
     def stand(self, pose: npt.ArrayLike) -> Self:
-        """Take the `pose` (3, 4) of a training camera; the centre's distance stays."""
+        """Take the `pose` (3, 4) of a training camera; the center's distance stays."""
         moved = replace(self, pose=checks.finite("pose", pose, (3, 4)))
-        return moved._centred(self.distance)
+        return moved._centered(self.distance)
 
     def with_fov(self, fov: float) -> Self:
         """This view with another vertical field of view, in radians between 0 and pi."""
         return replace(self, fov=fov)
 
     def to_json(self) -> dict[str, Any]:
-        """The view for the page: pose row by row, centre, up, and fov in radians."""
-        arrays = {"pose": self.pose.ravel(), "centre": self.centre, "up": self.up}
+        """The view for the page: pose row by row, center, up, and fov in radians."""
+        arrays = {"pose": self.pose.ravel(), "center": self.center, "up": self.up}
         return {**{name: array.tolist() for name, array in arrays.items()}, "fov": self.fov}
 
     def camera(self, width: int, height: int) -> Camera:
         """The camera for a picture of `width` x `height` square pixels, without distortion."""
         return Keyframe(self.pose, self.fov).camera(width, height)
 
-    def _centred(self, distance: float) -> Self:
-        return replace(self, centre=self.pose[:, 3] - distance * self.pose[:, 2])
+    def _centered(self, distance: float) -> Self:
+        return replace(self, center=self.pose[:, 3] - distance * self.pose[:, 2])
 
     def _moved(self, right: float, up: float, forward: float) -> Self:
-        """Move camera and centre along the camera's axes, in scene units, within `FARTHEST`."""
+        """Move camera and center along the camera's axes, in scene units, within `FARTHEST`."""
         limit = max(FARTHEST, float(np.linalg.norm(self.pose[:, 3])))
         along = np.clip(np.array([right, up, -forward]), -2.0 * limit, 2.0 * limit)
         origin = self.pose[:, 3] + self.pose[:, :3] @ along
         origin *= min(1.0, limit / max(float(np.linalg.norm(origin)), CLOSEST))
-        centre = self.centre + origin - self.pose[:, 3]
-        return replace(self, pose=np.c_[self.pose[:, :3], origin], centre=centre)
+        center = self.center + origin - self.pose[:, 3]
+        return replace(self, pose=np.c_[self.pose[:, :3], origin], center=center)
 
     def _direction(self, back: Vector, min_slope: float) -> tuple[Vector, float]:
         """Horizontal unit vector and elevation in radians of `back`, a vector from scene to camera.

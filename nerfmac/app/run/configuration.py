@@ -16,7 +16,7 @@ from nerfmac.config import Config, override
 from nerfmac.config.presets import preset as preset_config
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.views import Views
-from nerfmac.refine.track_colours import DIFFERENT, gain_spread
+from nerfmac.refine.track_colors import DIFFERENT, gain_spread
 from nerfmac.training.method import Method
 from nerfmac.training.trainer import Trainer
 
@@ -65,7 +65,7 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
 def exposures_for_pictures(config: Config, views: Views) -> Config:
     """`config` that says whether exposures are refined: if not given, where pictures differ.
 
-    `views` are the training views; `nerfmac.refine.track_colours` says how they are compared.
+    `views` are the training views; `nerfmac.refine.track_colors` says how they are compared.
     """
     if config.refine.exposures is not None:
         return config
@@ -103,7 +103,7 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
     """Lower bounds, in bytes, of the memory of the model, the training pictures and a step.
 
     The model: parameters, average and both moments, before and after a step, and a gradient.
-    A step: positions, features and colours of the kept samples, with gradients; positions and
+    A step: positions, features and colors of the kept samples, with gradients; positions and
     features of all marched samples.
     """
     trainer = Trainer(config, scene.bounds, method=method)

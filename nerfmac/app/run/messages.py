@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 
 from nerfmac.backend import backend, references
 from nerfmac.backend.memory import peak_memory_bytes
-from nerfmac.geometry.colour import over
+from nerfmac.geometry.color import over
 from nerfmac.geometry.views import Views
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels
 from nerfmac.rendering.metrics import decibels
@@ -56,7 +56,7 @@ def log_memory(when: str) -> None:
 
 
 def constant_psnr(views: Views, blend: str) -> float:
-    """PSNR, in dB, of the best constant picture: the mean colour and opacity of the `views`.
+    """PSNR, in dB, of the best constant picture: the mean color and opacity of the `views`.
 
     Estimated from 2^14 random pixels over random backgrounds, as training measures its own PSNR.
     Masked pixels do not count.
@@ -71,9 +71,9 @@ def constant_psnr(views: Views, blend: str) -> float:
     weight = weight.astype(mx.float32)
     weight = weight / mx.maximum(weight.sum(), 1.0)
     opacity = (weight * rgba[:, 3:]).sum(axis=0, keepdims=True)
-    colour = (weight * rgba[:, 3:] * rgba[:, :3]).sum(axis=0, keepdims=True)
-    colour = colour / mx.maximum(opacity, 1e-6)
-    constant = mx.broadcast_to(mx.concatenate([colour, opacity], axis=1), rgba.shape)
+    color = (weight * rgba[:, 3:] * rgba[:, :3]).sum(axis=0, keepdims=True)
+    color = color / mx.maximum(opacity, 1e-6)
+    constant = mx.broadcast_to(mx.concatenate([color, opacity], axis=1), rgba.shape)
     error = mx.square(over(rgba, background, blend) - over(constant, background, blend))
     return decibels(max(float((weight * error).sum()) / 3.0, 1e-10))
 
@@ -86,6 +86,6 @@ def warn_if_nothing_is_learned(points: Sequence[Point], views: Views, blend: str
         log.warning(
             "the field has learned nothing in %d steps: PSNR of its training pixels is %.1f dB, "
             "of one constant picture %.1f dB. Look at the cameras with `nerfmac inspect`, or try "
-            "another --seed or --optimiser.rate 0.01",
+            "another --seed or --optimizer.rate 0.01",
             *(last[-1].step, psnr, constant),
         )

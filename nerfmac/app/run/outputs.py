@@ -137,7 +137,7 @@ def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> Non
         sizes = path.name, *size, lens.width, lens.height
         log.info("as time is short, %s shows %dx%d pixels and not %dx%d", *sizes)
     view = Camera(lens.scaled(*size), camera.pose)
-    picture = to_bytes(run.render(view, run.scene.backdrop).colour)
+    picture = to_bytes(run.render(view, run.scene.backdrop).color)
     if views:
         truth = to_bytes(views.photograph(0, blend=run.config.train.blend))
         resized = Image.fromarray(truth).resize(size, Image.Resampling.BOX)

@@ -274,7 +274,7 @@ class Run:
         self.rates = rays, samples + weight * (report.samples_per_second - samples)
 
     def refine(self, **switches: bool) -> None:
-        """Switch refinement of poses, lenses, exposures or colours on or off.
+        """Switch refinement of poses, lenses, exposures or colors on or off.
 
         Switches that are not given keep their value. Raises `InputError` for other names, after
         the first step, and if there are no pictures.
@@ -336,8 +336,8 @@ class Run:
     def orbit(self, frames: int, size: tuple[int, int] | None = None) -> list[Camera]:
         """`frames` cameras on a closed path around the point that the training cameras look at."""
         cameras, up, subject = self.scene.cameras, self.scene.up, self.scene.subject
-        centre = look_at_point(self.renderer(), cameras, up, subject)
-        return orbit(cameras, up=up, frames=frames, size=size, centre=centre)
+        center = look_at_point(self.renderer(), cameras, up, subject)
+        return orbit(cameras, up=up, frames=frames, size=size, center=center)
 
     def evaluate(
         self,

@@ -50,7 +50,7 @@ def load_scene(
             view is held out.
         extent: side of the trained cube in scene units, above 0 and up to 128, in place of the
             files' or the estimated one. If the files do not place the scene, the cameras' mean
-            distance from its centre is one unit.
+            distance from its center is one unit.
         up: the direction to the sky in the coordinates of the scene's files, in place of the files'
             or the estimated one ("auto"): "x", "-y" and so on, or three numbers.
         downscale: factor by which pictures shrink along both sides, by averaging.

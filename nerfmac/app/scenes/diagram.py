@@ -1,8 +1,8 @@
 """A picture of a scene's cameras, points and cube, from above and from the side.
 
 It is drawn along the scene's `up`, the red arrow: all positions here are turned about the cube's
-centre so that `up` is z. Cameras are drawn as frustums: training cameras from blue to orange, in
-the order of their names, others grey. Green lines are the edges of the trained cube. A legend says
+center so that `up` is z. Cameras are drawn as frustums: training cameras from blue to orange, in
+the order of their names, others gray. Green lines are the edges of the trained cube. A legend says
 so in the picture, which is zoomed to cameras and points: a much larger cube is cut off.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from nerfmac.app.scenes.poses import levelling
+from nerfmac.app.scenes.poses import leveling
 from nerfmac.app.scenes.scene import Scene
 from nerfmac.common.files import appearing
 from nerfmac.geometry.cameras import Camera
@@ -43,7 +43,7 @@ EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
 whether it is at the high end of axis k."""
 
 Array = npt.NDArray[np.float64]
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 
 
 def draw_scene(path: Path, scene: Scene) -> None:
@@ -65,8 +65,8 @@ def scene_picture(scene: Scene) -> Image.Image:
     return sheet.resize((2 * PANEL, PANEL), Image.Resampling.BOX)
 
 
-def camera_lines(scene: Scene) -> list[tuple[Colour, Array]]:
-    """Return colour and frustum of each camera, in the order of names.
+def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
+    """Return color and frustum of each camera, in the order of names.
 
     A frustum is a line (11, 3) that begins at the camera.
     """
@@ -104,7 +104,7 @@ def points_shown(scene: Scene) -> Array:
 
 
 def shown(scene: Scene) -> tuple[Array, float]:
-    """Return centre (3,) and half the side of the box that the picture shows.
+    """Return center (3,) and half the side of the box that the picture shows.
 
     It holds the cameras, most points and, unless it is too large, the cube.
     """
@@ -128,8 +128,8 @@ def _eyes(scene: Scene) -> Array:
 
 
 def _upright(scene: Scene, positions: Array) -> Array:
-    """Scene positions (n, 3), turned about the cube's centre so that `up` is z."""
-    return np.asarray(0.5 + (positions - 0.5) @ levelling([], scene.up).T)
+    """Scene positions (n, 3), turned about the cube's center so that `up` is z."""
+    return np.asarray(0.5 + (positions - 0.5) @ leveling([], scene.up).T)
 
 
 def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
@@ -148,8 +148,8 @@ def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
     beyond = "" if _fits(scene, half) else ", larger than this image"
     text = f"the cube that is trained: side {scene.extent:g}{beyond}"
     draw.text((30, side - 56), text, CUBE, font_size=FONT_SIZE)
-    for colour, line in camera_lines(scene):
-        draw.line(pixels(line), colour, OVERSAMPLING)
+    for color, line in camera_lines(scene):
+        draw.line(pixels(line), color, OVERSAMPLING)
     if 2 in axes:
         arrow = pixels(up_line(scene))
         draw.line(arrow, UPWARDS, 2 * OVERSAMPLING)
@@ -176,7 +176,7 @@ def _draw_legend(draw: ImageDraw.ImageDraw, scene: Scene) -> None:
 
 
 def _around(eyes: Array, points: Array) -> tuple[Array, float]:
-    """Centre and half the side of the box around all cameras and most points."""
+    """Center and half the side of the box around all cameras and most points."""
     low, high = eyes.min(axis=0), eyes.max(axis=0)
     if len(points):
         # By distance from the cameras' mean, as a few wrong points may be anywhere.
@@ -197,7 +197,7 @@ def _frustum(camera: Camera, length: float) -> Array:
     return np.asarray(line @ pose[:, :3].T + pose[:, 3])
 
 
-def _between(fraction: float) -> Colour:
+def _between(fraction: float) -> Color:
     mixed = np.array(FIRST) + fraction * (np.array(LAST) - np.array(FIRST))
     red, green, blue = mixed.astype(int).tolist()
     return red, green, blue

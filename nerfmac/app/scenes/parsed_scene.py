@@ -18,7 +18,7 @@ from nerfmac.app.scenes.orientation import oriented
 from nerfmac.app.scenes.pictures import is_cut_out
 from nerfmac.app.scenes.placement import fit
 from nerfmac.app.scenes.posed_picture import PosedPicture
-from nerfmac.app.scenes.poses import UP, levelling
+from nerfmac.app.scenes.poses import UP, leveling
 from nerfmac.app.scenes.scene import Frame, Scene
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.placement import Direction, Placement
@@ -155,7 +155,7 @@ def _tracks_in(part: Frames, tracks: Tracks, frames: Sequence[int], factor: int)
 
 
 def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
-    """The placement fitted to cameras and points; levelled if the files' axes are arbitrary."""
+    """The placement fitted to cameras and points; leveled if the files' axes are arbitrary."""
     is_object, pictures = _are_cut_out(parsed.pictures), _in_order(parsed)
     poses = [picture.pose for picture in pictures]
     return fit(
@@ -164,7 +164,7 @@ def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
         parsed.source,
         points=parsed.points,
         tangents=[picture.lens.tangents for picture in pictures],
-        rotation=np.eye(3) if parsed.up else levelling(poses, options.up),
+        rotation=np.eye(3) if parsed.up else leveling(poses, options.up),
     )
 
 

@@ -231,5 +231,5 @@ def _decode_file(path: Path, upright: bool) -> Pixels:
 
 def _from_sixteen_bits(image: Image.Image) -> Image.Image:
     # Pillow's own conversion clips at 255, which makes almost every pixel white.
-    grey = np.clip(np.asarray(image), 0, 2**16 - 1).astype(np.uint32)
-    return Image.fromarray(((grey + 128) // 257).astype(np.uint8)).convert("RGB")
+    gray = np.clip(np.asarray(image), 0, 2**16 - 1).astype(np.uint32)
+    return Image.fromarray(((gray + 128) // 257).astype(np.uint8)).convert("RGB")

@@ -22,7 +22,7 @@ Array = npt.NDArray[np.float64]
 
 SURROUNDED_EXTENT = 4.0
 """Smallest extent of a fitted scene with a background, in scene units. One unit is the cameras'
-mean distance from the centre."""
+mean distance from the center."""
 WIDEST_EXTENT = 16.0
 """Largest extent fitted to points, in scene units, unless cameras look outwards: cells of a larger
 cube would be too coarse in its middle."""
@@ -34,7 +34,7 @@ WITHIN = 0.95
 """Fraction of the points seen in the pictures that the cube must hold; many others are wrong."""
 
 OUTWARD = 0.6
-"""Cameras look outwards if more than this fraction of them look away from the centre."""
+"""Cameras look outwards if more than this fraction of them look away from the center."""
 
 log = logging.getLogger("nerfmac")
 
@@ -54,7 +54,7 @@ def fit(
     tangents: Sequence[tuple[float, float]] = (),
     rotation: Array = Placement._field_defaults["rotation"],
 ) -> Placement:
-    """Fit a placement to cameras: their target is the centre, at a mean distance of one scene unit.
+    """Fit a placement to cameras: their target is the center, at a mean distance of one scene unit.
 
     The target is the point closest to the optical axes, by least squares. If these are parallel, it
     lies at the median depth of the points, or without points at the cameras' mean position, with a
@@ -80,24 +80,24 @@ def fit(
     poses, tangents = list(compress(poses, ~is_stray)), list(compress(tangents, ~is_stray))
     eyes, axes = np.stack([p[:, 3] for p in poses]), np.stack([p[:, 2] for p in poses])
     points = np.zeros((0, 3)) if points is None else points
-    centre, meet = _centre(eyes, axes, points, where)
-    distance = float(np.linalg.norm(eyes - centre, axis=1).mean())
+    center, meet = _center(eyes, axes, points, where)
+    distance = float(np.linalg.norm(eyes - center, axis=1).mean())
     scale = 1.0 / distance if distance > 1e-6 else 1.0
     least, most = 1.0 if is_object else SURROUNDED_EXTENT, WIDEST_EXTENT
-    looks_away = np.einsum("ij,ij->i", eyes - centre, axes) < 0
+    looks_away = np.einsum("ij,ij->i", eyes - center, axes) < 0
     if meet and looks_away.mean() > OUTWARD:
         least, most = least if len(points) else ROOM_EXTENT, OUTWARD_EXTENT
         log.warning(f"most cameras of {where} look outwards: the cube is larger, as for a room")
-    in_scene = scale * (points - centre) @ rotation.T
+    in_scene = scale * (points - center) @ rotation.T
     is_stray = stray_points(in_scene, least, most)
     points, in_scene = points[~is_stray], in_scene[~is_stray]
     reach = np.abs(in_scene).max(axis=1, initial=0.0)
     shown = patch_medians(reach, points, poses, tangents) if tangents else reach
     extent = _extent(shown if len(shown) else reach, least, most)
-    return Placement(scale, 0.5 - scale * (rotation @ centre), extent, rotation)
+    return Placement(scale, 0.5 - scale * (rotation @ center), extent, rotation)
 
 
-def _centre(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array, bool]:
+def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array, bool]:
     """The target (3,) of cameras with positions and backward axes (n, 3), and whether axes meet."""
     if (target := nearest_to_axes(eyes, axes)) is not None:
         return target, True
@@ -115,7 +115,7 @@ def _extent(reach: Array, least: float, most: float) -> float:
     """Side of the cube: a power of two in [`least`, `most`].
 
     The smallest one whose half is at least the quantile WITHIN of the distances `reach` from the
-    centre; `most` if all are too small.
+    center; `most` if all are too small.
     """
     if not len(reach):
         return least

@@ -20,7 +20,7 @@ TYPES = {
     **dict.fromkeys(("float", "float32"), "f4"),
     **dict.fromkeys(("double", "float64"), "f8"),
 }
-COLOURS = ("red", "green", "blue")
+COLORS = ("red", "green", "blue")
 BYTE_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 
 
@@ -39,19 +39,19 @@ def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
 
 
 def write_ply_points(
-    path: Path, points: npt.NDArray[np.float64], colours: npt.NDArray[np.uint8]
+    path: Path, points: npt.NDArray[np.float64], colors: npt.NDArray[np.uint8]
 ) -> None:
-    """Write positions (n, 3) with sRGB colours (n, 3) to `path`, as a binary file.
+    """Write positions (n, 3) with sRGB colors (n, 3) to `path`, as a binary file.
 
     Raises InputError if it cannot be written.
     """
-    columns = [*((name, "<f4") for name in "xyz"), *((name, "u1") for name in COLOURS)]
+    columns = [*((name, "<f4") for name in "xyz"), *((name, "u1") for name in COLORS)]
     rows = np.empty(len(points), np.dtype(columns))
     for index in range(3):
-        rows["xyz"[index]], rows[COLOURS[index]] = points[:, index], colours[:, index]
+        rows["xyz"[index]], rows[COLORS[index]] = points[:, index], colors[:, index]
     header = ["ply", "format binary_little_endian 1.0", f"element vertex {len(points)}"]
     header += [f"property float {name}" for name in "xyz"]
-    header += [f"property uchar {name}" for name in COLOURS]
+    header += [f"property uchar {name}" for name in COLORS]
     with appearing(path) as partial:
         partial.write_bytes("\n".join([*header, "end_header", ""]).encode() + rows.tobytes())
 

@@ -68,7 +68,7 @@ def unit(vector: npt.ArrayLike) -> Direction:
     return x, y, z
 
 
-def levelling(poses: Sequence[Array], up: Direction | None = None) -> Array:
+def leveling(poses: Sequence[Array], up: Direction | None = None) -> Array:
     """Return the smallest rotation (3, 3) that turns `up` into z; by default the estimated up."""
     x, y, z = up or estimated_up(np.stack(poses))
     if z < -1 + 1e-9:
@@ -88,6 +88,6 @@ def estimated_up(poses: Array) -> Direction:
     right, up = poses[:, :, 0], poses[:, :, 1].mean(axis=0)
     if np.linalg.norm(up) < LEAST_AGREEMENT:
         return UP
-    # Minimise mean((right . u)^2) + UP_AXIS_WEIGHT |u - up|^2 over u.
+    # Minimize mean((right . u)^2) + UP_AXIS_WEIGHT |u - up|^2 over u.
     spread = np.einsum("ni,nj->ij", right, right) / len(right)
     return unit(np.linalg.solve(spread + UP_AXIS_WEIGHT * np.eye(3), UP_AXIS_WEIGHT * up))

@@ -17,7 +17,7 @@ from nerfmac.geometry.bounds import Bounds, Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Direction, Placement
-from nerfmac.geometry.views import Colour
+from nerfmac.geometry.views import Color
 
 
 def is_run(folder: Path) -> bool:
@@ -44,11 +44,11 @@ class SceneRecord:
     cameras: tuple[Camera, ...]
     options: SceneOptions = DEFAULTS
     placement: Placement | None = None  # placement of the files; None if it is unknown
-    mean_color: Colour | None = None  # of the training images; None: they have alpha, or unknown
+    mean_color: Color | None = None  # of the training images; None: they have alpha, or unknown
     subject: Sphere | None = None  # around what the cameras look at; None if no points show it
 
     @property
-    def backdrop(self) -> Colour:
+    def backdrop(self) -> Color:
         """Color, sRGB in [0, 1], that videos and stills show where the run has seen nothing.
 
         It is the mean color of the training images, or white if these images have alpha.
@@ -61,7 +61,7 @@ class SceneRecord:
         return Bounds(self.extent)
 
     @classmethod
-    def of(cls, scene: Scene, mean_color: Colour | None = None) -> SceneRecord:
+    def of(cls, scene: Scene, mean_color: Color | None = None) -> SceneRecord:
         """Return the record of `scene`, with the `mean_color` of its training images."""
         path = str(scene.path.resolve()) if scene.path else None
         placement = scene.placement
@@ -105,7 +105,7 @@ class SceneRecord:
         )
 
 
-def _color(record: Fields) -> Colour | None:
+def _color(record: Fields) -> Color | None:
     if "mean_color" not in record or record.is_null("mean_color"):
         return None
     red, green, blue = record.numbers("mean_color", 3)

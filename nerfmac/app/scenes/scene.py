@@ -1,7 +1,7 @@
 """A scene: pictures, their cameras, and the cube that is trained.
 
 Scene space is instant-ngp's, without its change of axes: the cube has the side `extent` and the
-centre (0.5, 0.5, 0.5). For an object without surroundings `extent` is 1, the unit cube.
+center (0.5, 0.5, 0.5). For an object without surroundings `extent` is 1, the unit cube.
 """
 
 from __future__ import annotations

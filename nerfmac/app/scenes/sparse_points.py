@@ -32,7 +32,7 @@ SMOOTH = 0.1
 Measured on surfaces: 0.003 to 0.035 (garden, table top, painted wall); on points strewn in space:
 0.2 to 1."""
 FEWEST_OF_SURFACE = 5
-"""Smallest number of points among which a surface can be recognised."""
+"""Smallest number of points among which a surface can be recognized."""
 MOST_COMPARED = 1000
 """Largest number of points that are compared with each other, spread evenly over all."""
 
@@ -87,7 +87,7 @@ def stray_cameras(eyes: Array) -> Flags:
 
 
 def stray_points(points: Array, least: float, most: float) -> Flags:
-    """Return which of the points (n, 3), relative to the scene's centre, are strays, bool (n,).
+    """Return which of the points (n, 3), relative to the scene's center, are strays, bool (n,).
 
     Cubes of side `least`, 2 `least`, 4 `least` ... below `most` are tried, the largest first. The
     points outside a cube are strays if they are few and no surface: on a surface, points in
@@ -111,7 +111,7 @@ def stray_points(points: Array, least: float, most: float) -> Flags:
 def near_plane(points: Array, cameras: Sequence[Camera]) -> float:
     """Return the distance from every camera up to which space counts as empty, in scene units.
 
-    In front of a camera, where no other one looks, training may put a fog that colours its picture
+    In front of a camera, where no other one looks, training may put a fog that colors its picture
     alone and hides the scene from everywhere else. So nothing is put there, as NeRF's program does
     with LLFF's near bound (Mildenhall et al. 2020: nine tenths of the nearest point's depth). Here
     the fraction is smaller, as plain surfaces have no points.
@@ -135,5 +135,5 @@ def _is_surface(points: Array) -> bool:
     directions = points / distance[:, None]
     cosines = directions @ directions.T
     np.fill_diagonal(cosines, -2.0)
-    neighbour = distance[cosines.argmax(axis=1)]
-    return bool(np.median(np.abs(np.log(distance / neighbour))) < SMOOTH)
+    neighbor = distance[cosines.argmax(axis=1)]
+    return bool(np.median(np.abs(np.log(distance / neighbor))) < SMOOTH)

@@ -7,7 +7,7 @@ Reading supports snapshots of version 1 and later with a HashGrid, a DenseGrid o
 types, interpolated linearly; ReLU networks of 16, 32, 64 or 128 neurons and 1 to 4 hidden layers;
 and spherical harmonics of degree 4. It refuses, with the reason, latent codes, light directions,
 HDR scenes, scenes in Mitsuba's axes, lenses other than OpenCV's two, and other encodings. It
-ignores the environment map, the correction of poses, exposures, and the optimiser's state.
+ignores the environment map, the correction of poses, exposures, and the optimizer's state.
 """
 
 from nerfmac.app.snapshots.container import is_snapshot as is_snapshot

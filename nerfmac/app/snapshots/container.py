@@ -65,7 +65,7 @@ def _inflated(data: bytes, path: Path) -> bytes:
         raise InputError(f"{path} is cut off: its compressed stream has no end")
     raise InputError(
         f"{path} has {len(data)} bytes that inflate to more than {limit}; expected the field of a "
-        "scene, without the optimiser's state if it is that large"
+        "scene, without the optimizer's state if it is that large"
     )
 
 

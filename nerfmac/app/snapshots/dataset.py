@@ -47,8 +47,8 @@ def _camera(about: Fields, xform: Fields) -> Camera:
     fl_x, fl_y = about.numbers("focal_length", 2)
     across, down = about.numbers("principal_point", 2, (0.5, 0.5))
     try:
-        centre = across * width, down * height
-        lens = Lens(width, height, fl_x, fl_y, *centre, **_distortion(about))
+        center = across * width, down * height
+        lens = Lens(width, height, fl_x, fl_y, *center, **_distortion(about))
         return Camera(lens, pose.astype(np.float32))
     except InputError as error:
         raise InputError(f"{about.where}: {error}") from error

@@ -29,7 +29,7 @@ from nerfmac.ops.networks_shape import BASIS, EMBEDDING, MlpShape
 
 Array = npt.NDArray[np.float32]
 
-COLOURS, DEGREE = 3, 4
+COLORS, DEGREE = 3, 4
 TYPES = {"__half": "<f2", "float": "<f4"}
 LAST_ROWS = {"fullyfusedmlp": 16, "megakernelmlp": 16, "cutlassmlp": 8}
 """The last layer's rows are padded to a multiple of this number, by kind of network."""
@@ -109,7 +109,7 @@ class SnapshotFieldShape(NamedTuple):
     config: Config
     levels: HashLevels
     density: Mlp
-    colour: Mlp
+    color: Mlp
 
     def field(self, bounds: Bounds) -> EncodedField:
         """The field of positions within `bounds`."""
@@ -125,36 +125,36 @@ def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
     features, levels = _read_levels(file.object("encoding"), extent)
     _check_direction(file.object("dir_encoding"))
     density = _read_mlp(file.object("network"), levels.levels * features, EMBEDDING)
-    colour = _read_mlp(file.object("rgb_network"), EMBEDDING + BASIS, COLOURS)
-    width = max(density.width, colour.width)
+    color = _read_mlp(file.object("rgb_network"), EMBEDDING + BASIS, COLORS)
+    width = max(density.width, color.width)
     # The nearest configuration, which states the grid's size.
     cells = levels.coarsest * levels.growth ** (levels.levels - 1) / extent
     finest = min(max(round(cells), levels.coarsest, 4), 2**20)
     entries = min(max(levels.log2_entries, 8), 24)
     try:
         grid = HashGridConfig(levels.levels, features, entries, levels.coarsest, finest)
-        networks = NetworkConfig(width, density.layers, colour.layers, density_bias=0)
+        networks = NetworkConfig(width, density.layers, color.layers, density_bias=0)
         config = override(PRESETS["base"], grid=grid, networks=networks)
     except InputError as error:
         raise InputError(f"{file.where}: {error}") from error
-    return SnapshotFieldShape(config, levels, density, colour)
+    return SnapshotFieldShape(config, levels, density, color)
 
 
 def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedField) -> Parameters:
     """The parameters of `field` by name, float32; `InputError` for a wrong number of values."""
     networks = field.networks_shape
     values, features = _numbers(snapshot), shape.config.grid.features
-    sizes = shape.density.weights, shape.colour.weights, shape.levels.entries * features
+    sizes = shape.density.weights, shape.color.weights, shape.levels.entries * features
     if len(values) != sum(sizes):
         raise InputError(
             f"{snapshot.where}: params_binary has {len(values)} numbers; the networks and the grid "
             f"that it describes have {sum(sizes)}"
         )
-    density, colour, table = np.split(values, np.cumsum(sizes)[:2])
+    density, color, table = np.split(values, np.cumsum(sizes)[:2])
     return {
         "table": mx.array(table.reshape(-1, features)),
         "density": mx.array(shape.density.to_ours(density, networks.density)),
-        "colour": mx.array(shape.colour.to_ours(colour, networks.colour)),
+        "color": mx.array(shape.color.to_ours(color, networks.color)),
     }
 
 

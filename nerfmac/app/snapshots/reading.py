@@ -30,7 +30,7 @@ from nerfmac.rendering.crop import Box, cropped
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.training.loss_scale import LossScale
 from nerfmac.training.method import Method
-from nerfmac.training.optimiser import no_moments
+from nerfmac.training.optimizer import no_moments
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 

@@ -28,8 +28,8 @@ MIN_STEP = 1 / 16
 STEP_GROWTH = 1 / 1024
 """Ratio of a marching step to the distance: about a pixel of a picture 1000 pixels wide."""
 
-NEIGHBOUR_OFFSET = 1e-3
-"""Distance beyond a cell's face at which its neighbour is looked up, in sides of the cell."""
+NEIGHBOR_OFFSET = 1e-3
+"""Distance beyond a cell's face at which its neighbor is looked up, in sides of the cell."""
 
 
 class FirstSamples(NamedTuple):
@@ -74,7 +74,7 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
     # A ray may cross a cell without a sample in it and have its first sample in the next one; at a
     # corner it may miss three cells. So step back until the previous cell is empty.
     for _ in range(3):
-        beyond = NEIGHBOUR_OFFSET * _side(cell, geometry)
+        beyond = NEIGHBOR_OFFSET * _side(cell, geometry)
         is_across = mx.arange(3) == axis[:, None]
         position = rays.origin + rays.direction * entry[:, None]
         position = position - mx.where(is_across, mx.sign(rays.direction) * beyond, 0.0)

@@ -4,7 +4,7 @@ The page draws the picture as a mesh over the grid's vertices, at their depth, f
 present pose (`page/picture/warp.js`). A vertex has the mean of 1 / distance over the four cells
 around it, which is exact on a plane. Where these differ much, an outline crosses the cells: there
 the vertex takes the nearest surface. So all cells that the near surface touches move with it, and
-the triangles that stretch lie wholly in the colours of what is behind.
+the triangles that stretch lie wholly in the colors of what is behind.
 
 The outermost vertices lie outside the picture and repeat its edge: vertex (1 + i, 1 + j) of
 `columns` x `rows` is at (i / (columns - 3), j / (rows - 3)) of the picture's width and height.
@@ -28,7 +28,7 @@ OUTLINE = 1.1
 """Ratio of the largest to the mean 1 / distance around a vertex from which an outline is there."""
 
 RIM = 1
-"""Pixels around a near surface that move with it: they have some of its colour."""
+"""Pixels around a near surface that move with it: they have some of its color."""
 
 LARGEST_CODE = 2**16 - 1
 

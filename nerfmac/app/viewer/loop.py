@@ -207,7 +207,7 @@ class Loop:
         session, comparison = self._session, self._session.comparison
         if picture.message["still"]:
             self._unkept = picture.jpeg
-        is_measured = comparison and picture.is_full and session.settings.mode == "colour"
+        is_measured = comparison and picture.is_full and session.settings.mode == "color"
         answer = {
             "id": session.screen.send(),
             "t": self._asked,

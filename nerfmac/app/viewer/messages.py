@@ -10,13 +10,13 @@ clock in milliseconds; the picture that answers carries it back.
     visible         page; is_visible: whether any of the page's picture is on screen
     ping            answered by `pong` at once, even if the worker is busy
     ack             id: number of a picture that the page has drawn
-    move            pose, centre: those of the page's view, both or neither; page: its name;
+    move            pose, center: those of the page's view, both or neither; page: its name;
                     version: that of the kernel's view which the page has moved;
                     moving: whether more moves follow
-    look            x, y in [0, 1] of the picture: the point seen there becomes the centre
+    look            x, y in [0, 1] of the picture: the point seen there becomes the center
     reset           return to the first view
     set             values: settings by name
-    refine          name: poses, lenses, exposures or colours; on: whether training refines these
+    refine          name: poses, lenses, exposures or colors; on: whether training refines these
     train, pause
     stand           index: look from that training camera, beside its photograph
     keyframe        action: add, remove, replace or go; index
@@ -39,7 +39,7 @@ The kernel sends `pong`, `state`, `curve`, `cameras` (`status`), `photo`, `video
     frame           id: to be acknowledged; t; width, height of the full picture; scale: the
                     picture's width and height relative to these; still: whether it is full;
                     pose, lens: the picture's camera (`page/picture/projection.js`);
-                    view: {pose, centre, up, fov in radians}; version; mover: name of the page that
+                    view: {pose, center, up, fov in radians}; version; mover: name of the page that
                     moved there, or null; compared: index of the photograph beside it, or null;
                     psnr to that, in dB, or null; step: of training;
                     depth: {columns, rows, largest} of a `DepthGrid`, or null
@@ -95,8 +95,8 @@ def _move(session: Session, message: Fields) -> None:
         pose = np.reshape(message.numbers("pose", 12), (3, 4))
         if np.abs(pose[:, :3].T @ pose[:, :3] - np.eye(3)).max() > MAX_SKEW:
             raise message.wrong("pose", "a rotation and a position, row by row")
-        centre = np.array(message.numbers("centre", 3))
-        session.move(replace(session.view, pose=pose, centre=centre), message.text("page"))
+        center = np.array(message.numbers("center", 3))
+        session.move(replace(session.view, pose=pose, center=center), message.text("page"))
     session.hold(is_moving=is_moving)
 
 
@@ -140,7 +140,7 @@ def _keyframe(session: Session, message: Fields) -> None:
 
 
 def _view_at(session: Session, keyframe: Keyframe) -> View:
-    """The view of a keyframe; its centre is as far ahead as that of the present view."""
+    """The view of a keyframe; its center is as far ahead as that of the present view."""
     return session.view.stand(keyframe.pose).with_fov(keyframe.fov)
 
 

@@ -64,8 +64,8 @@ class PathEditor:
             return
         scene, move = self._run.scene, MOVES.get(name, tour)
         views = split_cameras(self._run, name) if name in SPLITS else scene.cameras
-        centre = look_at_point(self._run.renderer(), scene.cameras, scene.up, scene.subject)
-        cameras = move(views, up=scene.up, frames=MOVE_KEYFRAMES, centre=centre)
+        center = look_at_point(self._run.renderer(), scene.cameras, scene.up, scene.subject)
+        cameras = move(views, up=scene.up, frames=MOVE_KEYFRAMES, center=center)
         keyframes = [
             Keyframe(
                 camera.pose.astype(np.float64),

@@ -6,7 +6,7 @@
     opacity    from black to white
     occupancy  the occupied cells as solid blocks: hue by cascade, brightness by the axis that the
                visible face is perpendicular to, with a small random part per cell
-    samples    number of samples on the ray in occupied cells, on a logarithmic colour map that ends
+    samples    number of samples on the ray in occupied cells, on a logarithmic color map that ends
                at the largest number possible in the scene
 
 A pixel depends on its own ray only, so strips of a picture join without a seam. In all outputs but
@@ -24,17 +24,17 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.app.film import RenderOptions, ViewRenderer, colours, over_background, to_bytes
+from nerfmac.app.film import RenderOptions, ViewRenderer, colors, over_background, to_bytes
 from nerfmac.app.run import Run
 from nerfmac.app.scenes.pictures import decode
 from nerfmac.app.viewer.blocks import cascade_of, first_blocks, first_samples
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.colour import over
+from nerfmac.geometry.color import over
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import Occupied
-from nerfmac.rendering.colour_map import INFERNO, coloured
+from nerfmac.rendering.color_map import INFERNO, colored
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import Picture
 from nerfmac.training.state import TrainState
@@ -46,7 +46,7 @@ FACE_BRIGHTNESS = (0.8, 0.62, 1.0)
 CELL_VARIATION = 0.12
 """Largest difference in brightness between cells."""
 
-CASCADE_COLOURS = (
+CASCADE_COLORS = (
     (0.96, 0.72, 0.30),
     (0.40, 0.70, 0.90),
     (0.55, 0.80, 0.45),
@@ -78,24 +78,24 @@ class Pictures:
     def draw(self, camera: Camera, focus: float) -> Drawn:
         """The picture from `camera`.
 
-        `focus`: distance of the point that the camera orbits, in scene units; colours of `depth`
+        `focus`: distance of the point that the camera orbits, in scene units; colors of `depth`
         end at twice that and have their best contrast there. Raises `InputError` unless positive,
         and if the output or a crop needs an occupancy grid that the run's sampler lacks.
         """
         checks.number("focus", focus, low=1e-9)
         options = self._options
         if options.output == "occupancy":
-            colour, depth = self._occupancy(camera)
+            color, depth = self._occupancy(camera)
             is_surface = depth > 0.0
         elif options.output == "samples":
-            colour, depth = self._samples(camera)
+            color, depth = self._samples(camera)
             is_surface = depth > 0.0
         else:
             values, opacity, depth = self._view.render(camera)
-            colour = colours(values, opacity, options, (0.0, 2.0 * focus), is_eased=True)
+            color = colors(values, opacity, options, (0.0, 2.0 * focus), is_eased=True)
             is_surface = opacity >= SURFACE_OPACITY
         size = camera.lens.height, camera.lens.width
-        rgb = to_bytes(colour)
+        rgb = to_bytes(color)
         mx.eval(rgb, depth, is_surface)
         rest = (np.array(values).reshape(size) for values in (depth, is_surface))
         return Drawn(np.array(rgb).reshape(*size, 3), *rest)
@@ -112,17 +112,17 @@ class Pictures:
     def _occupancy(self, camera: Camera) -> tuple[mx.array, mx.array]:
         geometry, bits = self._occupied
         block = first_blocks(camera_rays(camera), bits, geometry)
-        cascade = cascade_of(block.cell, geometry) % len(CASCADE_COLOURS)
+        cascade = cascade_of(block.cell, geometry) % len(CASCADE_COLORS)
         light = mx.array(FACE_BRIGHTNESS)[block.axis] * (1.0 - CELL_VARIATION * _random(block.cell))
-        colour = mx.array(CASCADE_COLOURS)[cascade] * light[:, None]
-        return over_background(colour, block.is_hit, self._options), block.depth
+        color = mx.array(CASCADE_COLORS)[cascade] * light[:, None]
+        return over_background(color, block.is_hit, self._options), block.depth
 
     def _samples(self, camera: Camera) -> tuple[mx.array, mx.array]:
         geometry, bits = self._occupied
         first = first_samples(camera_rays(camera), bits, geometry)
         fraction = mx.log(1.0 + first.samples) / log(1.0 + geometry.most_intervals)
-        colour = over_background(coloured(fraction, INFERNO), first.samples > 0, self._options)
-        return colour, first.distance
+        color = over_background(colored(fraction, INFERNO), first.samples > 0, self._options)
+        return color, first.distance
 
 
 def _random(cell: mx.array) -> mx.array:

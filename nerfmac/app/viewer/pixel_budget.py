@@ -31,7 +31,7 @@ RECENT = 12
 
 
 class PixelBudget:
-    """Number of pixels that can be drawn in `seconds`, learnt from recent pictures.
+    """Number of pixels that can be drawn in `seconds`, learned from recent pictures.
 
     A picture of n pixels takes `fixed + per_pixel * n` seconds; `fixed` is the time of launches and
     copies. Both are the Theil-Sen fit to recent pictures: `per_pixel` is the median slope between

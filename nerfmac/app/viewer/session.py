@@ -26,7 +26,7 @@ from nerfmac.app.viewer.path_editor import PathEditor
 from nerfmac.app.viewer.pictures import Comparison, Pictures
 from nerfmac.app.viewer.screen import Screen, Target
 from nerfmac.app.viewer.training import Training
-from nerfmac.app.viewer.video_job import Cancelled, VideoJob
+from nerfmac.app.viewer.video_job import Canceled, VideoJob
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
@@ -42,10 +42,10 @@ HELD_STILL = 0.5
 MEASURED = 4.0
 """Seconds in which held-out views are measured: viewing and training wait."""
 
-HEX_COLOUR = re.compile("#[0-9a-fA-F]{6}")
+HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
 
 OUTPUT_OF_MODE = {
-    "colour": "rgb",
+    "color": "rgb",
     "depth": "depth",
     "normals": "normal",
     "opacity": "opacity",
@@ -61,7 +61,7 @@ class Settings:
     Raises `InputError` for a bad value.
     """
 
-    mode: str = "colour"
+    mode: str = "color"
     background: str = "#ffffff"
     exposure: float = 0.0  # stops
     crop: Box | None = None  # lowest and highest corner, scene units
@@ -73,7 +73,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         checks.choice("mode", self.mode, OUTPUT_OF_MODE)
-        if not (isinstance(self.background, str) and HEX_COLOUR.fullmatch(self.background)):
+        if not (isinstance(self.background, str) and HEX_COLOR.fullmatch(self.background)):
             raise InputError(f"background is {self.background!r}; expected such as '#ffffff'")
         checks.number("exposure", self.exposure, low=-4.0, high=4.0)
         checks.number("share", self.share, low=0.0, high=1.0)
@@ -247,7 +247,7 @@ class Session:
         self.screen.drop()
 
     def refine(self, **switches: bool) -> None:
-        """Switch refinement of poses, lenses, exposures or colours. Raises `InputError`."""
+        """Switch refinement of poses, lenses, exposures or colors. Raises `InputError`."""
         if self.training.is_running:
             raise InputError("what training corrects of its views is chosen before it begins")
         self.run.refine(**switches)
@@ -278,5 +278,5 @@ class Session:
         error = job.result.exception()
         if error is None:
             self.send({"kind": "video", "name": job.path.name}, [job.path.read_bytes()])
-        elif not isinstance(error, Cancelled):
+        elif not isinstance(error, Canceled):
             self.notice = str(error)

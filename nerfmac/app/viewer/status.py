@@ -91,7 +91,7 @@ class Status:
             "preset": session.run.config.preset,
             "cube": [corner.tolist() for corner in Bounds(record.extent).corners],
             "subject": self._subject(),
-            "centre": [float(number) for number in session.view.centre],
+            "center": [float(number) for number in session.view.center],
         }
 
     def _held_out(self) -> dict[str, Any] | None:

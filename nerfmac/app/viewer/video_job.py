@@ -24,8 +24,8 @@ STRIP = 2**16
 Render = Callable[[Camera], "Future[np.ndarray]"]
 
 
-class Cancelled(Exception):
-    """The video was cancelled, so there is no file."""
+class Canceled(Exception):
+    """The video was canceled, so there is no file."""
 
 
 class VideoJob:
@@ -38,7 +38,7 @@ class VideoJob:
         self.done = 0
         self.result: Future[Path] = Future()
         self._render, self._cameras, self._fps = render, cameras, fps
-        self._is_cancelled = threading.Event()
+        self._is_canceled = threading.Event()
         self._start = time.monotonic()
 
     def start(self) -> VideoJob:
@@ -52,7 +52,7 @@ class VideoJob:
 
     def cancel(self) -> None:
         """Stop before the next strip, without a file."""
-        self._is_cancelled.set()
+        self._is_canceled.set()
 
     @property
     def left(self) -> float | None:
@@ -75,8 +75,8 @@ class VideoJob:
             self.done += 1
 
     def _draw(self, camera: Camera) -> np.ndarray:
-        if self._is_cancelled.is_set():
-            raise Cancelled
+        if self._is_canceled.is_set():
+            raise Canceled
         return self._render(camera).result()
 
 

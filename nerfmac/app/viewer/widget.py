@@ -142,7 +142,7 @@ class Viewer(anywidget.AnyWidget):
 
     @property
     def view(self) -> View:
-        """The camera and the centre that it orbits. May be set."""
+        """The camera and the center that it orbits. May be set."""
         return self._session.view
 
     @view.setter
@@ -165,7 +165,7 @@ class Viewer(anywidget.AnyWidget):
         """Change settings of the page's controls.
 
         Args:
-            values: `mode` (`colour`, `depth`, `normals`, `opacity`, `occupancy`, `samples`),
+            values: `mode` (`color`, `depth`, `normals`, `opacity`, `occupancy`, `samples`),
                 `background` (`#rrggbb`), `fov` (degrees), `exposure` (stops), `crop` (lowest and
                 highest corner, scene units), `share` (training's share of the device's time),
                 `rate` (factor on the learning rate), `rays` (largest number per step), `steps` and
@@ -174,7 +174,7 @@ class Viewer(anywidget.AnyWidget):
         self._change(lambda: self._session.set(**values))
 
     def refine(self, **switches: bool) -> None:
-        """Choose what training refines: poses, lenses, exposures, colours, each True or False.
+        """Choose what training refines: poses, lenses, exposures, colors, each True or False.
 
         Call it before training begins; names left out keep their value.
         """

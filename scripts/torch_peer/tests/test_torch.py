@@ -112,12 +112,12 @@ def test_compositing_its_gradient_and_where_light_ends_are_the_reference_s():
     width = RANDOM.uniform(0.01, 0.03, slots).astype(np.float32)
     place = np.full(slots, -1)
     place[:used] = np.concatenate([np.arange(count) for count in counts])
-    colour, distance = np.ones((slots, 3), np.float32), np.zeros(slots, np.float32)
+    color, distance = np.ones((slots, 3), np.float32), np.zeros(slots, np.float32)
 
     def opacity(density):
         packed = map(mx.array, (distance, width, np.zeros(slots, np.int32), ray_start, counts))
         samples = Samples(mx.zeros((slots, 3)), *packed)
-        return composite(density, mx.array(colour), samples).opacity
+        return composite(density, mx.array(color), samples).opacity
 
     cotangent = RANDOM.standard_normal(len(counts)).astype(np.float32)
     (want,), (gradient,) = mx.vjp(opacity, [mx.array(density)], [mx.array(cotangent)])
@@ -220,7 +220,7 @@ def test_after_the_warm_up_half_of_the_cells_drawn_are_occupied():
 
 
 @pytest.mark.parametrize("size", [(20, 16), (9, 23)], ids=["one size", "two sizes"])
-def test_pixels_are_drawn_with_their_own_rays_and_colours(size):
+def test_pixels_are_drawn_with_their_own_rays_and_colors(size):
     lenses = [Lens(20, 16, 22.0, 24.0, 9.0, 8.5), Lens(*size, 30.0, 28.0, 10.0, 8.0, 0.1, -0.05)]
     eyes = [(2.0, 0.3, 0.4), (-0.5, 2.0, 0.9), (0.2, 0.1, -1.8)]
     cameras = Cameras.stack(
@@ -236,9 +236,9 @@ def test_pixels_are_drawn_with_their_own_rays_and_colours(size):
     listed = np.concatenate([image.reshape(-1, 3) for image in images]).astype(np.uint8)
     views = Views(mx.array(listed), cameras, ("a", "b", "c"))
     pixels = TorchPixels(views, torch.device("cpu"))
-    origins, directions, colours = pixels.draw(20_000, torch.Generator().manual_seed(1))
-    drawn = np.round(colours.numpy() * 255).astype(np.int32)
-    assert (colours[:, 3] == 1.0).all()
+    origins, directions, colors = pixels.draw(20_000, torch.Generator().manual_seed(1))
+    drawn = np.round(colors.numpy() * 255).astype(np.int32)
+    assert (colors[:, 3] == 1.0).all()
     _, counts = np.unique(drawn, axis=0, return_counts=True)
     assert len(counts) == cameras.pixels, "some pixel is never drawn"
     mean = counts.mean()

@@ -14,7 +14,7 @@ from nerfmac.config import override
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.colour import over
+from nerfmac.geometry.color import over
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import composite
 from nerfmac.ops.march import Occupied, march
@@ -22,8 +22,8 @@ from nerfmac.ops.visibility import FAR
 from nerfmac.rendering.metrics import psnr
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.training.goal import Goal
-from nerfmac.training.optimiser import (
-    OptimiserState,
+from nerfmac.training.optimizer import (
+    OptimizerState,
     adam,
     averaged,
     is_averaged,
@@ -76,7 +76,7 @@ def test_rays_seen_through_the_same_field_look_the_same(scene):
         want = composite(*field(arrays, samples, directions), samples)
     got = peer.infer(*in_torch([origins, directions])).numpy()
     # Hundreds of terms, through three layers and an exponential.
-    assert_matches(got[:, :3], want.colour, rel=2e4 * EPSILON, name="colour")
+    assert_matches(got[:, :3], want.color, rel=2e4 * EPSILON, name="color")
     assert_matches(got[:, 3], want.opacity, rel=2e4 * EPSILON, name="opacity")
 
 
@@ -111,7 +111,7 @@ def test_a_step_s_loss_and_gradients_are_nerfmac_s(scene):
 
         def pixels(parameters):
             ours = composite(*field(parameters, samples, directions), samples)
-            return mx.concatenate([ours.colour, ours.opacity[:, None]], axis=1)
+            return mx.concatenate([ours.color, ours.opacity[:, None]], axis=1)
 
         def pulled(parameters):
             return (pixels(parameters) * mx.array(drawn["seen"].grad.numpy())).sum()
@@ -127,7 +127,7 @@ def gradients_of(field):
     return {
         "table": field.table.grad.numpy(),
         "density": flat_gradient(field.density_layers),
-        "colour": flat_gradient(field.colour_layers),
+        "color": flat_gradient(field.color_layers),
     }
 
 
@@ -141,8 +141,8 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
     arrays = {name: mx.array(values) for name, values in start.items()}
     decayed = EncodedField(
         encoding_of(CONFIG, Bounds(scene.extent)), CONFIG.networks
-    ).l2_regularised
-    now, average = OptimiserState(arrays, no_moments(arrays)), arrays
+    ).l2_regularized
+    now, average = OptimizerState(arrays, no_moments(arrays)), arrays
     for step, progress in enumerate((0.0, 0.3, 0.9, *[0.95] * 6), 1):  # not averaged the last time
         gradients = {
             name: RANDOM.standard_normal(values.shape).astype(np.float32)
@@ -153,10 +153,10 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
             parameter.grad = gradient.detach()
         peer._move(progress)
         drawn = {name: mx.array(values) for name, values in gradients.items()}
-        rate = CONFIG.optimiser.rate_at(progress, step - 1)
-        now = adam(now, drawn, step_numbers(step, rate, CONFIG.optimiser), decayed, mx.array([1.0]))
+        rate = CONFIG.optimizer.rate_at(progress, step - 1)
+        now = adam(now, drawn, step_numbers(step, rate, CONFIG.optimizer), decayed, mx.array([1.0]))
         if is_averaged(step):
-            weight = mx.array(newest_weight(step, CONFIG.optimiser))
+            weight = mx.array(newest_weight(step, CONFIG.optimizer))
             average = averaged(average, now.parameters, weight)
     for field, want in ((peer.field, now.parameters), (peer.average, average)):
         for name, values in field.export().items():

@@ -14,7 +14,7 @@ RANDOM = np.random.default_rng(3)
 def parameters_of(config, extent, random=RANDOM):
     """A field that is opaque in places, as random parameters that are not tiny make it."""
     shapes = EncodedField(encoding_of(config, Bounds(extent)), config.networks).shapes
-    scale = {"table": 0.5, "density": 0.4, "colour": 0.4}
+    scale = {"table": 0.5, "density": 0.4, "color": 0.4}
     return {
         name: (scale[name] * random.standard_normal(shape)).astype(np.float32)
         for name, shape in shapes.items()

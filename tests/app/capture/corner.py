@@ -48,7 +48,7 @@ def seen(camera, sheets):
     ray = np.stack(local, axis=-1) @ camera.pose[:, :3].T.astype(float)
     eye = camera.pose[:, 3].astype(float)
     nearest = np.full(rows.shape, np.inf)
-    colour = np.zeros((*rows.shape, 3))
+    color = np.zeros((*rows.shape, 3))
     faces = [(axis, 0.0, None) for axis in range(3)] + [
         (axis, BOX[1, axis], BOX) for axis in range(3)
     ]
@@ -61,6 +61,6 @@ def seen(camera, sheets):
             others = [each for each in range(3) if each != axis]
             hit &= ((at >= bounds[0]) & (at <= bounds[1]))[..., others].all(axis=-1)
         u, v = (np.delete(at, axis, axis=-1)[hit] * 220).T
-        colour[hit] = sheet[v.astype(int) % 512, u.astype(int) % 512]
+        color[hit] = sheet[v.astype(int) % 512, u.astype(int) % 512]
         nearest[hit] = away[hit]
-    return colour.astype(np.uint8)
+    return color.astype(np.uint8)

@@ -51,7 +51,7 @@ def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
             apart = min(other - one, count - other + one)
             common = np.intersect1d(visible[one], visible[other], return_indices=True)[1:]
             pairs = np.stack(common, axis=1).astype(np.uint32)
-            # The further apart, the fewer features are recognised.
+            # The further apart, the fewer features are recognized.
             pairs = pairs[random.random(len(pairs)) < np.exp(-apart / 4)]
             database.write_matches(numbers[one], numbers[other], pairs)
             geometry = pycolmap.estimate_two_view_geometry(

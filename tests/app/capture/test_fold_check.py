@@ -32,7 +32,7 @@ def test_a_walk_around_a_thing_agrees():
     assert found.groups == [set(NAMES)]
 
 
-def test_a_fold_tears_neighbours_apart():
+def test_a_fold_tears_neighbors_apart():
     angles = np.arange(24) * 15.0
     angles[16:] -= 180.0
     found = check_folds(NAMES, ring(angles), alike(2))
@@ -106,7 +106,7 @@ def test_pictures_without_a_camera_count_in_no_group():
     assert check_folds(NAMES, poses, alike(3)).groups == [set(NAMES) - {"3.jpg"}]
 
 
-def test_an_order_is_a_walk_if_most_neighbours_show_the_same():
+def test_an_order_is_a_walk_if_most_neighbors_show_the_same():
     assert is_walk(NAMES, alike(1))
     assert not is_walk(NAMES[::2] + NAMES[1::2], alike(1))
     assert not is_walk(NAMES, alike(1, MATCHED - 1))

@@ -8,10 +8,10 @@ from nerfmac.app.capture import frame_selection
 from nerfmac.app.capture.frame_selection import FrameMeasures, select_frames
 
 
-def frames(travelled, sharpness=None):
-    travelled = np.asarray(travelled, float)
-    sharpness = np.ones(len(travelled)) if sharpness is None else np.asarray(sharpness, float)
-    return FrameMeasures(sharpness, travelled, np.full(len(travelled), 40.0))
+def frames(traveled, sharpness=None):
+    traveled = np.asarray(traveled, float)
+    sharpness = np.ones(len(traveled)) if sharpness is None else np.asarray(sharpness, float)
+    return FrameMeasures(sharpness, traveled, np.full(len(traveled), 40.0))
 
 
 def test_as_many_are_taken_as_the_motion_asks_for():
@@ -27,8 +27,8 @@ def test_a_video_of_few_frames_gives_no_frame_twice():
 
 
 def test_a_camera_at_rest_gives_few_frames_and_a_moving_one_many():
-    travelled = np.concatenate([np.zeros(300), np.linspace(0, 6, 300)])
-    chosen = np.array(select_frames(frames(travelled)))
+    traveled = np.concatenate([np.zeros(300), np.linspace(0, 6, 300)])
+    chosen = np.array(select_frames(frames(traveled)))
     assert (chosen < 300).sum() <= 2
     assert (chosen >= 300).sum() >= 95
 
@@ -43,7 +43,7 @@ def test_the_sharpest_of_each_stretch_is_taken_near_its_middle():
     assert 279 not in chosen
 
 
-def test_what_is_blurred_beside_its_neighbours_is_left_out_with_a_line(caplog):
+def test_what_is_blurred_beside_its_neighbors_is_left_out_with_a_line(caplog):
     sharpness = np.linspace(50, 10, 700)  # what is seen has less and less texture
     sharpness[300:330] = 2.0
     caplog.set_level(logging.INFO, "nerfmac")

@@ -27,15 +27,15 @@ def frame(ground, right, down):
 @pytest.mark.parametrize("step", [(3, 0), (-2, 5), (14, -9)])
 def test_the_way_grows_by_the_shift_of_each_frame_in_longer_sides(ground, step):
     frames = [frame(ground, step[0] * number, step[1] * number) for number in range(9)]
-    travelled = measure_frames(frames).travelled
-    assert travelled[0] == 0
+    traveled = measure_frames(frames).traveled
+    assert traveled[0] == 0
     # Shifts are found in whole pixels of frames of half the size.
-    assert travelled[-1] * WIDTH == pytest.approx(8 * np.hypot(*step), abs=3.0, rel=0.05)
+    assert traveled[-1] * WIDTH == pytest.approx(8 * np.hypot(*step), abs=3.0, rel=0.05)
 
 
 def test_a_slow_motion_is_not_lost_in_rounding(ground):
     frames = [frame(ground, number // 3, 0) for number in range(60)]
-    assert measure_frames(frames).travelled[-1] * WIDTH == pytest.approx(59 // 3, abs=3.0)
+    assert measure_frames(frames).traveled[-1] * WIDTH == pytest.approx(59 // 3, abs=3.0)
 
 
 def test_a_camera_at_rest_gets_nowhere_even_if_something_small_moves(ground):
@@ -45,7 +45,7 @@ def test_a_camera_at_rest_gets_nowhere_even_if_something_small_moves(ground):
         still = frame(ground, 0, 0).copy()
         still[:60, 20 * number : 20 * number + 40] = random.integers(0, 255, (60, 40))
         frames.append(still)
-    assert measure_frames(frames).travelled[-1] == 0
+    assert measure_frames(frames).traveled[-1] == 0
 
 
 def test_blur_is_less_sharp_whichever_way_it_goes(ground):
@@ -57,7 +57,7 @@ def test_blur_is_less_sharp_whichever_way_it_goes(ground):
 def test_black_frames_have_no_contrast_and_no_motion():
     frames = measure_frames([np.full((HEIGHT, WIDTH), 4, np.uint8)] * 3)
     assert frames.contrast.max() == 0
-    assert frames.travelled.tolist() == [0, 0, 0]
+    assert frames.traveled.tolist() == [0, 0, 0]
 
 
 def test_there_may_be_no_frames():

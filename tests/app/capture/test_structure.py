@@ -20,7 +20,7 @@ NAMES = [f"{number:02}.png" for number in range(20)]
 def photographs(tmp_path, monkeypatch):
     """Return what is done for twenty photographs, and what is found in their order and in any."""
     done = {
-        "neighbours": 99,
+        "neighbors": 99,
         "broken_at": None,
         "sequential": (20, 0),
         "any": (20, 0),
@@ -33,7 +33,7 @@ def photographs(tmp_path, monkeypatch):
         (self.folder / "database.db").touch()
 
     def matches(self):
-        walked = dict.fromkeys(pairwise(NAMES), done["neighbours"])
+        walked = dict.fromkeys(pairwise(NAMES), done["neighbors"])
         return {pair: count for pair, count in walked.items() if pair[1] != done["broken_at"]}
 
     def mapped(self, matching, to="sparse"):
@@ -67,7 +67,7 @@ def test_a_walk_is_compared_in_its_order_alone(photographs, caplog):
 
 def test_what_is_no_walk_is_compared_each_with_each(photographs, caplog):
     caplog.set_level("INFO", "nerfmac")
-    photographs["neighbours"] = 3
+    photographs["neighbors"] = 3
     assert photographs["solver"].solve("auto").matching == "exhaustive"
     assert photographs["pairs"][1:] == [("work", 145), ("more", 190)]
     assert photographs["mapped"] == ["exhaustive"]
@@ -75,7 +75,7 @@ def test_what_is_no_walk_is_compared_each_with_each(photographs, caplog):
 
 
 def test_many_that_are_no_walk_are_compared_in_a_window(photographs, monkeypatch):
-    photographs["neighbours"] = 3
+    photographs["neighbors"] = 3
     monkeypatch.setattr(structure, "ALL_BELOW", 20)
     assert photographs["solver"].solve("auto").matching == "window"
 

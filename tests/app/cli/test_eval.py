@@ -58,7 +58,7 @@ def test_a_page_is_written_and_changes_no_figure(run, tmp_path, capsys):
         (("--json", "no/figures.json"), ["no/figures.json cannot be written"]),
         (("--json", "figures.json", "--html", "page.pdf"), ["page.pdf is no page's name"]),
         (("--split", "val", "--html", "page.html"), ["no 'val' views"]),
-        (("--background", "grey"), ["--background is 'grey'; expected one of: white, black"]),
+        (("--background", "gray"), ["--background is 'gray'; expected one of: white, black"]),
     ],
 )
 def test_what_cannot_be_done_is_refused(capsys, tmp_path, run, monkeypatch, flags, names):

@@ -67,7 +67,7 @@ def test_a_page_does_not_depend_on_the_machine(capsys, monkeypatch, asked):
 
 def test_the_defaults_of_settings_are_those_of_preset_base(capsys):
     text = " ".join(page(capsys, "train", "--help-all").split())
-    for part in ("grid", "networks", "march", "optimiser", "refine"):
+    for part in ("grid", "networks", "march", "optimizer", "refine"):
         for name, value in vars(getattr(Config(), part)).items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 flag = f"--{part}.{name}".replace("_", "-")

@@ -88,7 +88,7 @@ def test_a_run_in_the_background_of_a_script_can_be_terminated(scene, tmp_path):
 
 def test_a_run_that_diverges_keeps_its_last_good_state(scene, tmp_path, capsys):
     out = tmp_path / "run"
-    flags = (*FLAGS, "--steps", 50, "--optimiser.rate", "1e14")
+    flags = (*FLAGS, "--steps", 50, "--optimizer.rate", "1e14")
     assert nerfmac("train", scene, *flags, "--out", out, "--no-video") == 2
     *_, line = capsys.readouterr().err.splitlines()
     assert line.startswith("nerfmac: ")

@@ -92,7 +92,7 @@ def test_a_saved_camera_path_is_rendered_from_its_first_keyframe_to_its_last(fol
     rendered = pictures(out)
     assert len(rendered) == 4
     for picture, keyframe in ((rendered[0], keyframes[0]), (rendered[-1], keyframes[-1])):
-        want = 255.0 * run.render(keyframe.camera(32, 24)).colour
+        want = 255.0 * run.render(keyframe.camera(32, 24)).color
         assert np.abs(picture - want).max() < 2.0
     assert np.abs(rendered[1].astype(float) - rendered[2]).mean() > 1.0
 
@@ -199,7 +199,7 @@ def test_a_scene_s_file_is_a_path_with_one_frame_for_each_camera(folder, tmp_pat
     run, lens = Run.load(folder), Lens.from_fov(0.6, width, height)
     for picture, index in zip(shown, (20, 21, 22), strict=True):
         pose = run.scene.placement.apply(_pose(index, LENS))
-        expected = to_bytes(run.render(Camera(lens, pose)).colour)
+        expected = to_bytes(run.render(Camera(lens, pose)).color)
         assert np.abs(picture.astype(int) - expected).max() <= 1
     tour = ("--path", path, "--frames", 7, "--out", tmp_path / "tour")
     assert nerfmac("render", folder, *tour) == 0

@@ -86,16 +86,16 @@ def test_a_path_with_times_takes_as_long_as_it_says(run, studio, tmp_path):
 
 
 def test_crop_near_background_and_exposure_reach_the_pictures(run, tmp_path):
-    def colour(name, *flags):
+    def color(name, *flags):
         return rendered(run, tmp_path / name, "--frames", 1, *flags)[0]["rgb"]
 
-    plain = colour("plain", "--background", "51,102,153")
-    nothing = colour("near", "--background", "51,102,153", "--near", 50)
+    plain = color("plain", "--background", "51,102,153")
+    nothing = color("near", "--background", "51,102,153", "--near", 50)
     assert nothing == pytest.approx(np.tile([0.2, 0.4, 0.6], (18, 24, 1)), abs=1e-6)
     assert not np.allclose(plain, nothing, atol=0.01)
     crop = ("--crop", "-9,-9,-9,-8,-8,-8")
-    assert np.array_equal(colour("crop", "--background", "51,102,153", *crop), nothing)
-    brighter = colour("bright", "--background", "51,102,153", "--exposure", 1)
+    assert np.array_equal(color("crop", "--background", "51,102,153", *crop), nothing)
+    brighter = color("bright", "--background", "51,102,153", "--exposure", 1)
     assert (brighter >= plain - 1e-6).all()
     assert brighter.mean() > plain.mean() + 0.05
 

@@ -8,7 +8,7 @@ import pytest
 
 from nerfmac.app.measure.selftest import Case, cases
 from nerfmac.app.measure.selftest.comparison import Compared, compared, launched_and_missed
-from nerfmac.app.measure.selftest.specialisations import specialisations
+from nerfmac.app.measure.selftest.specializations import specializations
 from nerfmac.backend import device, kernel
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.metal_text import recorded
@@ -42,7 +42,7 @@ def found(path):
 
 @pytest.fixture(scope="module")
 def texts():
-    return specialisations()
+    return specializations()
 
 
 def test_the_metal_text_is_written_as_mlx_gives_it(texts, tmp_path, capsys):
@@ -50,7 +50,7 @@ def test_the_metal_text_is_written_as_mlx_gives_it(texts, tmp_path, capsys):
     assert nerfmac("selftest", "--dump-metal", folder) == 0
     said = capsys.readouterr().out
     assert str(folder) in said
-    assert f"{len(texts)} specialisations" in said
+    assert f"{len(texts)} specializations" in said
     assert {path.name for path in folder.iterdir()} == {f"{name}.metal" for name in texts}
     for name, launch in texts.items():
         written = (folder / f"{name}.metal").read_text()
@@ -64,7 +64,7 @@ def test_the_metal_text_is_written_as_mlx_gives_it(texts, tmp_path, capsys):
         assert sum(line.startswith("// buffer ") for line in lines) == text.count("[[buffer(")
 
 
-def test_every_specialisation_has_a_file_name_on_every_system(texts):
+def test_every_specialization_has_a_file_name_on_every_system(texts):
     # A Mac's file system takes names that differ in case alone for one.
     assert len({name.casefold() for name in texts}) == len(texts)
     longest = max(len(f".{name}.1234567890.metal".encode()) for name in texts)
@@ -191,7 +191,7 @@ def test_an_interrupted_selftest_leaves_what_it_found(tmp_path, capsys):
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
-def test_on_metal_the_specialisations_that_a_case_launches_are_noted():
+def test_on_metal_the_specializations_that_a_case_launches_are_noted():
     case = next(case for case in cases() if case.operation == "composite")
     with recorded() as launches:
         mx.eval(case.run())
@@ -200,10 +200,10 @@ def test_on_metal_the_specialisations_that_a_case_launches_are_noted():
     if not mx.metal.is_available():
         assert "No Metal back-end" in outcome.fault
     assert outcome.launched
-    assert set(outcome.launched) <= {launch.specialisation for launch in launches.values()}
+    assert set(outcome.launched) <= {launch.specialization for launch in launches.values()}
 
 
-def test_a_specialisation_that_no_case_ran_is_not_called_run(texts):
+def test_a_specialization_that_no_case_ran_is_not_called_run(texts):
     first, second, *others = texts
     case = Case("march", "any", dict, 1)
     comparisons = [

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from nerfmac.app.datasets import catalogue, fetch
-from nerfmac.app.datasets.catalogue import COLLECTIONS, Collection, File, find
+from nerfmac.app.datasets import catalog, fetch
+from nerfmac.app.datasets.catalog import COLLECTIONS, Collection, File, find
 from nerfmac.common.checks import InputError
 from tests.app.datasets.server import serving
 from tests.scene_factory import nerfmac
@@ -18,7 +18,7 @@ from tests.scene_factory import nerfmac
 def server(monkeypatch):
     """A server whose collections, "zips" and "loose", are the only ones."""
     with serving() as server:
-        monkeypatch.setattr(catalogue, "COLLECTIONS", ())
+        monkeypatch.setattr(catalog, "COLLECTIONS", ())
         yield server
 
 
@@ -38,7 +38,7 @@ def publish(monkeypatch, server, content, *, checksum="right", inside="all"):
     file = File(f"{server.address}/zips.zip", "zips.zip", sums[checksum])
     scenes = ("ball", "cube")
     zips = Collection("zips", "about", scenes, "1 kB", "CC0", "page", (file,), inside)
-    monkeypatch.setattr(catalogue, "COLLECTIONS", (zips,))
+    monkeypatch.setattr(catalog, "COLLECTIONS", (zips,))
 
 
 PICTURES = bytes(range(256)) * 40
@@ -85,7 +85,7 @@ def test_a_broken_download_goes_on_where_it_broke(
     assert (tmp_path / "zips" / "ball" / "a.png").read_bytes() == PICTURES
     assert (tmp_path / "zips" / "zips.zip").read_bytes() == CONTENT
     said = capsys.readouterr().out
-    assert "ball is ready; its licence: CC0" in said
+    assert "ball is ready; its license: CC0" in said
     assert "zips.zip is kept" in said
 
 
@@ -147,7 +147,7 @@ def loose(server, files):
 
 def test_files_that_are_no_archive_are_fetched_one_by_one(monkeypatch, tmp_path, server):
     collection = loose(server, {"images/1.png": b"one", "images/2.png": b"two", "t.json": b"{}"})
-    monkeypatch.setattr(catalogue, "COLLECTIONS", (collection,))
+    monkeypatch.setattr(catalog, "COLLECTIONS", (collection,))
     del server.files["/t.json"]
     with pytest.raises(InputError, match="answers 404 Not Found"):
         fetch("fox", tmp_path, progress=False)
@@ -169,9 +169,9 @@ def test_too_small_a_disk_is_found_before_the_download(monkeypatch, tmp_path, se
 
 def test_without_the_network_one_line_says_so(monkeypatch, capsys, tmp_path, server):
     publish(monkeypatch, server, CONTENT)
-    (zips,) = catalogue.COLLECTIONS
+    (zips,) = catalog.COLLECTIONS
     away = replace(zips.files[0], url="http://127.0.0.1:1/zips.zip")  # nobody listens there
-    monkeypatch.setattr(catalogue, "COLLECTIONS", (replace(zips, files=(away,)),))
+    monkeypatch.setattr(catalog, "COLLECTIONS", (replace(zips, files=(away,)),))
     assert nerfmac("data", "ball", "--out", tmp_path) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert "127.0.0.1:1 cannot be reached (" in line
@@ -179,14 +179,14 @@ def test_without_the_network_one_line_says_so(monkeypatch, capsys, tmp_path, ser
     assert files_in(tmp_path) == []
 
 
-def test_the_listing_names_every_scene_size_licence_and_source(capsys):
+def test_the_listing_names_every_scene_size_license_and_source(capsys):
     assert nerfmac("data") == 0
     listing = capsys.readouterr().out
     for collection in COLLECTIONS:
         for part in (*collection.scenes, collection.size, collection.page):
             assert part in listing
     prose = [line for line in listing.splitlines() if "http" not in line]
-    assert max(map(len, prose)) <= catalogue.WIDTH
+    assert max(map(len, prose)) <= catalog.WIDTH
 
 
 @pytest.mark.parametrize(

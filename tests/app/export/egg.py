@@ -35,11 +35,11 @@ class Egg(Field):
         return ON_SURFACE * mx.exp(STEEPNESS * mx.minimum(mx.maximum(egg, 0.3 * crumb), 0.2))
 
     def __call__(self, parameters, samples, directions):
-        return self.density(parameters, samples.position), colour_of(samples.position, mx)
+        return self.density(parameters, samples.position), color_of(samples.position, mx)
 
 
 class Glossy(Egg):
-    """Shows the direction in which it is seen as a colour."""
+    """Shows the direction in which it is seen as a color."""
 
     def __call__(self, parameters, samples, directions):
         density, _ = super().__call__(parameters, samples, directions)
@@ -52,8 +52,8 @@ def size_of(position, library=np):
     return library.sqrt((place * place).sum(axis=-1)) + POINTED * place[..., 0]
 
 
-def colour_of(position, library=np):
-    """sRGB in [0, 1]: a colour by which a place is known."""
+def color_of(position, library=np):
+    """sRGB in [0, 1]: a color by which a place is known."""
     x, y, z = (position[..., axis] for axis in range(3))
     return library.stack([x, 0.2 + 0.5 * y, 0.9 - 0.7 * z], axis=-1)
 

@@ -20,7 +20,7 @@ from tests.app.export.egg import (
     ON_SURFACE,
     Egg,
     Glossy,
-    colour_of,
+    color_of,
     distance_to,
     egg_run,
     size_of,
@@ -99,17 +99,17 @@ def test_a_hollow_with_a_camera_in_it_is_kept(run, placement, monkeypatch):
     assert (np.abs(size - HOLLOW) < 0.05).sum() > 50
 
 
-def test_normals_and_colours_are_those_of_the_surface(mesh, placement):
+def test_normals_and_colors_are_those_of_the_surface(mesh, placement):
     position = placement.to_scene(mesh.vertices)
     slope = slope_of(position)
     facing = slope / np.linalg.norm(slope, axis=1, keepdims=True)
     assert (mesh.normals * facing).sum(axis=1).min() > 0.99
-    assert mesh.colours == pytest.approx(255 * colour_of(position), abs=1)
+    assert mesh.colors == pytest.approx(255 * color_of(position), abs=1)
 
 
-def test_colours_are_seen_against_the_normal(scene):
+def test_colors_are_seen_against_the_normal(scene):
     mesh = extract_mesh(egg_run(scene, Glossy()), resolution=24, crop=CROP, progress=False)
-    assert mesh.colours == pytest.approx(255 * (0.5 - 0.5 * mesh.normals), abs=1)
+    assert mesh.colors == pytest.approx(255 * (0.5 - 0.5 * mesh.normals), abs=1)
 
 
 def test_a_crop_that_cuts_the_egg_closes_it_there(run, placement):

@@ -6,7 +6,7 @@ import pytest
 
 from nerfmac.app.export import extract_points
 from nerfmac.common.checks import InputError
-from tests.app.export.egg import Egg, colour_of, distance_to, egg_run, size_of, slope_of
+from tests.app.export.egg import Egg, color_of, distance_to, egg_run, size_of, slope_of
 
 COUNT = 1500
 
@@ -36,7 +36,7 @@ def on_egg(points, placement):
 
 
 def test_there_are_as_many_points_as_asked_for(points):
-    assert points.positions.shape == points.normals.shape == points.colours.shape == (COUNT, 3)
+    assert points.positions.shape == points.normals.shape == points.colors.shape == (COUNT, 3)
 
 
 def test_points_lie_on_the_surface(on_egg):
@@ -48,20 +48,20 @@ def test_points_lie_on_the_surface(on_egg):
     assert np.percentile(np.abs(away), 99) < 0.02
 
 
-def test_points_have_the_surfaces_normal_and_colour(points, on_egg):
+def test_points_have_the_surfaces_normal_and_color(points, on_egg):
     is_egg, position = on_egg
     slope = slope_of(position[is_egg])
     facing = slope / np.linalg.norm(slope, axis=1, keepdims=True)
     assert np.percentile((points.normals[is_egg] * facing).sum(axis=1), 5) > 0.98
-    colour = 255 * colour_of(position[is_egg])
-    assert np.abs(points.colours[is_egg] - colour).mean() < 2
+    color = 255 * color_of(position[is_egg])
+    assert np.abs(points.colors[is_egg] - color).mean() < 2
 
 
 def test_points_face_a_camera(points, run, placement):
     position = placement.to_scene(points.positions)
     eyes = np.stack([camera.pose[:, 3] for camera in run.scene.cameras])
-    towards = eyes[None] - position[:, None]
-    assert ((towards * points.normals[:, None]).sum(axis=2).max(axis=1) > 0).mean() > 0.99
+    toward = eyes[None] - position[:, None]
+    assert ((toward * points.normals[:, None]).sum(axis=2).max(axis=1) > 0).mean() > 0.99
 
 
 def test_a_crop_leaves_out_the_rest(run):

@@ -56,8 +56,8 @@ def test_each_view_has_its_four_pictures(page, run, scene):
         truth = scene.views("train").photograph(index, black)
         seen = renderer.render(camera, black)
         assert np.abs(shown["photograph"][index] - truth).mean() < 0.02
-        assert np.abs(shown["rendering"][index] - seen.colour).mean() < 0.02
-        error = np.abs(truth - seen.colour).mean(axis=2)
+        assert np.abs(shown["rendering"][index] - seen.color).mean() < 0.02
+        error = np.abs(truth - seen.color).mean(axis=2)
         brightness = shown["error"][index].mean(axis=2)
         assert np.corrcoef(np.minimum(error, 0.2).ravel(), brightness.ravel())[0, 1] > 0.9
         surely = shown["depth"][index][(seen.opacity > 0.99)]

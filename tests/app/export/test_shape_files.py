@@ -15,9 +15,9 @@ pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the 
 
 VERTICES = np.array([[0.1, 2.0, -3.0], [1.0, 0.5, 0.25], [-4.0, 1.5, 1.0], [0.3, 0.2, 5.0]])
 NORMALS = np.array([[1, 0, 0], [0, 0.6, 0.8], [0, 0, 1], [-0.6, 0.8, 0]], np.float32)
-COLOURS = np.array([[255, 0, 10], [3, 128, 64], [200, 100, 50], [0, 255, 1]], np.uint8)
+COLORS = np.array([[255, 0, 10], [3, 128, 64], [200, 100, 50], [0, 255, 1]], np.uint8)
 FACES = np.array([[0, 1, 2], [3, 2, 1]], np.int32)
-MESH = Mesh(VERTICES, NORMALS, COLOURS, FACES)
+MESH = Mesh(VERTICES, NORMALS, COLORS, FACES)
 
 
 @pytest.mark.parametrize("name", ["a.ply", "a.PLY", "a.obj"])
@@ -28,7 +28,7 @@ def test_a_mesh_comes_back_from_its_file(tmp_path, name):
     read = trimesh.load_mesh(tmp_path / name, process=False, maintain_order=True)
     assert read.vertices == pytest.approx(VERTICES, abs=1e-6)
     assert np.array_equal(read.faces, FACES)
-    assert np.array_equal(read.visual.vertex_colors[:, :3], COLOURS)
+    assert np.array_equal(read.visual.vertex_colors[:, :3], COLORS)
     assert normals_in(tmp_path / name) == pytest.approx(NORMALS, abs=1e-6)
 
 
@@ -46,10 +46,10 @@ def normals_in(path):
 def test_points_come_back_from_their_file(tmp_path):
     import trimesh
 
-    Points(VERTICES, NORMALS, COLOURS).save(tmp_path / "p.ply")
+    Points(VERTICES, NORMALS, COLORS).save(tmp_path / "p.ply")
     read = trimesh.load(tmp_path / "p.ply")
     assert read.vertices == pytest.approx(VERTICES, abs=1e-6)
-    assert np.array_equal(read.colors[:, :3], COLOURS)
+    assert np.array_equal(read.colors[:, :3], COLORS)
     assert normals_in(tmp_path / "p.ply") == pytest.approx(NORMALS, abs=1e-6)
 
 
@@ -72,10 +72,10 @@ def glb(tmp_path):
     return tree, read
 
 
-def test_a_glb_holds_linear_colours_and_an_unlit_material(glb):
+def test_a_glb_holds_linear_colors_and_an_unlit_material(glb):
     tree, read = glb
-    colour = COLOURS / 255
-    linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+    color = COLORS / 255
+    linear = np.where(color <= 0.04045, color / 12.92, ((color + 0.055) / 1.055) ** 2.4)
     assert read("COLOR_0") == pytest.approx(linear, abs=1e-5)
     primitive = tree["meshes"][0]["primitives"][0]
     assert set(primitive["attributes"]) == {"POSITION", "NORMAL", "COLOR_0"}
@@ -96,7 +96,7 @@ def test_other_endings_are_refused(tmp_path, name):
     with pytest.raises(InputError, match=rf"{name} is no mesh's name; .* \.ply, \.obj or \.glb"):
         MESH.save(tmp_path / name)
     with pytest.raises(InputError, match=r"no name for points; expected an ending of \.ply"):
-        Points(VERTICES, NORMALS, COLOURS).save(tmp_path / name)
+        Points(VERTICES, NORMALS, COLORS).save(tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
@@ -106,14 +106,14 @@ UTM = np.array([500123.0, 4649876.0, 214.0])
 def test_a_ply_file_has_double_precision_if_the_coordinates_are_large(tmp_path):
     import trimesh
 
-    far = Mesh(VERTICES + UTM, NORMALS, COLOURS, FACES)
+    far = Mesh(VERTICES + UTM, NORMALS, COLORS, FACES)
     far.save(tmp_path / "far.ply")
     header = (tmp_path / "far.ply").read_bytes().partition(b"end_header")[0]
     assert b"property double x" in header
     read = trimesh.load_mesh(tmp_path / "far.ply", process=False, maintain_order=True)
     assert np.abs(read.vertices - (VERTICES + UTM)).max() < 1e-8
     assert np.array_equal(read.faces, FACES)
-    Points(VERTICES + UTM, NORMALS, COLOURS).save(tmp_path / "p.ply")
+    Points(VERTICES + UTM, NORMALS, COLORS).save(tmp_path / "p.ply")
     read = trimesh.load(tmp_path / "p.ply")
     assert np.abs(read.vertices - (VERTICES + UTM)).max() < 1e-8
     MESH.save(tmp_path / "near.ply")
@@ -123,7 +123,7 @@ def test_a_ply_file_has_double_precision_if_the_coordinates_are_large(tmp_path):
 def test_a_glb_of_large_coordinates_is_shifted_and_says_by_how_much(tmp_path, caplog):
     import trimesh
 
-    Mesh(VERTICES + UTM, NORMALS, COLOURS, FACES).save(tmp_path / "far.glb")
+    Mesh(VERTICES + UTM, NORMALS, COLORS, FACES).save(tmp_path / "far.glb")
     content = (tmp_path / "far.glb").read_bytes()
     (length,) = struct.unpack_from("<I", content, 12)
     tree = json.loads(content[20 : 20 + length])

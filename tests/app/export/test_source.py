@@ -28,10 +28,10 @@ def middle(cascade, *place):
 @pytest.mark.parametrize("cell", [(0, 3, 7, 12), (0, 0, 15, 1), (1, 2, 9, 5), (2, 13, 4, 8)])
 def test_matter_is_in_the_cells_that_are_occupied_and_not_around_them(cell):
     there, side = matter(cell), 2.0 ** cell[0] / RESOLUTION
-    centre = middle(*cell)
+    center = middle(*cell)
     for axis in range(3):
         for steps, is_there in ((-0.51, False), (-0.49, True), (0.49, True), (0.51, False)):
-            x, y, z = (centre + steps * side * np.eye(3)[axis])[:, None]
+            x, y, z = (center + steps * side * np.eye(3)[axis])[:, None]
             assert there.hold(x, y, z).tolist() == [is_there]
 
 

@@ -8,7 +8,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from tests.app.viewer.analytic import Known
 
-CENTRE, RADIUS = np.array([0.55, 0.45, 0.6]), 0.22
+CENTER, RADIUS = np.array([0.55, 0.45, 0.6]), 0.22
 LENS = Lens(40, 30, 62.0, 58.0, 21.0, 14.0)
 FRONT = Camera.look_at((0.3, 2.0, 0.9), (0.5, 0.5, 0.5), (0.1, 0.0, 1.0), LENS)
 SIDE = Camera.look_at((-1.1, 0.2, 0.8), (0.5, 0.5, 0.5), (0.0, 0.3, 1.0), LENS)
@@ -19,16 +19,16 @@ class Ball(Known):
 
     def __call__(self, parameters, samples, directions):
         x, y, z = (samples.position[:, axis] for axis in range(3))
-        colour = mx.clip(mx.stack([x, 0.4 * y, 0.1 + 0.2 * z], axis=1), 0.0, 1.0)
-        return self.density(parameters, samples.position), colour
+        color = mx.clip(mx.stack([x, 0.4 * y, 0.1 + 0.2 * z], axis=1), 0.0, 1.0)
+        return self.density(parameters, samples.position), color
 
     def density(self, _, position):
-        away = mx.linalg.norm(position - mx.array(CENTRE, mx.float32), axis=-1)
+        away = mx.linalg.norm(position - mx.array(CENTER, mx.float32), axis=-1)
         return 2e3 * mx.sigmoid(2e3 * (RADIUS - away))
 
 
 def rays(camera) -> tuple[np.ndarray, np.ndarray]:
-    """Origin (3,) and directions (h, w, 3) through the pixels' centres."""
+    """Origin (3,) and directions (h, w, 3) through the pixels' centers."""
     lens, pose = camera.lens, camera.pose.astype(float)
     row, column = np.mgrid[: lens.height, : lens.width] + 0.5
     x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
@@ -38,7 +38,7 @@ def rays(camera) -> tuple[np.ndarray, np.ndarray]:
 
 def hits(origin, direction) -> np.ndarray:
     """(h, w) distances to the ball; infinite beside it, NaN at its edge."""
-    offset = origin - CENTRE
+    offset = origin - CENTER
     along = direction @ offset
     inside = along**2 - offset @ offset + RADIUS**2
     distance = -along - np.sqrt(np.maximum(inside, 0.0))

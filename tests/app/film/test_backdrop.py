@@ -72,4 +72,4 @@ def test_videos_and_stills_show_the_backdrop_and_evaluation_does_not(run, tmp_pa
     np.testing.assert_array_equal(corner(tmp_path / "white/frame_00000.png"), 255)
     film(run, camera, tmp_path / "depth", RenderOptions(output="depth"), progress=False)
     np.testing.assert_array_equal(corner(tmp_path / "depth/frame_00000.png"), 255)
-    np.testing.assert_array_equal(run.render(camera[0]).colour[0, 0], 1.0)
+    np.testing.assert_array_equal(run.render(camera[0]).color[0, 0], 1.0)

@@ -14,7 +14,7 @@ from nerfmac.app.run import Run
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.training.method import Method
-from tests.app.film.ball import CENTRE, FRONT, LENS, RADIUS, SIDE, Ball, hits, rays, values_of
+from tests.app.film.ball import CENTER, FRONT, LENS, RADIUS, SIDE, Ball, hits, rays, values_of
 from tests.decoding import decoded
 from tests.killed import half_written
 from tests.scene_factory import CONFIG
@@ -49,7 +49,7 @@ def test_normals_point_out_of_the_ball(run, tmp_path):
     origin, direction = rays(FRONT)
     distance = hits(origin, direction)
     seen = np.isfinite(distance)
-    want = (origin + distance[seen][:, None] * direction[seen] - CENTRE) / RADIUS
+    want = (origin + distance[seen][:, None] * direction[seen] - CENTER) / RADIUS
     got = values_of(run, tmp_path, "npz", output="normal")["normal"]
     # Of eight corners around a point of this sharp edge, few are inside of the ball.
     assert np.mean((got[seen] * want).sum(axis=1)) > 0.95
@@ -60,11 +60,11 @@ def test_normals_point_out_of_the_ball(run, tmp_path):
         assert np.abs(np.asarray(picture)[seen] - 127.5 * (1.0 + got[seen])).max() < 1.0
 
 
-def test_colours_are_srgb_in_numpy_and_linear_light_in_exr(run, tmp_path):
+def test_colors_are_srgb_in_numpy_and_linear_light_in_exr(run, tmp_path):
     got = values_of(run, tmp_path, "npz", background=(0.2, 0.4, 0.6))["rgb"]
     outside = np.isinf(hits(*rays(FRONT)))
     assert got[outside] == pytest.approx(np.tile([0.2, 0.4, 0.6], (outside.sum(), 1)), abs=1e-6)
-    want = 255.0 * run.render(FRONT, (0.2, 0.4, 0.6)).colour
+    want = 255.0 * run.render(FRONT, (0.2, 0.4, 0.6)).color
     assert 255.0 * got == pytest.approx(want, abs=1e-3)
     shot = RenderOptions(background=(0.2, 0.4, 0.6))
     film(run, [FRONT], tmp_path / "exr", shot, form="exr", progress=False)
@@ -83,9 +83,9 @@ def test_exposure_doubles_the_light(run, tmp_path):
     assert linear[1][bright] == pytest.approx(2.0 * linear[0][bright], rel=1e-3)
 
 
-def test_depth_is_coloured_alike_in_all_frames(run, tmp_path):
+def test_depth_is_colored_alike_in_all_frames(run, tmp_path):
     shot = RenderOptions(
-        output="depth", colour_map="grey", background=(0.0, 0.0, 0.0), depth_range=(1, 2)
+        output="depth", color_map="gray", background=(0.0, 0.0, 0.0), depth_range=(1, 2)
     )
     film(run, [FRONT, SIDE], tmp_path / "png", shot, progress=False)
     for index, camera in enumerate([FRONT, SIDE]):
@@ -114,14 +114,14 @@ def test_near_and_crop_cut_the_scene(run, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["mp4", "webm", "gif"])
-def test_a_video_has_the_pictures_in_order_with_their_size_rate_and_colours(run, tmp_path, kind):
+def test_a_video_has_the_pictures_in_order_with_their_size_rate_and_colors(run, tmp_path, kind):
     cameras = [Camera(LENS, each.pose) for each in (FRONT, SIDE, FRONT)]
     film(run, cameras, tmp_path / f"film.{kind}", fps=12.5, progress=False)
     about, frames = decoded(tmp_path / f"film.{kind}")
     assert frames.shape == (3, 30, 40, 3)
     assert "12.50 fps" in about or "12.5 fps" in about
     for frame, camera in zip(frames, cameras, strict=True):
-        want = 255.0 * run.render(camera).colour
+        want = 255.0 * run.render(camera).color
         assert np.abs(frame - want).mean() < 4.0
     assert [path.name for path in tmp_path.iterdir()] == [f"film.{kind}"]
 
@@ -233,7 +233,7 @@ def test_what_exists_is_kept_unless_it_is_to_be_overwritten(run, tmp_path):
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"output": "colour"}, "output is 'colour'; expected one of: depth, normal"),
+        ({"output": "color"}, "output is 'color'; expected one of: depth, normal"),
         ({"samples": 0}, "samples is 0"),
         ({"exposure": math.nan}, "exposure is nan"),
         ({"near": -1.0}, "near is -1"),
@@ -245,7 +245,7 @@ def test_what_exists_is_kept_unless_it_is_to_be_overwritten(run, tmp_path):
         ({"background": (0.0, 2.0, 0.0)}, "background is 2"),
         ({"background": (1.0, 1.0)}, "background has 2 numbers"),
         ({"depth_range": (2.0, 1.0)}, "depth range is 1"),
-        ({"colour_map": "jet"}, "colour map is 'jet'"),
+        ({"color_map": "jet"}, "color map is 'jet'"),
         ({"aperture": 0.1}, "an aperture needs several samples"),
         ({"aperture": 0.1, "samples": 4, "projection": "equirectangular"}, "has no aperture"),
     ],

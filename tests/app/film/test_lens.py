@@ -5,7 +5,7 @@ import numpy as np
 from nerfmac.app.film import RenderOptions, blurred, film
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from tests.app.film.ball import CENTRE, FRONT, LENS, arrays, hits, values_of
+from tests.app.film.ball import CENTER, FRONT, LENS, arrays, hits, values_of
 
 
 def test_several_samples_are_the_mean_of_a_finer_picture(run, tmp_path):
@@ -21,7 +21,7 @@ def test_several_samples_are_the_mean_of_a_finer_picture(run, tmp_path):
 
 
 def test_a_lens_blurs_what_is_out_of_focus_and_nothing_in_focus(run, tmp_path):
-    distance = float(np.linalg.norm(FRONT.pose[:, 3] - CENTRE))  # about that of its outline
+    distance = float(np.linalg.norm(FRONT.pose[:, 3] - CENTER))  # about that of its outline
 
     def soft(**lens) -> int:
         camera, name = Camera(LENS.scaled(24, 18), FRONT.pose), "-".join(map(str, lens.values()))

@@ -8,7 +8,7 @@ from nerfmac.app.film import RenderOptions, film
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
-from tests.app.film.ball import CENTRE, FRONT, RADIUS, hits, rays
+from tests.app.film.ball import CENTER, FRONT, RADIUS, hits, rays
 
 EYES = 0.3
 
@@ -54,7 +54,7 @@ def test_the_eyes_of_a_panorama_turn_with_the_head(run, tmp_path):
     look = ahead * np.cos(down)[..., None] - np.stack([zero, np.sin(down), zero], axis=-1)
     for half, side in zip(np.split(both, 2), (-0.5, 0.5), strict=True):
         origin = place + side * EYES * across @ pose[:, :3].T
-        offset = CENTRE - origin
+        offset = CENTER - origin
         direction = look @ pose[:, :3].T
         along = (offset * direction).sum(axis=-1)
         away = np.sqrt((offset**2).sum(axis=-1) - along**2)

@@ -1,4 +1,4 @@
-"""What has a transparent background gives, over a colour, the picture rendered over that colour."""
+"""What has a transparent background gives, over a color, the picture rendered over that color."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def picture(run, folder, shot):
 
 
 @pytest.mark.parametrize("output", ["rgb", "depth", "normal"])
-def test_a_picture_over_a_colour_is_the_one_rendered_over_it(run, tmp_path, output):
+def test_a_picture_over_a_color_is_the_one_rendered_over_it(run, tmp_path, output):
     shot = {"output": output, "depth_range": (0.5, 3.0)}
     mode, clear = picture(run, tmp_path / "clear", RenderOptions(background=None, **shot))
     _, opaque = picture(run, tmp_path / "opaque", RenderOptions(background=PURPLE, **shot))

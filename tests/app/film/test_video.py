@@ -18,13 +18,13 @@ HEIGHT, WIDTH = 46, 70  # even, and no multiple of a codec's 16-pixel block
 
 
 def frame(index: int) -> np.ndarray:
-    """Return a frame whose colours, smooth in space, tell its number and its way up."""
+    """Return a frame whose colors, smooth in space, tell its number and its way up."""
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     red = np.full_like(x, 30 * index)
     return np.stack([red, 40 + 3 * y, 20 + 3 * x], axis=-1).astype(np.uint8)
 
 
-def test_a_video_gives_back_its_frames_in_number_order_size_and_colour(tmp_path):
+def test_a_video_gives_back_its_frames_in_number_order_size_and_color(tmp_path):
     write_video(tmp_path / "film.mp4", (frame(i) for i in range(8)), fps=12.5)
     about, got = decoded(tmp_path / "film.mp4")
     assert got.shape == (8, HEIGHT, WIDTH, 3)
@@ -33,7 +33,7 @@ def test_a_video_gives_back_its_frames_in_number_order_size_and_colour(tmp_path)
     for index in range(8):
         error = got[index].astype(float) - frame(index)
         assert np.abs(error).mean() < 2.5, f"frame {index}"
-        assert np.abs(error.mean(axis=(0, 1))).max() < 2.5, f"frame {index} has a colour cast"
+        assert np.abs(error.mean(axis=(0, 1))).max() < 2.5, f"frame {index} has a color cast"
     assert [path.name for path in tmp_path.iterdir()] == ["film.mp4"]
 
 

@@ -69,8 +69,8 @@ def test_a_camera_is_drawn_where_it_stands_with_its_picture_before_it(scene):
         ahead = (line[1:3] - line[0]) @ -pose[:, 2]
         np.testing.assert_allclose(ahead, ahead[0], rtol=1e-5)
         assert ahead[0] > 0
-    colours = {colour for colour, _ in lines}
-    assert (110, 110, 110) in colours, "those held out"
+    colors = {color for color, _ in lines}
+    assert (110, 110, 110) in colors, "those held out"
 
 
 @pytest.mark.parametrize("up", [(0.0, 1.0, 0.0), (0.0, 0.0, -1.0), (0.48, -0.6, 0.64)])
@@ -107,8 +107,8 @@ def test_the_cube_is_drawn_whole_and_to_scale(scene, extent):
     scale = (1 - MARGIN) * PANEL / 2 / half
     for across in framed(scene, extent):
         assert across[-1] - across[0] == pytest.approx(extent * scale, abs=4)
-        centre = PANEL / 2 + scale * (0.5 - middle[0])
-        assert (across[0] + across[-1]) / 2 == pytest.approx(centre, abs=3)
+        center = PANEL / 2 + scale * (0.5 - middle[0])
+        assert (across[0] + across[-1]) / 2 == pytest.approx(center, abs=3)
 
 
 def test_a_cube_in_which_cameras_would_be_tiny_is_not_shown_whole(scene):

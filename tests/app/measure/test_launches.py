@@ -66,8 +66,8 @@ def test_networks_multiply_and_add_each_sample_with_each_weight():
     arrays = [mx.ones((slots, 32)), mx.ones(weights[0]), mx.ones(weights[1])]
     basis, ray, used = mx.ones((slots, 16)), mx.arange(slots), mx.array([slots])
 
-    def run(features, density, colour):
-        return list(networks(features, basis, ray, used, density, colour, shape))
+    def run(features, density, color):
+        return list(networks(features, basis, ray, used, density, color, shape))
 
     slopes = [mx.ones(slots), mx.ones((slots, 3))]
     works = {each.name: each.work for each in launches(lambda: mx.vjp(run, arrays, slopes))}

@@ -208,7 +208,7 @@ def test_a_choice_holds_for_the_sizes_that_were_timed(trial, took):
         {"grid": {"levels": 16, "features": 1}},
         {"grid": {"log2_entries": 15}},
         {"networks": {"width": 64}},
-        {"networks": {"colour_layers": 2}},
+        {"networks": {"color_layers": 2}},
         {"march": {"max_samples": 2**14}},
         {"occupancy": {"resolution": 64}},
     ):

@@ -149,7 +149,7 @@ def test_a_closed_path_ends_where_it_began_and_has_no_first_keyframe():
     assert np.allclose(got, want, atol=1e-9)
 
 
-def test_the_field_of_view_stays_between_its_neighbours():
+def test_the_field_of_view_stays_between_its_neighbors():
     fovs = [0.5, 0.52, 1.6, 1.6, 0.4]
     tour = CameraPath([keyframe(*each) for each in zip(PLACES, AXES, fovs, strict=True)])
     for index, (start, end) in enumerate(pairwise(fovs)):

@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.paths import centre_of, figure_of_eight, orbit
+from nerfmac.app.paths import center_of, figure_of_eight, orbit
 from nerfmac.app.paths.gaze import look_at_point
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
@@ -37,9 +37,9 @@ def seeing(distance, opacity=1.0) -> Renderer:
     return Renderer(trace)
 
 
-def test_on_one_side_the_centre_is_on_the_surfaces_and_not_behind_them():
+def test_on_one_side_the_center_is_on_the_surfaces_and_not_behind_them():
     cameras = rig([-40, -10, 0, 25, 40])
-    assert centre_of(cameras) == pytest.approx(PIVOT, abs=1e-4)
+    assert center_of(cameras) == pytest.approx(PIVOT, abs=1e-4)
     want = np.mean([each.pose[:, 3] - WALL * each.pose[:, 2] for each in cameras], axis=0)
     assert look_at_point(seeing(WALL), cameras, UP) == pytest.approx(want, abs=0.03)
 
@@ -59,22 +59,22 @@ def test_a_known_subject_is_what_cameras_look_at():
 
 
 @pytest.mark.parametrize("move", [orbit, figure_of_eight])
-def test_a_move_turns_about_the_centre_that_it_is_given(move):
-    centre = PIVOT + [0.3, -0.1, 0.05]
-    for camera in move(rig([-40, -10, 0, 25, 40]), up=UP, frames=8, centre=centre):
-        away = centre - camera.pose[:, 3]
+def test_a_move_turns_about_the_center_that_it_is_given(move):
+    center = PIVOT + [0.3, -0.1, 0.05]
+    for camera in move(rig([-40, -10, 0, 25, 40]), up=UP, frames=8, center=center):
+        away = center - camera.pose[:, 3]
         assert -camera.pose[:, 2] @ away == pytest.approx(np.linalg.norm(away), rel=1e-5)
 
 
-def test_about_a_nearer_centre_a_swing_is_not_wider():
-    centre, cameras = PIVOT + [0.4, 0.0, 0.0], rig([-40, -10, 0, 25, 40])
+def test_about_a_nearer_center_a_swing_is_not_wider():
+    center, cameras = PIVOT + [0.4, 0.0, 0.0], rig([-40, -10, 0, 25, 40])
 
     def width(path, about):
         east, north, _ = (np.stack([each.pose[:, 3] for each in path]) - about).T
         return np.ptp(np.degrees(np.arctan2(north, east)))
 
     plain, nearer = (
-        orbit(cameras, up=(0, 0, 1), frames=40, centre=each) for each in (None, centre)
+        orbit(cameras, up=(0, 0, 1), frames=40, center=each) for each in (None, center)
     )
     assert width(plain, PIVOT) == pytest.approx(80.0, abs=0.5)
-    assert width(nearer, centre) == pytest.approx(80.0, abs=0.5)
+    assert width(nearer, center) == pytest.approx(80.0, abs=0.5)

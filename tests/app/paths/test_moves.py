@@ -9,7 +9,7 @@ from nerfmac.app.paths import figure_of_eight, orbit, spiral, tour
 from nerfmac.app.paths.quaternions import logarithm, quaternions
 from nerfmac.app.scenes import load_scene
 from nerfmac.geometry.cameras import Camera
-from tests.app.paths.test_orbit import CENTRE, LENS, UPS, rig, seen_from
+from tests.app.paths.test_orbit import CENTER, LENS, UPS, rig, seen_from
 
 MOVES = {orbit: 5.0, spiral: 10.0, figure_of_eight: 6.0, tour: 10.0}
 """With the seconds that `nerfmac render` takes for them."""
@@ -39,7 +39,7 @@ def shaken(up) -> list[Camera]:
         height = 10.0 + 25.0 * math.sin(index / 7.0)
         (camera,) = rig([azimuth + random.normal(0, 2)], up, elevation=height)
         eye = camera.pose[:, 3] + random.normal(0, 0.05, 3)
-        cameras.append(Camera.look_at(eye, CENTRE + random.normal(0, 0.1, 3), up, LENS))
+        cameras.append(Camera.look_at(eye, CENTER + random.normal(0, 0.1, 3), up, LENS))
     return cameras
 
 
@@ -81,8 +81,8 @@ def test_the_horizon_is_level_and_the_scene_is_looked_at_from_where_it_was_seen(
     for camera in path:
         assert camera.pose[:, 0] @ np.array(up) == pytest.approx(0.0, abs=1e-5)
         assert camera.pose[:, 1] @ np.array(up) > 0.0
-        towards = CENTRE - camera.pose[:, 3]
-        assert -camera.pose[:, 2] @ towards > 0.98 * np.linalg.norm(towards)
+        toward = CENTER - camera.pose[:, 3]
+        assert -camera.pose[:, 2] @ toward > 0.98 * np.linalg.norm(toward)
     (_, elevation, distance), (_, high, far) = seen_from(path, up), seen_from(given, up)
     assert elevation.min() > high.min() - 1.0
     assert elevation.max() < high.max() + 1.0

@@ -1,4 +1,4 @@
-"""A path stays where the training cameras were; its rigs are askew, off centre, with any way up."""
+"""A path stays where the training cameras were; its rigs are askew, off center, with any way up."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 
 LENS = Lens(40, 30, 35.0, 34.0, 19.0, 16.0, k1=0.1)
-CENTRE = np.array([0.4, 0.7, -0.3])
+CENTER = np.array([0.4, 0.7, -0.3])
 UPS = [(0.0, 0.0, 1.0), (0.0, -2.0, 0.0), (0.3, -0.5, 0.8)]
 
 
@@ -25,17 +25,17 @@ def frame_of(up) -> np.ndarray:
 
 
 def rig(degrees, up, elevation=25.0, distance=2.0, inwards=True) -> list[Camera]:
-    """Return cameras around CENTRE at the azimuths `degrees`, that look at it or away from it."""
+    """Return cameras around CENTER at the azimuths `degrees`, that look at it or away from it."""
     around, height = np.radians(degrees), math.radians(elevation)
     level = math.cos(height) * np.stack([np.cos(around), np.sin(around)], axis=1)
-    eyes = CENTRE + distance * np.c_[level, np.full(len(level), math.sin(height))] @ frame_of(up)
-    targets = [CENTRE if inwards else 2.0 * eye - CENTRE for eye in eyes]
+    eyes = CENTER + distance * np.c_[level, np.full(len(level), math.sin(height))] @ frame_of(up)
+    targets = [CENTER if inwards else 2.0 * eye - CENTER for eye in eyes]
     return [Camera.look_at(eye, at, up, LENS) for eye, at in zip(eyes, targets, strict=True)]
 
 
 def seen_from(path, up) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return azimuth in [0, 360) and elevation, in degrees, and distance of `path` from CENTRE."""
-    offset = (np.stack([camera.pose[:, 3] for camera in path]) - CENTRE) @ frame_of(up).T
+    """Return azimuth in [0, 360) and elevation, in degrees, and distance of `path` from CENTER."""
+    offset = (np.stack([camera.pose[:, 3] for camera in path]) - CENTER) @ frame_of(up).T
     distance = np.linalg.norm(offset, axis=1)
     azimuth = np.degrees(np.arctan2(offset[:, 1], offset[:, 0])) % 360.0
     return azimuth, np.degrees(np.arcsin(offset[:, 2] / distance)), distance
@@ -56,10 +56,10 @@ def test_cameras_all_round_give_one_even_turn_at_their_height_and_distance(up):
 
 
 @pytest.mark.parametrize("up", UPS)
-def test_every_frame_looks_at_the_centre_and_stands_upright(up):
+def test_every_frame_looks_at_the_center_and_stands_upright(up):
     for camera in orbit(rig([0, 90, 180, 270], up), up=up, frames=7):
         right, above, back, eye = camera.pose.T
-        assert np.allclose(eye - np.linalg.norm(eye - CENTRE) * back, CENTRE, atol=1e-5)
+        assert np.allclose(eye - np.linalg.norm(eye - CENTER) * back, CENTER, atol=1e-5)
         assert right @ np.array(up) == pytest.approx(0.0, abs=1e-5)
         assert above @ np.array(up) > 0.0
 
@@ -85,7 +85,7 @@ def test_cameras_that_look_outwards_give_a_path_that_does(up):
     assert np.allclose(elevation, -10.0, atol=1e-3)
     assert np.allclose(distance, 2.0, atol=1e-5)
     for camera in path:
-        assert -camera.pose[:, 2] @ (camera.pose[:, 3] - CENTRE) == pytest.approx(2.0, abs=1e-4)
+        assert -camera.pose[:, 2] @ (camera.pose[:, 3] - CENTER) == pytest.approx(2.0, abs=1e-4)
 
 
 def test_parallel_cameras_are_swung_before_and_look_their_way():
@@ -102,9 +102,9 @@ def test_parallel_cameras_are_swung_before_and_look_their_way():
 def test_a_stray_camera_and_one_overhead_change_little():
     up = UPS[0]
     cameras = rig(range(0, 360, 20), up)
-    eye = CENTRE + [0.0, 0.001, 2.0]
-    cameras.append(Camera.look_at(eye, CENTRE, (0, 1, 0), LENS))
-    cameras.append(Camera.look_at(CENTRE + [9.0, 0.0, 1.0], CENTRE, up, LENS))
+    eye = CENTER + [0.0, 0.001, 2.0]
+    cameras.append(Camera.look_at(eye, CENTER, (0, 1, 0), LENS))
+    cameras.append(Camera.look_at(CENTER + [9.0, 0.0, 1.0], CENTER, up, LENS))
     _, elevation, distance = seen_from(orbit(cameras, up=up, frames=5), up)
     assert np.allclose(elevation, 25.0, atol=0.1)
     assert np.allclose(distance, 2.0, atol=0.01)

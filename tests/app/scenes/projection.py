@@ -39,7 +39,7 @@ def turn_between(one: Scene, other: Scene) -> np.ndarray:
 def assert_same_pixels(one: Scene, other: Scene, *, within: float = 0.01) -> None:
     """Points of one scene are seen at the same pixels in the other, and the pixels see the points.
 
-    The scenes may be turned about their common centre.
+    The scenes may be turned about their common center.
     """
     turn = turn_between(one, other)
     frames = list(zip(one.splits["train"], other.splits["train"], strict=True))
@@ -58,6 +58,6 @@ def _miss(camera, pixel: np.ndarray, point: np.ndarray) -> float:
     cameras = Cameras.stack([camera])
     given = mx.array(pixel[None].astype(np.float32))
     ray = rays_through(cameras, mx.array([0], mx.int32), given)
-    towards = point - np.array(ray.origin[0], np.float64)
-    towards /= np.linalg.norm(towards)
-    return float(np.linalg.norm(np.cross(np.array(ray.direction[0], np.float64), towards)))
+    toward = point - np.array(ray.origin[0], np.float64)
+    toward /= np.linalg.norm(toward)
+    return float(np.linalg.norm(np.cross(np.array(ray.direction[0], np.float64), toward)))

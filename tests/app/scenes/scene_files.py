@@ -23,7 +23,7 @@ def matrix(index: int) -> list[list[float]]:
 
 
 def pixels(index: int, channels: int = 3, width: int = WIDTH, height: int = HEIGHT) -> np.ndarray:
-    """uint8 (h, w, channels): column, row and picture can be told from a colour; alpha varies."""
+    """uint8 (h, w, channels): column, row and picture can be told from a color; alpha varies."""
     column, row = np.meshgrid(np.arange(width), np.arange(height))
     planes = [column * 5, row * 7, np.full_like(row, index * 3), 255 - column - row]
     return np.stack(planes[:channels], axis=-1).astype(np.uint8)

@@ -58,7 +58,7 @@ def test_a_point_is_seen_at_the_pixel_where_a_transforms_json_sees_it(tmp_path, 
     assert [frame.name for frame in scene.splits["test"]] == ["000.png", "008.png"]
 
 
-def test_the_scene_is_centred_scaled_and_level(tmp_path):
+def test_the_scene_is_centered_scaled_and_level(tmp_path):
     scene = load_scene(write_colmap(tmp_path), split=0)
     poses = np.stack([frame.camera.pose for frame in scene.splits["train"]])
     assert np.linalg.norm(poses[:, :, 3] - 0.5, axis=1).mean() == pytest.approx(1.0, abs=0.02)

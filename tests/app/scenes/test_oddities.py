@@ -58,7 +58,7 @@ def test_a_frames_own_numbers_go_before_the_files_matrix(tmp_path):
     assert (lens_of(path, 0).fl_x, lens_of(path, 0).cx) == (33.0, 12.5)
 
 
-def test_a_misspelt_focal_length_is_read_with_one_line(tmp_path, caplog):
+def test_a_misspelled_focal_length_is_read_with_one_line(tmp_path, caplog):
     path = without(write_transforms(tmp_path, 3, f1_x=30.0, f1_y=29.0), "fl_x", "fl_y")
     lens = lens_of(path)
     assert (lens.fl_x, lens.fl_y) == (30.0, 29.0)

@@ -33,7 +33,7 @@ def test_smaller_pictures_are_means_of_blocks_and_see_the_same(tmp_path):
         np.testing.assert_allclose(got, project(one.camera, POINT), atol=1e-6)
 
 
-def test_hidden_colours_do_not_bleed_into_smaller_pictures(tmp_path):
+def test_hidden_colors_do_not_bleed_into_smaller_pictures(tmp_path):
     path = write_transforms(tmp_path, 2)
     picture = np.zeros((HEIGHT, WIDTH, 4), np.uint8)
     picture[:, ::2] = 200, 100, 50, 255

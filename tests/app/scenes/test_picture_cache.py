@@ -72,7 +72,7 @@ def test_a_picture_that_changed_is_decoded_anew(picture, decoded, what):
     assert decoded == ["a", "a"]
 
 
-@pytest.mark.parametrize("broken", [b"", b"no picture", None, "a folder", "grey"])
+@pytest.mark.parametrize("broken", [b"", b"no picture", None, "a folder", "gray"])
 def test_a_broken_file_in_the_cache_is_not_believed(picture, cache, decoded, broken):
     wanted = decode_once(picture, 3, "a", 2)
     (kept,) = cache.iterdir()
@@ -80,7 +80,7 @@ def test_a_broken_file_in_the_cache_is_not_believed(picture, cache, decoded, bro
     kept.unlink()
     if broken == "a folder":
         kept.mkdir()
-    elif broken == "grey":
+    elif broken == "gray":
         save(kept, np.zeros((4, 4), np.uint8))
     else:
         kept.write_bytes(content[: len(content) // 2] if broken is None else broken)

@@ -8,7 +8,7 @@ from nerfmac.app.scenes.pictures import decode, inspect
 from nerfmac.common.checks import InputError
 from tests.app.scenes.scene_files import pixels
 
-COLOURS = pixels(5, 4)
+COLORS = pixels(5, 4)
 
 
 def saved(path, values, mode=None, **options):
@@ -54,11 +54,11 @@ def test_a_picture_is_turned_as_its_exif_says(tmp_path, orientation, ending):
     [("RGB", False), ("RGBA", True), ("L", False), ("LA", True), ("P", False), ("1", False)],
 )
 def test_any_mode_becomes_rgb_or_rgba(tmp_path, mode, alpha):
-    colours = COLOURS if alpha else COLOURS[..., :3]
-    path = saved(tmp_path / "a.png", colours, mode)
+    colors = COLORS if alpha else COLORS[..., :3]
+    path = saved(tmp_path / "a.png", colors, mode)
     assert inspect(path) == (24, 16, alpha, 1)
     got = decode(path, 4 if alpha else 3, "a")
-    want = Image.fromarray(colours).convert(mode).convert("RGBA" if alpha else "RGB")
+    want = Image.fromarray(colors).convert(mode).convert("RGBA" if alpha else "RGB")
     assert got.dtype == np.uint8
     np.testing.assert_array_equal(got, np.asarray(want))
 
@@ -72,9 +72,9 @@ def test_sixteen_bits_become_eight_by_scale_not_by_clipping(tmp_path):
 
 
 def test_opaque_pictures_get_full_alpha_beside_transparent_ones(tmp_path):
-    path = saved(tmp_path / "a.png", COLOURS[..., :3])
+    path = saved(tmp_path / "a.png", COLORS[..., :3])
     got = decode(path, 4, "a")
-    np.testing.assert_array_equal(got[..., :3], COLOURS[..., :3])
+    np.testing.assert_array_equal(got[..., :3], COLORS[..., :3])
     assert (got[..., 3] == 255).all()
 
 
@@ -89,13 +89,13 @@ def test_a_truncated_picture_is_refused_when_decoded(tmp_path, ending):
 
 
 def test_bytes_that_are_no_picture_are_refused_by_the_header(tmp_path):
-    zero = saved(tmp_path / "zero.png", COLOURS)
+    zero = saved(tmp_path / "zero.png", COLORS)
     data = bytearray(zero.read_bytes())
     data[16:20] = bytes(4)  # the width in the IHDR chunk
     zero.write_bytes(data)
     (tmp_path / "text.png").write_text("hello")
     (tmp_path / "empty.jpg").write_bytes(b"")
-    bomb = saved(tmp_path / "bomb.bmp", COLOURS)
+    bomb = saved(tmp_path / "bomb.bmp", COLORS)
     data = bytearray(bomb.read_bytes())
     data[18:26] = (30_000).to_bytes(4, "little") * 2  # width and height
     bomb.write_bytes(data)

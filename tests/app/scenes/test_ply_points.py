@@ -88,8 +88,8 @@ def test_points_outside_the_scenes_folder_are_not_read(tmp_path, caplog):
 
 def test_points_that_are_written_are_read(tmp_path):
     points = np.random.default_rng(2).normal(size=(7, 3))
-    colours = np.arange(21, dtype=np.uint8).reshape(7, 3)
-    write_ply_points(tmp_path / "p.ply", points, colours)
+    colors = np.arange(21, dtype=np.uint8).reshape(7, 3)
+    write_ply_points(tmp_path / "p.ply", points, colors)
     np.testing.assert_allclose(read_ply_points(tmp_path / "p.ply"), points, atol=1e-6)
     content = (tmp_path / "p.ply").read_bytes()
     assert content.endswith(bytes([18, 19, 20]))

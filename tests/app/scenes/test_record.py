@@ -61,15 +61,15 @@ def test_a_record_comes_back_from_json_as_it_was(record):
         ({"options": {"up": [0, 1]}}, r": options: up is \[0, 1\]; expected a list of 3"),
         ({"options": {"extent": 0}}, ": options: extent is 0; expected more than 0"),
         (
-            {"options": {"colour": 1}},
-            ": options: colour is unknown; expected one of: split,",
+            {"options": {"color": 1}},
+            ": options: color is unknown; expected one of: split,",
         ),
         ({"cameras": []}, r": cameras is \[\]; expected a list with at least one"),
         ({"cameras": 3}, ": cameras is 3; expected a list"),
         ({"placement": 3}, ": placement is 3; expected an object"),
         ({"placement": {"scale": 0, "offset": [0, 0, 0]}}, ": placement: scale is 0; expected"),
         ({"placement": {"scale": 1, "offset": [0, 0]}}, ": placement: offset is .*; expected a li"),
-        ({"colour": 3}, ": colour is unknown; expected one of: path, extent"),
+        ({"color": 3}, ": color is unknown; expected one of: path, extent"),
         ({"pose": [[1, 0, 0, 0]]}, ", camera 1: pose is .*; expected 3 rows"),
         ({"width": 2.5}, ", camera 1: width is 2.5; expected a whole number"),
         ({"fl_x": None}, ", camera 1: fl_x is null; expected a finite number"),
@@ -83,7 +83,7 @@ def test_a_broken_record_is_refused_with_its_file_the_key_and_its_place(record, 
     if key in values["options"] and key not in values:
         values["options"].update(change)
     else:
-        at_the_top = key in values or key == "colour"
+        at_the_top = key in values or key == "color"
         (values if at_the_top else values["cameras"][1]).update(change)
     with pytest.raises(InputError, match=f"^{PATH}{complaint}"):
         SceneRecord.from_json(values, PATH)

@@ -130,7 +130,7 @@ def test_one_word_on_the_placement_brings_instant_ngps_defaults_for_the_rest(tmp
 
 
 @pytest.mark.parametrize(("channels", "extent"), [(3, 4.0), (4, 1.0)])
-def test_an_unplaced_file_is_centred_on_what_its_cameras_look_at(tmp_path, channels, extent):
+def test_an_unplaced_file_is_centered_on_what_its_cameras_look_at(tmp_path, channels, extent):
     far = [np.array(matrix(index)) for index in range(9)]  # they look at (0.1, 0.2, 0.3)
     for each in far:
         each[:3, 3] = 50 * each[:3, 3] + (1000, -2000, 300)

@@ -5,7 +5,7 @@ import pytest
 
 from nerfmac.app.paths import orbit
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes.poses import levelling
+from nerfmac.app.scenes.poses import leveling
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from tests.app.scenes.scene_files import (
@@ -95,14 +95,14 @@ def test_the_file_s_own_word_goes_before_its_cameras(tmp_path):
 
 
 @pytest.mark.parametrize("up", [(0, 0, 1), (0, -1, 0), (0.3, -0.8, 0.2), (0.2, 0.1, -0.9)])
-def test_levelling_turns_up_to_z_and_is_a_rotation(up):
+def test_leveling_turns_up_to_z_and_is_a_rotation(up):
     up = np.array(up) / np.linalg.norm(up)
-    rotation = levelling(np.array(ring(up))[:, :3])
+    rotation = leveling(np.array(ring(up))[:, :3])
     np.testing.assert_allclose(rotation @ up, Z, atol=1e-4)
     np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-9)
     assert np.linalg.det(rotation) == pytest.approx(1.0)
 
 
 def test_cameras_that_stand_on_their_heads_are_turned_over():
-    rotation = levelling(np.array(ring(-Z, height=0.0))[:, :3])
+    rotation = leveling(np.array(ring(-Z, height=0.0))[:, :3])
     np.testing.assert_allclose(rotation @ -Z, Z, atol=1e-4)

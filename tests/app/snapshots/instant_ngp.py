@@ -69,15 +69,15 @@ def snapshot(**changes) -> dict:
 
 
 def random_parameters(values) -> np.ndarray:
-    """In the order of instant-ngp: density network, colour network, grid."""
+    """In the order of instant-ngp: density network, color network, grid."""
     random = np.random.default_rng(7)
-    encoding, network, colour = (values[name] for name in ("encoding", "network", "rgb_network"))
+    encoding, network, color = (values[name] for name in ("encoding", "network", "rgb_network"))
     features = encoding["n_levels"] * encoding["n_features_per_level"]
     table = sum(level[1] for level in levels(encoding)) * encoding["n_features_per_level"]
     return np.concatenate(
         [
             halves(random, sum(r * c for r, c in layers(network, features, 16)), 0.7),
-            halves(random, sum(r * c for r, c in layers(colour, 32, 3)), 0.35),
+            halves(random, sum(r * c for r, c in layers(color, 32, 3)), 0.35),
             halves(random, table, 0.8),
         ]
     )
@@ -157,10 +157,10 @@ def field(values, position, direction) -> tuple[np.ndarray, np.ndarray]:
     extent = saved["nerf"]["dataset"]["aabb_scale"]
     features = encoding["n_levels"] * encoding["n_features_per_level"]
     density, rest = taken(parameters, layers(values["network"], features, 16))
-    colour, table = taken(rest, layers(values["rgb_network"], 32, 3))
+    color, table = taken(rest, layers(values["rgb_network"], 32, 3))
     encoded = encode(encoding, table, (position - 0.5) / extent + 0.5)
     embedding = run_mlp(density, encoded)
-    rgb = run_mlp(colour, np.c_[embedding, harmonics(direction)])[:, :3]
+    rgb = run_mlp(color, np.c_[embedding, harmonics(direction)])[:, :3]
     return np.exp(embedding[:, 0]), 1.0 / (1.0 + np.exp(-rgb))
 
 
@@ -246,10 +246,10 @@ def picture(values, index, step=0.002) -> tuple[np.ndarray, np.ndarray]:
     position = origin + distance[:, None] * direction[..., None, :]
     cell = np.floor(position * GRID)
     inside = ((cell >= LOW) & (cell < HIGH)).all(axis=-1)
-    density, colour = np.zeros(inside.shape), np.zeros((*inside.shape, 3))
+    density, color = np.zeros(inside.shape), np.zeros((*inside.shape, 3))
     spread = np.broadcast_to(direction[..., None, :], position.shape)[inside]
-    density[inside], colour[inside] = field(values, position[inside], spread)
+    density[inside], color[inside] = field(values, position[inside], spread)
     through = np.exp(-np.cumsum(density * step, axis=-1))
     before = np.concatenate([np.ones((*SIZE[::-1], 1)), through[..., :-1]], axis=-1)
-    seen = ((before - through)[..., None] * colour).sum(axis=-2)
+    seen = ((before - through)[..., None] * color).sum(axis=-2)
     return seen + through[..., -1:], 1.0 - through[..., -1]

@@ -21,15 +21,15 @@ def loaded(tmp_path, values, name="scene.ingp"):
 
 
 def seen(run, position, direction):
-    """Density (n,) and colour (n, 3) of the run's field."""
+    """Density (n,) and color (n, 3) of the run's field."""
     count = len(position)
     rays = mx.arange(count + 1, dtype=mx.int32)
     samples = Samples(
         mx.array(position, mx.float32), mx.ones(count), mx.ones(count), rays[:-1], rays, rays[1:]
     )
     field, parameters = run.trainer.field, run.state.average
-    density, colour = field(parameters, samples, mx.array(direction, mx.float32))
-    return np.array(density), np.array(colour)
+    density, color = field(parameters, samples, mx.array(direction, mx.float32))
+    return np.array(density), np.array(color)
 
 
 VARIANTS = {
@@ -55,12 +55,12 @@ def test_the_field_is_the_snapshots(tmp_path, variant):
     position = random.uniform(-0.5, 1.5, (500, 3))
     direction = random.normal(size=(500, 3))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    density, colour = ngp.field(values, position, direction)
+    density, color = ngp.field(values, position, direction)
     assert np.log(density).std() > 0.5
-    assert colour.std() > 0.05
-    got_density, got_colour = seen(loaded(tmp_path, values), position, direction)
+    assert color.std() > 0.05
+    got_density, got_color = seen(loaded(tmp_path, values), position, direction)
     assert np.log(got_density) == pytest.approx(np.log(density), abs=1e-3)
-    assert got_colour == pytest.approx(colour, abs=1e-4)
+    assert got_color == pytest.approx(color, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["scene.ingp", "scene.msgpack"])
@@ -68,12 +68,12 @@ def test_its_cameras_see_what_it_holds(tmp_path, name):
     values = ngp.snapshot()
     run = loaded(tmp_path, values, name)
     for index, camera in enumerate(run.scene.cameras):
-        colour, opacity = ngp.picture(values, index)
+        color, opacity = ngp.picture(values, index)
         assert 0.05 < (opacity > 0.1).mean() < 0.9
         got = run.render(camera)
         # A step at a cell's face is in it or not, so single pixels at edges differ more.
         assert np.abs(got.opacity - opacity).mean() < 0.004
-        assert np.abs(got.colour - colour).mean() < 0.004
+        assert np.abs(got.color - color).mean() < 0.004
 
 
 def test_the_scene_is_known_in_its_files_coordinates(tmp_path):
@@ -95,7 +95,7 @@ def test_a_snapshot_that_instant_ngp_trained_shows_its_scene(real_scenes):
     pixels = decode(frame.picture, 4, frame.name).astype(np.float32) / 255.0
     alpha = pixels[..., 3:]
     photograph = pixels[..., :3] * alpha + 1.0 - alpha
-    rendered = run.render(frame.camera).colour
+    rendered = run.render(frame.camera).color
     assert psnr(mx.array(rendered), mx.array(photograph)) > 32.0  # the mean of 20 views is 31.2
 
 

@@ -41,18 +41,18 @@ class Known(Field):
 
 
 class Egg(Known):
-    """An ellipsoid, ever denser towards its middle, that is redder to the right."""
+    """An ellipsoid, ever denser toward its middle, that is redder to the right."""
 
-    centre = (0.55, 0.4, 0.6)
+    center = (0.55, 0.4, 0.6)
     radii = (0.35, 0.2, 0.25)
 
     def __call__(self, parameters, samples, directions):
         x, y, z = (samples.position[:, axis] for axis in range(3))
-        colour = mx.clip(mx.stack([x, 0.4 * y, 0.1 + 0.2 * z], axis=1), 0.0, 1.0)
-        return self.density(parameters, samples.position), colour
+        color = mx.clip(mx.stack([x, 0.4 * y, 0.1 + 0.2 * z], axis=1), 0.0, 1.0)
+        return self.density(parameters, samples.position), color
 
     def density(self, _, position):
-        place = (position - mx.array(self.centre)) / mx.array(self.radii)
+        place = (position - mx.array(self.center)) / mx.array(self.radii)
         return 60.0 * mx.exp(20.0 * (1.0 - mx.sqrt(mx.square(place).sum(axis=1))))
 
 
@@ -64,17 +64,17 @@ class RippledEgg(Egg):
 
 
 class Boxes(Known):
-    """Opaque boxes of one colour each."""
+    """Opaque boxes of one color each."""
 
     def __init__(self, *boxes):
-        self.boxes = boxes  # low, high, colour
+        self.boxes = boxes  # low, high, color
 
     def __call__(self, parameters, samples, directions):
-        colour = mx.zeros_like(samples.position)
+        color = mx.zeros_like(samples.position)
         for low, high, paint in self.boxes:
             inside = _is_inside(samples.position, low, high)[:, None]
-            colour = mx.where(inside, mx.array(paint), colour)
-        return self.density(parameters, samples.position), colour
+            color = mx.where(inside, mx.array(paint), color)
+        return self.density(parameters, samples.position), color
 
     def density(self, _, position):
         density = mx.zeros(len(position))
@@ -133,6 +133,6 @@ def srgb_to_linear(values: np.ndarray) -> np.ndarray:
 
 
 def on_map(values: np.ndarray, anchors: tuple) -> np.ndarray:
-    """(..., 3) colours by NumPy's interpolation."""
+    """(..., 3) colors by NumPy's interpolation."""
     ends = np.linspace(0.0, 1.0, len(anchors))
     return np.stack([np.interp(values, ends, line) for line in np.array(anchors).T], axis=-1)

@@ -69,7 +69,7 @@ class Page:
             self.place, self.version = session.view, session.version
         self.place = self.place.orbit(right, down)
         view = self.place.to_json()
-        here = {"pose": view["pose"], "centre": view["centre"], "version": self.version}
+        here = {"pose": view["pose"], "center": view["center"], "version": self.version}
         self.say("move", page="first", moving=moving, **here, **content)
 
     def say(self, kind, **content):

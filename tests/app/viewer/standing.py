@@ -1,4 +1,4 @@
-"""A view to move in tests: up is no axis, the centre is not the origin, no axis is looked along."""
+"""A view to move in tests: up is no axis, the center is not the origin, no axis is looked along."""
 
 import math
 
@@ -8,17 +8,17 @@ from nerfmac.app.paths.view import View
 from nerfmac.geometry.lenses import Lens
 
 UP = np.array([0.3, -0.5, 0.8]) / math.sqrt(0.98)
-CENTRE = np.array([0.4, 0.7, -0.3])
+CENTER = np.array([0.4, 0.7, -0.3])
 EYE = np.array([1.9, -0.4, 0.9])
 FOV = 0.8
 LENS = Lens(40, 30, 35.0, 34.0, 19.0, 16.0, k1=0.1)
 
 
 def level() -> View:
-    """A view of CENTRE from EYE without roll."""
-    back = (EYE - CENTRE) / np.linalg.norm(EYE - CENTRE)
+    """A view of CENTER from EYE without roll."""
+    back = (EYE - CENTER) / np.linalg.norm(EYE - CENTER)
     right = np.cross(UP, back) / np.linalg.norm(np.cross(UP, back))
-    return View(np.c_[right, np.cross(back, right), back, EYE], CENTRE, UP, FOV)
+    return View(np.c_[right, np.cross(back, right), back, EYE], CENTER, UP, FOV)
 
 
 def rolled(view: View, angle: float) -> np.ndarray:

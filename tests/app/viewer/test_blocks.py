@@ -83,7 +83,7 @@ def test_the_nearest_block_is_seen_and_the_face_the_ray_enters_through(geometry,
 
 @pytest.mark.parametrize("camera", [SIDE, BELOW], ids=["side", "below"])
 def test_between_the_faces_of_one_wall_there_is_no_seam(camera):
-    # A ray that enters close to a neighbour's face crosses into it at once, but is seen outside.
+    # A ray that enters close to a neighbor's face crosses into it at once, but is seen outside.
     lens = LENS.scaled(280, 200)
     camera = Camera(lens, camera.pose)
     occupied = np.zeros((1, 16, 16, 16), bool)
@@ -108,10 +108,10 @@ def test_one_cell_alone_covers_its_projection_and_nothing_else():
     occupied[0, 11, 6, 3] = True  # z, y, x
     hit, _, _, cell = seen(CUBE, FRONT, occupied)
     _, direction = pixel_rays(FRONT)
-    centre = (np.array([3, 6, 11]) + 0.5) / 16
-    towards = centre - FRONT.pose[:, 3]
-    angle = np.arccos(np.clip(direction @ (towards / np.linalg.norm(towards)), -1, 1))
-    apart = angle * np.linalg.norm(towards)
+    center = (np.array([3, 6, 11]) + 0.5) / 16
+    toward = center - FRONT.pose[:, 3]
+    angle = np.arccos(np.clip(direction @ (toward / np.linalg.norm(toward)), -1, 1))
+    apart = angle * np.linalg.norm(toward)
     assert hit.sum() >= 2
     assert hit[apart < 0.5 / 16].all()
     assert not hit[apart > 0.5 * np.sqrt(3) / 16].any()

@@ -37,7 +37,7 @@ def test_the_picture_is_what_the_run_renders_from_there(page, small_run):
     message, rgb = page.pictures()[-1]
     camera = page.session.view.camera(48, 32)
     assert np.allclose(np.reshape(message["pose"], (3, 4)), camera.pose)
-    want = small_run.render(camera).colour
+    want = small_run.render(camera).color
     assert np.abs(page.session.screen.shown.drawn.rgb / 255.0 - want).max() < 0.5 / 255 + 1e-6
     assert np.abs(rgb / 255.0 - want).mean() < 0.04  # JPEG's loss, in a picture full of noise
 
@@ -170,7 +170,7 @@ def test_a_large_picture_comes_in_strips_and_a_move_comes_first(page, monkeypatc
     assert message["still"]
     whole = page.session.screen.shown.drawn.rgb
     assert rgb.shape == whole.shape == (64, 32, 3)
-    want = page.session.run.render(page.session.view.camera(32, 64)).colour
+    want = page.session.run.render(page.session.view.camera(32, 64)).color
     assert np.abs(whole / 255.0 - want).max() < 0.02  # no seam
 
 

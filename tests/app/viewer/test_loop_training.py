@@ -224,13 +224,13 @@ def test_a_snapshot_stays_what_it_was(page):
     page.open().settle()
     run = page.session.run.copy()
     camera = run.orbit(3, (20, 16))[1]
-    before = run.render(camera).colour
+    before = run.render(camera).color
     page.say("set", values={"steps": 160})
     page.say("train")
     page.settle()
     assert run.state.step == 120
-    assert np.array_equal(run.render(camera).colour, before)
-    assert not np.array_equal(page.session.run.copy().render(camera).colour, before)
+    assert np.array_equal(run.render(camera).color, before)
+    assert not np.array_equal(page.session.run.copy().render(camera).color, before)
 
 
 def test_the_page_chooses_what_is_refined_before_training_begins(scene):
@@ -241,7 +241,7 @@ def test_the_page_chooses_what_is_refined_before_training_begins(scene):
     page.say("refine", name="lenses", on=False)
     page.settle()
     told = page.session.training.status()["refine"]
-    assert told == {"poses": False, "lenses": False, "exposures": True, "colours": False}
+    assert told == {"poses": False, "lenses": False, "exposures": True, "colors": False}
     page.say("set", values={"steps": 3})
     page.say("train")
     page.say("refine", name="poses", on=True)

@@ -66,7 +66,7 @@ def test_what_the_kernel_changes_wins_over_moves_that_were_under_way(page, kind,
     page.turn(0.2, 0.1)
     page.say(kind, **more)
     late = page.place.orbit(0.1, 0.0).to_json()
-    page.say("move", page="first", pose=late["pose"], centre=late["centre"], version=0)
+    page.say("move", page="first", pose=late["pose"], center=late["center"], version=0)
     page.settle()
     message, _ = frames(page)[-1]
     assert message["version"] == 1

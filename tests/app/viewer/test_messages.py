@@ -25,7 +25,7 @@ from tests.scene_factory import HEIGHT, WIDTH
         ({"kind": "move", "pose": [2.0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0], "version": 0},
          "expected a rotation and a position"),
         ({"kind": "move", "pose": [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0], "version": 0},
-         "message move: centre is missing"),
+         "message move: center is missing"),
         ({"kind": "look", "x": 0.5}, "message look: y is missing"),
         ({"kind": "set", "values": 3}, "message set: values is 3; expected an object"),
         ({"kind": "set", "values": {"mode": "x"}}, "mode is 'x'"),
@@ -80,16 +80,16 @@ def test_who_stands_in_a_training_camera_sees_its_photograph_and_how_close_it_co
     assert frame["psnr"] is None
 
 
-def test_a_double_click_makes_what_is_seen_there_the_centre(page):
+def test_a_double_click_makes_what_is_seen_there_the_center(page):
     page.open(96, 64).settle()
     shown = page.session.screen.shown
     row, column = np.unravel_index(np.argmax(shown.drawn.depth > 0), (64, 96))
     page.say("look", x=(column + 0.5) / 96, y=(row + 0.5) / 64, t=1)
     page.settle()
-    centre = page.session.view.centre
-    assert not np.allclose(centre, page.session.home.centre)
+    center = page.session.view.center
+    assert not np.allclose(center, page.session.home.center)
     lens, pose = shown.camera.lens, shown.camera.pose
-    local = pose[:, :3].T @ (centre - pose[:, 3])
+    local = pose[:, :3].T @ (center - pose[:, 3])
     x, y = lens.fl_x * local[0] / -local[2] + lens.cx, lens.cy - lens.fl_y * local[1] / -local[2]
     assert (x, y) == pytest.approx((column + 0.5, row + 0.5), abs=0.01)
     near = shown.drawn.depth[max(row - 2, 0) : row + 3, max(column - 2, 0) : column + 3]

@@ -9,7 +9,7 @@ from nerfmac.app.paths import orbit
 from nerfmac.app.paths.view import CLOSEST, STEEPEST, View
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
-from tests.app.viewer.standing import CENTRE, EYE, FOV, LENS, UP, level, rolled, seen
+from tests.app.viewer.standing import CENTER, EYE, FOV, LENS, UP, level, rolled, seen
 
 
 def elevation(view: View) -> float:
@@ -24,8 +24,8 @@ def assert_upright(view: View) -> None:
 
 
 def in_front(view: View) -> np.ndarray:
-    """A point between the centre and the camera."""
-    return 0.7 * view.centre + 0.3 * view.pose[:, 3]
+    """A point between the center and the camera."""
+    return 0.7 * view.center + 0.3 * view.pose[:, 3]
 
 
 @pytest.mark.parametrize(("drag", "axis"), [((0.01, 0.0), 0), ((0.0, 0.01), 1)])
@@ -37,8 +37,8 @@ def test_when_orbiting_what_is_in_front_follows_the_pointer(drag, axis):
 
 
 def test_a_height_turns_by_half_a_turn_about_up():
-    offset = level().orbit(1.0, 0.0).pose[:, 3] - CENTRE
-    before = EYE - CENTRE
+    offset = level().orbit(1.0, 0.0).pose[:, 3] - CENTER
+    before = EYE - CENTER
     assert offset @ UP == pytest.approx(before @ UP)
     assert np.allclose(offset + before, 2.0 * (before @ UP) * UP, atol=1e-9)
     tilted = level().orbit(0.0, 0.1)
@@ -46,12 +46,12 @@ def test_a_height_turns_by_half_a_turn_about_up():
 
 
 @pytest.mark.parametrize("drag", [(0.3, 0.2), (-1.7, 0.05), (0.0, 100.0), (100.1, -100.0)])
-def test_orbiting_keeps_distance_and_horizon_and_the_centre_in_the_middle(drag):
+def test_orbiting_keeps_distance_and_horizon_and_the_center_in_the_middle(drag):
     view = level().orbit(*drag)
     assert_upright(view)
-    assert np.array_equal(view.centre, CENTRE)
-    assert np.linalg.norm(view.pose[:, 3] - CENTRE) == pytest.approx(np.linalg.norm(EYE - CENTRE))
-    assert np.allclose(seen(view, CENTRE), 0.0, atol=1e-9)
+    assert np.array_equal(view.center, CENTER)
+    assert np.linalg.norm(view.pose[:, 3] - CENTER) == pytest.approx(np.linalg.norm(EYE - CENTER))
+    assert np.allclose(seen(view, CENTER), 0.0, atol=1e-9)
     assert abs(elevation(view)) <= STEEPEST + 1e-9
 
 
@@ -81,19 +81,19 @@ def test_a_camera_overhead_is_hardly_turned_by_the_first_move(roll, tilt, side):
     back = side * math.cos(tilt) * UP + math.sin(tilt) * lean / np.linalg.norm(lean)
     right = np.cross(back, [0.0, 0.6, 0.8])
     right /= np.linalg.norm(right)
-    pose = np.c_[right, np.cross(back, right), back, CENTRE + 2.0 * back]
-    view = level().stand(rolled(View(pose, CENTRE, UP, FOV), roll))
+    pose = np.c_[right, np.cross(back, right), back, CENTER + 2.0 * back]
+    view = level().stand(rolled(View(pose, CENTER, UP, FOV), roll))
     moved = view.orbit(0.0, 0.0)
     assert_upright(moved)
     assert np.abs(moved.pose[:, :3] - view.pose[:, :3]).max() < 0.04  # 2 degrees and a bit
 
 
 @pytest.mark.parametrize("drag", [(0.2, 0.0), (0.0, 0.3), (-0.4, 0.1)])
-def test_what_is_as_far_as_the_centre_follows_the_pointer_that_pans(drag):
+def test_what_is_as_far_as_the_center_follows_the_pointer_that_pans(drag):
     view = level().pan(*drag)
-    point = CENTRE + 0.3 * level().pose[:, 0] - 0.2 * level().pose[:, 1]
+    point = CENTER + 0.3 * level().pose[:, 0] - 0.2 * level().pose[:, 1]
     assert np.allclose(seen(view, point) - seen(level(), point), drag, atol=1e-9)
-    assert np.allclose(seen(view, view.centre), 0.0, atol=1e-9)
+    assert np.allclose(seen(view, view.center), 0.0, atol=1e-9)
     assert view.distance == pytest.approx(level().distance)
     assert np.array_equal(view.pose[:, :3], level().pose[:, :3])
 
@@ -104,9 +104,9 @@ def test_dollying_closer_than_the_closest_goes_on_and_out_again():
         nearer = view.dolly(-0.3)
         assert (nearer.pose[:, 3] - view.pose[:, 3]) @ forward > 0.02
         assert nearer.distance >= CLOSEST
-        assert np.allclose(seen(nearer, nearer.centre), 0.0, atol=1e-9)
+        assert np.allclose(seen(nearer, nearer.center), 0.0, atol=1e-9)
         view = nearer
-    assert (view.pose[:, 3] - CENTRE) @ forward > 1.0, "it has stuck at the centre"
+    assert (view.pose[:, 3] - CENTER) @ forward > 1.0, "it has stuck at the center"
     assert view.dolly(3.0).distance == pytest.approx(CLOSEST * math.exp(3.0))
 
 
@@ -115,25 +115,25 @@ def test_keys_walk_along_the_cameras_axes_for_seconds_times_speed():
     view = level().walk(0.5, -0.25, 2.0, 3.0)
     step = 1.5 * right - 0.75 * above - 6.0 * back
     assert np.allclose(view.pose[:, 3], EYE + step)
-    assert np.allclose(view.centre, CENTRE + step)
+    assert np.allclose(view.center, CENTER + step)
     assert np.array_equal(view.pose[:, :3], level().pose[:, :3])
 
 
 @pytest.mark.parametrize("point", [(1.0, 2.0, 0.5), EYE + 2.0 * UP, EYE - UP, EYE + [0.0, 0.0, 9]])
-def test_what_is_looked_at_is_the_middle_and_the_centre(point):
+def test_what_is_looked_at_is_the_middle_and_the_center(point):
     view = level().look_at(point)
     assert np.allclose(seen(view, point), 0.0, atol=1e-9)
-    assert np.array_equal(view.centre, point)
+    assert np.array_equal(view.center, point)
     assert np.allclose(view.pose[:, 3], EYE)
     assert view.pose[:, 0] @ UP == pytest.approx(0.0, abs=1e-9)
     assert_upright(view.orbit(0.1, 0.0))
 
 
-def test_standing_in_a_training_camera_takes_its_pose_with_the_centre_as_far_ahead():
+def test_standing_in_a_training_camera_takes_its_pose_with_the_center_as_far_ahead():
     pose = rolled(level().orbit(0.3, -0.1).pan(0.4, 0.2), 0.4)
     view = level().stand(pose)
     assert np.array_equal(view.pose, pose)
-    assert np.allclose(view.centre, pose[:, 3] - level().distance * pose[:, 2])
+    assert np.allclose(view.center, pose[:, 3] - level().distance * pose[:, 2])
     assert view.fov == FOV
 
 
@@ -147,13 +147,13 @@ def test_the_camera_has_the_vertical_field_of_view_and_the_views_pose():
 
 
 def rig(degrees, outwards: bool, scale: float = 1.8) -> list[Camera]:
-    """Cameras around CENTRE and above it, that look at it or away from it."""
+    """Cameras around CENTER and above it, that look at it or away from it."""
     east = np.cross([0.6, 0.48, 0.64], UP)
     east /= np.linalg.norm(east)
     north = np.cross(UP, east)
     places = [math.cos(a) * east + math.sin(a) * north + 0.4 * UP for a in np.radians(degrees)]
-    eyes = [CENTRE + scale * place for place in places]
-    targets = [2.0 * eye - CENTRE if outwards else CENTRE for eye in eyes]
+    eyes = [CENTER + scale * place for place in places]
+    targets = [2.0 * eye - CENTER if outwards else CENTER for eye in eyes]
     return [Camera.look_at(eye, at, UP, LENS) for eye, at in zip(eyes, targets, strict=True)]
 
 
@@ -167,19 +167,19 @@ def test_the_first_view_is_the_first_of_the_path_around_the_scene(degrees, outwa
     lens = view.camera(first.lens.width, first.lens.height).lens
     assert lens.fl_y == pytest.approx(first.lens.fl_y)
     assert np.allclose(view.up, UP)
-    assert np.allclose(seen(view, view.centre), 0.0, atol=1e-6)
-    distance = np.linalg.norm(view.pose[:, 3] - CENTRE)
+    assert np.allclose(seen(view, view.center), 0.0, atol=1e-6)
+    distance = np.linalg.norm(view.pose[:, 3] - CENTER)
     assert view.distance == pytest.approx(distance, abs=1e-5)
     if not outwards:
-        assert np.allclose(view.centre, CENTRE, atol=1e-5)
+        assert np.allclose(view.center, CENTER, atol=1e-5)
 
 
 @pytest.mark.parametrize("radius", [0.25, 0.35])
 def test_a_subject_is_the_center_of_the_first_view_and_fills_half_of_its_height(radius):
-    subject = Sphere(tuple(CENTRE + [0.2, -0.1, 0.15]), radius)
+    subject = Sphere(tuple(CENTER + [0.2, -0.1, 0.15]), radius)
     view = View.initial(rig([0, 50, 140, 170, 260, 300], False), UP, subject)
-    assert np.allclose(view.centre, subject.center)
-    assert np.allclose(seen(view, view.centre), 0.0, atol=1e-6)
+    assert np.allclose(view.center, subject.center)
+    assert np.allclose(seen(view, view.center), 0.0, atol=1e-6)
     height = 2.0 * view.distance * math.tan(0.5 * view.fov)
     assert 2.0 * radius / height == pytest.approx(0.5)
 
@@ -188,11 +188,11 @@ def test_a_subject_is_the_center_of_the_first_view_and_fills_half_of_its_height(
 def test_the_first_view_stays_where_photos_were_taken(radius, factor):
     cameras = rig([0, 50, 140, 170, 260, 300], False)
     far = View.initial(cameras, UP).distance
-    view = View.initial(cameras, UP, Sphere(tuple(CENTRE), radius))
+    view = View.initial(cameras, UP, Sphere(tuple(CENTER), radius))
     assert view.distance == pytest.approx(factor * far, rel=1e-4)
 
 
-def test_the_first_view_of_a_panorama_has_its_centre_ahead():
+def test_the_first_view_of_a_panorama_has_its_center_ahead():
     view = View.initial(rig([0, 50, 140, 170, 260, 300], True, scale=0.01), UP)
-    assert np.allclose(seen(view, view.centre), 0.0, atol=1e-6)
-    assert np.linalg.norm(view.centre - view.pose[:, 3]) == pytest.approx(CLOSEST)
+    assert np.allclose(seen(view, view.center), 0.0, atol=1e-6)
+    assert np.linalg.norm(view.center - view.pose[:, 3]) == pytest.approx(CLOSEST)

@@ -7,7 +7,7 @@ import pytest
 
 from nerfmac.app.paths.view import CLOSEST, FARTHEST, View
 from nerfmac.common.checks import InputError
-from tests.app.viewer.standing import CENTRE, EYE, FOV, UP, level
+from tests.app.viewer.standing import CENTER, EYE, FOV, UP, level
 
 
 def test_far_outside_a_small_move_stays_small():
@@ -50,9 +50,9 @@ def test_numbers_that_are_not_finite_are_refused(number):
         "forward": [lambda: view.walk(0.0, 0.0, number, 1.0)],
         "speed": [lambda: view.walk(0.0, 0.0, 0.0, number)],
         "point": [lambda: view.look_at((0.0, number, 0.0))],
-        "pose": [lambda: view.stand(holed), lambda: View(holed, CENTRE, UP, FOV)],
-        "centre": [lambda: View(view.pose, (0.0, number, 0.0), UP, FOV)],
-        "up": [lambda: View(view.pose, CENTRE, (0.0, number, 0.0), FOV)],
+        "pose": [lambda: view.stand(holed), lambda: View(holed, CENTER, UP, FOV)],
+        "center": [lambda: View(view.pose, (0.0, number, 0.0), UP, FOV)],
+        "up": [lambda: View(view.pose, CENTER, (0.0, number, 0.0), FOV)],
         "fov": [lambda: view.with_fov(number)],
     }
     for name, calls in asks.items():

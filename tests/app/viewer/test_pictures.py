@@ -8,7 +8,7 @@ import pytest
 
 from nerfmac.app.film import DIAGNOSTICS, OUTPUTS, RenderOptions
 from nerfmac.app.viewer.pictures import (
-    CASCADE_COLOURS,
+    CASCADE_COLORS,
     CELL_VARIATION,
     FACE_BRIGHTNESS,
     Pictures,
@@ -21,7 +21,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import Occupied, count_samples
-from nerfmac.rendering.colour_map import INFERNO, TURBO
+from nerfmac.rendering.color_map import INFERNO, TURBO
 from nerfmac.rendering.renderer import to_bytes
 from nerfmac.training.trainer import Trainer
 from tests.app.viewer.analytic import (
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 SHOWN = (*OUTPUTS, *DIAGNOSTICS)
 BACKGROUND = (0.1, 0.6, 0.9)
-ON_GREY = (0.5, 0.5, 0.5)
+ON_GRAY = (0.5, 0.5, 0.5)
 ORANGE, BLUE = (0.9, 0.5, 0.1), (0.1, 0.2, 0.7)
 NEAR_BOX = ((0.25, 0.3125, 0.6), (0.5, 0.5625, 0.75), ORANGE)
 FAR_BOX = ((0.45, 0.4, 0.15), (0.85, 0.85, 0.3), BLUE)
@@ -73,17 +73,17 @@ def untrained():
     return trainer, state(geometry, occupied, average=parameters)
 
 
-def test_colour_is_what_the_renderer_gives(untrained):
+def test_color_is_what_the_renderer_gives(untrained):
     trainer, now = untrained
     got = Pictures(trainer, now, RenderOptions("rgb", BACKGROUND)).draw(SIDE, FOCUS)
     want = trainer.renderer(now).render(SIDE, BACKGROUND)
-    assert np.ptp(want.colour) > 0.3
-    assert (got.rgb == to_bytes(want.colour)).all()
+    assert np.ptp(want.color) > 0.3
+    assert (got.rgb == to_bytes(want.color)).all()
     assert (got.depth == want.depth).all()
 
 
 def test_without_exposure_not_even_the_rounding_changes():
-    # Halfway between two bytes the last bit of a colour decides.
+    # Halfway between two bytes the last bit of a color decides.
     halfway = (np.arange(255, dtype=np.float32) + np.float32(0.5)) / np.float32(255)
     nothing, camera = np.zeros(CUBE.cells, bool), Camera(Lens(1, 1, 9.0, 9.0, 0.5, 0.5), SIDE.pose)
     for first in range(0, 255, 3):
@@ -117,9 +117,9 @@ def test_depth_is_the_distance_to_what_is_seen():
 
 def errors_of_normals(field, camera):
     """How far the normals in a picture of an egg are off, where it is solid."""
-    got = drawn(field, "normal", camera, background=ON_GREY)
+    got = drawn(field, "normal", camera, background=ON_GRAY)
     origin, direction = pixel_rays(camera)
-    outwards = (origin + got.depth[..., None] * direction - Egg.centre) / np.square(Egg.radii)
+    outwards = (origin + got.depth[..., None] * direction - Egg.center) / np.square(Egg.radii)
     outwards /= np.linalg.norm(outwards, axis=-1, keepdims=True)
     solid = drawn(field, "opacity", camera).rgb[..., 0] == 255
     assert solid.sum() > 30
@@ -139,7 +139,7 @@ def test_ripples_finer_than_a_cell_do_not_turn_normals():
 
 def test_normals_look_no_farther_than_half_a_cell():
     wall = ((0.2, 0.2, 0.45), (0.8, 0.8, 0.45 + 0.75 / CELLS), ORANGE)
-    got = drawn(Boxes(wall), "normal", background=ON_GREY)
+    got = drawn(Boxes(wall), "normal", background=ON_GRAY)
     origin, direction = pixel_rays(FRONT)
     place = origin + got.depth[..., None] * direction
     on_face = (np.abs(place - 0.5)[..., :2] < 0.3 - 0.6 / CELLS).all(axis=-1) & (got.depth > 0)
@@ -147,7 +147,7 @@ def test_normals_look_no_farther_than_half_a_cell():
     assert np.abs(got.rgb[on_face] / 127.5 - 1.0 - [0.0, 0.0, 1.0]).max() < 0.01
 
 
-def test_opacity_is_grey(untrained):
+def test_opacity_is_gray(untrained):
     trainer, now = untrained
     got = Pictures(trainer, now, RenderOptions("opacity", BACKGROUND)).draw(BELOW, FOCUS)
     opacity = trainer.renderer(now).render(BELOW).opacity
@@ -166,7 +166,7 @@ def test_occupied_cells_are_blocks_shaded_by_the_face_that_is_seen():
     assert got.depth[sure] == pytest.approx(enter[sure], abs=2e-5)
     assert (got.rgb[leave < enter] == to_bytes(np.array(BACKGROUND))).all()
     assert (got.depth[leave < enter] == 0).all()
-    brightest = np.array(CASCADE_COLOURS[0]) * np.array(FACE_BRIGHTNESS)[axis][..., None]
+    brightest = np.array(CASCADE_COLORS[0]) * np.array(FACE_BRIGHTNESS)[axis][..., None]
     brightness = (got.rgb / 255.0 / brightest)[sure]
     assert brightness.max() < 1.01
     assert brightness.min() > 1.0 - CELL_VARIATION - 0.01
@@ -174,14 +174,14 @@ def test_occupied_cells_are_blocks_shaded_by_the_face_that_is_seen():
     assert len(np.unique(np.round(brightness, 2))) > 4, "cells can be told apart"
 
 
-def test_a_cascades_blocks_have_its_colour():
+def test_a_cascades_blocks_have_its_color():
     occupied = np.zeros((3, 16, 16, 16), bool)
     occupied[1, 2, 6, 9] = True
     got = drawn(Boxes(), "occupancy", geometry=SCENE, occupied=occupied)
     hit = got.depth > 0
     assert hit.sum() > 3
     hue = got.rgb[hit] / got.rgb[hit].max(axis=1, keepdims=True)
-    want = np.array(CASCADE_COLOURS[1]) / max(CASCADE_COLOURS[1])
+    want = np.array(CASCADE_COLORS[1]) / max(CASCADE_COLORS[1])
     assert hue == pytest.approx(np.tile(want, (len(hue), 1)), abs=0.01)
 
 

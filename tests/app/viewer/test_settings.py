@@ -16,7 +16,7 @@ from tests.app.viewer.conftest import Page
 from tests.scene_factory import COARSE
 
 
-def test_the_options_have_the_colour_and_the_box():
+def test_the_options_have_the_color_and_the_box():
     crop = [[0.1, 0.2, 0.3], [0.7, 0.8, 0.9]]
     options = Settings().changed({"background": "#ff8000", "crop": crop, "exposure": -1}).options
     assert options.background == pytest.approx((1.0, 128 / 255, 0.0))
@@ -33,7 +33,7 @@ def test_a_crop_of_any_kind_can_be_sent_as_json(kind):
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("mode", "x-ray", "mode is 'x-ray'; expected one of: colour"),
+        ("mode", "x-ray", "mode is 'x-ray'; expected one of: color"),
         ("background", "red", "background is 'red'"),
         ("background", "#12345", "background is '#12345'"),
         ("background", None, "background is None"),
@@ -49,7 +49,7 @@ def test_a_crop_of_any_kind_can_be_sent_as_json(kind):
         ("crop", [[0, 0], [1, 1]], "crop is"),
         ("crop", 3, "crop is 3; expected two corners"),
         ("crop", [[0, 0, 0], [1, -1, 1]], "lowest corner first"),
-        ("colour", "red", "setting is 'colour'; expected one of: background"),
+        ("color", "red", "setting is 'color'; expected one of: background"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused(name, value, words):
@@ -84,7 +84,7 @@ def test_home_and_the_first_crop_box_are_around_the_subject(small_run):
     assert small_run.scene.subject is None
     for known, box in ((subject, [[0.025, 0.225, 0.0], [0.775, 0.975, 0.575]]), (None, None)):
         page = Page(replace(small_run, scene=replace(small_run.scene, extent=1.0, subject=known)))
-        assert (page.session.home.centre.tolist() == list(subject.center)) == (known is subject)
+        assert (page.session.home.center.tolist() == list(subject.center)) == (known is subject)
         page.open().settle()
         (state, *_) = page.take("state")
         assert state["scene"]["subject"] == (box and [pytest.approx(corner) for corner in box])

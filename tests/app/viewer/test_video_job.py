@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.viewer import video_job as video_job_module
-from nerfmac.app.viewer.video_job import Cancelled, VideoJob
+from nerfmac.app.viewer.video_job import Canceled, VideoJob
 from nerfmac.app.viewer.worker import Worker
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
@@ -23,7 +23,7 @@ def cameras(count):
 
 
 def painted(camera):
-    """Grey by the camera's place, with a gradient down the whole picture, whatever the strip."""
+    """Gray by the camera's place, with a gradient down the whole picture, whatever the strip."""
     rows = np.arange(camera.lens.height) - camera.lens.cy + HEIGHT / 2
     rgb = np.zeros((camera.lens.height, camera.lens.width, 3), np.uint8)
     rgb[..., 0] = 40 * (camera.pose[0, 3] - 3.0)
@@ -50,7 +50,7 @@ def test_a_video_has_a_frame_a_camera_without_seams(tmp_path, monkeypatch, strip
         assert np.abs(error).mean() < 6.0  # the codec's
 
 
-def test_a_cancelled_video_leaves_no_file(tmp_path):
+def test_a_canceled_video_leaves_no_file(tmp_path):
     started, go_on = threading.Event(), threading.Event()
 
     def slowly(camera):
@@ -62,7 +62,7 @@ def test_a_cancelled_video_leaves_no_file(tmp_path):
     assert started.wait(30.0)
     job.cancel()
     go_on.set()
-    with pytest.raises(Cancelled):
+    with pytest.raises(Canceled):
         job.result.result(60.0)
     assert list(tmp_path.iterdir()) == []
 

@@ -90,10 +90,10 @@ def test_what_is_trained_can_be_paused_rendered_and_evaluated_meanwhile(viewer):
     viewer.train()
     first = viewer.run
     camera = first.orbit(3, (20, 16))[0]
-    before = first.render(camera).colour
+    before = first.render(camera).color
     wait_for(lambda: viewer.run.state.step > first.state.step + 20)
-    assert np.array_equal(first.render(camera).colour, before)
-    assert not np.allclose(viewer.run.render(camera).colour, before, atol=0.02)
+    assert np.array_equal(first.render(camera).color, before)
+    assert not np.allclose(viewer.run.render(camera).color, before, atol=0.02)
     assert not viewer.wait(0.0)  # it is still trained
     viewer.pause()
     assert viewer.wait(60.0)

@@ -4,7 +4,7 @@
  * accumulated between animation frames. It also plays the page's camera path.
  */
 
-import { centreDistance, lookAt, travelView } from "../../viewer/page/motion/navigation.js";
+import { centeredistance, lookAt, travelView } from "../../viewer/page/motion/navigation.js";
 
 export class Flight {
   /** Fly from `home`; `path` is {fps, frames, closed} or null, a frame 12 numbers and the fov. */
@@ -105,7 +105,7 @@ export class Flight {
     this.show(this.view, false);
   }
 
-  /** The path's view after so many seconds; its centre is as far ahead as the first view's. */
+  /** The path's view after so many seconds; its center is as far ahead as the first view's. */
   viewAt(seconds) {
     const { fps, frames, closed } = this.path;
     const place = (Math.max(seconds, 0) * fps) % frames.length;
@@ -114,9 +114,9 @@ export class Flight {
     const part = place - before;
     const mixed = frames[before].map((value, i) => value + part * (frames[after][i] - value));
     const pose = squared(mixed.slice(0, 12));
-    const far = centreDistance(this.home);
-    const centre = [0, 4, 8].map((line) => pose[line + 3] - far * pose[line + 2]);
-    return { pose, centre, up: this.home.up, fov: mixed[12] };
+    const far = centeredistance(this.home);
+    const center = [0, 4, 8].map((line) => pose[line + 3] - far * pose[line + 2]);
+    return { pose, center, up: this.home.up, fov: mixed[12] };
   }
 }
 

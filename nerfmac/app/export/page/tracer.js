@@ -2,7 +2,7 @@
  * The trained field on the GPU: WebGPU traces rays through it.
  *
  * A camera is {pose, lens}: 12 numbers as in navigation.js, and fx, fy, cx, cy in pixels. A picture
- * is {width, height, sums, depths}: linear colours summed over samples with their number, and
+ * is {width, height, sums, depths}: linear colors summed over samples with their number, and
  * distances in scene units.
  */
 

@@ -199,21 +199,21 @@ def _sample_computations(inputs: StepInputs) -> Iterator[Computation]:
     yield from _with_backward("hash_encode", encode, inputs.table, result=mx.float16)
     yield from _with_backward("spherical_harmonics", spherical_harmonics, inputs.marched[1])
 
-    def both_networks(features: mx.array, density: mx.array, colour: mx.array) -> Any:
-        return networks(features, inputs.basis, samples.ray, samples.used, density, colour, shape)
+    def both_networks(features: mx.array, density: mx.array, color: mx.array) -> Any:
+        return networks(features, inputs.basis, samples.ray, samples.used, density, color, shape)
 
     yield from _with_backward("networks", both_networks, half, *inputs.weights)
     arrays = _in_working_dtype([half, *inputs.weights])
     density_only: Callable[..., Any] = partial(networks_density, shape=shape)
     yield "networks density", lambda: density_only(*arrays())
 
-    def flat(density: mx.array, colour: mx.array) -> mx.array:
-        pixels = composite(density, colour, samples)
-        return mx.concatenate([pixels.colour.reshape(-1), pixels.opacity, pixels.depth])
+    def flat(density: mx.array, color: mx.array) -> mx.array:
+        pixels = composite(density, color, samples)
+        return mx.concatenate([pixels.color.reshape(-1), pixels.opacity, pixels.depth])
 
     density = 20.0 * mx.random.uniform(shape=(inputs.slots,), key=mx.random.key(11))
-    colour = mx.random.uniform(shape=(inputs.slots, 3), key=mx.random.key(12))
-    yield from _with_backward("composite", flat, density, colour)
+    color = mx.random.uniform(shape=(inputs.slots, 3), key=mx.random.key(12))
+    yield from _with_backward("composite", flat, density, color)
 
 
 def _ray_computations(inputs: StepInputs) -> Iterator[Computation]:

@@ -14,7 +14,7 @@ from nerfmac.app.scenes import Scene
 from nerfmac.backend import current_device
 from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.colour import over
+from nerfmac.geometry.color import over
 from nerfmac.rendering.evaluation import BACKGROUNDS
 from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import Picture
@@ -62,7 +62,7 @@ class HeldOutViews:
 
     def psnr_of(self, run: Run) -> float:
         """`psnr` of the run in its current state."""
-        return self.psnr(lambda camera: run.renderer().render(camera, BACKGROUND).colour)
+        return self.psnr(lambda camera: run.renderer().render(camera, BACKGROUND).color)
 
 
 def evaluation_times(seconds: float, points: int) -> list[float]:

@@ -28,7 +28,7 @@ from nerfmac.backend import current_device, uncompiled
 from nerfmac.common.timeline import Entry, Timeline, recording
 from nerfmac.ops.occupancy_update import pack_bits
 from nerfmac.training.goal import Goal, Report
-from nerfmac.training.optimiser import AVERAGED_EVERY
+from nerfmac.training.optimizer import AVERAGED_EVERY
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
@@ -42,7 +42,7 @@ STAGES = {
     "spherical_harmonics": "encoding",
     "networks": "networks",
     "composite": "compositing",
-    "adam": "optimiser",
+    "adam": "optimizer",
 }
 """Stage of the training step by operation; an operation that is not listed is its own stage."""
 SETTLING = 5
@@ -183,7 +183,7 @@ def _rare_parts(trainer: Trainer, state: TrainState, seconds: float) -> Iterator
         f"average, 1/{AVERAGED_EVERY}",
         average.times(1 / AVERAGED_EVERY),
         Work(moved, moved) // AVERAGED_EVERY,
-        "optimiser",
+        "optimizer",
     )
 
 

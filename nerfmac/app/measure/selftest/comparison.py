@@ -16,7 +16,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.app.measure.launches import Build
-from nerfmac.app.measure.selftest.specialisations import specialisations
+from nerfmac.app.measure.selftest.specializations import specializations
 from nerfmac.backend import Arrays as Arrays
 from nerfmac.backend import (
     compile_ahead,
@@ -172,7 +172,7 @@ class Compared:
     case: Case
     outcomes: list[Outcome]  # empty after an exception
     fault: str | None  # the exception
-    launched: list[str]  # kernels' specialisations, in order; recorded on Metal only
+    launched: list[str]  # kernels' specializations, in order; recorded on Metal only
 
     @property
     def differing(self) -> list[str]:
@@ -208,7 +208,7 @@ class Compared:
                 for outcome in self.outcomes
             ],
             "fault": self.fault,
-            "specialisations": self.launched,
+            "specializations": self.launched,
         }
 
 
@@ -237,7 +237,7 @@ def compared(case: Case) -> Compared:
     launched: list[str] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:
-        launched.append(exported(build, call).specialisation)
+        launched.append(exported(build, call).specialization)
         return build(**call)
 
     with ExitStack() as stack:
@@ -279,10 +279,10 @@ def print_sum(done: Sequence[Compared]) -> None:
 
 
 def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]:
-    """The reachable specialisations that ran, and those that did not.
+    """The reachable specializations that ran, and those that did not.
 
     Metal's compiler sees only kernels that are launched, so it has not seen the latter.
     """
     launched = {name for case in done if not case.fault for name in case.launched}
-    reachable = specialisations()
+    reachable = specializations()
     return [n for n in reachable if n in launched], [n for n in reachable if n not in launched]

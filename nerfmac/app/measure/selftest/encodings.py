@@ -1,4 +1,4 @@
-"""Test cases of the hash encoding, spherical harmonics and the optimiser."""
+"""Test cases of the hash encoding, spherical harmonics and the optimizer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _points(count: int, low: float, high: float) -> mx.array:
 def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
     """Positions (count, 3) of samples, 37 per ray, and their visibility (count,): 1 or 0.
 
-    Neighbouring samples lie in the same cells. The samples after the first `used` are NaN.
+    Neighboring samples lie in the same cells. The samples after the first `used` are NaN.
     """
     keys = mx.random.split(mx.random.key(count), 3)
     lines = count // 37 + 1

@@ -45,7 +45,7 @@ def networks_cases() -> Iterator[Case]:
             run = partial(_networks, shape, slots)
             case = Case("networks", f"{name}-{slots}", run, 256, half_terms=8)
             yield case
-            if slots in (31, 129):  # each shape is a specialisation
+            if slots in (31, 129):  # each shape is a specialization
                 yield in_variant(case, "networks_gradient_rows", "close")
             if (name, slots) == ("tiny", 700):
                 for operation in ("networks_gradient", "networks_gradient_rows"):
@@ -62,22 +62,22 @@ def _networks(shape: NetworksShape, slots: int) -> Arrays:
     basis = mx.random.normal((rays, 16), key=keys[0])
     # Features and weights are exact in float16: only the basis and computed values are rounded.
     sizes = {"features": (slots, shape.features), "density": (shape.density.weights,)}
-    sizes["colour"] = (shape.colour.weights,)
-    spread = {"features": 1.0, "density": shape.width**-0.5, "colour": shape.width**-0.5}
+    sizes["color"] = (shape.color.weights,)
+    spread = {"features": 1.0, "density": shape.width**-0.5, "color": shape.width**-0.5}
     arguments = {
         name: (spread[name] * mx.random.normal(size, key=key)).astype(mx.float16).astype(mx.float32)
         for (name, size), key in zip(sizes.items(), keys[1:], strict=True)
     }
 
-    def evaluate(features: mx.array, density: mx.array, colour: mx.array) -> list[mx.array]:
+    def evaluate(features: mx.array, density: mx.array, color: mx.array) -> list[mx.array]:
         features = features.astype(working_dtype())
         count = mx.array([used], mx.int32)
-        seen = networks(features, basis, ray, count, density, colour, shape)
+        seen = networks(features, basis, ray, count, density, color, shape)
         return [mx.where(is_used, seen[0], 0.0), mx.where(is_used[:, None], seen[1], 0.0)]
 
     with _exact_products():
         features = arguments["features"].astype(working_dtype())
-        weights = arguments["density"], arguments["colour"]
+        weights = arguments["density"], arguments["color"]
         alone = networks_density(features, *weights, shape, mx.array([used], mx.int32))
         alone = mx.where(is_used, alone, 0.0)
         return {"density alone": alone, **with_gradients(evaluate, **arguments)}
@@ -117,15 +117,15 @@ class _Field(NamedTuple):
     def parameters(self, contrast: float, keys: mx.array) -> tuple[mx.array, mx.array, mx.array]:
         """The table and both networks' weights; a larger `contrast` spreads densities more."""
         shape = self.geometry.networks
-        table, density, colour = (
+        table, density, color = (
             (spread * mx.random.normal(size, key=key)).astype(mx.float16).astype(mx.float32)
             for spread, size, key in (
                 (1.0, (self.levels.entries, self.features), keys[0]),
                 (contrast * shape.width**-0.5, (shape.density.weights,), keys[1]),
-                (shape.width**-0.5, (shape.colour.weights,), keys[2]),
+                (shape.width**-0.5, (shape.color.weights,), keys[2]),
             )
         )
-        return table, density, colour
+        return table, density, color
 
 
 _CUBE = MarchGeometry(Bounds(1.0), 16, 0.05, 3**0.5 / 128, 0.0)
@@ -139,7 +139,7 @@ _FIELDS = {
 
 
 def _other_fields() -> dict[str, _Field]:
-    """A field for each grid, width and depth that is a specialisation of the kernel."""
+    """A field for each grid, width and depth that is a specialization of the kernel."""
     eight, sixteen = (HashLevels(levels, 10, 8, 1.2) for levels in (8, 16))
     grids = {
         f"{levels}x{features}": _Field(_CUBE, HashLevels(levels, 10, 8, 1.2), features, 64, (1, 2))
@@ -168,4 +168,4 @@ def _trace(field: _Field, count: int, filled: float) -> Arrays:
     bits, parameters = field.bits(filled, keys[0]), field.parameters(1.5, keys[1:])
     with _exact_products():
         seen = trace(Rays(origins, directions), bits, field.geometry, *parameters, width=width)
-    return {"colour": seen.colour, "opacity": seen.opacity, "depth": seen.depth}
+    return {"color": seen.color, "opacity": seen.opacity, "depth": seen.depth}

@@ -29,7 +29,7 @@ from nerfmac.sampling.occupancy import random_bits
 
 
 def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]:
-    """Random rays towards the unit cube; the first three are parallel to axes, the third misses.
+    """Random rays toward the unit cube; the first three are parallel to axes, the third misses.
 
     Returns origins (count, 3), unit directions (count, 3) and jitter (count,) in [0, 1).
     """
@@ -64,8 +64,8 @@ def draw_pixels_cases() -> Iterator[Case]:
 
 
 def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
-    rays, colour, view = draw_pixels(pixels, cameras, fractions)
-    return {**rays._asdict(), "colour": colour, "view": view}
+    rays, color, view = draw_pixels(pixels, cameras, fractions)
+    return {**rays._asdict(), "color": color, "view": view}
 
 
 def _view(lens: Lens, index: int) -> Camera:
@@ -165,19 +165,19 @@ def composite_cases() -> Iterator[Case]:
     """Cases with rays of one sample, all samples and none; whole, and with omitted samples."""
     for name, density, samples in _packed_rays():
         keys = mx.random.split(mx.random.key(1), 2)
-        colour = mx.random.uniform(shape=samples.position.shape, key=keys[0])
-        run = partial(_composited, density, colour, samples)
+        color = mx.random.uniform(shape=samples.position.shape, key=keys[0])
+        run = partial(_composited, density, color, samples)
         yield Case("composite", name, run, 256)
         expected = mx.random.uniform(shape=(samples.wanted.shape[0], 3), key=keys[1])
-        run = partial(_composited, density, colour, _thinned_at_random(samples), expected)
+        run = partial(_composited, density, color, _thinned_at_random(samples), expected)
         yield Case("composite", f"{name}-thinned", run, 256)
 
 
 def _composited(
-    density: mx.array, colour: mx.array, samples: Samples, expected: mx.array | None = None
+    density: mx.array, color: mx.array, samples: Samples, expected: mx.array | None = None
 ) -> Arrays:
     return with_gradients(
-        lambda d, c: list(composite(d, c, samples, expected)), density=density, colour=colour
+        lambda d, c: list(composite(d, c, samples, expected)), density=density, color=color
     )
 
 

@@ -75,7 +75,7 @@ class Report:
                 "passed": True,
                 "running": None,  # the case in progress
                 "cases": [],  # `Compared.to_json` of each
-                "not_run": [],  # specialisations that no case launched
+                "not_run": [],  # specializations that no case launched
                 **dict.fromkeys(FINDINGS),
             }
         )
@@ -206,10 +206,10 @@ def timed(launched: Launched) -> dict[str, Any]:
     """
     timing, work = measure(launched.again, seconds=0.1), launched.work
     is_metal = current_device() == "metal"
-    name = exported(launched.build, launched.call).specialisation if is_metal else None
+    name = exported(launched.build, launched.call).specialization if is_metal else None
     return {
         "function": launched.name,
-        "specialisation": name,
+        "specialization": name,
         "milliseconds": timing._asdict(),
         "bytes": work.cached,
         "gigabytes_per_second": work.cached / timing.median / 1e6,

@@ -60,9 +60,9 @@ def read_scene(path: Path) -> ParsedScene:
 
 
 def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
-    """Return the function that reads the scene in `folder`; None if no format is recognised.
+    """Return the function that reads the scene in `folder`; None if no format is recognized.
 
-    Raises InputError if no format is recognised but several JSON files list `frames`.
+    Raises InputError if no format is recognized but several JSON files list `frames`.
     """
     read: Callable[[], ParsedScene] | None = None
     if (folder / BLENDER_FILES[0]).exists():

@@ -29,7 +29,7 @@ from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.placement import Placement
 
 USUAL_DISTANCES = 0.7, 3.0
-"""Smallest and largest median distance of the cameras from the cube's centre, in scene units, for
+"""Smallest and largest median distance of the cameras from the cube's center, in scene units, for
 which instant-ngp's default placement is used; 1.3 is usual. Otherwise a placement is fitted."""
 
 log = logging.getLogger("nerfmac")
@@ -84,6 +84,6 @@ def _placement(file: Fields, pictures: list[PosedPicture]) -> Placement | None:
         return usual
     log.warning(
         f"the cameras of {file.where} are {distance / usual.scale:.3g} units from the origin, "
-        "where 4 are usual; the scene is centred and scaled by its cameras"
+        "where 4 are usual; the scene is centered and scaled by its cameras"
     )
     return None

@@ -2,7 +2,7 @@
 
 The layout is that of COLMAP's documentation ("Output Format"). Poses map world to camera with
 OpenCV's axes: x right, y down, z forwards; quaternions are (w, x, y, z). As in this package, the
-centre of the top left pixel is (0.5, 0.5). The files `rigs` and `frames` of newer models are not
+center of the top left pixel is (0.5, 0.5). The files `rigs` and `frames` of newer models are not
 needed, as `images` still has the pose of every picture.
 """
 

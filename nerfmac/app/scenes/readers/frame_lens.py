@@ -20,9 +20,9 @@ LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RAD
 FISHEYE_MODELS = ("OPENCV_FISHEYE", "RADIAL_FISHEYE", "SIMPLE_RADIAL_FISHEYE")
 MATRICES = ("K", "intrinsics", "intrinsic_matrix")
 """Keys under which scripts write the matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]]."""
-MISSPELT = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
-NEAR_CENTRE = 0.1
-"""A principal point counts as central if it is closer to the picture's centre than this fraction of
+MISSPELLED = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
+NEAR_CENTER = 0.1
+"""A principal point counts as central if it is closer to the picture's center than this fraction of
 the width and of the height."""
 RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
 """Factors on a picture's size, tried in this order, that may give the size its lens was for."""
@@ -45,7 +45,7 @@ def lens_of(frame: Fields, file: Fields, picture: Header, warned: set[str]) -> L
     `warned` collects the kinds of warnings given, so that a file has one of each. Raises InputError
     for an unsupported lens model, a missing focal length and values out of range.
     """
-    keys = _LensKeys(_normalised(frame, warned), _normalised(file, warned), picture, warned)
+    keys = _LensKeys(_normalized(frame, warned), _normalized(file, warned), picture, warned)
     width, height = keys.size()
     fl_x, fl_y = keys.focal_lengths(width, height)
     defaults = {"cx": width / 2, "cy": height / 2}
@@ -61,10 +61,10 @@ def lens_of(frame: Fields, file: Fields, picture: Header, warned: set[str]) -> L
         return Lens(width, height, fl_x, fl_y, **rest, is_fisheye=is_fisheye)
 
 
-def _normalised(fields: Fields, warned: set[str]) -> Fields:
-    """The fields with fl_x, fl_y, cx, cy also from misspelt keys and matrices (3x3 or 4x4)."""
+def _normalized(fields: Fields, warned: set[str]) -> Fields:
+    """The fields with fl_x, fl_y, cx, cy also from misspelled keys and matrices (3x3 or 4x4)."""
     added: dict[str, Any] = {}
-    for key, name in MISSPELT.items():
+    for key, name in MISSPELLED.items():
         if key in fields:
             added[name] = fields.values[key]
             _warn(fields.where, f"{key} is taken for {name}", warned)
@@ -108,10 +108,10 @@ class _LensKeys:
             (with_w or self.file).count("w", actual[0]),
             (with_h or self.file).count("h", actual[1]),
         )
-        centre = self.number("cx", named[0] / 2), self.number("cy", named[1] / 2)
-        if not with_w and not with_h and not _is_middle(centre, actual):
-            return self._size_by_centre(centre)
-        if named != actual and _is_middle(centre, actual) and not _is_middle(centre, named):
+        center = self.number("cx", named[0] / 2), self.number("cy", named[1] / 2)
+        if not with_w and not with_h and not _is_middle(center, actual):
+            return self._size_by_center(center)
+        if named != actual and _is_middle(center, actual) and not _is_middle(center, named):
             self._warn(
                 f"w and h are {named[0]}x{named[1]}, but cx and cy are in the middle of the "
                 f"pictures as they are, such as {actual[0]}x{actual[1]}; the lens is taken as for "
@@ -120,14 +120,14 @@ class _LensKeys:
             return actual
         return named
 
-    def _size_by_centre(self, centre: tuple[float, float]) -> tuple[int, int]:
-        """The picture's size times the factor in RESIZED that centres it at (cx, cy), if any."""
+    def _size_by_center(self, center: tuple[float, float]) -> tuple[int, int]:
+        """The picture's size times the factor in RESIZED that centers it at (cx, cy), if any."""
         width, height = self.picture.width, self.picture.height
         for factor in RESIZED:
             size = round(width * factor), round(height * factor)
-            if _is_middle(centre, size):
+            if _is_middle(center, size):
                 self._warn(
-                    f"cx and cy, {centre[0]:g} and {centre[1]:g}, are in the middle of pictures of "
+                    f"cx and cy, {center[0]:g} and {center[1]:g}, are in the middle of pictures of "
                     f"{size[0]}x{size[1]} pixels; the lens is scaled to the {width}x{height} there"
                 )
                 return size
@@ -187,6 +187,6 @@ def _warn(where: str, what: str, warned: set[str]) -> None:
         log.warning(f"{where}: {what}")
 
 
-def _is_middle(centre: tuple[float, float], size: tuple[int, int]) -> bool:
-    sides = zip(centre, size, strict=True)
-    return all(abs(c - side / 2) < NEAR_CENTRE * side for c, side in sides)
+def _is_middle(center: tuple[float, float], size: tuple[int, int]) -> bool:
+    sides = zip(center, size, strict=True)
+    return all(abs(c - side / 2) < NEAR_CENTER * side for c, side in sides)

@@ -18,7 +18,7 @@ CASES = {
         3.0,
         {
             "grid": {"levels": 4, "features": 4, "log2_entries": 9, "finest": 64},
-            "networks": {"width": 16, "density_layers": 2, "colour_layers": 3, "density_bias": 0},
+            "networks": {"width": 16, "density_layers": 2, "color_layers": 3, "density_bias": 0},
             "march": {"cone": 1 / 64, "render_step_divisor": 1},
             "occupancy": {"resolution": 16},
         },
@@ -27,7 +27,7 @@ CASES = {
         1.7,
         {
             "grid": {"levels": 16, "features": 1, "log2_entries": 11, "finest": 200},
-            "networks": {"width": 64, "density_layers": 1, "colour_layers": 2},
+            "networks": {"width": 64, "density_layers": 1, "color_layers": 2},
         },
     ),
     "eight features a level": (
@@ -43,10 +43,10 @@ def random_run(scene, name: str) -> Run:
     extent, changes = CASES[name]
     config: Config = override(CONFIG, **changes)
     run = Run.begin(replace(scene, extent=extent), config)
-    table, density, colour = mx.random.split(mx.random.key(len(name)), 3)
+    table, density, color = mx.random.split(mx.random.key(len(name)), 3)
     average = run.state.average
     average["table"] = mx.random.normal(average["table"].shape, key=table)
-    for key, drawn in (("density", density), ("colour", colour)):
+    for key, drawn in (("density", density), ("color", color)):
         average[key] = 0.5 * mx.random.normal(average[key].shape, key=drawn)
     words = np.random.default_rng(len(name)).integers(0, 2**32, run.state.sampling["bits"].shape)
     words[::3] = 0  # whole bricks are empty

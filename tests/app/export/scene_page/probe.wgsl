@@ -18,11 +18,11 @@ fn probe(@builtin(global_invocation_id) thread: vec3<u32>) {
     next += 4;
   }
   let embedding = network_embedding(unit);
-  let colour = network_colour(embedding, network_direction(direction));
+  let color = network_color(embedding, network_direction(direction));
   let cell = occupancy_cell(position).index;
   let is_occupied = cell >= 0 && ((bits[max(cell, 0) >> 5] >> u32(cell & 31)) & 1) == 1;
   let last = array(
-    unit.x, unit.y, unit.z, network_density(embedding), colour.x, colour.y, colour.z, f32(cell),
+    unit.x, unit.y, unit.z, network_density(embedding), color.x, color.y, color.z, f32(cell),
     f32(is_occupied),
   );
   for (var i = 0u; i < 9; i++) { found[next + i] = last[i]; }

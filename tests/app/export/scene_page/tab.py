@@ -100,7 +100,7 @@ class Tab:
         offsets: Sequence[tuple[float, float]] = ((0.5, 0.5),),
         strips: int = 64,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Linear colours with their number, and depths, of what the page's tracer sees."""
+        """Linear colors with their number, and depths, of what the page's tracer sees."""
         lens = camera.lens
         sums, depths = self.call(
             "picture",

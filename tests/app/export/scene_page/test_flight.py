@@ -30,8 +30,8 @@ def home(trained, tab):
 def is_at(tab, view: View) -> bool:
     """Whether the page is at a view."""
     shown = tab.view()
-    pose, centre = np.reshape(shown["pose"], (3, 4)), np.array(shown["centre"])
-    return bool(np.abs(pose - view.pose).max() < 1e-6 and np.abs(centre - view.centre).max() < 1e-6)
+    pose, center = np.reshape(shown["pose"], (3, 4)), np.array(shown["center"])
+    return bool(np.abs(pose - view.pose).max() < 1e-6 and np.abs(center - view.center).max() < 1e-6)
 
 
 def settle(tab) -> None:
@@ -91,8 +91,8 @@ def test_two_fingers_move_and_come_closer(tab, home):
     touch("touchEnd")
     settle(tab)
     factor = View.distance.fget(home.dolly(-np.log(2))) / home.distance
-    eye, centre = np.reshape(tab.view()["pose"], (3, 4))[:, 3], np.array(tab.view()["centre"])
-    assert abs(np.linalg.norm(eye - centre) / home.distance - factor) < 0.02
+    eye, center = np.reshape(tab.view()["pose"], (3, 4))[:, 3], np.array(tab.view()["center"])
+    assert abs(np.linalg.norm(eye - center) / home.distance - factor) < 0.02
 
 
 def test_a_double_click_looks_at_what_is_seen_there(trained, tab, home):
@@ -105,8 +105,8 @@ def test_a_double_click_looks_at_what_is_seen_there(trained, tab, home):
     lens = camera.lens
     local = np.array([(x - lens.cx) / lens.fl_x, -(y - lens.cy) / lens.fl_y, -1.0])
     point = home.pose[:, 3] + depth * home.pose[:, :3] @ local / np.linalg.norm(local)
-    assert np.linalg.norm(np.array(tab.view()["centre"]) - point) < 0.02
-    want = home.look_at(tab.view()["centre"])
+    assert np.linalg.norm(np.array(tab.view()["center"]) - point) < 0.02
+    want = home.look_at(tab.view()["center"])
     assert np.abs(np.reshape(tab.view()["pose"], (3, 4)) - want.pose).max() < 1e-6
 
 

@@ -15,7 +15,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.page_modules import joined_modules
 from nerfmac.config.presets import PRESETS
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.colour import linear_to_srgb
+from nerfmac.geometry.color import linear_to_srgb
 from nerfmac.rendering.metrics import psnr
 from nerfmac.training.method import Method
 from tests.app.export.egg import Egg
@@ -50,7 +50,7 @@ def test_its_modules_are_joined_into_one_without_a_name_twice():
 
 @pytest.fixture(scope="module")
 def tab(trained, open_page):
-    """Return a tab with the page of the trained run, over a background that is not grey."""
+    """Return a tab with the page of the trained run, over a background that is not gray."""
     small = {"viewport": {"width": 48, "height": 36}}
     opened = open_page(
         trained, context=small, background=(0.3, 0.6, 0.2), title="Two <balls> & more"
@@ -67,7 +67,7 @@ def test_its_pictures_are_the_renderers(trained, tab, view):
     camera = Camera(own.lens.within(48, 36), own.pose)
     want = trained.render(camera, (0.3, 0.6, 0.2))
     sums, _ = tab.picture(camera)
-    assert psnr(np.array(linear_to_srgb(mx.array(sums[..., :3]))), want.colour) > 40
+    assert psnr(np.array(linear_to_srgb(mx.array(sums[..., :3]))), want.color) > 40
     assert 0.1 < want.opacity.mean() < 0.9, "the scene and its background are both seen"
 
 
@@ -77,7 +77,7 @@ def test_at_rest_it_shows_the_first_view_in_full_size(trained, tab):
     assert (shown["width"], shown["height"], shown["samples"]) == (48, 36, 16)
     camera = View.initial(trained.scene.cameras, trained.scene.up).camera(48, 36)
     large = trained.render(Camera(camera.lens.scaled(192, 144), camera.pose), (0.3, 0.6, 0.2))
-    want = large.colour.reshape(36, 4, 48, 4, 3).mean(axis=(1, 3))
+    want = large.color.reshape(36, 4, 48, 4, 3).mean(axis=(1, 3))
     assert psnr(screenshot(tab), want) > 35
 
 
@@ -141,7 +141,7 @@ def test_a_gpu_draws_to_the_canvas_itself(trained, folder, browser):
     assert pixels[0] == 32
     seen = np.reshape(pixels[1], (24, 32, 4))[..., :3] / 255
     camera = View.initial(trained.scene.cameras, trained.scene.up).camera(128, 96)
-    want = trained.render(camera).colour.reshape(24, 4, 32, 4, 3).mean(axis=(1, 3))
+    want = trained.render(camera).color.reshape(24, 4, 32, 4, 3).mean(axis=(1, 3))
     assert psnr(seen.astype(np.float32), want) > 25  # with as many samples as there was time for
     tab.close()
     other.close()
@@ -177,7 +177,7 @@ def test_in_portrait_the_width_shows_what_the_height_shows_in_landscape(trained,
     assert lens[:2] == [48, 96]
     hide_words(other)
     view = View.initial(trained.scene.cameras, trained.scene.up)
-    want = trained.render(view.camera(48, 48)).colour
+    want = trained.render(view.camera(48, 48)).color
     seen = screenshot(other)[24:72]
     assert psnr(seen.astype(np.float32), want) > 22
     other.close()

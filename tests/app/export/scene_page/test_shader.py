@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.app.export.traced_field import TracedField, quantised
+from nerfmac.app.export.traced_field import TracedField, quantized
 from nerfmac.backend import kernels_disabled
 from nerfmac.common.halves import to_halves
 from nerfmac.geometry.cameras import Camera
-from nerfmac.geometry.colour import srgb_to_linear
+from nerfmac.geometry.color import srgb_to_linear
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.hash_encode import hash_encode
@@ -76,18 +76,18 @@ def test_the_features_are_the_references(case, rounded, probed):
     assert np.ptp(found[:, :-9], axis=0).min() > 0.1, "every feature varies"
 
 
-def test_density_and_colour_are_the_references(case, rounded, probed):
+def test_density_and_color_are_the_references(case, rounded, probed):
     run, (points, found) = case[0], probed
     position, direction = mx.array(points[:, 0]), mx.array(points[:, 1])
     ray, one = mx.arange(POINTS, dtype=mx.int32), mx.ones(POINTS)
     starts = mx.arange(POINTS + 1, dtype=mx.int32)
     samples = Samples(position, one, one, ray, starts, mx.ones(POINTS, mx.int32))
     with kernels_disabled():
-        density, colour = run.trainer.field(rounded, samples, direction)
+        density, color = run.trainer.field(rounded, samples, direction)
     finest = max(run.trainer.field.encoding.levels.scales)
     rel = 64 * finest * ROUNDOFF
     assert_matches(np.log(found[:, -6]), mx.log(density), rel=rel, name="log density")
-    assert_matches(found[:, -5:-2], colour, rel=rel, name="colour")
+    assert_matches(found[:, -5:-2], color, rel=rel, name="color")
     assert np.ptp(found[:, -5:-2], axis=0).min() > 0.1, "every channel varies"
 
 
@@ -128,14 +128,14 @@ def test_pictures_are_the_references(case, view):
     sums, depths = tab.picture(camera)
     want = seen(run, camera)
     assert (sums[..., 3] == 1).all()
-    difference = np.abs(sums[..., :3] - np.array(srgb_to_linear(mx.array(want.colour))))
+    difference = np.abs(sums[..., :3] - np.array(srgb_to_linear(mx.array(want.color))))
     # Where rounding moves a sample across a cell's face it appears or goes, in a few pixels.
     assert np.median(difference) < 1e-5
     assert np.quantile(difference, 0.98) < 2e-3
     near = np.abs(depths - want.depth) < 0.02 * want.depth + 1e-4
     assert near.mean() > 0.98
     assert want.opacity.mean() > 0.02
-    assert np.ptp(want.colour, axis=(0, 1)).min() > 0.03
+    assert np.ptp(want.color, axis=(0, 1)).min() > 0.03
 
 
 def test_samples_of_a_pixel_are_averaged_in_linear_light_strip_by_strip(case_of):
@@ -146,7 +146,7 @@ def test_samples_of_a_pixel_are_averaged_in_linear_light_strip_by_strip(case_of)
     parts = []
     for x, y in offsets:
         moved = replace(lens, cx=lens.cx + 0.5 - x, cy=lens.cy + 0.5 - y)
-        picture = seen(run, Camera(moved, camera.pose)).colour
+        picture = seen(run, Camera(moved, camera.pose)).color
         parts.append(np.array(srgb_to_linear(mx.array(picture))))
     assert (sums[..., 3] == 3).all()
     assert psnr(sums[..., :3] / 3, np.mean(parts, axis=0)) > 60
@@ -155,10 +155,10 @@ def test_samples_of_a_pixel_are_averaged_in_linear_light_strip_by_strip(case_of)
 
 def test_a_features_code_is_that_of_the_nearest_value():
     features = np.random.default_rng(2).normal(size=(500, 3)).astype(np.float32) ** 3
-    codes, values = quantised(features)
+    codes, values = quantized(features)
     listed = values[:255].astype(np.float32)
     assert codes.shape == features.shape
     assert np.array_equal(codes, np.abs(features[..., None] - listed).argmin(axis=-1))
     assert len(np.unique(codes)) > 100
-    nothing, _ = quantised(np.zeros((4, 2), np.float32))
+    nothing, _ = quantized(np.zeros((4, 2), np.float32))
     assert (values[127], np.ptp(nothing)) == (0, 0)

@@ -8,7 +8,7 @@ from nerfmac.app.measure.bench.models import plot_quality
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed; `pip install matplotlib`")
 
-COLOURS = (0x1F, 0x77, 0xB4), (0xFF, 0x7F, 0x0E), (0x2C, 0xA0, 0x2C)  # matplotlib's first three
+COLORS = (0x1F, 0x77, 0xB4), (0xFF, 0x7F, 0x0E), (0x2C, 0xA0, 0x2C)  # matplotlib's first three
 RISING = [(1.0, 10.0), (10.0, 20.0), (100.0, 30.0)]
 
 
@@ -17,7 +17,7 @@ def drawn(path, curves, **options):
     plot_quality(path / "plot.png", curves, **options)
     with Image.open(path / "plot.png") as picture:
         pixels = np.array(picture.convert("RGB"))[:, :740]
-    return [np.argwhere((pixels == colour).all(axis=2)) for colour in COLOURS[: len(curves)]]
+    return [np.argwhere((pixels == color).all(axis=2)) for color in COLORS[: len(curves)]]
 
 
 def test_a_better_curve_stands_above_a_worse_one(tmp_path):

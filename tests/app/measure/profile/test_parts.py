@@ -70,10 +70,10 @@ def test_parts_name_their_stage_their_types_and_what_runs_them(measured):
     assert by_name["packing_starts"].dtypes == ("int32",)
     assert by_name["everything else"].backend == "mlx"
     by_stage = stages(measured)
-    assert [part.name for part in by_stage["optimiser"]] == ["adam", "average, 1/8"]
+    assert [part.name for part in by_stage["optimizer"]] == ["adam", "average, 1/8"]
     assert sum(map(len, by_stage.values())) == len(measured)
     assert set(by_stage) == {
-        *("rays", "samples", "encoding", "networks", "compositing", "optimiser"),
+        *("rays", "samples", "encoding", "networks", "compositing", "optimizer"),
         *("everything else", "occupancy update"),
     }
 

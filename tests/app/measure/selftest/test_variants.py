@@ -3,7 +3,7 @@
 import pytest
 
 from nerfmac.app.measure.selftest import cases
-from nerfmac.app.measure.selftest.specialisations import specialisations
+from nerfmac.app.measure.selftest.specializations import specializations
 from nerfmac.backend import choose_device, variant
 from nerfmac.backend.variants import VARIANTS
 from nerfmac.ops import hash_encode
@@ -22,7 +22,7 @@ def chosen(request, monkeypatch):
 
 
 def test_every_variant_is_reachable_as_metal_text():
-    names = set(specialisations())
+    names = set(specializations())
     for way, begin in GRADIENTS.items():
         assert any(name.startswith(begin) for name in names), way
     for interleaved in (1, 2, 4):

@@ -163,5 +163,5 @@ def split(code: str) -> tuple[str, str]:
 
 
 def plain(text: str) -> str:
-    """Return `text` without a terminal's colours."""
+    """Return `text` without a terminal's colors."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)

@@ -131,8 +131,8 @@ class Tab:
         return np.asarray(Image.open(io.BytesIO(shown)).convert("RGB"))
 
     def screenshot(self, name: str) -> None:
-        """Keep what the page shows as NAME.png under $NERFMAC_ARTEFACTS, if that is set."""
-        folder = os.environ.get("NERFMAC_ARTEFACTS")
+        """Keep what the page shows as NAME.png under $NERFMAC_ARTIFACTS, if that is set."""
+        folder = os.environ.get("NERFMAC_ARTIFACTS")
         if folder:
             self.page.screenshot(path=Path(folder) / f"{name}.png")  # which makes the folder
 

@@ -79,9 +79,9 @@ def test_pictures_and_screenshots_show_what_the_page_shows(browser, tmp_path, mo
         tab = Tab(page, "")
         assert tab.picture("p").shape == (60, 180, 3)
         assert np.unique(tab.picture("p").reshape(-1, 3), axis=0).tolist() == [[10, 200, 30]]
-        monkeypatch.delenv("NERFMAC_ARTEFACTS", raising=False)
+        monkeypatch.delenv("NERFMAC_ARTIFACTS", raising=False)
         tab.screenshot("unwanted")
-        monkeypatch.setenv("NERFMAC_ARTEFACTS", str(tmp_path / "kept"))
+        monkeypatch.setenv("NERFMAC_ARTIFACTS", str(tmp_path / "kept"))
         tab.screenshot("wanted")
     (kept,) = tmp_path.rglob("*.png")
     assert kept == tmp_path / "kept" / "wanted.png"

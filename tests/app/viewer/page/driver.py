@@ -16,35 +16,35 @@ POSE = [0.0, 0.0, 1.0, 5.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 2.0]
 
 LENS = [0.75, 1.0, 0.45, 0.55]
 
-VIEW = {"pose": POSE, "centre": [1.0, 1.0, 2.0], "up": [0.0, 0.0, 1.0], "fov": 0.9}
+VIEW = {"pose": POSE, "center": [1.0, 1.0, 2.0], "up": [0.0, 0.0, 1.0], "fov": 0.9}
 """The page's view of the scene after the first frame, as the kernel tells it."""
 
-START = Pose(np.reshape(POSE, (3, 4)), np.array(VIEW["centre"]), np.array(VIEW["up"]), VIEW["fov"])
+START = Pose(np.reshape(POSE, (3, 4)), np.array(VIEW["center"]), np.array(VIEW["up"]), VIEW["fov"])
 """The same, to be moved as the page should move it."""
 
 STATE: dict[str, Any] = {
     "kind": "state",
     "settings": {
-        "mode": "colour", "background": "#102030", "fov": 40.0, "exposure": 0.5, "share": 0.7,
+        "mode": "color", "background": "#102030", "fov": 40.0, "exposure": 0.5, "share": 0.7,
         "rate": 2.0, "rays": 4096, "steps": 900, "seconds": None, "crop": None,
     },
     "training": {
         "can_train": True, "is_running": False, "message": None, "step": 12345, "seconds": 65.2,
         "progress": 0.25, "left": 130.0, "loss": 0.00213, "psnr": 27.26,
         "rays": 2048, "held_out": {"psnr": 25.04, "step": 9000, "measured": "3 of 9 test views"},
-        "refine": {"poses": False, "lenses": False, "exposures": True, "colours": False},
+        "refine": {"poses": False, "lenses": False, "exposures": True, "colors": False},
     },
     "keyframes": [], "move": "keyframes", "path": [], "video": None, "notice": None,
     "scene": {
         "name": "balls", "views": 2, "extent": 2.0, "device": "CPU", "preset": "small",
-        "cube": [[-0.5, -0.5, 0.5], [1.5, 2.5, 3.5]], "centre": [0.4, 0.7, 1.9], "subject": None,
+        "cube": [[-0.5, -0.5, 0.5], [1.5, 2.5, 3.5]], "center": [0.4, 0.7, 1.9], "subject": None,
     },
 }  # fmt: skip
 
 
-def jpeg(colours, width: int = 64, height: int = 48) -> bytes:
-    """Return a picture of upright stripes of the given colours, all as wide."""
-    stripes = np.array(colours, np.uint8)[np.arange(width) * len(colours) // width]
+def jpeg(colors, width: int = 64, height: int = 48) -> bytes:
+    """Return a picture of upright stripes of the given colors, all as wide."""
+    stripes = np.array(colors, np.uint8)[np.arange(width) * len(colors) // width]
     out = io.BytesIO()
     picture = np.broadcast_to(stripes, (height, width, 3))
     Image.fromarray(np.ascontiguousarray(picture)).save(out, "JPEG", quality=95, subsampling=0)
@@ -106,20 +106,18 @@ class View:
                 state[name] = change
         self.say(state)
 
-    def frame(
-        self, number: int = 1, colours=((200, 30, 30), (30, 30, 200)), **changes: Any
-    ) -> None:
+    def frame(self, number: int = 1, colors=((200, 30, 30), (30, 30, 200)), **changes: Any) -> None:
         """Send a frame of 640 x 480; does not wait until it is drawn."""
         content = {
             "kind": "frame", "id": number, "width": 640, "height": 480, "pose": POSE, "lens": LENS,
             "t": None, "still": True, "compared": None, "psnr": None, "scale": 1.0, "step": 12345,
             "view": VIEW, "version": 0, "mover": None, "depth": None, **changes,
         }  # fmt: skip
-        self.say(content, jpeg(colours))
+        self.say(content, jpeg(colors))
 
-    def show(self, number: int = 1, *colours: Any, **changes: Any) -> None:
+    def show(self, number: int = 1, *colors: Any, **changes: Any) -> None:
         """Send a frame and wait until it is drawn."""
-        self.frame(number, *colours, **changes)
+        self.frame(number, *colors, **changes)
         self.page.wait_for_function(
             "(id) => sent.some((each) => each.kind === 'ack' && each.id === id)", arg=number
         )
@@ -149,7 +147,7 @@ class View:
         """Return where the last move led, and `moving`, what each said of it."""
         moves = self.sent("move")
         places = [each for each in moves if "pose" in each]
-        last = {name: places[-1][name] for name in ("pose", "centre")} if places else {}
+        last = {name: places[-1][name] for name in ("pose", "center")} if places else {}
         return {**last, "moving": [each["moving"] for each in moves], "count": len(moves)}
 
     def has_moved(self, to: Pose, tolerance: float = 1e-9) -> bool:
@@ -157,7 +155,7 @@ class View:
         moves = self.moves()
         apart = [
             np.abs(np.ravel(want) - moves[name]).max()
-            for name, want in (("pose", to.pose), ("centre", to.centre))
+            for name, want in (("pose", to.pose), ("center", to.center))
         ]
         return max(apart) <= tolerance and moves["moving"][-1] is False
 

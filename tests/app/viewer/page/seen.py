@@ -5,35 +5,35 @@ import numpy as np
 from nerfmac.app.paths.view import View
 
 BALLS = (((1.6, 0.2, 2.1), 0.5, (0.9, 0.3, 0.1)), ((0.2, 1.7, 1.5), 0.6, (0.2, 0.7, 0.3)))
-"""Centre, radius and colour."""
+"""Center, radius and color."""
 FLOOR = 0.5
 """Height of a floor that goes as far as one can see."""
 
 
 def seen(view: View, width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return colours, uint8 (h, w, 3), and distances, float32 (h, w); 0: the sky, far away."""
+    """Return colors, uint8 (h, w, 3), and distances, float32 (h, w); 0: the sky, far away."""
     row, column = np.mgrid[:height, :width] + 0.5
     focal = 0.5 * height / np.tan(0.5 * view.fov)
     local = np.stack([column - 0.5 * width, 0.5 * height - row, -focal + 0 * row], axis=-1)
     ray = local / np.linalg.norm(local, axis=-1, keepdims=True) @ view.pose[:, :3].T
     eye = view.pose[:, 3]
-    colour = 0.5 + 0.4 * np.sin(ray * [2.0, 5.0, 4.0] + [0.0, 1.0, 2.0])
+    color = 0.5 + 0.4 * np.sin(ray * [2.0, 5.0, 4.0] + [0.0, 1.0, 2.0])
     distance = np.full(ray.shape[:2], np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
         hit = np.where(ray[..., 2] < 0.0, (FLOOR - eye[2]) / ray[..., 2], np.inf)
     spot = eye + np.where(np.isfinite(hit), hit, 0.0)[..., None] * ray
     tiles = 0.5 + 0.3 * np.sin(2.0 * spot[..., :1] + 1.0) * np.cos(1.5 * spot[..., 1:2])
     is_floor = (hit > 0.0) & (hit < 12.0)
-    colour = np.where(is_floor[..., None], tiles * [1.0, 0.8, 0.6], colour)
+    color = np.where(is_floor[..., None], tiles * [1.0, 0.8, 0.6], color)
     distance = np.where(is_floor, hit, distance)
-    for centre, radius, paint in BALLS:
-        along = ray @ (np.array(centre) - eye)
-        under = along**2 - np.sum((np.array(centre) - eye) ** 2) + radius**2
+    for center, radius, paint in BALLS:
+        along = ray @ (np.array(center) - eye)
+        under = along**2 - np.sum((np.array(center) - eye) ** 2) + radius**2
         hit = along - np.sqrt(np.maximum(under, 0.0))
         is_nearer = (under > 0.0) & (hit > 0.0) & (hit < distance)
-        normal = (eye + hit[..., None] * ray - centre) / radius
+        normal = (eye + hit[..., None] * ray - center) / radius
         light = 0.6 + 0.4 * normal @ np.array([0.4, 0.5, 0.7])
-        colour = np.where(is_nearer[..., None], light[..., None] * paint, colour)
+        color = np.where(is_nearer[..., None], light[..., None] * paint, color)
         distance = np.where(is_nearer, hit, distance)
-    rgb = (np.clip(colour, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
+    rgb = (np.clip(color, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
     return rgb, np.where(np.isfinite(distance), distance, 0.0).astype(np.float32)

@@ -9,9 +9,9 @@ pytestmark = pytest.mark.browser
 RENDERED, PHOTO = (100, 60, 60), (100, 90, 60)
 
 
-def photo(view, index=1, colour=PHOTO):
+def photo(view, index=1, color=PHOTO):
     content = {"kind": "photo", "index": index, "width": 64, "height": 48, "name": "train/b.png"}
-    view.say(content, jpeg([colour]))
+    view.say(content, jpeg([color]))
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def over(view, x, y=240):
     return (red, green, blue) if opacity else None
 
 
-def near(colour):
-    return pytest.approx(colour, abs=6)
+def near(color):
+    return pytest.approx(color, abs=6)
 
 
 def test_left_of_the_divider_is_the_frame_and_right_of_it_the_photograph(compared):
@@ -61,17 +61,17 @@ def test_the_divider_follows_the_arrow_keys(compared):
 
 
 @pytest.mark.parametrize(
-    ("mode", "colour"),
+    ("mode", "color"),
     [
         ("The rendered picture alone", None),
         ("The photograph alone", PHOTO),
         ("The difference of both, four times as strong", (0, 120, 0)),
     ],
 )
-def test_each_mode_shows_what_it_says_all_over(compared, mode, colour):
+def test_each_mode_shows_what_it_says_all_over(compared, mode, color):
     compared.button(mode).click()
     seen = [over(compared, x) for x in (5, 330, 634)]
-    assert seen == [None if colour is None else near(colour)] * 3
+    assert seen == [None if color is None else near(color)] * 3
 
 
 def test_a_comparison_ends_with_the_first_frame_without_one(compared):

@@ -10,7 +10,7 @@ RED, BLUE, GREEN = (200, 30, 30), (30, 30, 200), (30, 160, 30)
 DARK = [0x14, 0x16, 0x1A]
 
 
-def colour_at(view, x, y):
+def color_at(view, x, y):
     return pytest.approx(view.pixel(x, y)[:3], abs=12)
 
 
@@ -21,16 +21,16 @@ def acks(view):
 
 def test_a_frame_fills_the_picture_and_is_acked(view):
     view.show(7)
-    assert colour_at(view, 20, 10) == list(RED)
-    assert colour_at(view, 620, 470) == list(BLUE)
+    assert color_at(view, 20, 10) == list(RED)
+    assert color_at(view, 620, 470) == list(BLUE)
     assert acks(view) == [7]
 
 
 def test_a_frame_of_another_aspect_has_dark_bars_beside_it(view):
     view.show(1, width=120, height=240)
-    assert [colour_at(view, x, 240) == DARK for x in (150, 490)] == [True, True]
-    assert colour_at(view, 210, 5) == list(RED)
-    assert colour_at(view, 430, 475) == list(BLUE)
+    assert [color_at(view, x, 240) == DARK for x in (150, 490)] == [True, True]
+    assert color_at(view, 210, 5) == list(RED)
+    assert color_at(view, 430, 475) == list(BLUE)
 
 
 def test_what_is_no_picture_is_acked_and_the_frame_before_stays(view):
@@ -39,26 +39,26 @@ def test_what_is_no_picture_is_acked_and_the_frame_before_stays(view):
     view.say({"kind": "frame", "id": 3, "width": 4, "height": 3, "t": None})
     view.page.wait_for_function("sent.filter((each) => each.kind === 'ack').length === 3")
     assert acks(view) == [1, 2, 3]
-    assert colour_at(view, 20, 10) == list(RED)
+    assert color_at(view, 20, 10) == list(RED)
 
 
 def test_a_frame_that_is_decoded_late_is_skipped_and_acked_first(view):
     view.run("held = []")
-    for number, colour in enumerate((RED, GREEN, BLUE)):
-        view.frame(number, [colour])
+    for number, color in enumerate((RED, GREEN, BLUE)):
+        view.frame(number, [color])
     view.page.wait_for_function("held.length === 3")
     view.run("held[2]()")
     view.page.wait_for_function("sent.filter((each) => each.kind === 'ack').length === 3")
     view.run("held[0](); held[1]()")
     assert acks(view) == [0, 1, 2]
-    assert colour_at(view, 320, 240) == list(BLUE)
+    assert color_at(view, 320, 240) == list(BLUE)
     assert view.run("document.querySelector('.nerfmac-viewer').nerfmac.frames.length") == 1
 
 
 def test_a_frame_that_a_newer_one_follows_is_skipped_but_never_two_in_a_row(view):
     view.run("held = []")
-    for number, colour in enumerate((RED, GREEN, BLUE, RED)):
-        view.frame(number, [colour])
+    for number, color in enumerate((RED, GREEN, BLUE, RED)):
+        view.frame(number, [color])
     view.page.wait_for_function("held.length === 4")
     seen = []
     for number in range(4):
@@ -67,8 +67,8 @@ def test_a_frame_that_a_newer_one_follows_is_skipped_but_never_two_in_a_row(view
             "(number) => sent.some((each) => each.kind === 'ack' && each.id === number)", arg=number
         )
         seen.append(view.pixel(320, 240)[:3])
-    colours = [DARK, list(GREEN), list(GREEN), list(RED)]
-    assert seen == [pytest.approx(each, abs=12) for each in colours]
+    colors = [DARK, list(GREEN), list(GREEN), list(RED)]
+    assert seen == [pytest.approx(each, abs=12) for each in colors]
     assert acks(view) == [0, 1, 2, 3]
 
 
@@ -107,7 +107,7 @@ def test_the_view_tells_its_size_in_device_pixels_and_draws_in_them(
     view.show(1, [GREEN], width=size[0], height=size[1])
     assert view.run("(() => { const { width, height } = document.querySelector("
                     "'canvas.nerfmac-frame'); return [width, height]; })()") == size  # fmt: skip
-    assert colour_at(view, size[0] - 1, size[1] - 1) == list(GREEN)
+    assert color_at(view, size[0] - 1, size[1] - 1) == list(GREEN)
 
 
 def test_a_hidden_view_says_nothing_until_it_is_seen(open_view):

@@ -11,19 +11,19 @@ pytestmark = pytest.mark.browser
 ORANGE = (220, 140, 20)
 
 
-def colour_at(view, x, y):
+def color_at(view, x, y):
     return pytest.approx(view.pixel(x, y)[:3], abs=12)
 
 
-def wait_for_colour(view, x, y):
+def wait_for_color(view, x, y):
     """Wait until something has been drawn."""
     view.page.wait_for_function("([x, y]) => pixelOf('frame', x, y)[0] > 100", arg=[x, y])
 
 
 def test_without_a_kernel_the_still_is_shown_and_controls_cannot_be_used(open_view):
     view = open_view(still=jpeg([ORANGE], 40, 40))
-    wait_for_colour(view, 320, 240)
-    assert colour_at(view, 90, 240) == list(ORANGE)
+    wait_for_color(view, 320, 240)
+    assert color_at(view, 90, 240) == list(ORANGE)
     assert view.pixel(70, 240)[:3] == [0x14, 0x16, 0x1A]
     assert view.button("Start training").is_disabled()
     assert view.button("View panel").is_disabled()
@@ -40,7 +40,7 @@ def test_a_still_that_comes_later_is_shown_too(open_view):
     view.run("still = ''")
     view.run("(encoded) => { still = encoded; tell('change:still'); }",
              base64.b64encode(jpeg([ORANGE])).decode())  # fmt: skip
-    wait_for_colour(view, 320, 240)
+    wait_for_color(view, 320, 240)
 
 
 def test_as_soon_as_a_kernel_speaks_everything_is_live(open_view):
@@ -52,7 +52,7 @@ def test_as_soon_as_a_kernel_speaks_everything_is_live(open_view):
     view.show(1, [(30, 30, 200)])
     view.run("tell('change:still')")
     view.settle()
-    assert colour_at(view, 320, 240) == [30, 30, 200]
+    assert color_at(view, 320, 240) == [30, 30, 200]
 
 
 def test_a_notice_stays_until_it_is_dismissed_and_another_one_comes(view):

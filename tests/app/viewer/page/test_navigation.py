@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nerfmac.app.paths.view import CLOSEST, FARTHEST, View
-from tests.app.viewer.standing import CENTRE, EYE, FOV, UP, level, rolled
+from tests.app.viewer.standing import CENTER, EYE, FOV, UP, level, rolled
 
 pytestmark = pytest.mark.browser
 
@@ -42,9 +42,9 @@ def test_each_move_leads_where_the_kernels_would(call, name, start):
         want = move(START[start], *travel)
         given = [list(travel)] if name == "lookAt" else list(travel)
         moved = call(NAVIGATION, name, START[start].to_json(), *map(plain, given))
-        size = max(np.abs(want.pose).max(), np.abs(want.centre).max(), 1.0)
+        size = max(np.abs(want.pose).max(), np.abs(want.center).max(), 1.0)
         assert np.reshape(moved["pose"], (3, 4)) == pytest.approx(want.pose, abs=1e-9 * size)
-        assert moved["centre"] == pytest.approx(want.centre, abs=1e-9 * size)
+        assert moved["center"] == pytest.approx(want.center, abs=1e-9 * size)
         assert (moved["up"], moved["fov"]) == (want.up.tolist(), want.fov)
 
 
@@ -72,8 +72,8 @@ def test_the_lens_and_the_distance_are_the_kernels(call, size):
     lens = level().camera(*size).lens
     want = [lens.fl_x / size[0], lens.fl_y / size[1], 0.5, 0.5]
     assert call(NAVIGATION, "viewLens", level().to_json(), *size) == pytest.approx(want)
-    distance = call(NAVIGATION, "centreDistance", level().to_json())
-    assert distance == pytest.approx(np.linalg.norm(EYE - CENTRE))
-    inside = View(np.c_[np.eye(3), CENTRE], CENTRE, UP, FOV)
-    assert call(NAVIGATION, "centreDistance", inside.to_json()) == CLOSEST
+    distance = call(NAVIGATION, "centeredistance", level().to_json())
+    assert distance == pytest.approx(np.linalg.norm(EYE - CENTER))
+    inside = View(np.c_[np.eye(3), CENTER], CENTER, UP, FOV)
+    assert call(NAVIGATION, "centeredistance", inside.to_json()) == CLOSEST
     assert math.isclose(inside.distance, CLOSEST)

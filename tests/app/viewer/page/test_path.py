@@ -129,7 +129,7 @@ def test_a_video_as_shown_has_the_pictures_size_in_even_numbers(panel):
     assert [video["width"], video["height"]] == [640, 360]
 
 
-def test_a_video_in_the_making_shows_its_progress_and_can_be_cancelled(panel):
+def test_a_video_in_the_making_shows_its_progress_and_can_be_canceled(panel):
     panel.state(keyframes=KEYFRAMES, video={"done": 24, "total": 96, "left": 72.0})
     bar = panel.page.get_by_role("progressbar", name="Progress of the video")
     assert bar.get_attribute("aria-valuenow") == "25"

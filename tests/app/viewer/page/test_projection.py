@@ -68,7 +68,7 @@ def test_a_camera_sees_the_corners_of_its_own_picture_at_its_corners(call):
         ((1, 1), (1, 1), (0, 0, 1, 1)),
     ],
 )
-def test_a_picture_is_as_large_as_its_aspect_allows_and_centred(call, area, picture, rectangle):
+def test_a_picture_is_as_large_as_its_aspect_allows_and_centered(call, area, picture, rectangle):
     fitted = call(PROJECTION, "fitRectangle", *area, *picture)
     assert [fitted[name] for name in ("left", "top", "width", "height")] == pytest.approx(
         list(rectangle), rel=1e-5

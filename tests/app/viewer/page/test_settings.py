@@ -21,7 +21,7 @@ def panel(view):
 
 @pytest.mark.parametrize(
     ("label", "shown"),
-    [("Mode", "colour"), ("Background", "#102030"), ("Field of view", "40"), ("Exposure", "0.5")],
+    [("Mode", "color"), ("Background", "#102030"), ("Field of view", "40"), ("Exposure", "0.5")],
 )
 def test_a_control_shows_the_kernels_value(panel, label, shown):
     assert panel.control(label).input_value() == shown
@@ -41,7 +41,7 @@ def test_a_control_sets_its_setting(panel, label, place, name, value):
 
 
 def test_every_mode_can_be_chosen(panel):
-    modes = ["depth", "normals", "opacity", "occupancy", "samples", "colour"]
+    modes = ["depth", "normals", "opacity", "occupancy", "samples", "color"]
     for mode in modes:
         panel.control("Mode").select_option(mode)
         panel.settle()

@@ -137,7 +137,7 @@ def test_another_field_of_view_is_shown_at_once(scene):
     assert decibels(shown_picture(scene), START.with_fov(math.radians(46.0))) > 33.5
 
 
-def test_what_comes_into_sight_has_the_colours_behind_it(view):
+def test_what_comes_into_sight_has_the_colors_behind_it(view):
     """A near red square before a blue wall; the view moves so that the wall's hidden part shows."""
     distance = np.full((HEIGHT, WIDTH), 4.0, np.float32)
     rgb = np.full((HEIGHT, WIDTH, 3), (20, 40, 220), np.uint8)
@@ -158,7 +158,7 @@ def test_what_comes_into_sight_has_the_colours_behind_it(view):
     shift = 0.1 * HEIGHT * START.distance / 1.5
     assert red.mean() + EDGE == pytest.approx(320 + shift, abs=8), "the near square moves most"
     assert (red.max() - red.min()) == pytest.approx(180, abs=12)
-    assert (~is_red & ~is_blue).sum() <= 16, "both colours mix along its edges only"
+    assert (~is_red & ~is_blue).sum() <= 16, "both colors mix along its edges only"
 
 
 def test_the_next_frame_takes_the_place_of_the_warped_one(scene):

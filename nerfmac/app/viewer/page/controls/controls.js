@@ -125,10 +125,10 @@ export function makeSelect({ label, choices, onChange }) {
   return { element, input, show: (value) => (input.value = value), isBusy: () => false };
 }
 
-/** A colour, "#rrggbb". */
-export function makeColour({ label, onInput }) {
+/** A color, "#rrggbb". */
+export function makeColor({ label, onInput }) {
   const input = make("input", {
-    type: "color", "aria-label": label, title: label, class: "nerfmac-colour",
+    type: "color", "aria-label": label, title: label, class: "nerfmac-color",
   });
   let isHeld = false;
   input.addEventListener("input", () => {

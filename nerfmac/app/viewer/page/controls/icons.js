@@ -1,4 +1,4 @@
-/** The viewer's icons: strokes on a grid of 16 x 16, in the colour of the text around them. */
+/** The viewer's icons: strokes on a grid of 16 x 16, in the color of the text around them. */
 
 const STROKES = {
   play: "M5 3.2v9.6l7.6-4.8z",

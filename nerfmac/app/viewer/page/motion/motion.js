@@ -99,7 +99,7 @@ export class Motion {
     this.link.flush(true);
   }
 
-  /** Move the view by what has been travelled. */
+  /** Move the view by what has been traveled. */
   advance() {
     const { time, travel } = this;
     if (time === null) return;
@@ -131,7 +131,7 @@ export class Motion {
   }
 
   place() {
-    const { page, version, view: { pose, centre } } = this;
-    return { page, version, pose, centre };
+    const { page, version, view: { pose, center } } = this;
+    return { page, version, pose, center };
   }
 }

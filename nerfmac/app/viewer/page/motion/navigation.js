@@ -1,10 +1,10 @@
 /**
  * The camera's moves by pointer and keys: pure functions from view to view, without any import.
  *
- * A view is {pose, centre, up, fov}:
+ * A view is {pose, center, up, fov}:
  *
  *     pose    12 numbers, the camera-to-scene matrix [R | t] row by row; it looks along its -z, y up
- *     centre  scene position that the camera orbits, straight ahead of it
+ *     center  scene position that the camera orbits, straight ahead of it
  *     up      unit vector, the scene's upright direction
  *     fov     vertical field of view, in radians
  *
@@ -14,9 +14,9 @@
  */
 
 const STEEPEST = (89 * Math.PI) / 180; // largest elevation of an orbiting view
-const CLOSEST = 0.1; // smallest distance to the centre, in scene units
-const FARTHEST = 1e4; // largest distance from the scene's centre, in scene units
-const WALK_SPEED = 0.6; // fraction of the distance to the centre, per second
+const CLOSEST = 0.1; // smallest distance to the center, in scene units
+const FARTHEST = 1e4; // largest distance from the scene's center, in scene units
+const WALK_SPEED = 0.6; // fraction of the distance to the center, per second
 
 const dot = (one, other) => one[0] * other[0] + one[1] * other[1] + one[2] * other[2];
 const lengthOf = (vector) => Math.sqrt(dot(vector, vector));
@@ -34,9 +34,9 @@ const poseOf = (axes, eye) => [0, 1, 2].flatMap(
 );
 const axesOf = (pose) => [0, 1, 2].map((axis) => axisOf(pose, axis));
 
-/** Distance from the camera to the centre, in scene units; at least CLOSEST. */
-export function centreDistance({ pose, centre }) {
-  return Math.max(lengthOf(minus(centre, eyeOfPose(pose))), CLOSEST);
+/** Distance from the camera to the center, in scene units; at least CLOSEST. */
+export function centeredistance({ pose, center }) {
+  return Math.max(lengthOf(minus(center, eyeOfPose(pose))), CLOSEST);
 }
 
 /** The lens [fx / w, fy / h, cx / w, cy / h] of the view's picture of `width` x `height`. */
@@ -45,9 +45,9 @@ export function viewLens({ fov }, width, height) {
   return [(focal * height) / width, focal, 0.5, 0.5];
 }
 
-/** Turn about the centre, by pi radians for a picture's height; the horizon becomes level. */
+/** Turn about the center, by pi radians for a picture's height; the horizon becomes level. */
 export function orbitView(view, right, down) {
-  const { pose, centre, up } = view;
+  const { pose, center, up } = view;
   const { heading, elevation } = directionOf(view, axisOf(pose, 2), Math.cos(STEEPEST));
   const angle = -Math.PI * right;
   const turned = plus(
@@ -55,47 +55,47 @@ export function orbitView(view, right, down) {
   );
   const tilted = clamp(elevation + Math.PI * clamp(down, -1, 1), -STEEPEST, STEEPEST);
   const axes = levelAxes(up, turned, tilted);
-  // The centre keeps its pixel.
-  const offset = minus(eyeOfPose(pose), centre);
+  // The center keeps its pixel.
+  const offset = minus(eyeOfPose(pose), center);
   const local = axesOf(pose).map((axis) => dot(axis, offset));
-  const eye = axes.reduce((sum, axis, index) => plus(sum, scaled(local[index], axis)), centre);
+  const eye = axes.reduce((sum, axis, index) => plus(sum, scaled(local[index], axis)), center);
   return { ...view, pose: poseOf(axes, eye) };
 }
 
-/** Move sideways; points at the centre's distance follow the pointer. */
+/** Move sideways; points at the center's distance follow the pointer. */
 export function panView(view, right, down) {
-  const height = 2 * centreDistance(view) * Math.tan(0.5 * view.fov);
+  const height = 2 * centeredistance(view) * Math.tan(0.5 * view.fov);
   return movedView(view, [-right * height, down * height, 0]);
 }
 
 /**
- * Multiply the distance to the centre by exp(logFactor). At the distance CLOSEST the camera moves
- * on and pushes the centre ahead.
+ * Multiply the distance to the center by exp(logFactor). At the distance CLOSEST the camera moves
+ * on and pushes the center ahead.
  */
 export function dollyView(view, logFactor) {
-  const distance = centreDistance(view);
+  const distance = centeredistance(view);
   const wanted = distance * Math.exp(Math.min(logFactor, Math.log(FARTHEST / distance)));
   const moved = movedView(view, [0, 0, distance - wanted]);
-  if (wanted >= CLOSEST) return { ...moved, centre: view.centre };
+  if (wanted >= CLOSEST) return { ...moved, center: view.center };
   const { pose } = moved;
-  return { ...moved, centre: minus(eyeOfPose(pose), scaled(CLOSEST, axisOf(pose, 2))) };
+  return { ...moved, center: minus(eyeOfPose(pose), scaled(CLOSEST, axisOf(pose, 2))) };
 }
 
 /** Move so many seconds to the right, up and forward along the camera's axes. */
 export function walkView(view, right, up, forward) {
-  const speed = WALK_SPEED * centreDistance(view);
+  const speed = WALK_SPEED * centeredistance(view);
   return movedView(view, scaled(speed, [right, up, forward]));
 }
 
-/** Turn to a scene position, which becomes the centre; the horizon becomes level. */
+/** Turn to a scene position, which becomes the center; the horizon becomes level. */
 export function lookAt(view, point) {
   const eye = eyeOfPose(view.pose);
   const back = minus(eye, point);
   const distance = lengthOf(back);
   if (!(distance > 1e-9)) return view;
-  const centre = distance <= FARTHEST ? point : minus(eye, scaled(FARTHEST / distance, back));
+  const center = distance <= FARTHEST ? point : minus(eye, scaled(FARTHEST / distance, back));
   const { heading, elevation } = directionOf(view, back, 1e-9);
-  return { ...view, pose: poseOf(levelAxes(view.up, heading, elevation), eye), centre };
+  return { ...view, pose: poseOf(levelAxes(view.up, heading, elevation), eye), center };
 }
 
 /** All of a travel {orbit, pan: [x, y], dolly, walk: [right, up, forward] in seconds}. */
@@ -108,9 +108,9 @@ export function travelView(view, { orbit, pan, dolly, walk }) {
   return moved;
 }
 
-/** Move camera and centre by [right, up, forward] scene units, within FARTHEST. */
+/** Move camera and center by [right, up, forward] scene units, within FARTHEST. */
 function movedView(view, along) {
-  const { pose, centre } = view;
+  const { pose, center } = view;
   const before = eyeOfPose(pose);
   const limit = Math.max(FARTHEST, lengthOf(before));
   const axes = axesOf(pose);
@@ -120,7 +120,7 @@ function movedView(view, along) {
     eye = plus(eye, scaled(signs[axis] * clamp(along[axis], -2 * limit, 2 * limit), axes[axis]));
   }
   eye = scaled(Math.min(1, limit / Math.max(lengthOf(eye), CLOSEST)), eye);
-  return { ...view, pose: poseOf(axes, eye), centre: plus(centre, minus(eye, before)) };
+  return { ...view, pose: poseOf(axes, eye), center: plus(center, minus(eye, before)) };
 }
 
 /**

@@ -12,7 +12,7 @@ import { strokeRimmed, traceLines } from "./sight.js";
 const HANDLE_REACH = 13; // CSS pixels within which the pointer is on a handle
 const HANDLE_RADIUS = 6;
 const THINNEST = 0.02; // smallest thickness of the box, as a fraction of the cube's side
-const HANDLE_COLOURS = ["#ff7b72", "#7ee787", "#79c0ff"]; // of the handles along x, y, z
+const HANDLE_COLORS = ["#ff7b72", "#7ee787", "#79c0ff"]; // of the handles along x, y, z
 const BOX_EDGES = [0, 1, 2].flatMap((axis) => [0, 1].flatMap((one) => [0, 1].map((other) => {
   const ends = [0, 1].map((end) => {
     const sides = [0, 0, 0];
@@ -86,7 +86,7 @@ export class CropBox {
     const isHovered = this.hovered?.axis === axis && this.hovered.side === side;
     context.beginPath();
     context.arc(place.x, place.y, isHovered ? HANDLE_RADIUS + 2 : HANDLE_RADIUS, 0, 2 * Math.PI);
-    context.fillStyle = HANDLE_COLOURS[axis];
+    context.fillStyle = HANDLE_COLORS[axis];
     context.fill();
     context.lineWidth = isHovered ? 2.5 : 1.5;
     context.strokeStyle = isHovered ? "#ffffff" : "rgb(0 0 0 / 60%)";

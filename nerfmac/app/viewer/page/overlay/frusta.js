@@ -6,7 +6,7 @@ import { distanceOf, strokeRimmed, traceLines } from "./sight.js";
 const CAMERA_SIZE = 0.06; // depth of a frustum, as a fraction of the cameras' median distance
 const CAMERA_REACH = 6; // CSS pixels from a camera's lines within which the pointer is on it
 const WEAKENING = 0.75; // fraction by which the farthest camera's lines are fainter
-const CAMERA_COLOUR = "#6cb6ff";
+const CAMERA_COLOR = "#6cb6ff";
 const CAMERA_HOVERED = "#ffffff";
 
 /** The eight lines of a camera's frustum, its picture at distance `size`. */
@@ -29,7 +29,7 @@ export class Frusta {
     });
   }
 
-  /** The median distance of the cameras from the centre of the scene. */
+  /** The median distance of the cameras from the center of the scene. */
   get distance() {
     const all = this.cameras.map(({ pose }) => distanceOf(eyeOf(pose), this.middle));
     all.sort((one, other) => one - other);
@@ -60,7 +60,7 @@ export class Frusta {
       context.beginPath();
       traceLines(context, sight, lines);
       context.globalAlpha = isHovered ? 1 : strength;
-      strokeRimmed(context, isHovered ? CAMERA_HOVERED : CAMERA_COLOUR, isHovered ? 2 : 1);
+      strokeRimmed(context, isHovered ? CAMERA_HOVERED : CAMERA_COLOR, isHovered ? 2 : 1);
     }
     context.globalAlpha = 1;
   }

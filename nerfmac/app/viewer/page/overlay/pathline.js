@@ -5,7 +5,7 @@ import { strokeRimmed, traceLines } from "./sight.js";
 
 const KEYFRAME_SIZE = 0.05; // depth of a frustum, as a fraction of the scene's extent
 const KEYFRAME_ASPECT = 16 / 9;
-const PATH_COLOUR = "#ffb454";
+const PATH_COLOR = "#ffb454";
 
 export class PathLine {
   constructor(link) {
@@ -26,7 +26,7 @@ export class PathLine {
     if (this.isBlank) return;
     context.beginPath();
     traceLines(context, sight, this.path.slice(1).map((point, index) => [this.path[index], point]));
-    strokeRimmed(context, PATH_COLOUR, 1.5);
+    strokeRimmed(context, PATH_COLOR, 1.5);
     context.font = "600 11px system-ui, sans-serif";
     this.keyframes.forEach((keyframe, index) => this.drawKeyframe(context, sight, keyframe, index));
   }
@@ -38,10 +38,10 @@ export class PathLine {
     const lens = [high / KEYFRAME_ASPECT, high, 0.5, 0.5];
     context.beginPath();
     traceLines(context, sight, frustumLines(pose, lens, KEYFRAME_SIZE * this.extent));
-    strokeRimmed(context, PATH_COLOUR, 1.2);
+    strokeRimmed(context, PATH_COLOR, 1.2);
     context.lineWidth = 3;
     context.strokeStyle = "rgb(0 0 0 / 60%)";
-    context.fillStyle = PATH_COLOUR;
+    context.fillStyle = PATH_COLOR;
     context.strokeText(index + 1, place.x + 6, place.y - 6);
     context.fillText(index + 1, place.x + 6, place.y - 6);
   }

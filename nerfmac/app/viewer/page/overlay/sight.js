@@ -53,12 +53,12 @@ export function traceLines(context, sight, lines) {
 }
 
 /** Stroke the canvas's path with a dark rim, so that it shows on any background. */
-export function strokeRimmed(context, colour, width) {
+export function strokeRimmed(context, color, width) {
   context.lineWidth = width + 1.6;
   context.strokeStyle = "rgb(0 0 0 / 35%)";
   context.stroke();
   context.lineWidth = width;
-  context.strokeStyle = colour;
+  context.strokeStyle = color;
   context.stroke();
 }
 

@@ -11,8 +11,8 @@ const MARGIN = { left: 40, right: 8, top: 16, bottom: 16 };
 const GAP = 22; // CSS pixels between the two plots
 const HEIGHT = 180; // CSS pixels
 const PLOTS = [
-  { column: 2, title: "loss", isLog: true, colour: "--nerfmac-brand" },
-  { column: 3, title: "PSNR (dB)", isLog: false, colour: "--nerfmac-second" },
+  { column: 2, title: "loss", isLog: true, color: "--nerfmac-brand" },
+  { column: 3, title: "PSNR (dB)", isLog: false, color: "--nerfmac-second" },
 ];
 
 export class Chart {
@@ -93,7 +93,7 @@ export class Chart {
   drawPlot(context, plot, { top, height, width }, paint) {
     const values = this.points.map((point) => usable(point[plot.column], plot.isLog));
     const known = values.filter((value) => value !== null);
-    context.fillStyle = paint(plot.colour);
+    context.fillStyle = paint(plot.color);
     context.textAlign = "left";
     context.textBaseline = "bottom";
     context.fillText(plot.title, MARGIN.left, top - 3);
@@ -109,7 +109,7 @@ export class Chart {
       const text = plot.isLog ? powerText(tick) : digits(tick, 4);
       context.fillText(text, MARGIN.left - 5, down(tick));
     }
-    context.strokeStyle = paint(plot.colour);
+    context.strokeStyle = paint(plot.color);
     context.lineWidth = 1.5;
     context.lineJoin = "round";
     this.trace(context, values, down);
@@ -120,7 +120,7 @@ export class Chart {
     context.lineWidth = 1;
     strokeLine(context, x, top, x, top + height);
     if (value === null) return;
-    context.fillStyle = paint(plot.colour);
+    context.fillStyle = paint(plot.color);
     context.beginPath();
     context.arc(x, down(value), 3, 0, 2 * Math.PI);
     context.fill();

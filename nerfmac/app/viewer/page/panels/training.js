@@ -13,7 +13,7 @@ const REFINED = [
   ["poses", "Poses", "Refine each camera's position and direction"],
   ["lenses", "Lenses", "Refine each camera's focal length and distortion"],
   ["exposures", "Exposures", "Refine each photograph's brightness"],
-  ["colours", "Colours", "Refine each photograph's colours"],
+  ["colors", "Colors", "Refine each photograph's colors"],
 ];
 const CANNOT = "This run was loaded without its photographs: it can be viewed, not trained further.";
 
@@ -49,7 +49,7 @@ export function buildTraining(link, settings, signal) {
     run.show(training);
     report.show(training);
     refine.show(training);
-    summary.textContent = summarise(training);
+    summary.textContent = summarize(training);
   });
   return { panel: make("div", {}, why, fields), runButton: run.element, summary };
 }
@@ -71,7 +71,7 @@ function makeRunButton(onClick) {
   return { element, show };
 }
 
-function summarise({ is_running: isRunning, message, step, psnr, held_out: heldOut }) {
+function summarize({ is_running: isRunning, message, step, psnr, held_out: heldOut }) {
   if (message) return message;
   if (!isRunning && !step) return "";
   const quality = Number.isFinite(psnr) ? ` · ${psnr.toFixed(1)} dB in training` : "";

@@ -1,11 +1,11 @@
 /** The view panel: content, appearance and field of view of the picture. */
 
 import {
-  make, makeButton, makeColour, makeMore, makeSelect, makeSlider, makeToggle,
+  make, makeButton, makeColor, makeMore, makeSelect, makeSlider, makeToggle,
 } from "../controls/controls.js";
 
 const VIEW_MODES = [
-  ["colour", "Colour"], ["depth", "Depth"], ["normals", "Normals"], ["opacity", "Opacity"],
+  ["color", "Color"], ["depth", "Depth"], ["normals", "Normals"], ["opacity", "Opacity"],
   ["occupancy", "Occupancy"], ["samples", "Samples per ray"],
 ];
 
@@ -39,7 +39,7 @@ function buildAppearance(settings) {
   const set = (name) => (value) => settings.set(name, value);
   const controls = {
     mode: makeSelect({ label: "Mode", choices: VIEW_MODES, onChange: set("mode") }),
-    background: makeColour({ label: "Background", onInput: set("background") }),
+    background: makeColor({ label: "Background", onInput: set("background") }),
     fov: makeSlider({
       label: "Field of view", min: 10, max: 120, step: 1, onInput: set("fov"),
       toText: (value) => `${Math.round(value)}°`,

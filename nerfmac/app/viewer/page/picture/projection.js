@@ -76,7 +76,7 @@ export function pictureCorners(pose, lens, size) {
 }
 
 /**
- * The largest rectangle of a picture's aspect ratio, centred in an area. If both aspects are equal
+ * The largest rectangle of a picture's aspect ratio, centered in an area. If both aspects are equal
  * up to rounding of a small frame's size to pixels, it is the whole area.
  */
 export function fitRectangle(areaWidth, areaHeight, width, height) {

@@ -12,7 +12,7 @@
  *
  * The kernel sends 1 / distance on a grid; see nerfmac/app/viewer/depth_grid.py. There the near surface
  * reaches over its outline by up to two cells, so the triangles that stretch where something new comes into
- * sight have the colours of what is behind. The grid's outermost vertices lie outside the picture
+ * sight have the colors of what is behind. The grid's outermost vertices lie outside the picture
  * and repeat its edge.
  */
 
@@ -48,10 +48,10 @@ const FRAGMENT = `#version 300 es
 precision mediump float;
 uniform sampler2D picture;
 in vec2 place;
-out vec4 colour;
+out vec4 color;
 
 void main() {
-  colour = texture(picture, place);
+  color = texture(picture, place);
 }`;
 
 const UNIFORMS = ["largest", "size", "turn", "shift", "lens", "viewLens"];

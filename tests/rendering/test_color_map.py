@@ -1,26 +1,26 @@
-"""Colour maps, against NumPy's interpolation."""
+"""Color maps, against NumPy's interpolation."""
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.rendering.colour_map import INFERNO, TURBO, coloured
+from nerfmac.rendering.color_map import INFERNO, TURBO, colored
 from tests.app.viewer.analytic import on_map
 
 MAPS = {"turbo": TURBO, "inferno": INFERNO}
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_an_anchor_has_its_own_colour(name):
+def test_an_anchor_has_its_own_color(name):
     anchors = MAPS[name]
     place = mx.arange(len(anchors)) / (len(anchors) - 1)
-    assert np.array(coloured(place, anchors)) == pytest.approx(np.array(anchors), abs=1e-6)
+    assert np.array(colored(place, anchors)) == pytest.approx(np.array(anchors), abs=1e-6)
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_between_anchors_colours_change_evenly(name):
+def test_between_anchors_colors_change_evenly(name):
     values = np.linspace(0.0, 1.0, 1001)
-    got = np.array(coloured(mx.array(values, mx.float32), MAPS[name]))
+    got = np.array(colored(mx.array(values, mx.float32), MAPS[name]))
     assert got == pytest.approx(on_map(values, MAPS[name]), abs=1e-5)
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.config import OptimiserConfig
+from nerfmac.config import OptimizerConfig
 from nerfmac.ops.adam import adam_step, most_first, pack_moments, unpack_moments
-from nerfmac.training.optimiser import (
+from nerfmac.training.optimizer import (
     AVERAGED_EVERY,
-    OptimiserState,
+    OptimizerState,
     adam,
     averaged,
     is_averaged,
@@ -24,8 +24,8 @@ from nerfmac.training.optimiser import (
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 ROUNDOFF = 2.0**-24
-CONFIG = OptimiserConfig(rate=0.03, networks=0.4, beta1=0.8, beta2=0.95, l2=0.02, average=0.7)
-DECAYED = frozenset({"density", "colour"})
+CONFIG = OptimizerConfig(rate=0.03, networks=0.4, beta1=0.8, beta2=0.95, l2=0.02, average=0.7)
+DECAYED = frozenset({"density", "color"})
 MOST = most_first(0.8, 0.95)
 ONE = mx.array([1.0])
 RATES = 0.03 * 0.9 ** np.arange(10)
@@ -35,7 +35,7 @@ def start() -> dict[str, np.ndarray]:
     random = np.random.default_rng(1)
     return {
         name: random.normal(size=shape)
-        for name, shape in (("table", (7, 2)), ("density", (9,)), ("colour", (5,)))
+        for name, shape in (("table", (7, 2)), ("density", (9,)), ("color", (5,)))
     }
 
 
@@ -44,17 +44,17 @@ def gradients(step: int) -> dict[str, np.ndarray]:
     return {name: random.normal(size=values.shape) + 0.5 for name, values in start().items()}
 
 
-def fresh(values: dict[str, np.ndarray]) -> OptimiserState:
+def fresh(values: dict[str, np.ndarray]) -> OptimizerState:
     parameters = {name: mx.array(each, mx.float32) for name, each in values.items()}
-    return OptimiserState(parameters, no_moments(parameters))
+    return OptimizerState(parameters, no_moments(parameters))
 
 
-def stepped(now: OptimiserState, slopes, step: int, rate: float, config=CONFIG) -> OptimiserState:
+def stepped(now: OptimizerState, slopes, step: int, rate: float, config=CONFIG) -> OptimizerState:
     given = {name: mx.array(each, mx.float32) for name, each in slopes.items()}
     return adam(now, given, step_numbers(step, float(rate), config), DECAYED, ONE)
 
 
-def ten_steps(config: OptimiserConfig = CONFIG) -> list[OptimiserState]:
+def ten_steps(config: OptimizerConfig = CONFIG) -> list[OptimizerState]:
     now, states = fresh(start()), []
     for step in range(1, 11):
         now = stepped(now, gradients(step), step, RATES[step - 1], config)
@@ -120,7 +120,7 @@ def test_l2_pulls_on_the_networks_only():
     before = start()
     table = np.array(got.parameters["table"])
     assert (table == before["table"].astype(np.float32)).all()
-    for name in ("density", "colour"):
+    for name in ("density", "color"):
         want = before[name] - 0.4 * 0.03 * np.sign(before[name])
         assert_matches(got.parameters[name], want, rel=16 * ROUNDOFF, name=name)
 
@@ -188,7 +188,7 @@ def test_packed_moments_keep_the_second_to_a_part_in_8192_and_the_first_to_its_s
 @pytest.mark.parametrize("disabled", ["", "1"])
 def test_what_packing_rounds_does_not_keep_moments_from_falling(disabled, monkeypatch):
     monkeypatch.setenv("NERFMAC_DISABLE_KERNELS", disabled)
-    numbers, random = step_numbers(1, 0.0, OptimiserConfig()).plain, np.random.default_rng(5)
+    numbers, random = step_numbers(1, 0.0, OptimizerConfig()).plain, np.random.default_rng(5)
     most, values = most_first(0.9, 0.99), mx.zeros(2000)
     moments = mx.zeros(2000, mx.uint32)
     for size in (1.0,) * 60 + (1e-4,) * 100:

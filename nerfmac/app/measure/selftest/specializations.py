@@ -1,6 +1,6 @@
-"""Every specialisation of a kernel that a preset or an option can reach on Metal.
+"""Every specialization of a kernel that a preset or an option can reach on Metal.
 
-A specialisation is a kernel with template arguments, input dtypes and address spaces (MLX passes
+A specialization is a kernel with template arguments, input dtypes and address spaces (MLX passes
 arrays of fewer than eight elements as `constant`). They are found by tracing, not listed: training
 steps, occupancy updates and pictures of `configurations` are traced and their launches recorded.
 """
@@ -44,7 +44,7 @@ def configurations() -> Iterator[Config]:
     for width in WIDTHS:
         yield override(Config(), networks={"width": width})
     for layers in _LAYERS:
-        yield override(Config(), networks={"density_layers": layers, "colour_layers": layers})
+        yield override(Config(), networks={"density_layers": layers, "color_layers": layers})
 
 
 _FIRST_VARIANTS, *_OTHER_VARIANTS = (
@@ -54,12 +54,12 @@ _FIRST_VARIANTS, *_OTHER_VARIANTS = (
 """Choices of variants that together cover every variant of a GPU."""
 
 
-def specialisations() -> dict[str, Launch]:
-    """A launch of each specialisation, by `Launch.specialisation`, in the order of first use."""
+def specializations() -> dict[str, Launch]:
+    """A launch of each specialization, by `Launch.specialization`, in the order of first use."""
     with recorded() as launches, using(**_FIRST_VARIANTS):
         for config in configurations():
             build_graphs(config)
-    return {launch.specialisation: launch for launch in launches.values()}
+    return {launch.specialization: launch for launch in launches.values()}
 
 
 def build_graphs(config: Config, bounds: Bounds = CUBE) -> None:
@@ -87,14 +87,14 @@ _BUFFER = re.compile(r"^\s*(?P<type>\S.*?) (?P<name>\w+) \[\[buffer\((?P<index>\
 
 
 def write_metal(folder: Path) -> list[Path]:
-    """Write `<specialisation>.metal` for each specialisation into `folder`; return the paths.
+    """Write `<specialization>.metal` for each specialization into `folder`; return the paths.
 
     Raises `InputError` unless `folder` is new or empty, before anything is written.
     """
     check_free(folder)
     make_folder(folder)
     paths = []
-    for name, launch in specialisations().items():
+    for name, launch in specializations().items():
         path = folder / f"{name}.metal"
         with appearing(path) as partial:
             partial.write_text(f"{heading(launch)}\n{launch.text}", encoding="utf-8")
@@ -103,7 +103,7 @@ def write_metal(folder: Path) -> list[Path]:
 
 
 def heading(launch: Launch) -> str:
-    """The comment at the top of a specialisation's file."""
+    """The comment at the top of a specialization's file."""
     shapes = ", ".join(str(shape) for shape in launch.output_shapes)
     lines = [
         f"{launch.name}, of nerfmac {nerfmac_version()}",

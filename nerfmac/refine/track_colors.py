@@ -1,9 +1,9 @@
-"""Whether pictures differ in exposure or white balance, by the colours along tracks.
+"""Whether pictures differ in exposure or white balance, by the colors along tracks.
 
 All pixels of a track show one point. So the light of red, green and blue in observation o of point
 p in picture v is, but for noise and gloss,
 
-    log light_o = log gain_v + log colour_p
+    log light_o = log gain_v + log color_p
 
 The gains follow from medians in turns: of the observations of each point, then of each picture
 (median polish, Tukey 1977). They are relative to the median over pictures.
@@ -17,7 +17,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.geometry.colour import srgb_to_linear
+from nerfmac.geometry.color import srgb_to_linear
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.geometry.views import Views
 
@@ -76,8 +76,8 @@ def picture_gains(tracks: Tracks, light: Array, views: int) -> Array:
     shown = np.bincount(tracks.view, minlength=views)
     gains = np.zeros((views, 3))
     for _ in range(TURNS):
-        colours = _medians(light - gains[tracks.view], tracks.point)
-        gains = _medians(light - colours[tracks.point], tracks.view, views)
+        colors = _medians(light - gains[tracks.view], tracks.point)
+        gains = _medians(light - colors[tracks.point], tracks.view, views)
     is_known = shown >= FEWEST_IN_PICTURE
     gains[~is_known] = np.nan
     return gains - np.median(gains[is_known], axis=0) if is_known.any() else gains

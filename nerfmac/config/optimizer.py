@@ -9,7 +9,7 @@ from nerfmac.common import checks
 
 
 class ParameterGroup(NamedTuple):
-    """Adam's settings for one parameter, in place of those in `OptimiserConfig`."""
+    """Adam's settings for one parameter, in place of those in `OptimizerConfig`."""
 
     rate: float  # learning rate
     l2: float  # factor of the L2 penalty
@@ -17,11 +17,11 @@ class ParameterGroup(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OptimiserConfig:
+class OptimizerConfig:
     """Adam, the learning rate over the run, and the average of the parameters for rendering.
 
     The learning rate rises over `warmup_steps`, as in nerfacc's training of Instant-NGP. Without
-    it, Adam's first steps have full length whatever the gradient; in a dark scene they made colours
+    it, Adam's first steps have full length whatever the gradient; in a dark scene they made colors
     so black that the sigmoid let no gradient through. In a run of known length the rate is constant
     up to the fraction `hold` of the run, then falls exponentially. (Instant-NGP: 0.01 for all,
     times 0.33 at fixed steps.) Networks take a smaller rate than tables, since every sample changes
@@ -42,13 +42,13 @@ class OptimiserConfig:
 
     def __post_init__(self) -> None:
         for name in ("rate", "epsilon", "final_rate"):
-            checks.number(f"optimiser.{name}", getattr(self, name), low=1e-30, high=checks.LARGEST)
+            checks.number(f"optimizer.{name}", getattr(self, name), low=1e-30, high=checks.LARGEST)
         for name in ("beta1", "hold", "average"):
-            checks.number(f"optimiser.{name}", getattr(self, name), low=0.0, high=0.9999)
-        checks.number("optimiser.beta2", self.beta2, low=self.beta1**2 + 1e-6, high=0.9999)
-        checks.number("optimiser.networks", self.networks, low=1e-3, high=1e3)
-        checks.number("optimiser.l2", self.l2, low=0.0)
-        checks.number("optimiser.warmup_steps", self.warmup_steps, low=0, whole=True)
+            checks.number(f"optimizer.{name}", getattr(self, name), low=0.0, high=0.9999)
+        checks.number("optimizer.beta2", self.beta2, low=self.beta1**2 + 1e-6, high=0.9999)
+        checks.number("optimizer.networks", self.networks, low=1e-3, high=1e3)
+        checks.number("optimizer.l2", self.l2, low=0.0)
+        checks.number("optimizer.warmup_steps", self.warmup_steps, low=0, whole=True)
 
     def rate_at(self, progress: float, step: int) -> float:
         """The learning rate of `step`, counted from 0, at the finished fraction `progress`."""

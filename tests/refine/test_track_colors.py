@@ -11,7 +11,7 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.geometry.views import Views
-from nerfmac.refine.track_colours import DIFFERENT, gain_spread, observed_light, picture_gains
+from nerfmac.refine.track_colors import DIFFERENT, gain_spread, observed_light, picture_gains
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -25,9 +25,9 @@ def srgb(light: np.ndarray) -> np.ndarray:
 
 
 def views_with(gains: np.ndarray, noise: float = 0.1) -> Views:
-    """Grey pictures with spots of 3 x 3 pixels: each point's own colour, times a picture's gain."""
+    """Gray pictures with spots of 3 x 3 pixels: each point's own color, times a picture's gain."""
     random = np.random.default_rng(11)
-    colours = random.uniform(0.05, 0.4, (POINTS, 3))
+    colors = random.uniform(0.05, 0.4, (POINTS, 3))
     pictures, view, pixel, point = [], [], [], []
     for index, (width, height) in enumerate(SIZES):
         light = np.full((height, width, 3), 0.2)
@@ -37,7 +37,7 @@ def views_with(gains: np.ndarray, noise: float = 0.1) -> Views:
         for place, number in zip(places, seen, strict=False):
             x, y = spots[place]
             off = np.exp(noise * random.normal(size=3))
-            light[y - 1 : y + 2, x - 1 : x + 2] = colours[number] * np.exp(gains[index]) * off
+            light[y - 1 : y + 2, x - 1 : x + 2] = colors[number] * np.exp(gains[index]) * off
             view.append(index)
             pixel.append((x + 0.3, y + 0.9))
             point.append(number)

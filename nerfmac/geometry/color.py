@@ -1,4 +1,4 @@
-"""Colour: the sRGB transfer functions, and blending pictures with alpha over a background."""
+"""Color: the sRGB transfer functions, and blending pictures with alpha over a background."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Colour: the sRGB curve by its standard, and blending in either light."""
+"""Color: the sRGB curve by its standard, and blending in either light."""
 
 import mlx.core as mx
 import numpy as np
 import pytest
 from numerics import assert_matches
 
-from nerfmac.geometry.colour import linear_to_srgb, over, srgb_to_linear
+from nerfmac.geometry.color import linear_to_srgb, over, srgb_to_linear
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Arrays
-from nerfmac.config import OptimiserConfig, ParameterGroup
+from nerfmac.config import OptimizerConfig, ParameterGroup
 from nerfmac.fields.field import Parameters
 from nerfmac.ops.adam import Step, adam_step, most_first
 
@@ -22,7 +22,7 @@ AVERAGED_EVERY = 8
 """Number of steps between updates of the average, after the first eight steps."""
 
 
-class OptimiserState(NamedTuple):
+class OptimizerState(NamedTuple):
     """All that a step of Adam changes; both fields have the parameters' names and shapes."""
 
     parameters: Parameters
@@ -38,14 +38,14 @@ class StepNumbers(NamedTuple):
     """Adam's settings in one step, such as its step size; each array is a `Step` of `ops.adam`."""
 
     plain: mx.array  # settings for parameters without L2, such as tables
-    regularised: mx.array  # settings for networks: with L2 and a learning rate of their own
+    regularized: mx.array  # settings for networks: with L2 and a learning rate of their own
     groups: dict[str, mx.array]  # settings for parameters with a `ParameterGroup`, by name
 
 
 def step_numbers(
     step: int,
     rate: float,
-    config: OptimiserConfig,
+    config: OptimizerConfig,
     groups: Mapping[str, ParameterGroup] | None = None,
 ) -> StepNumbers:
     """Adam's settings at `step`, counted from 1, with the learning rate `rate`.
@@ -54,15 +54,15 @@ def step_numbers(
     Ba 2015, section 2.
     """
     plain = _numbers(step, rate, 0.0, config)
-    regularised = plain._replace(size=config.networks * plain.size, l2=config.l2)
+    regularized = plain._replace(size=config.networks * plain.size, l2=config.l2)
     others = {
         name: mx.array(_numbers(group.step or step, group.rate, group.l2, config))
         for name, group in (groups or {}).items()
     }
-    return StepNumbers(mx.array(plain), mx.array(regularised), others)
+    return StepNumbers(mx.array(plain), mx.array(regularized), others)
 
 
-def _numbers(step: int, rate: float, l2: float, config: OptimiserConfig) -> Step:
+def _numbers(step: int, rate: float, l2: float, config: OptimizerConfig) -> Step:
     correction = sqrt(1.0 - config.beta2**step)
     return Step(
         beta1=config.beta1,
@@ -75,20 +75,20 @@ def _numbers(step: int, rate: float, l2: float, config: OptimiserConfig) -> Step
 
 
 def adam(
-    before: OptimiserState,
+    before: OptimizerState,
     gradients: Parameters,
     numbers: StepNumbers,
-    l2_regularised: Collection[str],
+    l2_regularized: Collection[str],
     unscale: mx.array,
-) -> OptimiserState:
+) -> OptimizerState:
     """One step of Adam (Kingma and Ba 2015, algorithm 1) on the parameters that have `gradients`.
 
-    `l2_regularised` names the parameters with L2 regularisation. `unscale` (1,) float32 is as in
+    `l2_regularized` names the parameters with L2 regularization. `unscale` (1,) float32 is as in
     `adam_step`.
     """
-    after = OptimiserState({}, {})
+    after = OptimizerState({}, {})
     for name, gradient in gradients.items():
-        common = numbers.regularised if name in l2_regularised else numbers.plain
+        common = numbers.regularized if name in l2_regularized else numbers.plain
         own = numbers.groups.get(name, common)
         after.parameters[name], after.moments[name] = adam_step(
             before.parameters[name], before.moments[name], gradient, unscale, own
@@ -101,7 +101,7 @@ def is_averaged(step: int) -> bool:
     return step < AVERAGED_EVERY or step % AVERAGED_EVERY == 0
 
 
-def newest_weight(step: int, config: OptimiserConfig) -> float:
+def newest_weight(step: int, config: OptimizerConfig) -> float:
     """Weight of the newest parameters in the average after `step`, for which `is_averaged` holds.
 
     Weights of older parameters fall by the factor `config.average` per step. The average is

@@ -1,4 +1,4 @@
-"""The public scenes of the field: where they come from, their licences and checksums.
+"""The public scenes of the field: where they come from, their licenses and checksums.
 
 Addresses and checksums are those of programs that fetch the same files; each collection names its
 own. A checksum that nobody has published is not made up: it is None.
@@ -41,7 +41,7 @@ class Collection:
     scenes: tuple[str, ...]
     size: str
     """Size of all that is downloaded for one of its scenes, as its source states it."""
-    licence: str
+    license: str
     page: str
     """Page of its authors."""
     files: tuple[File, ...]
@@ -63,7 +63,7 @@ class Collection:
         rows = {
             "scenes": ", ".join(self.scenes),
             "size": f"{self.size}; {self.checked}",
-            "licence": self.licence,
+            "license": self.license,
             "source": self.files[0].url if self.inside is not None else f"{len(self.files)} files",
             "authors": self.page,
         }
@@ -97,7 +97,7 @@ def _fox() -> tuple[File, ...]:
 COLLECTIONS = (
     # Address and SHA-256: nerfmirror.py of github.com/yxlao/nerfmirror. nerfbaselines had the same
     # SHA-256 for the authors' file on Google Drive (datasets/blender.py before August 2024).
-    # Licences: the archive's README.txt.
+    # Licenses: the archive's README.txt.
     Collection(
         "nerf-synthetic",
         "objects without surroundings (Mildenhall et al. 2020)",

@@ -1,4 +1,4 @@
-"""Colour maps: numbers in [0, 1] to sRGB, by linear interpolation between anchors."""
+"""Color maps: numbers in [0, 1] to sRGB, by linear interpolation between anchors."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ INFERNO: Anchors = (
 )
 """Matplotlib's Inferno (Smith and van der Walt 2015), black to yellow, with even brightness."""
 
-GREY: Anchors = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+GRAY: Anchors = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
-MAPS = {"turbo": TURBO, "inferno": INFERNO, "grey": GREY}
-"""The colour maps by name, as users choose them."""
+MAPS = {"turbo": TURBO, "inferno": INFERNO, "gray": GRAY}
+"""The color maps by name, as users choose them."""
 
 
-def coloured(values: mx.array, anchors: Anchors) -> mx.array:
-    """Colours (n, 3), sRGB in [0, 1], of `values` (n,), which are clipped to [0, 1]."""
+def colored(values: mx.array, anchors: Anchors) -> mx.array:
+    """Colors (n, 3), sRGB in [0, 1], of `values` (n,), which are clipped to [0, 1]."""
     table = mx.array(anchors)
     position = mx.clip(values, 0.0, 1.0) * (len(anchors) - 1)
     below = mx.minimum(position.astype(mx.int32), len(anchors) - 2)
