@@ -111,8 +111,8 @@ def write_sheet(path: Path, run: nerfmac.Run) -> None:
 
 def small(picture: np.ndarray) -> np.ndarray:
     """A picture (h, w, 3) in [0, 1] as uint8, `SHEET_WIDTH` pixels wide."""
-    image = Image.fromarray(np.round(255.0 * np.clip(picture, 0.0, 1.0)).astype(np.uint8))
-    return np.array(image.resize((SHEET_WIDTH, round(SHEET_WIDTH * image.height / image.width))))
+    scaled = Image.fromarray(np.round(255.0 * np.clip(picture, 0.0, 1.0)).astype(np.uint8))
+    return np.array(scaled.resize((SHEET_WIDTH, round(SHEET_WIDTH * scaled.height / scaled.width))))
 
 
 def metrics(runs: list[dict[str, Any]]) -> dict[str, float]:

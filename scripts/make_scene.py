@@ -246,8 +246,8 @@ def main() -> None:
         frames = []
         for index, pose in enumerate(poses(count, phase)):
             name = f"{split}/r_{index}"
-            image = Image.fromarray(picture(pose, arguments.size))
-            image.save(arguments.out / f"{name}.png", optimize=True)
+            made = Image.fromarray(picture(pose, arguments.size))
+            made.save(arguments.out / f"{name}.png", optimize=True)
             frames.append({"file_path": f"./{name}", "transform_matrix": pose.tolist()})
             print(name, flush=True)
         text = json.dumps({"camera_angle_x": CAMERA_ANGLE_X, "frames": frames}, indent=1)

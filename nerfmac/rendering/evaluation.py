@@ -25,7 +25,7 @@ from nerfmac.rendering.metrics import (
 )
 from nerfmac.rendering.pace import middle_rows, seconds_per_pixel, spread
 from nerfmac.rendering.perceptual import Lpips
-from nerfmac.rendering.renderer import Picture, Renderer
+from nerfmac.rendering.renderer import FloatImage, Renderer
 
 BACKGROUNDS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
 
@@ -95,10 +95,10 @@ def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
 class Compared(NamedTuple):
     """A view's photograph and rendering on the host: only the rows that were compared."""
 
-    truth: Picture  # (h, w, 3) sRGB in [0, 1], over the background
-    rendering: Picture  # (h, w, 3), likewise
-    opacity: Picture  # (h, w)
-    depth: Picture  # (h, w) in scene units; 0 in empty space
+    truth: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background
+    rendering: FloatImage  # (h, w, 3), likewise
+    opacity: FloatImage  # (h, w)
+    depth: FloatImage  # (h, w) in scene units; 0 in empty space
 
 
 OnView = Callable[[ViewQuality, Compared], None]

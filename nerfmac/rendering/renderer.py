@@ -24,15 +24,15 @@ from nerfmac.rendering.batches import RayBatches, SampleBatches
 from nerfmac.rendering.tiles import Tiles
 from nerfmac.sampling.sampler import Sampler
 
-Picture = npt.NDArray[np.float32]
+FloatImage = npt.NDArray[np.float32]
 
 
 class Rendered(NamedTuple):
     """A picture on the host."""
 
-    color: Picture  # (h, w, 3) sRGB in [0, 1], over the background
-    opacity: Picture  # (h, w) in [0, 1]
-    depth: Picture
+    color: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background
+    opacity: FloatImage  # (h, w) in [0, 1]
+    depth: FloatImage
     """(h, w) distance from the camera in scene units at which the transmittance falls to 1/2; the
     mean distance where it does not, and 0 in empty space."""
 
@@ -47,7 +47,7 @@ class Rendered(NamedTuple):
         return file.getvalue()
 
 
-def to_bytes(picture: Picture) -> npt.NDArray[np.uint8]:
+def to_bytes(picture: FloatImage) -> npt.NDArray[np.uint8]:
     """uint8 values of a picture in [0, 1], rounded."""
     return (np.clip(picture, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
 

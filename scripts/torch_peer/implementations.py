@@ -18,7 +18,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.rays import Rays
-from nerfmac.rendering.renderer import Picture
+from nerfmac.rendering.renderer import FloatImage
 from nerfmac.training.goal import Goal
 
 TORCH_DEVICES = {"metal": "mps", "cuda": "cuda", "cpu": "cpu"}
@@ -47,7 +47,7 @@ class Implementation(Protocol):
         The device is idle then. Neither compiling nor the time between two calls is training time.
         """
 
-    def render(self, camera: Camera) -> Picture:
+    def render(self, camera: Camera) -> FloatImage:
         """The picture over `BACKGROUND`."""
 
     def tracer(self, rays: Rays) -> Callable[[], None]:
@@ -75,7 +75,7 @@ class Nerfmac:
         self.step, self.seconds = after.step, after.train_seconds
         return Window(steps, seconds, report.samples_per_second)
 
-    def render(self, camera: Camera) -> Picture:
+    def render(self, camera: Camera) -> FloatImage:
         """See `Implementation`."""
         return self._run.renderer().render(camera, BACKGROUND).color
 
@@ -127,7 +127,7 @@ class Torch:
         self.step, self.seconds = peer.steps, self.seconds + seconds
         return Window(steps, seconds, samples * steps / seconds)
 
-    def render(self, camera: Camera) -> Picture:
+    def render(self, camera: Camera) -> FloatImage:
         """See `Implementation`."""
         return self._peer.render(camera, BACKGROUND)
 

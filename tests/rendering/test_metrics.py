@@ -10,7 +10,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.rendering.metrics import color_corrected, psnr, ssim
 
 
-def picture(height: int = 45, width: int = 70) -> np.ndarray:
+def random_image(height: int = 45, width: int = 70) -> np.ndarray:
     """Return something without symmetry: smooth, textured, another pattern in each channel."""
     y, x = np.mgrid[:height, :width] / 16.0
     noise = np.random.default_rng(7).normal(scale=0.05, size=(height, width, 3))
@@ -39,14 +39,14 @@ def ssim_by_definition(image: np.ndarray, target: np.ndarray) -> float:
 
 
 def test_an_image_equals_itself():
-    image = picture()
+    image = random_image()
     assert psnr(image, image) == math.inf
     assert ssim(image, image) == 1.0
 
 
 @pytest.mark.parametrize(("offset", "decibel"), [(0.1, 20.0), (-0.01, 40.0), (1.0, 0.0)])
 def test_psnr_of_a_constant_offset_is_minus_twenty_log_of_it(offset, decibel):
-    target = picture()
+    target = random_image()
     assert psnr(target + offset, target) == pytest.approx(decibel, abs=1e-9)
 
 
@@ -61,14 +61,14 @@ def test_psnr_weighs_every_value_alike():
 @pytest.mark.parametrize("height", [11, 42, 43, 60])
 def test_ssim_is_its_definition_at_every_size(height, monkeypatch):
     monkeypatch.setattr("nerfmac.rendering.metrics.BAND", 32 * 29)
-    target = picture(height, 29)
+    target = random_image(height, 29)
     image = np.clip(target + np.random.default_rng(1).normal(scale=0.1, size=target.shape), 0, 1)
     image[..., 1] *= 0.7
     assert ssim(image, target) == pytest.approx(ssim_by_definition(image, target), abs=1e-9)
 
 
 def test_ssim_is_symmetric_and_falls_with_noise_and_blur():
-    target = picture()
+    target = random_image()
     noise = np.random.default_rng(2).normal(size=target.shape)
     scores = [ssim(target + scale * noise, target) for scale in (0.0, 0.02, 0.05, 0.2)]
     assert scores == sorted(scores, reverse=True)
@@ -84,10 +84,10 @@ def flat(value: float, noise: float = 0.0) -> np.ndarray:
 
 
 PAIRS = {
-    "alike to 60 dB": (picture() + flat(0.0, 1e-3)[:45, :1], picture()),
-    "noise": (picture() + np.random.default_rng(3).normal(scale=0.1, size=(45, 70, 3)), picture()),
-    "another picture": (picture()[::-1], picture()),
-    "one window": (picture()[:11, :11], picture()[5:16, 7:18]),
+    "alike to 60 dB": (random_image() + flat(0.0, 1e-3)[:45, :1], random_image()),
+    "noise": (random_image() + np.random.default_rng(3).normal(scale=0.1, size=(45, 70, 3)), random_image()),
+    "another picture": (random_image()[::-1], random_image()),
+    "one window": (random_image()[:11, :11], random_image()[5:16, 7:18]),
     "flat": (flat(0.333), flat(0.777)),
     "white on white": (flat(1.0), flat(0.98)),
     "black on white": (flat(0.0), flat(1.0)),
@@ -107,7 +107,7 @@ def test_the_device_measures_in_float32_what_the_host_does_in_float64(pair):
 
 
 def test_the_device_compares_an_image_of_several_bands_as_one(monkeypatch):
-    image, target = mx.array(picture()), mx.array(picture() ** 1.2)
+    image, target = mx.array(random_image()), mx.array(random_image() ** 1.2)
     whole = ssim(image, target)
     monkeypatch.setattr("nerfmac.rendering.metrics.BAND", 9 * 70)
     assert ssim(image, target) == pytest.approx(whole, abs=1e-6)
@@ -146,7 +146,7 @@ def fitted_by_numpy(image: np.ndarray, target: np.ndarray, kept: np.ndarray) -> 
 
 
 def test_colors_are_corrected_by_each_channels_line_of_regression():
-    image, noise = picture(), np.random.default_rng(3).normal(scale=0.02, size=(45, 70, 3))
+    image, noise = random_image(), np.random.default_rng(3).normal(scale=0.02, size=(45, 70, 3))
     target = np.clip(image[::-1] * 0.2 + image * [0.5, 0.8, 0.3] + [0.1, 0.0, 0.3] + noise, 0, 1)
     for kept in (None, np.arange(45 * 70).reshape(45, 70) % 7 < 3):
         mask = None if kept is None else mx.array(kept)
@@ -157,7 +157,7 @@ def test_colors_are_corrected_by_each_channels_line_of_regression():
 
 
 def test_correction_undoes_a_gain_and_an_offset_and_leaves_a_plain_picture_finite():
-    target = mx.array(picture().astype(np.float32))
+    target = mx.array(random_image().astype(np.float32))
     image = 0.1 + 0.5 * target
     assert psnr(color_corrected(image, target), target) > 100.0
     plain = mx.full(target.shape, 0.3)

@@ -43,8 +43,8 @@ def windows(values, side, stride):
 
 def by_hand(given, image, target):
     features = []
-    for picture in (image, target):
-        values = (2.0 * picture.astype(np.float64) - 1.0).transpose(2, 0, 1)
+    for each in (image, target):
+        values = (2.0 * each.astype(np.float64) - 1.0).transpose(2, 0, 1)
         values -= np.array([-0.030, -0.088, -0.188])[:, None, None]
         values /= np.array([0.458, 0.448, 0.450])[:, None, None]
         seen = []

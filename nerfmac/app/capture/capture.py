@@ -16,7 +16,7 @@ from nerfmac.app.capture.fold_check import FoldCheck
 from nerfmac.app.capture.inputs import (
     LEAST_35MM,
     MOST_35MM,
-    Picture,
+    CapturedImage,
     choose_frames,
     focal_in_pixels,
     is_input,
@@ -281,14 +281,14 @@ def _choose(
 
 def _pictures(
     source: Path, chosen: Sequence[Any], folder: Path, options: dict[str, Any], bar: Any
-) -> list[Picture]:
+) -> list[CapturedImage]:
     """The pictures in the capture's folder `images`, made of the `chosen` unless they are there.
 
     The option `focal_35mm` replaces their focal lengths. Raises InputError if they are too few.
     """
     list_file = folder / WORK / PICTURES
     if list_file.is_file():
-        pictures = [Picture(**values) for values in read_json(list_file)]
+        pictures = [CapturedImage(**values) for values in read_json(list_file)]
     else:
         pictures = _make_pictures(source, chosen, folder, options["longest_side"], bar)
         write_json(list_file, [picture._asdict() for picture in pictures])
@@ -302,15 +302,15 @@ def _pictures(
 
 def _make_pictures(
     source: Path, chosen: Sequence[Any], folder: Path, longest: int, bar: Any
-) -> list[Picture]:
-    images = folder / "images"
+) -> list[CapturedImage]:
+    image_folder = folder / "images"
     make_folder(folder / WORK)
-    make_folder(images)
+    make_folder(image_folder)
     if is_video(source):
         report_colors(source)
     with bar("pictures", None) as counting:
         if is_video(source):
-            pictures = take_frames(source, chosen, images, longest, counting)
+            pictures = take_frames(source, chosen, image_folder, longest, counting)
         else:
             stems = {path.stem for path in chosen}
             left = [path for path in unsupported_in(source) if path.stem not in stems]
@@ -318,14 +318,14 @@ def _make_pictures(
                 log.warning("%s; they are skipped", unsupported(left[0], len(left)))
             masks = masks_of(chosen, source)
             report_masks(masks, chosen, source)
-            pictures = take_pictures(list(chosen), images, longest, counting, masks)
+            pictures = take_pictures(list(chosen), image_folder, longest, counting, masks)
     if len(pictures) < FEWEST:
         raise InputError(f"{source} gives {len(pictures)} pictures; expected {FEWEST} or more")
     return pictures
 
 
 def _finish(
-    folder: Path, options: dict[str, Any], pictures: Sequence[Picture], structure: Structure
+    folder: Path, options: dict[str, Any], pictures: Sequence[CapturedImage], structure: Structure
 ) -> None:
     """Write the scene and its report, and remove the files that resuming would need."""
     total, registered = len(pictures), len(structure.model.images)

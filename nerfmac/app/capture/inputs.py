@@ -54,7 +54,7 @@ LEAST_CONTRAST = 2.0
 log = logging.getLogger("nerfmac")
 
 
-class Picture(NamedTuple):
+class CapturedImage(NamedTuple):
     """A picture in `images`: name, size, and focal length in pixels (0 if unknown)."""
 
     name: str
@@ -119,41 +119,41 @@ def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
 
 
 def take_frames(
-    path: Path, numbers: Sequence[int], images: Path, longest: int, bar: Any
-) -> list[Picture]:
-    """Write the frames `numbers` of the video `path` to `images`; `bar` counts them."""
+    path: Path, numbers: Sequence[int], image_folder: Path, longest: int, bar: Any
+) -> list[CapturedImage]:
+    """Write the frames `numbers` of the video `path` to `image_folder`; `bar` counts them."""
     taken = []
     bar.reset(len(numbers))
     for number, frame in zip(numbers, full_frames(path, numbers, longest), strict=False):
         name = f"frame_{number:06}.jpg"
-        _save(Image.fromarray(frame), images / name)
-        taken.append(Picture(name, frame.shape[1], frame.shape[0], 0.0))
+        _save(Image.fromarray(frame), image_folder / name)
+        taken.append(CapturedImage(name, frame.shape[1], frame.shape[0], 0.0))
         bar.update()
     return taken
 
 
 def take_pictures(
-    paths: list[Path], images: Path, longest: int, bar: Any, masks: Mapping[Path, Path]
-) -> list[Picture]:
-    """Write the photographs `paths` to `images`; unreadable ones are left out with a warning.
+    paths: list[Path], image_folder: Path, longest: int, bar: Any, masks: Mapping[Path, Path]
+) -> list[CapturedImage]:
+    """Write the photographs `paths` to `image_folder`; unreadable ones are left out with a warning.
 
-    Their `masks` go to the folder `masks` next to `images`, black where pixels are ignored. As
+    Their `masks` go to the folder `masks` next to `image_folder`, black where pixels are ignored. As
     COLMAP expects a mask for each image, the other images then have white ones.
     Raises InputError for HEIC without pillow-heif, for a mask of another size than its photo, and
     if no picture can be read.
     """
     if masks:
-        make_folder(images.with_name(FOLDERS[0]))
+        make_folder(image_folder.with_name(FOLDERS[0]))
     if any(path.suffix.lower() in HEIF for path in paths):
         needed("pillow_heif", "capture", "HEIC pictures need").register_heif_opener()
     paths = _without_copies(paths)
     bar.reset(len(paths))
 
-    def take(path: Path) -> Picture | None:
+    def take(path: Path) -> CapturedImage | None:
         try:
-            picture = _take_picture(path, images, longest)
+            picture = _take_picture(path, image_folder, longest)
             if masks:
-                to = images.with_name(FOLDERS[0]) / f"{picture.name}.png"
+                to = image_folder.with_name(FOLDERS[0]) / f"{picture.name}.png"
                 _take_mask(masks.get(path), inspect(path), picture, to)
             return picture
         except UNREADABLE as error:
@@ -189,7 +189,7 @@ def _without_copies(paths: list[Path]) -> list[Path]:
     return [path for path in paths if kept[path.stem] == path]
 
 
-def _take_picture(path: Path, images: Path, longest: int) -> Picture:
+def _take_picture(path: Path, image_folder: Path, longest: int) -> CapturedImage:
     with Image.open(path, formats=formats_of(path)) as image:
         focal = _focal_35mm(image)
         is_plain = image.getexif().get(ORIENTATION_TAG, 1) == 1 and path.suffix.lower() in PLAIN
@@ -198,18 +198,18 @@ def _take_picture(path: Path, images: Path, longest: int) -> Picture:
         upright.load()  # raises for a picture that is cut short
         if is_plain:
             name, size = path.name, image.size
-            with appearing(images / name) as partial:
+            with appearing(image_folder / name) as partial:
                 shutil.copyfile(path, partial)
         else:
             has_alpha = upright.mode in ALPHA_MODES or "transparency" in upright.info
             name = f"{path.stem}{'.png' if has_alpha else '.jpg'}"
             upright.thumbnail((longest, longest), Image.Resampling.LANCZOS, reducing_gap=3.0)
-            _save(upright.convert("RGBA" if has_alpha else "RGB"), images / name)
+            _save(upright.convert("RGBA" if has_alpha else "RGB"), image_folder / name)
             size = upright.size
-    return Picture(name, *size, focal_in_pixels(focal, *size))
+    return CapturedImage(name, *size, focal_in_pixels(focal, *size))
 
 
-def _take_mask(path: Path | None, photo: Header, picture: Picture, to: Path) -> None:
+def _take_mask(path: Path | None, photo: Header, picture: CapturedImage, to: Path) -> None:
     """Write the mask `path` of a `photo` for its upright `picture`; a white one without a path."""
     stored = np.ones(photo.stored_size[::-1], bool) if path is None else decode_mask(path)
     kept = Image.fromarray(stored)

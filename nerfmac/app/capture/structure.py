@@ -26,7 +26,7 @@ from nerfmac.app.capture.focal import (
     trial_pictures,
 )
 from nerfmac.app.capture.fold_check import FoldCheck, check_folds, is_walk, linked
-from nerfmac.app.capture.inputs import Picture
+from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.pairs import LONG_WINDOW, Pairs, in_sequence, in_space
 from nerfmac.app.scenes.masks import FOLDERS
 from nerfmac.app.scenes.readers.colmap import camera_to_file
@@ -74,17 +74,17 @@ class Structure(NamedTuple):
 class Solver:
     """Structure from motion of one capture, whose files are in `folder`."""
 
-    def __init__(self, folder: Path, images: Path, pictures: Sequence[Picture], bar: Any) -> None:
-        """`bar(name, total)` returns a progress bar; `images` is the pictures' folder.
+    def __init__(self, folder: Path, image_folder: Path, pictures: Sequence[CapturedImage], bar: Any) -> None:
+        """`bar(name, total)` returns a progress bar; `image_folder` is the pictures' folder.
 
         Masks, if there are any, are in the folder `masks` next to it.
         """
         self.folder, self.pictures = folder, pictures
-        self._images, self._bar = images, bar
+        self._image_folder, self._bar = image_folder, bar
         self._names = [picture.name for picture in pictures]
-        masks = images.with_name(FOLDERS[0])
+        masks = image_folder.with_name(FOLDERS[0])
         self._plan: dict[str, Any] = {
-            "images": str(images.resolve()),
+            "images": str(image_folder.resolve()),
             "masks": str(masks.resolve()) if masks.is_dir() else "",
             "lenses": _lenses(pictures),
             "focal_guess": FOCAL_GUESS,
@@ -129,7 +129,7 @@ class Solver:
             log.info("matching is sequential: by their names the pictures are one walk")
             return ordered
         # The fallback has its own folder: a resumed sequential mapping must not see its matches.
-        fallback = Solver(self.folder / "more", self._images, self.pictures, self._bar)
+        fallback = Solver(self.folder / "more", self._image_folder, self.pictures, self._bar)
         make_folder(fallback.folder)
         if not (fallback.folder / DATABASE).exists():
             with appearing(fallback.folder / DATABASE) as partial:
@@ -282,10 +282,10 @@ class Solver:
             raise _failure(stage, log_path, code)
 
 
-def _lenses(pictures: Sequence[Picture]) -> list[dict[str, Any]]:
+def _lenses(pictures: Sequence[CapturedImage]) -> list[dict[str, Any]]:
     """The lenses, one per size and focal length of pictures, with RADIAL's parameters if known."""
 
-    def size_and_focal(picture: Picture) -> tuple[int, int, int]:
+    def size_and_focal(picture: CapturedImage) -> tuple[int, int, int]:
         return picture.width, picture.height, round(picture.focal)
 
     lenses = []

@@ -25,7 +25,7 @@ from nerfmac.common.files import appearing
 from nerfmac.rendering.color_map import INFERNO, TURBO, Anchors, colored
 from nerfmac.rendering.evaluation import Compared, Evaluation, ViewQuality, evaluate
 from nerfmac.rendering.perceptual import Lpips
-from nerfmac.rendering.renderer import Picture, to_bytes
+from nerfmac.rendering.renderer import FloatImage, to_bytes
 
 QUALITY = 92
 """JPEG quality (of 100) of a page's pictures; figures are computed from the exact pictures."""
@@ -153,7 +153,7 @@ def view_section(view: ViewQuality, pictures: Compared, number: int) -> str:
     return f'<section id="view-{number}"><h2>{title}</h2>\n{figures}</section>\n'
 
 
-def figure(picture: Picture, caption: str) -> str:
+def figure(picture: FloatImage, caption: str) -> str:
     """A picture (h, w, 3) in [0, 1], as a JPEG inside the page, with a caption."""
     pixels = to_bytes(picture)
     file = io.BytesIO()
@@ -165,7 +165,7 @@ def figure(picture: Picture, caption: str) -> str:
     )
 
 
-def _mapped(values: npt.NDArray[np.floating], anchors: Anchors) -> Picture:
+def _mapped(values: npt.NDArray[np.floating], anchors: Anchors) -> FloatImage:
     """Colors (h, w, 3) of `values` (h, w) in [0, 1]."""
     flat = colored(mx.array(values.astype(np.float32).ravel()), anchors)
     return np.array(flat).reshape(*values.shape, 3)

@@ -173,10 +173,10 @@ def _likeness(
     return float(np.corrcoef(one.ravel(), two.ravel())[0, 1])
 
 
-def _colors(picture: PosedPicture, pixel: Array) -> Array:
+def _colors(posed: PosedPicture, pixel: Array) -> Array:
     """RGB (n, 3), from 0 to 255, of a reduced image at pixels (n, 2) of the image."""
     image = Image.fromarray(
-        decode_reduced(picture.picture, picture.name, upright=picture.is_upright)[..., :3]
+        decode_reduced(posed.picture, posed.name, upright=posed.is_upright)[..., :3]
     )
     width, height = image.size
     image.thumbnail((SIDE, SIDE), Image.Resampling.BOX)

@@ -154,9 +154,9 @@ def decode_reduced(
             f"picture {name} is {pixels.dtype} {pixels.shape}; expected uint8 (h, w, 3 or 4)"
         )
     if reduce > 1:
-        image = Image.fromarray(pixels)
-        whole = image.width // reduce * reduce, image.height // reduce * reduce
-        pixels = np.asarray(image.reduce(reduce, (0, 0, *whole)))
+        whole_image = Image.fromarray(pixels)
+        whole = whole_image.width // reduce * reduce, whole_image.height // reduce * reduce
+        pixels = np.asarray(whole_image.reduce(reduce, (0, 0, *whole)))
     return pixels
 
 

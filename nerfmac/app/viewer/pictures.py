@@ -36,7 +36,7 @@ from nerfmac.geometry.rays import camera_rays
 from nerfmac.ops.march import Occupied
 from nerfmac.rendering.color_map import INFERNO, colored
 from nerfmac.rendering.metrics import psnr
-from nerfmac.rendering.renderer import Picture
+from nerfmac.rendering.renderer import FloatImage
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
@@ -64,7 +64,7 @@ class Drawn(NamedTuple):
     """A picture on the host."""
 
     rgb: npt.NDArray[np.uint8]  # (h, w, 3)
-    depth: Picture  # (h, w) distance as in `Rendered`; 0 where nothing is seen
+    depth: FloatImage  # (h, w) distance as in `Rendered`; 0 where nothing is seen
     is_surface: npt.NDArray[np.bool_]  # (h, w) whether the depth is that of a surface
 
 

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 
-from nerfmac.app.capture.inputs import Picture
+from nerfmac.app.capture.inputs import CapturedImage
 
 WIDTH, HEIGHT = 800, 533
 NOISE = 0.4
@@ -23,7 +23,7 @@ def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
     random = np.random.default_rng(3)
     points = random.uniform(-1.2, 1.2, (400, 3)) * [1, 1, depth / 1.2]
     lens = focal * WIDTH, WIDTH / 2, HEIGHT / 2
-    pictures = [Picture(f"{number:02}.png", WIDTH, HEIGHT, 0.0) for number in range(count)]
+    pictures = [CapturedImage(f"{number:02}.png", WIDTH, HEIGHT, 0.0) for number in range(count)]
     found = []
     with pycolmap.Database.open(folder / "database.db") as database:
         guess = pycolmap.Camera.create_from_model_name(1, "RADIAL", 0.85 * WIDTH, WIDTH, HEIGHT)
@@ -35,16 +35,16 @@ def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
         for picture, angle in zip(
             pictures, np.radians(arc) * np.arange(count) / count, strict=True
         ):
-            image = pycolmap.Image(name=picture.name, camera_id=guess.camera_id)
-            image.image_id = database.write_image(image)
+            entry = pycolmap.Image(name=picture.name, camera_id=guess.camera_id)
+            entry.image_id = database.write_image(entry)
             frame = pycolmap.Frame()
             frame.rig_id = rig_id
-            frame.add_data_id(image.data_id)
+            frame.add_data_id(entry.data_id)
             database.write_frame(frame)
             pixels = _pixels(points, angle, height, lens) + random.normal(0, NOISE, (400, 2))
             inside = ((pixels > 0) & (pixels < [WIDTH, HEIGHT])).all(axis=1)
-            database.write_keypoints(image.image_id, pixels[inside].astype(np.float32))
-            numbers.append(image.image_id)
+            database.write_keypoints(entry.image_id, pixels[inside].astype(np.float32))
+            numbers.append(entry.image_id)
             visible.append(np.flatnonzero(inside))
             places.append(pixels[inside])
         for one, other in combinations(range(count), 2):

@@ -45,8 +45,8 @@ def solved(monkeypatch):
         asked["calls"].append((len(self.pictures), matching))
         found = ring_of(asked["cameras"], scale=2.0, rotation=np.eye(3), offset=np.ones(3))
         renamed = [
-            image._replace(name=picture.name)
-            for image, picture in zip(found.model.images, self.pictures, strict=False)
+            entry._replace(name=picture.name)
+            for entry, picture in zip(found.model.images, self.pictures, strict=False)
         ]
         sparse = self.folder / "sparse"
         sparse.mkdir(exist_ok=True)
@@ -264,7 +264,7 @@ def test_without_pycolmap_it_is_said_how_to_install_it(photographs, tmp_path, ca
 @pytest.fixture
 def solver(tmp_path, photographs):
     """Return a solver whose stages are short programs."""
-    pictures = [capture.Picture(name, 64, 48, 0.0) for name in NAMES]
+    pictures = [capture.CapturedImage(name, 64, 48, 0.0) for name in NAMES]
     (tmp_path / "work").mkdir()
 
     class Bar:

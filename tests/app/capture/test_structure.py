@@ -8,7 +8,7 @@ import pytest
 from nerfmac.app.capture import structure
 from nerfmac.app.capture.colmap_process import LENS_MODEL
 from nerfmac.app.capture.fold_check import FoldCheck
-from nerfmac.app.capture.inputs import Picture
+from nerfmac.app.capture.inputs import CapturedImage
 from nerfmac.app.capture.structure import NoCamerasError, Solver
 from nerfmac.app.scenes.readers.colmap_model import PARAMETERS
 from tests.app.capture.structures import ring_of
@@ -51,7 +51,7 @@ def photographs(tmp_path, monkeypatch):
     for name, stub in (("_match", match), ("_matches", matches), ("_map", mapped), ("run", run)):
         monkeypatch.setattr(Solver, name, stub)
     monkeypatch.setattr(structure, "in_space", lambda *_: [])
-    pictures = [Picture(name, 64, 48, 0.0) for name in NAMES]
+    pictures = [CapturedImage(name, 64, 48, 0.0) for name in NAMES]
     (tmp_path / "work").mkdir()
     done["solver"] = Solver(tmp_path / "work", tmp_path, pictures, None)
     return done
@@ -126,7 +126,7 @@ def test_a_walk_that_ends_a_picture_early_is_not_broken(photographs):
 
 
 def test_a_known_focal_length_is_that_of_a_lens_with_the_picture_around_its_middle():
-    pictures = [Picture("a.jpg", 64, 48, 70.0), Picture("b.jpg", 48, 64, 0.0)]
+    pictures = [CapturedImage("a.jpg", 64, 48, 70.0), CapturedImage("b.jpg", 48, 64, 0.0)]
     unknown, known = structure._lenses(pictures)
     assert unknown == {"pictures": ["b.jpg"], "parameters": []}
     assert known["pictures"] == ["a.jpg"]

@@ -211,8 +211,8 @@ def test_pictures_of_any_kind_and_spelling_are_read(tmp_path, ending, named):
     path = write_transforms(tmp_path, 2)
     for index in range(2):
         picture = tmp_path / f"images/{index:03d}.png"
-        with Image.open(picture) as image:
-            image.save(picture.with_suffix(ending))
+        with Image.open(picture) as opened:
+            opened.save(picture.with_suffix(ending))
         picture.unlink()
     name = "images/{:03d}" + (ending if named else "")
     rewrite(path, lambda i, frame: frame.update(file_path=name.format(i)))

@@ -17,7 +17,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import over
 from nerfmac.rendering.evaluation import BACKGROUNDS
 from nerfmac.rendering.metrics import psnr
-from nerfmac.rendering.renderer import Picture
+from nerfmac.rendering.renderer import FloatImage
 from nerfmac.training.goal import Goal, Report
 
 BACKGROUND = BACKGROUNDS["white"]  # behind renderings and photographs (sRGB)
@@ -43,7 +43,7 @@ class HeldOutViews:
         views = scene.views("test")
         self.names: list[str] = []
         self.cameras: list[Camera] = []
-        self._photographs: list[Picture] = []
+        self._photographs: list[FloatImage] = []
         for index in map(int, np.unique(np.linspace(0, len(views.names) - 1, count).astype(int))):
             photograph = views.image(index).astype(mx.float32) / 255.0
             if photograph.shape[2] == 4:
@@ -55,7 +55,7 @@ class HeldOutViews:
             self.cameras.append(every_nth_pixel(camera, step))
             self._photographs.append(np.array(photograph)[step // 2 :: step, step // 2 :: step])
 
-    def psnr(self, render: Callable[[Camera], Picture]) -> float:
+    def psnr(self, render: Callable[[Camera], FloatImage]) -> float:
         """Mean PSNR in dB over the views; `render` maps a camera to its picture."""
         pairs = zip(self.cameras, self._photographs, strict=True)
         return float(np.mean([psnr(render(camera), photograph) for camera, photograph in pairs]))

@@ -94,19 +94,19 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
             f"{_remedy(roots)}"
         )
     search = PictureSearch(folder, roots=(*roots, *_reduced_in(folder)))
-    found = search.existing([image.name for image in model.images], str(model_path))
+    found = search.existing([entry.name for entry in model.images], str(model_path))
     paths = [path for _, path in found]
     _warn_of_unposed(model_path, paths)
     pictures = []
     for (index, path), header in zip(found, headers_of(paths), strict=True):
-        image = model.images[index]
-        where = f"camera {image.camera} of {model_path}"
-        lens, pose = lens_of(model.cameras[image.camera], where), camera_to_file(image)
+        entry = model.images[index]
+        where = f"camera {entry.camera} of {model_path}"
+        lens, pose = lens_of(model.cameras[entry.camera], where), camera_to_file(entry)
         pictures.append(
-            PosedPicture.of(path, header, lens=lens, pose=pose, where=where, name=image.name)
+            PosedPicture.of(path, header, lens=lens, pose=pose, where=where, name=entry.name)
         )
-    images = [model.images[index] for index, _ in found]
-    tracks = tracks_of(model, images, pictures)
+    entries = [model.images[index] for index, _ in found]
+    tracks = tracks_of(model, entries, pictures)
     return ParsedScene(str(folder), folder, pictures, points=model.points, tracks=tracks)
 
 
@@ -156,32 +156,32 @@ def lens_of(camera: ColmapCamera, where: str) -> Lens:
         return Lens(camera.width, camera.height, **parameters, is_fisheye=camera.model in FISHEYE)
 
 
-def camera_to_file(image: ColmapImage) -> np.ndarray:
+def camera_to_file(entry: ColmapImage) -> np.ndarray:
     """Return the pose of a registered picture, camera to file (3, 4), with OpenGL's axes."""
-    rotation = image.pose[:, :3].T
-    return np.column_stack([rotation * TO_OPENGL, -rotation @ image.pose[:, 3]])
+    rotation = entry.pose[:, :3].T
+    return np.column_stack([rotation * TO_OPENGL, -rotation @ entry.pose[:, 3]])
 
 
 def tracks_of(
-    model: ColmapModel, images: Sequence[ColmapImage | None], pictures: Sequence[PosedPicture]
+    model: ColmapModel, entries: Sequence[ColmapImage | None], pictures: Sequence[PosedPicture]
 ) -> Tracks | None:
     """Return the tracks of a `model` in `pictures`, in its coordinates; None if it has none.
 
-    `images` has the model's entry of each picture, None for a picture that the model lacks.
+    `entries` has the model's entry of each picture, None for a picture that the model lacks.
     Pictures may be smaller than those that the model was made of.
     """
     order = np.argsort(model.numbers)
     numbers = model.numbers[order]
     views, pixels, points = [], [], []
-    for index, (image, picture) in enumerate(zip(images, pictures, strict=True)):
-        if image is None or not len(image.points) or not len(numbers):
+    for index, (entry, picture) in enumerate(zip(entries, pictures, strict=True)):
+        if entry is None or not len(entry.points) or not len(numbers):
             continue
-        camera, lens = model.cameras[image.camera], picture.lens
+        camera, lens = model.cameras[entry.camera], picture.lens
         if not has_aspect(lens, camera.width, camera.height):  # a part of it, or turned
             continue
-        place = np.minimum(np.searchsorted(numbers, image.points), len(numbers) - 1)
-        is_known = numbers[place] == image.points
-        pixels.append(image.pixels[is_known] * (lens.width / camera.width))
+        place = np.minimum(np.searchsorted(numbers, entry.points), len(numbers) - 1)
+        is_known = numbers[place] == entry.points
+        pixels.append(entry.pixels[is_known] * (lens.width / camera.width))
         points.append(order[place[is_known]])
         views.append(np.full(len(points[-1]), index))
     if not views:

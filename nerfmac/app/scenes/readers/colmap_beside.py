@@ -41,38 +41,38 @@ def tracks_beside(folder: Path, pictures: Sequence[PosedPicture]) -> Tracks | No
     except InputError as error:
         log.warning(f"{error}; the scene is read without its tracks")
         return None
-    images = _by_name(model.images, pictures)
-    found = {view: image for view, image in enumerate(images) if image is not None}
+    entries = _by_name(model.images, pictures)
+    found = {view: entry for view, entry in enumerate(entries) if entry is not None}
     alignment = _alignment(found, pictures)
     if alignment is None:
         log.info(f"the cameras in {path} are others than the scene's: its tracks are not used")
         return None
-    tracks = tracks_of(model, images, pictures)
+    tracks = tracks_of(model, entries, pictures)
     return tracks and tracks.transformed(alignment)
 
 
 def _by_name(
-    images: Sequence[ColmapImage], pictures: Sequence[PosedPicture]
+    entries: Sequence[ColmapImage], pictures: Sequence[PosedPicture]
 ) -> list[ColmapImage | None]:
-    """The image of each picture, by its file name; None where that is missing or ambiguous."""
+    """The entry of each picture, by its file name; None where that is missing or ambiguous."""
     by_name: dict[str, ColmapImage | None] = {}
-    for image in images:
-        name = PurePosixPath(image.name.replace("\\", "/")).name
-        by_name[name] = None if name in by_name else image
+    for entry in entries:
+        name = PurePosixPath(entry.name.replace("\\", "/")).name
+        by_name[name] = None if name in by_name else entry
     return [by_name.get(PurePosixPath(picture.name).name) for picture in pictures]
 
 
 def _alignment(
-    images: Mapping[int, ColmapImage], pictures: Sequence[PosedPicture]
+    entries: Mapping[int, ColmapImage], pictures: Sequence[PosedPicture]
 ) -> Placement | None:
     """The similarity that maps the images' cameras to those of the pictures; None without one.
 
     Rotations give the rotation (the orthogonal Procrustes problem), positions the rest.
     """
-    if len(images) < FEWEST_CAMERAS:
+    if len(entries) < FEWEST_CAMERAS:
         return None
-    poses = np.stack([camera_to_file(image) for image in images.values()])
-    wanted = np.stack([pictures[view].pose for view in images])
+    poses = np.stack([camera_to_file(entry) for entry in entries.values()])
+    wanted = np.stack([pictures[view].pose for view in entries])
     u, _, v = np.linalg.svd(np.einsum("nij,nkj->ik", wanted[:, :, :3], poses[:, :, :3]))
     rotation = u @ v
     eyes, targets = poses[:, :, 3] @ rotation.T, wanted[:, :, 3]

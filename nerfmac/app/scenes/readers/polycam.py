@@ -31,16 +31,16 @@ def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
     return None
 
 
-def read_polycam(folder: Path, cameras: Path, images: Path) -> ParsedScene:
+def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene:
     """Read Polycam's scene in `folder`.
 
-    `cameras` and `images` are the two folders that `keyframes_of` returns.
+    `cameras` and `image_folder` are the two folders that `keyframes_of` returns.
 
     Raises InputError as `load_scene` does.
     """
     files = [read_fields(path) for path in sorted(cameras.glob("*.json"))]
     names = [Path(file.where).stem for file in files]
-    found = PictureSearch(images).existing(names, str(cameras))
+    found = PictureSearch(image_folder).existing(names, str(cameras))
     headers, pictures = headers_of([path for _, path in found]), []
     for (index, path), header in zip(found, headers, strict=True):
         file = files[index]
