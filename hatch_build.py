@@ -15,8 +15,8 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 RELATIVE = re.compile(
     r"""(?:(?<=\]\()|(?<=src=")|(?<=srcset=")|(?<=href="))(?![a-z]+:|\#)[^)\s"]+"""
 )
-"""Where a link or a picture within the repository leads to, in Markdown or HTML."""
-PICTURES = (".gif", ".jpg", ".png", ".svg", ".webp")
+"""Where a link or a image within the repository leads to, in Markdown or HTML."""
+IMAGES = (".gif", ".jpg", ".png", ".svg", ".webp")
 
 
 class CustomMetadataHook(MetadataHookInterface):
@@ -40,7 +40,7 @@ def with_addresses(text: str, home: str, ref: str) -> str:
     """Markdown whose links within the repository lead to its files at `home`, as of `ref`."""
 
     def address(found: re.Match[str]) -> str:
-        kind = "raw" if found[0].lower().endswith(PICTURES) else "blob"
+        kind = "raw" if found[0].lower().endswith(IMAGES) else "blob"
         return f"{home}/{kind}/{ref}/{found[0]}"
 
     return RELATIVE.sub(address, text)

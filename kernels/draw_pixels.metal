@@ -1,8 +1,8 @@
-// Pixels drawn from photographs and the rays through their centers; cameras and lenses are those of
+// Pixels drawn from photos and the rays through their centers; cameras and lenses are those of
 // nerfmac/geometry.
 //
 // One thread draws one pixel: fractions (3, count) in [0, 1) say how far down the list of views,
-// down the picture and along the row it is. places has a row of five for each of the views[0] views:
+// down the image and along the row it is. places has a row of five for each of the views[0] views:
 // its first pixel, height and width, which part of its share of the list is its own, of 2^24, and
 // the view that has the rest. A pixel has CHANNELS bytes.
 

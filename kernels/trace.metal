@@ -7,7 +7,7 @@
 // light is left.
 //
 // A simdgroup follows TRACE_RAYS rays at once, one sample of each at a time, so that the networks'
-// tiles are full. It has a queue of TRACE_QUEUE rays, neighbors in the picture: when a ray ends,
+// tiles are full. It has a queue of TRACE_QUEUE rays, neighbors in the image: when a ray ends,
 // the next of the queue takes its place.
 
 constant constexpr float trace_early_stop = 1e-4f;  // light_end of light.h
@@ -31,7 +31,7 @@ struct TraceJitter {
   METAL_FUNC float operator[](uint) const { return 0.5f; }
 };
 
-// The ray that is traced as number `i`. A picture of `width` columns that can be cut into blocks of
+// The ray that is traced as number `i`. A image of `width` columns that can be cut into blocks of
 // 8 x 4 pixels is traced block by block: rays of a block stay together longer than those of a row.
 METAL_FUNC int trace_index(int i, int rays, int width) {
   if (width == 0 || width % 8 != 0 || rays % (4 * width) != 0) return i;

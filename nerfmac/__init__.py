@@ -2,7 +2,7 @@
 
 scene = nerfmac.load_scene("path/to/scene")
 run = nerfmac.train(scene, seconds=60)
-picture = run.render(run.orbit(frames=1)[0])
+image = run.render(run.orbit(frames=1)[0])
 
 `nerfmac.Viewer(scene)` shows it in a notebook while it trains; this needs the extra `notebook`.
 """

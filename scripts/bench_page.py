@@ -1,9 +1,9 @@
-"""Figures of a scene's page in headless Chromium, from disk and without a network; its picture.
+"""Figures of a scene's page in headless Chromium, from disk and without a network; its image.
 
     nerfmac export runs/still_life scene.html
-    python scripts/bench_page.py runs/still_life scene.html --picture data/page.jpg
+    python scripts/bench_page.py runs/still_life scene.html --image data/page.jpg
 
-Prints the page's bytes, the seconds to its first picture, PSNR against the renderer's pictures of
+Prints the page's bytes, the seconds to its first image, PSNR against the renderer's images of
 three cameras, and frames a second while the view turns. WebGPU is computed by the CPU there.
 """
 
@@ -58,7 +58,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("run", type=Path, metavar="RUN")
     parser.add_argument("page", type=Path, metavar="PAGE.html")
-    parser.add_argument("--picture", type=Path, metavar="OUT.jpg", help="write what the page shows")
+    parser.add_argument("--image", type=Path, metavar="OUT.jpg", help="write what the page shows")
     arguments = parser.parse_args()
     choose_device("cpu")
     run = Run.load(arguments.run)
@@ -69,25 +69,25 @@ def main() -> None:
         path = arguments.page.resolve()
         tab = Tab(browser, path, viewport=size, reduced_motion="reduce")
         tab.wait(f"document.body.nerfmac && {FLIGHT}.screen?.shown")
-        print(f"{time.perf_counter() - begin:.2f} s to the first picture")
+        print(f"{time.perf_counter() - begin:.2f} s to the first image")
         print("PSNR " + ", ".join(f"{value:.1f}" for value in compared(run, tab)) + " dB")
         frames, width = tab.run(TURN, TURNING)
         print(f"{frames / TURNING:.1f} frames a second, {width} pixels across")
-        if arguments.picture:
+        if arguments.image:
             tab.run(f"{FLIGHT}.show({FLIGHT}.home, false)")
             tab.wait(f"{FLIGHT}.screen.shown.samples >= 3")
-            picture = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
-            picture.save(arguments.picture, quality=88, optimize=True)
+            image = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
+            image.save(arguments.image, quality=88, optimize=True)
         tab.close()
 
 
 def compared(run: Run, tab: Tab) -> list[float]:
-    """PSNR of the page's pictures of three cameras against the renderer's, a sample a pixel."""
+    """PSNR of the page's images of three cameras against the renderer's, a sample a pixel."""
     values = []
     tab.run(f"{FLIGHT}.screen.look({FLIGHT}.home, true)")  # it does not refine meanwhile
     for own in run.orbit(3):
         camera = Camera(own.lens.within(*CAMERA_SIZE), own.pose)
-        sums, _ = tab.picture(camera, strips=16)
+        sums, _ = tab.image(camera, strips=16)
         seen = np.array(linear_to_srgb(mx.array(sums[..., :3].astype(np.float32))))
         values.append(psnr(seen, run.render(camera).color))
     return values

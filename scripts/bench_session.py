@@ -1,9 +1,9 @@
-"""Measure the viewer without Jupyter and browser: a stand-in page acknowledges pictures at once.
+"""Measure the viewer without Jupyter and browser: a stand-in page acknowledges images at once.
 
     python scripts/bench_session.py RUN [--device DEVICE] [--size WxH] [--seconds S] [--json FILE]
 
-The camera is moved 120 times per second. For each mode the table shows pictures per second and the
-latency from a move to its picture; for color also during training, if the run's pictures are
+The camera is moved 120 times per second. For each mode the table shows images per second and the
+latency from a move to its image; for color also during training, if the run's images are
 available. It needs nothing beyond nerfmac itself.
 """
 
@@ -25,7 +25,7 @@ from nerfmac.backend import choose_device, device_name
 
 
 class Page:
-    """A stand-in for the viewer's page: records arrival times and acknowledges every picture."""
+    """A stand-in for the viewer's page: records arrival times and acknowledges every image."""
 
     def __init__(self, worker: Worker, folder: Path, size: tuple[int, int], *, warps: bool) -> None:
         self.frames: list[tuple[float, Message]] = []
@@ -58,7 +58,7 @@ class Page:
         latencies = [1000.0 * arrival - frame["t"] for arrival, frame in frames]
         scales = [frame["scale"] for _, frame in frames]
         return {
-            "pictures a second": len(frames) / seconds,
+            "images a second": len(frames) / seconds,
             "median latency, ms": float(np.median(latencies)),
             "95th percentile of it, ms": float(np.percentile(latencies, 95)),
             "resolution": float(np.median(scales)),
@@ -70,9 +70,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, help="folder of a run")
     parser.add_argument("--device", default="auto", help="auto, metal, cuda or cpu")
-    parser.add_argument("--size", default="1280x720", help="pixels of the page's picture")
+    parser.add_argument("--size", default="1280x720", help="pixels of the page's image")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each drag")
-    parser.add_argument("--warps", action="store_true", help="pictures as a page that warps gets")
+    parser.add_argument("--warps", action="store_true", help="images as a page that warps gets")
     parser.add_argument("--json", type=Path, help="a file for the figures")
     given = parser.parse_args()
     choose_device(given.device)

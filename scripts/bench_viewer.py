@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 
 from nerfmac.app.paths import Keyframe  # noqa: E402
 from nerfmac.app.run import Run  # noqa: E402
-from nerfmac.app.viewer.pictures import Pictures  # noqa: E402
+from nerfmac.app.viewer.images import Images  # noqa: E402
 from nerfmac.app.viewer.session import Settings  # noqa: E402
 from nerfmac.backend import device_name  # noqa: E402
 from nerfmac.common.checks import InputError  # noqa: E402
@@ -44,7 +44,7 @@ from tests.app.viewer.notebook.network import delayed  # noqa: E402
 from tests.app.viewer.notebook.tab import Tab  # noqa: E402
 
 SHOWN = "() => document.querySelector('.nerfmac-viewer')?.nerfmac"
-PICTURE = ".nerfmac-picture"
+IMAGE = ".nerfmac-image"
 DRAG = (240, 60)  # CSS pixels
 SECONDS = 3.0
 """Duration of a drag."""
@@ -93,13 +93,13 @@ long after the pointer's event the GPU had finished what it warped."""
 
 RECORDED = """async () => {
   const { kept, finished } = window.stopKeeping();
-  const pictures = await Promise.all(kept.map(async ({ copy, view }) => {
+  const images = await Promise.all(kept.map(async ({ copy, view }) => {
     const bytes = new Uint8Array(await (await copy.convertToBlob()).arrayBuffer());
     let text = "";
     for (const byte of bytes) text += String.fromCharCode(byte);
     return { png: btoa(text), pose: view.pose, fov: view.fov };
   }));
-  return { pictures, finished };
+  return { images, finished };
 }"""
 NO_WEBGL = """
   const getContext = HTMLCanvasElement.prototype.getContext;
@@ -108,7 +108,7 @@ NO_WEBGL = """
   };
 """
 INTERVAL = 300.0
-"""Milliseconds between the pictures that are kept for the comparison."""
+"""Milliseconds between the images that are kept for the comparison."""
 
 
 def main() -> None:
@@ -117,9 +117,9 @@ def main() -> None:
     parser.add_argument("run", type=Path, nargs="?", help="folder of a run")
     parser.add_argument("--drags", type=int, default=7, help="number of drags for each figure")
     parser.add_argument("--network", type=float, default=0.0, help="delay each way, milliseconds")
-    parser.add_argument("--no-webgl", action="store_true", help="the page cannot warp pictures")
+    parser.add_argument("--no-webgl", action="store_true", help="the page cannot warp images")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--pictures", type=Path, help="folder for what was shown, and the truth")
+    parser.add_argument("--images", type=Path, help="folder for what was shown, and the truth")
     given = parser.parse_args()
     try:
         if given.run:
@@ -158,13 +158,13 @@ class Bench:
     def __init__(self, desk: Desk, folder: Path, given: argparse.Namespace, port: int) -> None:
         """`port`: that of Chromium's DevTools; `given`: the command line."""
         self._desk, self._folder, self._port = desk, folder, port
-        self._drags, self._keep = given.drags, given.pictures
+        self._drags, self._keep = given.drags, given.images
         run = Run.load(folder)
-        self._truth = Pictures(run.trainer, run.state, Settings().options)
+        self._truth = Images(run.trainer, run.state, Settings().options)
         self._figures: dict[str, list[float]] = {}
 
     def measure(self, *, has_webgl: bool) -> dict[str, list[float]]:
-        """All figures by name: the first picture's time once, the others for each drag."""
+        """All figures by name: the first image's time once, the others for each drag."""
         code = f"import nerfmac\nviewer = nerfmac.Viewer({str(self._folder)!r})"
         tab = self._desk.open_notebook([code, "viewer"])
         if not has_webgl:
@@ -173,7 +173,7 @@ class Bench:
         tab.run_all()
         rest(tab)
         opened = tab.page.evaluate(f"() => ({SHOWN})().frames[0]") - begin
-        self._figures["cell run to first picture, s"] = [opened / 1000.0]
+        self._figures["cell run to first image, s"] = [opened / 1000.0]
         self._drag(tab, None)  # warms up: draws every size once
         for _ in range(self._drags):
             self._drag(tab, "at rest")
@@ -185,7 +185,7 @@ class Bench:
         return self._figures
 
     def _drag(self, tab: Tab, when: str | None) -> None:
-        """Drag once, wait for the final picture, and add the figures of the drag."""
+        """Drag once, wait for the final image, and add the figures of the drag."""
         before = tab.page.evaluate(f"() => ({{now: performance.now(), ...({SHOWN})()}})")
         tab.page.evaluate(RECORD, INTERVAL)
         drag(tab, self._port)
@@ -203,21 +203,21 @@ class Bench:
             for name in ("frames", "received")
         )
         values = {
-            "drawn pictures a second": drawn,
-            "the kernel's pictures a second": received,
+            "drawn images a second": drawn,
+            "the kernel's images a second": received,
             "median latency, ms": float(np.median(latencies)),
             "95th percentile of it, ms": float(np.percentile(latencies, 95)),
             "width of the kernel's, pixels": after["lastFrame"]["scale"]
             * after["lastFrame"]["width"],
         }
         if when == "at rest":  # training would change the truth
-            values["PSNR to the true view, dB"] = self._quality(recorded["pictures"])
+            values["PSNR to the true view, dB"] = self._quality(recorded["images"])
         if when:
             for name, value in values.items():
                 self._figures.setdefault(f"drag {when}: {name}", []).append(value)
 
     def _quality(self, kept: list[dict[str, Any]]) -> float:
-        """Mean PSNR in dB of the `kept` pictures to those rendered in full."""
+        """Mean PSNR in dB of the `kept` images to those rendered in full."""
         qualities = []
         for number, each in enumerate(kept):
             shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(each["png"]))).convert("RGB"))
@@ -234,12 +234,12 @@ class Bench:
 
 
 def drag(tab: Tab, port: int) -> None:
-    """Drag over the picture, `MOVES` times a second, however slow the page is.
+    """Drag over the image, `MOVES` times a second, however slow the page is.
 
     Playwright's mouse would wait for the page after each move.
     """
-    box = tab.page.locator(PICTURE).bounding_box()
-    assert box, "there is no picture"
+    box = tab.page.locator(IMAGE).bounding_box()
+    assert box, "there is no image"
     middle = np.array([box["x"] + box["width"] / 2, box["y"] + box["height"] / 2])
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/json") as answer:
         pages = [each for each in json.load(answer) if each["url"] == tab.page.url]
@@ -262,7 +262,7 @@ def drag(tab: Tab, port: int) -> None:
 
 
 def rest(tab: Tab) -> None:
-    """Wait for a second without a new picture, or five seconds in all."""
+    """Wait for a second without a new image, or five seconds in all."""
     for _ in range(5):
         before = tab.page.evaluate(f"() => ({SHOWN})()?.frames.length ?? 0")
         tab.page.wait_for_timeout(1000)

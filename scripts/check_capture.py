@@ -1,4 +1,4 @@
-"""Check `nerfmac capture`: film the built-in scene, capture the film, compare the cameras.
+"""Check `nerfmac capture`: video the built-in scene, capture the video, compare the cameras.
 
 The still life of ``scripts/make_scene.py`` is rendered along a rising arc and written as a video.
 It stands on a speckled floor, since its own smooth paint has too few SIFT features. `nerfmac
@@ -6,7 +6,7 @@ capture` gets the video only; its cameras are compared with the true ones in deg
 radii, as `nerfmac inspect --against` does. The exit code is 1 if a median error exceeds half a
 degree or one percent.
 
-    python scripts/check_capture.py --out /tmp/filmed
+    python scripts/check_capture.py --out /tmp/recorded
 """
 
 import argparse
@@ -18,9 +18,9 @@ from make_scene import CAMERA_ANGLE_X, CAMERA_DISTANCE, Array, sample
 from PIL import Image
 
 from nerfmac.app.capture import capture_scene
-from nerfmac.app.film.video import write_video
 from nerfmac.app.inspection import compare_cameras
 from nerfmac.app.scenes import load_scene
+from nerfmac.app.video.encoding import write_video
 
 FLOOR = -0.75  # height of the floor, below the board
 TEXELS, WIDTH, WITHIN = 1024, 12.8, 4  # floor: the texture repeats after WIDTH
@@ -52,7 +52,7 @@ def speckles() -> Array:
 
 
 def floor(pose: Array, size: int, paint: Array) -> Array:
-    """Picture of the floor alone ``(3, size * size)``, sRGB, from a camera above it.
+    """Image of the floor alone ``(3, size * size)``, sRGB, from a camera above it.
 
     A pixel is the mean of ``WITHIN`` x ``WITHIN`` samples: with fewer, aliasing of the far floor
     would change from frame to frame and disturb SIFT.
@@ -75,7 +75,7 @@ def frame(pose: Array, size: int, samples: int, paint: Array) -> Array:
     return np.round(255 * np.clip(shown, 0, 1)).astype(np.uint8).T.reshape(size, size, 3)
 
 
-def film(folder: Path, count: int, size: int, samples: int) -> Path:
+def render_video(folder: Path, count: int, size: int, samples: int) -> Path:
     """Write frames, their cameras and a video of them to ``folder``; return the video's path."""
     (folder / "truth").mkdir(parents=True, exist_ok=True)
     frames, listed, paint = [], [], speckles()
@@ -87,19 +87,19 @@ def film(folder: Path, count: int, size: int, samples: int) -> Path:
         print(name, flush=True)
     text = json.dumps({"camera_angle_x": CAMERA_ANGLE_X, "frames": listed}, indent=1)
     (folder / "truth" / "transforms_train.json").write_text(text + "\n")
-    write_video(folder / "film.mp4", frames, fps=10)
-    return folder / "film.mp4"
+    write_video(folder / "video.mp4", frames, fps=10)
+    return folder / "video.mp4"
 
 
 def main() -> int:
-    """Film, capture and compare; return the exit code."""
-    parser = argparse.ArgumentParser(description="Capture a film of the built-in scene.")
+    """Video, capture and compare; return the exit code."""
+    parser = argparse.ArgumentParser(description="Capture a video of the built-in scene.")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     parser.add_argument("--size", type=int, default=360, help="side of a frame, in pixels")
     parser.add_argument("--samples", type=int, default=2, help="samples along a pixel's side")
-    parser.add_argument("--frames", type=int, default=32, help="number of frames in the film")
+    parser.add_argument("--frames", type=int, default=32, help="number of frames in the video")
     arguments = parser.parse_args()
-    video = film(arguments.out, arguments.frames, arguments.size, arguments.samples)
+    video = render_video(arguments.out, arguments.frames, arguments.size, arguments.samples)
     scene = load_scene(capture_scene(video, arguments.out / "scene"))
     found = compare_cameras(scene, arguments.out / "truth")
     print(found)

@@ -7,7 +7,7 @@
 # that is deleted. Takes some minutes, most of them for selftest; ends at the first that fails.
 set -euo pipefail
 bin="$(cd "$1/bin" && pwd)"
-corner="$(cd "$(dirname "${BASH_SOURCE[0]}")/../tests/capture" && pwd)" # draws photographs
+corner="$(cd "$(dirname "${BASH_SOURCE[0]}")/../tests/capture" && pwd)" # draws photos
 shift
 work="$(mktemp -d)"
 server=
@@ -26,20 +26,20 @@ set -x
 nerfmac --version
 nerfmac selftest --device cpu "$@"
 nerfmac train --preset tiny --device cpu --steps 20 --no-video --out run
-nerfmac render run --device cpu --frames 2 --size 64x48 --out film.mp4
+nerfmac render run --device cpu --frames 2 --size 64x48 --out video.mp4
 nerfmac export run mesh.ply --device cpu --resolution 32 --threshold 0.01
 nerfmac export run page.html --device cpu
 
-mkdir photographs
+mkdir photos
 PYTHONPATH="$corner" python << 'END'
 import corner
 from PIL import Image
 
 sheets = corner.papers()
 for number, camera in enumerate(corner.cameras(6)):
-    Image.fromarray(corner.seen(camera, sheets)).save(f"photographs/{number}.png")
+    Image.fromarray(corner.seen(camera, sheets)).save(f"photos/{number}.png")
 END
-nerfmac capture photographs --out captured --matching exhaustive --focal-35mm 28
+nerfmac capture photos --out captured --matching exhaustive --focal-35mm 28
 nerfmac inspect captured
 
 port="$(python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')"

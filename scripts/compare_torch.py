@@ -68,15 +68,15 @@ def _run(arguments: Arguments) -> None:
     checks.number("seconds", arguments.seconds, low=0.1)
     with ExitStack() as files:
         # Unwritable files fail here; the files appear when they are complete.
-        json, picture = (
+        json, image = (
             files.enter_context(appearing(path)) if path else None
             for path in (arguments.json, arguments.plot)
         )
         comparison = _compared(arguments)
-        if picture:
+        if image:
             about = comparison.about
             title = f"{about['scene']}, preset {about['preset']}, {about['machine']}"
-            plot_quality(picture, comparison.curves(), title=title)
+            plot_quality(image, comparison.curves(), title=title)
         if json:
             write_json(json, comparison.to_json())
 

@@ -1,8 +1,8 @@
-"""Kill trainings, films, exports and captures at random moments, and see whether anything is lost.
+"""Kill trainings, videos, exports and captures at random moments, and see whether anything is lost.
 
-    python scripts/crash.py [--kills N] [--jobs train film export capture] [--seed S]
+    python scripts/crash.py [--kills N] [--jobs train video export capture] [--seed S]
 
-A job first runs undisturbed. Then SIGKILL ends it N times (a film, an export and a capture N/4
+A job first runs undisturbed. Then SIGKILL ends it N times (a video, an export and a capture N/4
 times), each time at another moment between its first file and its end, and its user repeats it: a
 training resumes from its checkpoint, or begins again if there is none yet. A job survives if its
 result is then that of the undisturbed one, to the bit, and no other file is left. A training saves
@@ -60,14 +60,14 @@ class Undisturbed(NamedTuple):
 
 
 def jobs(home: Path) -> list[Job]:
-    """The jobs; their scene, run and photographs are made in `home`."""
-    scene, run, photographs = write_scene(home / "balls"), home / "run", home / "photographs"
+    """The jobs; their scene, run and photos are made in `home`."""
+    scene, run, photos = write_scene(home / "balls"), home / "run", home / "photos"
     words = ["train", scene, *FLAGS, "--steps", 40, "--no-video", "--out", run]
     start(words).communicate(timeout=PATIENCE)
-    photographs.mkdir()
+    photos.mkdir()
     sheets = corner.papers()
     for index, camera in enumerate(corner.cameras(6)):
-        Image.fromarray(corner.seen(camera, sheets)).save(photographs / f"{index}.png")
+        Image.fromarray(corner.seen(camera, sheets)).save(photos / f"{index}.png")
 
     def train(folder: Path) -> list[object]:
         out = folder / "run"
@@ -76,9 +76,9 @@ def jobs(home: Path) -> list[Job]:
             return [*words, "--resume", "--device", "cpu"]
         return [*words, scene, *FLAGS]
 
-    def film(folder: Path) -> list[object]:
+    def video(folder: Path) -> list[object]:
         words = ["render", run, "--frames", 90, "--device", "cpu", "--resume", "--overwrite"]
-        return [*words, "--out", folder / "film.mp4"]
+        return [*words, "--out", folder / "video.mp4"]
 
     def export(folder: Path) -> list[object]:
         return [
@@ -94,12 +94,12 @@ def jobs(home: Path) -> list[Job]:
         ]
 
     def capture(folder: Path) -> list[object]:
-        words = ["capture", photographs, "--focal-35mm", 28, "--matching", "exhaustive"]
+        words = ["capture", photos, "--focal-35mm", 28, "--matching", "exhaustive"]
         return [*words, "--out", folder / "scene"]
 
     return [
         Job("train", train, lambda folder: parameters_crc(folder / "run")),
-        Job("film", film, lambda folder: crc32((folder / "film.mp4").read_bytes())),
+        Job("video", video, lambda folder: crc32((folder / "video.mp4").read_bytes())),
         Job("export", export, lambda folder: crc32((folder / "mesh.ply").read_bytes())),
         Job("capture", capture, lambda folder: number_of_cameras(folder / "scene")),
     ]
@@ -176,7 +176,7 @@ def main() -> None:
     """Print a row for each job: kills, those before anything could be resumed, and losses."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--jobs", nargs="+", default=["train", "film", "export", "capture"])
+    parser.add_argument("--jobs", nargs="+", default=["train", "video", "export", "capture"])
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     draw = random.Random(arguments.seed)

@@ -48,7 +48,7 @@ MATTER = (
 """The ten settings that are worth a try first."""
 
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)(?=[)#])")
-"""The path of a relative link or picture in Markdown, without its anchor."""
+"""The path of a relative link or image in Markdown, without its anchor."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -4,7 +4,7 @@
 #     bash scripts/first_mac.sh [SECONDS]
 #
 # takes about SECONDS (60) of training and ten minutes more, and asks nothing. Every step's output is
-# kept, also that of a step that fails. The file holds these outputs, figures and pictures of the
+# kept, also that of a step that fails. The file holds these outputs, figures and images of the
 # built-in scene; the home folder's path and the machine's name are cut out of it.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

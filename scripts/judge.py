@@ -44,7 +44,7 @@ from nerfmac.config.record import with_settings
 
 GROUPS = ("object", "place")
 SHEET_VIEWS, SHEET_WIDTH = 6, 320
-"""Most views of a contact sheet, and the width of each picture in pixels."""
+"""Most views of a contact sheet, and the width of each image in pixels."""
 METRICS = {
     "psnr": ".2f",
     "worst_view": ".2f",
@@ -94,24 +94,24 @@ def judged(keys: dict[str, Any]) -> Judged:
 
 
 def write_sheet(path: Path, run: nerfmac.Run) -> None:
-    """Write a PNG with a row for each of some held-out views: photograph, rendering, depth."""
+    """Write a PNG with a row for each of some held-out views: photo, rendering, depth."""
     views, rows = run.views("test", progress=False), []
     for index in np.unique(np.linspace(0, len(views.names) - 1, SHEET_VIEWS).astype(int)):
         rendered = run.render(views.cameras[int(index)])
         seen = rendered.opacity > 0.5
         near, far = np.percentile(rendered.depth[seen], [1, 99]) if seen.any() else (0.0, 1.0)
         gray = 1.0 - 0.8 * (rendered.depth - near) / max(far - near, 1e-6)  # near is white
-        photograph = np.array(views.blended(int(index), blend=run.config.train.blend))
+        photo = np.array(views.blended(int(index), blend=run.config.train.blend))
         depth = np.repeat(np.where(seen, gray, 0.0)[..., None], 3, axis=2)
-        rows.append(np.hstack([small(picture) for picture in (photograph, rendered.color, depth)]))
+        rows.append(np.hstack([small(image) for image in (photo, rendered.color, depth)]))
     width = max(row.shape[1] for row in rows)
     padded = [np.pad(row, ((0, 2), (0, width - row.shape[1]), (0, 0))) for row in rows]
     Image.fromarray(np.vstack(padded)).save(path)
 
 
-def small(picture: np.ndarray) -> np.ndarray:
-    """A picture (h, w, 3) in [0, 1] as uint8, `SHEET_WIDTH` pixels wide."""
-    scaled = Image.fromarray(np.round(255.0 * np.clip(picture, 0.0, 1.0)).astype(np.uint8))
+def small(image: np.ndarray) -> np.ndarray:
+    """A image (h, w, 3) in [0, 1] as uint8, `SHEET_WIDTH` pixels wide."""
+    scaled = Image.fromarray(np.round(255.0 * np.clip(image, 0.0, 1.0)).astype(np.uint8))
     return np.array(scaled.resize((SHEET_WIDTH, round(SHEET_WIDTH * scaled.height / scaled.width))))
 
 

@@ -7,7 +7,7 @@ same bytes.
 
 Conventions: world ``z`` is up and all lies in the cube [-1.2, 1.2]^3; a camera looks along
 its own ``-z`` (OpenGL axes); points and directions are float32 ``(3, n)``, lengths in scene units;
-pictures are sRGB with straight alpha, 0 where there is no thing.
+images are sRGB with straight alpha, 0 where there is no thing.
 
     python scripts/make_scene.py --out data/still_life
     python scripts/make_scene.py --out /tmp/look --size 128 --views 4 0 0
@@ -200,10 +200,10 @@ def sample(pose: Array, corner: Array, side: int, size: int) -> Array:
     return result.reshape(4, side * side, -1)
 
 
-def picture(pose: Array, size: int) -> Array:
-    """One uint8 picture ``(size, size, 4)``: 2 x 2 samples a pixel, 4 x 4 around those that differ.
+def image(pose: Array, size: int) -> Array:
+    """One uint8 image ``(size, size, 4)``: 2 x 2 samples a pixel, 4 x 4 around those that differ.
 
-    Samples are averaged after the sRGB transfer, since that is the space in which pictures are
+    Samples are averaged after the sRGB transfer, since that is the space in which images are
     blended with a background and a radiance field is trained.
     """
     corner = np.stack(np.meshgrid(np.arange(size), np.arange(size))).reshape(2, -1)
@@ -236,7 +236,7 @@ def main() -> None:
     """Parse the command line and write the three splits."""
     parser = argparse.ArgumentParser(description="Render the built-in still life.")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
-    parser.add_argument("--size", type=int, default=256, help="side of a picture, in pixels")
+    parser.add_argument("--size", type=int, default=256, help="side of a image, in pixels")
     parser.add_argument("--views", type=int, nargs=3, default=(80, 4, 10), help="train, val, test")
     arguments = parser.parse_args()
     for split, count, phase in zip(
@@ -246,7 +246,7 @@ def main() -> None:
         frames = []
         for index, pose in enumerate(poses(count, phase)):
             name = f"{split}/r_{index}"
-            made = Image.fromarray(picture(pose, arguments.size))
+            made = Image.fromarray(image(pose, arguments.size))
             made.save(arguments.out / f"{name}.png", optimize=True)
             frames.append({"file_path": f"./{name}", "transform_matrix": pose.tolist()})
             print(name, flush=True)

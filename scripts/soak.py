@@ -3,9 +3,9 @@
     python scripts/soak.py [--parts train viewers frames captures] [--short] [--seed S]
 
     train     100,000 steps of a small field
-    viewers   300 viewers of one run, each opened, sent one picture, and closed
-    frames    5,000 pictures of 96x72 pixels, from cameras drawn at random
-    captures  100 captures of six pictures
+    viewers   300 viewers of one run, each opened, sent one image, and closed
+    frames    5,000 images of 96x72 pixels, from cameras drawn at random
+    captures  100 captures of six images
 
 Each part is a process of its own. A tenth of its units warm it up: kernels and caches are built.
 Of the rest the table shows the slope of the resident memory, with its standard error if the
@@ -47,7 +47,7 @@ from tests.scene_factory import COARSE, CONFIG, write_scene
 UNITS = {"train": 100_000, "viewers": 300, "frames": 5_000, "captures": 100}
 SAMPLES = 100
 """Number of samples of a part, about."""
-PATIENCE = 60.0  # seconds in which a viewer must send a picture
+PATIENCE = 60.0  # seconds in which a viewer must send a image
 FIRST_PAGE = {"kind": "ready", "page": "first", "width": 48, "height": 32, "warps": False}
 
 
@@ -112,24 +112,24 @@ def viewers(scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[in
     """Open and close `count` viewers; yields how many so far."""
     run = _trained(scene)
     for number in range(count):
-        viewer, has_picture = Viewer(run, device="cpu"), threading.Event()
+        viewer, has_image = Viewer(run, device="cpu"), threading.Event()
 
         def hear(
-            content: dict[str, object], _buffers: object = None, seen: threading.Event = has_picture
+            content: dict[str, object], _buffers: object = None, seen: threading.Event = has_image
         ) -> None:
             if content["kind"] == "frame":
                 seen.set()
 
         viewer.send = hear
         viewer._hear(viewer, FIRST_PAGE, [])
-        if not has_picture.wait(PATIENCE):
-            raise SystemExit(f"viewer {number} sends no picture")
+        if not has_image.wait(PATIENCE):
+            raise SystemExit(f"viewer {number} sends no image")
         viewer.close()
         yield number + 1
 
 
 def frames(scene: Scene, count: int, draw: np.random.Generator) -> Iterator[int]:
-    """Render `count` pictures; yields how many so far."""
+    """Render `count` images; yields how many so far."""
     run = _trained(scene)
     renderer, views = run.renderer(), run.scene.cameras
     for number in range(count):
@@ -141,18 +141,16 @@ def frames(scene: Scene, count: int, draw: np.random.Generator) -> Iterator[int]
 
 
 def captures(_scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[int]:
-    """Capture the same six pictures `count` times; yields how many so far."""
+    """Capture the same six images `count` times; yields how many so far."""
     with tempfile.TemporaryDirectory(prefix="soak-") as scratch:
-        photographs, sheets = Path(scratch, "photographs"), corner.papers()
-        photographs.mkdir()
+        photos, sheets = Path(scratch, "photos"), corner.papers()
+        photos.mkdir()
         for index, camera in enumerate(corner.cameras(6)):
-            Image.fromarray(corner.seen(camera, sheets)).save(photographs / f"{index}.png")
+            Image.fromarray(corner.seen(camera, sheets)).save(photos / f"{index}.png")
         for number in range(count):
             with tempfile.TemporaryDirectory(dir=scratch) as folder:
                 out = Path(folder, "scene")
-                capture_scene(
-                    photographs, out, matching="exhaustive", focal_35mm=28, progress=False
-                )
+                capture_scene(photos, out, matching="exhaustive", focal_35mm=28, progress=False)
             yield number + 1
 
 

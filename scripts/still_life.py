@@ -2,7 +2,7 @@
 
 A wooden board carries a glazed teapot, a vase with three flower stalks, a checkered box, a brass
 ring, a pear, a striped ball, a pencil, the letter n and a wire spiral: glossy, matte, textured
-and thin things, no two sides alike. ``scripts/make_scene.py`` renders ``THINGS`` into pictures.
+and thin things, no two sides alike. ``scripts/make_scene.py`` renders ``THINGS`` into images.
 
 A thing has its own frame: ``z`` up, its foot at ``z = 0``. A shape takes points ``(3, n)`` in that
 frame and returns the distances ``(n,)`` to its surface, negative inside, with a function that

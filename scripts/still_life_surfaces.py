@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from make_scene import surface, trace
 
-from nerfmac.app.film import RenderOptions, ViewRenderer
 from nerfmac.app.run import Run, placement_of
+from nerfmac.app.video import RenderOptions, ViewRenderer
 from nerfmac.backend import choose_device
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.placement import Placement
@@ -71,7 +71,7 @@ def main() -> None:
     choose_device(arguments.device)
     for folder in arguments.runs:
         run = Run.load(folder)
-        errors, angle = compare(run, run.pictures().cameras("test"))
+        errors, angle = compare(run, run.images().cameras("test"))
         print(
             f"{folder}: depth error {100 * errors.median:.2f} % (median), {100 * errors.p90:.1f} % "
             f"(90th percentile), {100 * errors.within_3_percent:.1f} % within 3 %; normals "

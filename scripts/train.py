@@ -1,6 +1,6 @@
-"""Train a field on a folder of posed pictures: the same as `nerfmac train`.
+"""Train a field on a folder of posed images: the same as `nerfmac train`.
 
-python scripts/train.py photographs --seconds 60
+python scripts/train.py photos --seconds 60
 """
 
 import sys

@@ -20,7 +20,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 
 WIDTH, HEIGHT = 20, 16
-ANGLE = 0.7  # radians that a picture is wide
+ANGLE = 0.7  # radians that a image is wide
 BALLS = (((0.4, -0.1, 0.3), 0.75, (0.9, 0.3, 0.1)), ((-0.6, 0.4, -0.4), 0.5, (0.1, 0.5, 0.8)))
 """Center and radius in the file's units, and color."""
 
@@ -33,7 +33,7 @@ CONFIG: Config = override(
 )
 
 COARSE: Config = override(CONFIG, march={"steps": 16})
-"""For viewers: they draw large pictures, and before there was training nowhere is nothing."""
+"""For viewers: they draw large images, and before there was training nowhere is nothing."""
 
 FLAGS = (
     *("--preset", "tiny", "--device", "cpu", "--grid.log2-entries", "10"),
@@ -66,7 +66,7 @@ def write_scene(folder: Path, *, test: int = 2, train: int = 8) -> Path:
             (folder / split).mkdir(parents=True, exist_ok=True)
             matrix = [*pose.tolist(), [0.0, 0.0, 0.0, 1.0]]
             frames.append({"file_path": f"./{split}/r_{index}", "transform_matrix": matrix})
-            Image.fromarray(_picture(pose, lens)).save(folder / split / f"r_{index}.png")
+            Image.fromarray(_image(pose, lens)).save(folder / split / f"r_{index}.png")
         if frames:
             values = {"camera_angle_x": ANGLE, "frames": frames}
             (folder / f"transforms_{split}.json").write_text(json.dumps(values))
@@ -79,7 +79,7 @@ def _pose(index: int, lens: Lens) -> np.ndarray:
     return Camera.look_at(eye, (0.05, 0.1, -0.05), (0, 0, 1), lens).pose.astype(float)
 
 
-def _picture(pose: np.ndarray, lens: Lens) -> np.ndarray:
+def _image(pose: np.ndarray, lens: Lens) -> np.ndarray:
     """uint8 (h, w, 4): what a camera sees of the balls; around them nothing."""
     row, column = np.mgrid[:HEIGHT, :WIDTH] + 0.5
     x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
@@ -87,7 +87,7 @@ def _picture(pose: np.ndarray, lens: Lens) -> np.ndarray:
     direction /= np.linalg.norm(direction, axis=-1, keepdims=True)
     origin = pose[:, 3]
     nearest = np.full((HEIGHT, WIDTH), np.inf)
-    picture = np.zeros((HEIGHT, WIDTH, 4))
+    image = np.zeros((HEIGHT, WIDTH, 4))
     for center, radius, color in BALLS:
         offset = origin - np.array(center)
         along = direction @ offset
@@ -97,6 +97,6 @@ def _picture(pose: np.ndarray, lens: Lens) -> np.ndarray:
         normal = (offset + distance[..., None] * direction) / radius
         shaded = np.array(color) + 0.25 * normal
         seen = np.concatenate([np.clip(shaded, 0, 1), np.ones((HEIGHT, WIDTH, 1))], axis=-1)
-        picture[is_seen] = seen[is_seen]
+        image[is_seen] = seen[is_seen]
         nearest[is_seen] = distance[is_seen]
-    return (picture * 255 + 0.5).astype(np.uint8)
+    return (image * 255 + 0.5).astype(np.uint8)

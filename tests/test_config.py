@@ -256,7 +256,7 @@ def test_a_step_is_its_fraction_of_the_unit_cubes_diagonal():
     assert MarchConfig(steps=512).step * 512 == pytest.approx(3**0.5)
 
 
-def test_a_thin_fog_is_for_transparent_pictures_only():
+def test_a_thin_fog_is_for_transparent_images_only():
     config = override(Config(), networks={"density_bias": 2})
     for has_alpha, density_bias in ((True, 2), (False, 0)):
         ready = config.for_scene(835.0, has_alpha=has_alpha)

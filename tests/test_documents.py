@@ -157,7 +157,7 @@ def test_the_field_of_ones_own_is_short_and_learns(used, monkeypatch):
         np.mean([view.psnr for view in run.evaluate("test")]) for run in (trained, untrained)
     )
     assert after > before + 0.5
-    assert names["picture"].opacity.max() > 0.5
+    assert names["image"].opacity.max() > 0.5
 
 
 def slug(heading: str) -> str:
@@ -259,7 +259,7 @@ def test_the_reading_order_names_files_that_there_are_with_their_lines():
 
 
 @pytest.mark.parametrize(
-    ("index", "file", "picture", "size"),
+    ("index", "file", "image", "size"),
     [
         (0, "transforms_train.json", "train/r_{}.png", (80, 80)),
         (1, "transforms.json", "images/000{}.jpg", (192, 108)),
@@ -267,10 +267,10 @@ def test_the_reading_order_names_files_that_there_are_with_their_lines():
         (3, "keyframes/cameras/100.json", "keyframes/images/10{}.jpg", (102, 76)),
     ],
 )
-def test_the_smallest_file_of_a_format_is_read(tmp_path, index, file, picture, size):
+def test_the_smallest_file_of_a_format_is_read(tmp_path, index, file, image, size):
     text = blocks(ROOT / "docs" / "formats.md", "json")[index]
     for number in (0, 1):
-        path = tmp_path / picture.format(number)
+        path = tmp_path / image.format(number)
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", size, (90, 60, 30)).save(path)
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)

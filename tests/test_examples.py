@@ -10,12 +10,12 @@ import pytest
 
 import nerfmac
 import nerfmac.app.export
-import nerfmac.app.film
+import nerfmac.app.video
 
 PACKAGE = Path(nerfmac.__file__).parent
 EXPECTED = {
     *("load_scene", "train", "Run.render", "Run.evaluate", "Camera.look_at", "CameraPath"),
-    *("film", "extract_mesh", "Field", "Encoding", "Method"),
+    *("video", "extract_mesh", "Field", "Encoding", "Method"),
 }
 """Public names whose docstrings must have an example."""
 

@@ -18,7 +18,7 @@ MOST_PARAMETERS = 7  # of a function, without self and cls
 OVERLOADED = {
     "app/run/start.py: train",  # the way in: a keyword for each flag of `nerfmac train`
     "app/scenes/__init__.py: load_scene",  # a keyword for each option of a scene
-    "app/film/filming.py: film",
+    "app/video/render_video.py: render_video",
 }
 """Functions that have more parameters; those without a reason are to be changed."""
 LIBRARY = (
@@ -36,7 +36,7 @@ APPLICATION = (
     ("capture",),
     ("inspection",),
     ("run",),
-    ("snapshots", "film", "export", "viewer", "measure"),
+    ("snapshots", "video", "export", "viewer", "measure"),
     ("cli",),
 )
 """The packages in `nerfmac/app/`."""
@@ -274,8 +274,8 @@ PLANTED = [
     ("ops/march.py", "from . import hash", "ops/march.py:1: a relative import"),
     ("ops/march.py", "from ..checks import shape", "a relative import"),
     ("fields/hash.py", "from nerfmac.sampling import Sampler", "sampling, which is beside it"),
-    ("app/viewer/film.py", "from nerfmac.app.film.frames import F", "stands in its __init__"),
-    ("app/measure/film.py", "from nerfmac.app.cli import main", "measure may not import cli"),
+    ("app/viewer/video.py", "from nerfmac.app.video.frames import F", "stands in its __init__"),
+    ("app/measure/video.py", "from nerfmac.app.cli import main", "measure may not import cli"),
     ("app/run/start.py", "from nerfmac.app.measure import tune", "run may not import measure"),
     ("app/run/start.py", 'import_module("nerfmac.app.cli.tune").main()', "start.py:1: run may"),
     (
@@ -308,7 +308,7 @@ def test_a_planted_fault_is_found(tmp_path, name, source, fault):
         ("training/step.py", "from nerfmac import config, training"),
         (
             "app/cli/view.py",
-            "from nerfmac.app.viewer import Viewer\nfrom nerfmac.app.film import write_video",
+            "from nerfmac.app.viewer import Viewer\nfrom nerfmac.app.video import write_video",
         ),
         ("app/cli/dispatch.py", 'import_module(f"nerfmac.app.cli.{command}").main()'),
         ("app/run/start.py", "import_module(named)"),

@@ -38,7 +38,7 @@ def opaque(views, colors):
     return replace(views, pixels=mx.array(colors.astype(np.uint8)))
 
 
-def test_a_constant_pictures_psnr_is_that_of_the_colors_variance(scene):
+def test_a_constant_images_psnr_is_that_of_the_colors_variance(scene):
     views = scene.views("train")
     drawn = np.random.default_rng(5).integers(0, 2, (views.pixels.shape[0], 1))
     colors = np.where(drawn, [[200, 40, 120]], [[100, 60, 20]])

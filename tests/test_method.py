@@ -127,7 +127,7 @@ def test_an_own_field_is_resumed_where_it_stopped(scene, tmp_path):
         assert np.array_equal(np.array(values), np.array(run.state.parameters[name])), name
 
 
-def test_the_samplers_own_samples_are_all_that_a_picture_sees(scene):
+def test_the_samplers_own_samples_are_all_that_a_image_sees(scene):
     class Near(Even):
         def sample(self, parameters, state, rays, drawn):
             samples = super().sample(parameters, state, rays, drawn).samples

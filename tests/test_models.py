@@ -6,8 +6,8 @@ import pytest
 import nerfmac
 from nerfmac import Run
 from nerfmac.app.export import extract_density, extract_mesh
-from nerfmac.app.film import DIAGNOSTICS, OUTPUTS, RenderOptions
-from nerfmac.app.viewer.pictures import Pictures
+from nerfmac.app.video import DIAGNOSTICS, OUTPUTS, RenderOptions
+from nerfmac.app.viewer.images import Images
 from nerfmac.config import VanillaConfig, override
 from nerfmac.config.presets import PRESETS, preset, vanilla
 from nerfmac.fields.encodings import encoding_of
@@ -57,7 +57,7 @@ def test_its_mesh_is_closed(run):
 def test_the_viewer_draws_it(run, scene):
     camera = scene.splits["test"][0].camera
     for output in OUTPUTS:
-        drawn = Pictures(run.trainer, run.state, RenderOptions(output)).draw(camera, 1.0)
+        drawn = Images(run.trainer, run.state, RenderOptions(output)).draw(camera, 1.0)
         assert np.ptp(drawn.rgb) > 10, output
 
 
@@ -65,12 +65,12 @@ def test_the_viewer_says_what_a_model_without_an_occupancy_grid_lacks(run, scene
     camera = scene.splits["test"][0].camera
     box = ((0.2, 0.2, 0.2), (0.8, 0.8, 0.8))
     for options in (*map(RenderOptions, DIAGNOSTICS), RenderOptions(crop=box)):
-        pictures = Pictures(run.trainer, run.state, options)
+        images = Images(run.trainer, run.state, options)
         if run.config.model == "vanilla":
             with pytest.raises(nerfmac.InputError, match="need an occupancy grid"):
-                pictures.draw(camera, 1.0)
+                images.draw(camera, 1.0)
         else:
-            assert pictures.draw(camera, 1.0).rgb.shape == (
+            assert images.draw(camera, 1.0).rgb.shape == (
                 camera.lens.height,
                 camera.lens.width,
                 3,

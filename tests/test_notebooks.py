@@ -47,7 +47,7 @@ def machine_paths(path: Path) -> list[str]:
 
 
 def shorten(path: Path) -> None:
-    """Shorten each `seconds=` and `steps=` in a notebook's code, of training, films and timings."""
+    """Shorten each `seconds=` and `steps=` in a notebook's code, of training and of videos."""
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -112,7 +112,7 @@ def test_a_notebook_runs_from_top_to_bottom(run, path, tmp_path):
 FOLDED = {"jupyter": {"source_hidden": True}, "tags": ["hidden"]}
 FAULTY = nbformat.v4.new_notebook(
     cells=[
-        nbformat.v4.new_markdown_cell("Look into /home/ada/pictures."),
+        nbformat.v4.new_markdown_cell("Look into /home/ada/images."),
         nbformat.v4.new_code_cell(
             "1 + 1", execution_count=7, metadata={"scrolled": True, **FOLDED}
         ),
@@ -162,7 +162,7 @@ def test_the_notebook_that_is_run_in_full_in_a_browser_is_there():
 
 
 def test_a_path_of_a_machine_is_found(faulty):
-    assert machine_paths(faulty) == ["Look into /home/ada/pictures."]
+    assert machine_paths(faulty) == ["Look into /home/ada/images."]
 
 
 def test_an_error_in_a_notebook_is_found(run, faulty):

@@ -68,7 +68,7 @@ def test_a_loaded_run_is_measured_as_the_saved_one_was(made, tmp_path):
     ]
 
 
-def test_pictures_are_of_the_averaged_parameters(made, scene):
+def test_images_are_of_the_averaged_parameters(made, scene):
     camera = scene.splits["test"][0].camera
     averaged = made.render(camera).color
     last = made.trainer.renderer(replace(made.state, average=made.state.parameters)).render(camera)
@@ -224,7 +224,7 @@ class Misfit(Method):
     ("given", "words"),
     [({"method": Misfit()}, "nothing fits a cube of 1"), ({"out": "run"}, "no permission")],
 )
-def test_what_does_not_fit_is_refused_before_pictures_are_decoded(
+def test_what_does_not_fit_is_refused_before_images_are_decoded(
     tmp_path, monkeypatch, given, words
 ):
     path = write_scene(tmp_path / "balls", train=3)

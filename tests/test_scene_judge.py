@@ -31,8 +31,8 @@ def test_two_seeds_are_trained_and_stand_beside_an_earlier_run(tmp_path, capsys)
     for seed in (0, 1):
         sheet = np.array(Image.open(sheets / f"still-seed-{seed}.png"))
         assert sheet.shape == (3 * (judge.SHEET_WIDTH + 2), 3 * judge.SHEET_WIDTH, 3)
-        photograph, _, depth = np.split(sheet[: judge.SHEET_WIDTH], 3, axis=1)
-        assert photograph.std() > 10
+        photo, _, depth = np.split(sheet[: judge.SHEET_WIDTH], 3, axis=1)
+        assert photo.std() > 10
         assert (depth[..., 0] == depth[..., 1]).all()
     assert all(run["worst_view"] < run["psnr"] and run["start_seconds"] > 0 for run in runs)
     (line,) = (line for line in capsys.readouterr().out.splitlines() if "still" in line)

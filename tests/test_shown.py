@@ -28,11 +28,11 @@ def test_a_configuration_is_shown_by_what_differs_from_its_preset():
     ]
 
 
-def test_what_is_rendered_is_shown_as_its_picture():
+def test_what_is_rendered_is_shown_as_its_image():
     color = np.random.default_rng(3).uniform(-0.1, 1.1, (5, 7, 3)).astype(np.float32)
     rendered = Rendered(color, np.full((5, 7), 0.25, np.float32), np.ones((5, 7), np.float32))
-    picture = np.array(Image.open(io.BytesIO(rendered._repr_png_())))
-    assert np.abs(picture / 255.0 - np.clip(color, 0.0, 1.0)).max() < 0.51 / 255.0
+    image = np.array(Image.open(io.BytesIO(rendered._repr_png_())))
+    assert np.abs(image / 255.0 - np.clip(color, 0.0, 1.0)).max() < 0.51 / 255.0
     assert repr(rendered) == "Rendered(7x5, mean opacity 0.25)"
 
 

@@ -20,7 +20,7 @@ def built_in():
     return load_scene(builtin_scene_path(), max_images=2, downscale=4)
 
 
-def test_the_truth_is_where_the_photographs_show_objects_and_faces_the_camera(built_in):
+def test_the_truth_is_where_the_photos_show_objects_and_faces_the_camera(built_in):
     views = built_in.views("test", progress=False)
     for index, camera in enumerate(built_in.cameras("test")):
         distance, normal = true_surface(camera, built_in.placement)

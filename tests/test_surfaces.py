@@ -64,7 +64,7 @@ def test_a_field_that_is_right_has_no_error_and_one_too_far_has_its_own(run, mon
         assert values[f"depth_error_median_{split}"] == pytest.approx(abs(error), abs=1e-4)
         assert values[f"depth_error_p90_{split}"] == pytest.approx(abs(error), abs=1e-4)
         assert values[f"depth_within_3_percent_{split}"] == within_3
-        assert values[f"depth_points_{split}"] == len(run.pictures().held_out[split].view)
+        assert values[f"depth_points_{split}"] == len(run.images().held_out[split].view)
         assert values[f"plane_within_3_percent_{split}"] == within_3
         assert values[f"plane_within_5_percent_{split}"] == within_5
 

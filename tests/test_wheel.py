@@ -64,7 +64,7 @@ def test_the_wheel_holds_the_package_and_nothing_of_the_repository_around_it(whe
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
-def test_every_kernel_dialect_and_picture_of_the_repository_is_in_the_wheel(wheel):
+def test_every_kernel_dialect_and_image_of_the_repository_is_in_the_wheel(wheel):
     with zipfile.ZipFile(wheel) as archive:
         held = {Path(name) for name in archive.namelist()}
     for folder in ("kernels", "data/still_life"):

@@ -7,7 +7,7 @@ import numpy as np
 
 import nerfmac
 from nerfmac.app.export import extract_mesh
-from nerfmac.app.film import RenderOptions, film
+from nerfmac.app.video import RenderOptions, render_video
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
 
@@ -49,5 +49,5 @@ camera = nerfmac.Camera.look_at((2.0, 0.5, 0.5), np.full(3, 0.5), (0, 0, 1), len
 rendered = run.render(camera)
 depth: float = float(rendered.depth.max())
 path = nerfmac.CameraPath([nerfmac.Keyframe(camera.pose, fov=0.7)], closed=True)
-film(run, path.cameras(24, (640, 480)), "film.mp4", RenderOptions(), fps=24.0)
+render_video(run, path.cameras(24, (640, 480)), "video.mp4", RenderOptions(), fps=24.0)
 extract_mesh(run, resolution=64).save("mesh.ply")

@@ -1,4 +1,4 @@
-// Marching a ray through the occupancy grid; kernels/march.metal in WGSL, for pictures: samples lie
+// Marching a ray through the occupancy grid; kernels/march.metal in WGSL, for images: samples lie
 // in the middle of their intervals.
 
 struct MarchSettings {

@@ -1,6 +1,6 @@
-// The traced picture on the canvas, whose size may be another: linear interpolation between pixels.
+// The traced image on the canvas, whose size may be another: linear interpolation between pixels.
 
-@group(0) @binding(0) var<uniform> sizes: vec4<f32>;  // of the picture and of the canvas
+@group(0) @binding(0) var<uniform> sizes: vec4<f32>;  // of the image and of the canvas
 @group(0) @binding(1) var<storage, read> shown: array<vec4<f32>>;
 
 @vertex

@@ -1,6 +1,6 @@
-// A picture of the field, one thread a pixel; kernels/trace.metal in WGSL, with the rays of
+// A image of the field, one thread a pixel; kernels/trace.metal in WGSL, with the rays of
 // nerfmac/geometry/rays.py, the background of rendering/renderer.py and the mean of a pixel's
-// samples of film/frames.py.
+// samples of video/frames.py.
 //
 // Before these files stand LEVELS, FEATURES, WIDTH, DENSITY_LAYERS, COLOR_LAYERS (u32) and
 // DENSITY_BIAS (f32) as constants, and `half`, an alias of f16 or f32.
@@ -15,14 +15,14 @@ struct Frame {
   lens: vec4<f32>,    // fl_x, fl_y, cx, cy in pixels
   background: vec3<f32>,  // sRGB
   offset: vec2<f32>,  // of the sample from its pixel's top left corner, in pixels
-  size: vec2<u32>,    // the picture's columns and rows
+  size: vec2<u32>,    // the image's columns and rows
   rows: vec2<u32>,    // the rows that are traced: the first one, and that after the last
-  kept: f32,          // factor on what the picture holds: 1 adds a sample, 0 begins anew
+  kept: f32,          // factor on what the image holds: 1 adds a sample, 0 begins anew
 }
 
 @group(0) @binding(0) var<uniform> frame: Frame;
 // Sum over a pixel's samples of linear color; their number. Row by row from the top left.
-@group(0) @binding(6) var<storage, read_write> picture: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read_write> image: array<vec4<f32>>;
 // Depth as in `Rendered` of rendering/renderer.py, of the last sample.
 @group(0) @binding(7) var<storage, read_write> depths: array<f32>;
 
@@ -81,6 +81,6 @@ fn trace(@builtin(global_invocation_id) thread: vec3<u32>) {
   let color = seen.color + (1.0 - seen.opacity) * frame.background;
   let index = pixel.y * frame.size.x + pixel.x;
   let linear = srgb_to_linear(clamp(color, vec3(0.0), vec3(1.0)));
-  picture[index] = frame.kept * picture[index] + vec4(linear, 1.0);
+  image[index] = frame.kept * image[index] + vec4(linear, 1.0);
   depths[index] = seen.depth / max(seen.opacity, 1e-6);
 }

@@ -38,7 +38,7 @@ class HashGridConfig:
     """Number of cells along a side of the scene's cube at the first, coarsest level."""
     finest: int = 0
     """Cells per scene unit at the last, finest level. 0: chosen from the resolution of the
-    pictures."""
+    images."""
 
     def __post_init__(self) -> None:
         checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
@@ -79,7 +79,7 @@ class NetworkConfig:
     color_layers: int = 2
     """Hidden layers of the color network, 1 to 4; see density-layers. More: slower training."""
     density_bias: int = 0
-    """For pictures with alpha: constant subtracted from the logarithm of the density, exp(x -
+    """For images with alpha: constant subtracted from the logarithm of the density, exp(x -
     bias). Larger: training starts in thinner fog."""
 
     def __post_init__(self) -> None:

@@ -38,7 +38,7 @@ class OptimizerConfig:
     hold: float = 0.7  # Fraction of the run for which the learning rate is kept before it falls.
     final_rate: float = 0.01  # Learning rate at the end, as a fraction of `rate`.
     average: float = 0.95
-    """Decay per step of the parameters' moving average (EMA), with which pictures are rendered."""
+    """Decay per step of the parameters' moving average (EMA), with which images are rendered."""
 
     def __post_init__(self) -> None:
         for name in ("rate", "epsilon", "final_rate"):

@@ -132,7 +132,7 @@ AUTOMATIC = {"base": 1.2e9, "small": 0.0}
 
 Base: parameters, average and Adam's packed moments 140 MB, activations about 1 GB."""
 MARGIN = 2.0
-"""Memory that `auto` asks for over `AUTOMATIC`: room for the scene's pictures, MLX's free buffers
+"""Memory that `auto` asks for over `AUTOMATIC`: room for the scene's images, MLX's free buffers
 and the viewer. A Mac with 8 GB offers its GPU two thirds of it, more than twice what base takes."""
 
 

@@ -92,8 +92,8 @@ class Config:
         """The configuration with the settings that depend on the scene.
 
         Args:
-            pixels_per_unit: resolution of the pictures, in pixels per scene unit.
-            has_alpha: whether the pictures have an alpha channel.
+            pixels_per_unit: resolution of the images, in pixels per scene unit.
+            has_alpha: whether the images have an alpha channel.
             near_plane: distance from the cameras at which the scene begins; 0: unknown.
         """
         networks = self.networks if has_alpha else replace(self.networks, density_bias=0)

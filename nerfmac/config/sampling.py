@@ -17,7 +17,7 @@ class MarchConfig:
     """Number of marching steps along the unit cube's diagonal, which sets the shortest step. More:
     finer surfaces, slower training."""
     render_step_divisor: int = 2
-    """Divide the marching step by this in rendering. More: finer pictures, slower rendering."""
+    """Divide the marching step by this in rendering. More: finer images, slower rendering."""
     near: float = 0.1
     """Near plane of rendering: smallest distance of a sample from the camera, in scene units."""
     near_training: float = 0.0

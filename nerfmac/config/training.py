@@ -18,7 +18,7 @@ class TrainConfig:
     huber: float = 0.1  # Color error, in [0, 1], above which the loss grows linearly.
     disparity: float = 0.01
     """Weight of the disparity loss, in scenes larger than the unit cube; falls to 0 at half of the
-    run. Larger: matter farther from the cameras, where pictures leave its depth open."""
+    run. Larger: matter farther from the cameras, where images leave its depth open."""
     distortion: float = 0.0  # Weight of the distortion loss; larger: less spread-out density.
     entropy: float = 0.0
     """Weight of the entropy loss on opacities; larger values push rays to be opaque or empty."""
@@ -34,7 +34,7 @@ class TrainConfig:
     loss_scale: float = 1024.0
     """Loss scale of the first step: overflow halves it, 2,000 good steps double it."""
     blend: Literal["srgb", "linear"] = "srgb"
-    """Color space in which pictures with alpha are blended over a background."""
+    """Color space in which images with alpha are blended over a background."""
 
     def __post_init__(self) -> None:
         checks.number("train.steps", self.steps, low=1, whole=True)

@@ -107,7 +107,7 @@ class EncodedField(Field):
         """`ops.trace` of this field; None without its kernel or without a `HashGrid`."""
         if not isinstance(self.encoding, HashGrid) or not runs_kernel("trace"):
             return None
-        # A GPU reads the table in half precision: it is rounded once, here, for all pictures.
+        # A GPU reads the table in half precision: it is rounded once, here, for all images.
         rounded = parameters | {"table": parameters["table"].astype(working_dtype())}
         sizes = TraceGeometry(occupied.geometry, self.encoding.levels, self._networks.shape)
         return partial(_traced, rounded, sizes, occupied.bits)

@@ -18,7 +18,7 @@ from nerfmac.fields.field import Parameters
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
-_FINEST = 1024  # cells per scene unit, if neither the user nor the scene's pictures set it
+_FINEST = 1024  # cells per scene unit, if neither the user nor the scene's images set it
 
 FIRST_LEVELS = 0.25
 """Fraction of the levels that have full weight when coarse-to-fine begins."""

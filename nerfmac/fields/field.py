@@ -1,7 +1,7 @@
 """`Field`: the interface of a radiance field; implement it to train a field of your own.
 
 A field holds no parameters: plain arrays are an argument of each call. So the same field serves the
-training step, pictures with averaged parameters, and parameters from a checkpoint.
+training step, images with averaged parameters, and parameters from a checkpoint.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Parameters = Arrays
 """A field's parameters by name, each float32."""
 
 Tracer = Callable[[Rays, int], Composited]
-"""Function that composites rays. Its number is a picture's width if the rays are its pixels, else
+"""Function that composites rays. Its number is a image's width if the rays are its pixels, else
 0."""
 
 
@@ -106,6 +106,6 @@ class Field(ABC):
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
         """A function that traces whole rays through `occupied` cells in one kernel, or None.
 
-        Without one, pictures are rendered in batches of samples.
+        Without one, images are rendered in batches of samples.
         """
         return None

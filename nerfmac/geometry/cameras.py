@@ -39,7 +39,7 @@ class Camera:
         object.__setattr__(self, "pose", pose)
 
     def __repr__(self) -> str:
-        """The picture's size in pixels, the position in scene units, and the viewing direction."""
+        """The image's size in pixels, the position in scene units, and the viewing direction."""
         eye, direction = self.pose[:, 3], 0.0 - self.pose[:, 2]
         shown = [f"({', '.join(f'{x:.2f}' for x in vector)})" for vector in (eye, direction)]
         size = f"{self.lens.width}x{self.lens.height}"
@@ -87,7 +87,7 @@ def nearest_to_axes(
 
 @dataclass(frozen=True, eq=False)
 class Cameras:
-    """Arrays of n views on the device, whose pictures may differ in size.
+    """Arrays of n views on the device, whose images may differ in size.
 
     intrinsics  float32 (n, 4): fl_x, fl_y, cx, cy in pixels
     distortion  float32 (n, 7): k1, k2, k3, k4, p1, p2, and 1 for a fisheye lens, else 0

@@ -1,4 +1,4 @@
-"""Color: the sRGB transfer functions, and blending pictures with alpha over a background."""
+"""Color: the sRGB transfer functions, and blending images with alpha over a background."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def exposed(values: mx.array, stops: float) -> mx.array:
 
 
 def over(rgba: mx.array, background: mx.array, blend: str) -> mx.array:
-    """A straight-alpha sRGB picture (..., 4) over `background` (..., 3) sRGB: (..., 3) sRGB.
+    """A straight-alpha sRGB image (..., 4) over `background` (..., 3) sRGB: (..., 3) sRGB.
 
     `blend` `srgb` mixes encoded values, as browsers and most benchmarks of radiance fields do;
     `linear` mixes linear light, as in nature.

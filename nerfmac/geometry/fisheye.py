@@ -4,7 +4,7 @@ A direction at the angle t from the optical axis goes to the distance
 
     t' = t (1 + k1 t^2 + k2 t^4 + k3 t^6 + k4 t^8)
 
-from the principal point, in focal lengths, on the side that it comes from. So a picture may be
+from the principal point, in focal lengths, on the side that it comes from. So a image may be
 wider than half a turn, where (x, y, 1) has no meaning: here directions have three numbers.
 """
 

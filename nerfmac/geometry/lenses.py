@@ -30,7 +30,7 @@ LONGEST_STEP = 0.5
 
 @dataclass(frozen=True)
 class Lens:
-    """Focal lengths, principal point and distortion for a picture of `width` x `height` pixels.
+    """Focal lengths, principal point and distortion for a image of `width` x `height` pixels.
 
     Lengths are in pixels, distortion coefficients without unit; a fisheye lens has no p1 and p2.
     Raises InputError for a size that is not a positive integer, a focal length that is not
@@ -84,19 +84,19 @@ class Lens:
         return self.is_fisheye or any(self.distortion)
 
     def scaled(self, width: int, height: int) -> Lens:
-        """The same lens for the picture resampled to `width` x `height`."""
+        """The same lens for the image resampled to `width` x `height`."""
         x, y = width / self.width, height / self.height
         lens = replace(self, width=width, height=height, cx=self.cx * x, cy=self.cy * y)
         return replace(lens, fl_x=self.fl_x * x, fl_y=self.fl_y * y)
 
     def reduced(self, factor: int) -> Lens:
-        """The lens of the picture averaged over whole blocks of `factor` x `factor` pixels."""
+        """The lens of the image averaged over whole blocks of `factor` x `factor` pixels."""
         lens = replace(self, width=self.width // factor, height=self.height // factor)
         lens = replace(lens, fl_x=self.fl_x / factor, fl_y=self.fl_y / factor)
         return replace(lens, cx=self.cx / factor, cy=self.cy / factor)
 
     def within(self, width: int, height: int) -> Lens:
-        """A lens for `width` x `height` pixels that shows the whole picture, centered.
+        """A lens for `width` x `height` pixels that shows the whole image, centered.
 
         Pixels keep their shape. With another aspect ratio the lens sees more on two sides.
         """
@@ -108,7 +108,7 @@ class Lens:
         return replace(lens, cx=cx, cy=cy)
 
     def rows(self, first: int, count: int) -> Lens:
-        """The same lens for the rows `first` to `first + count - 1` of the picture."""
+        """The same lens for the rows `first` to `first + count - 1` of the image."""
         return replace(self, height=count, cy=self.cy - first)
 
 

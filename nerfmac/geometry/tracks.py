@@ -1,8 +1,8 @@
-"""`Tracks`: which pixels of the training pictures show which sparse point.
+"""`Tracks`: which pixels of the training images show which sparse point.
 
 Structure from motion triangulates each sparse point from the pixels that show it in several
-pictures, its track. So each observation says how far away its pixel's surface is, that the way to
-it is empty, and that its pixels in different pictures have one color.
+images, its track. So each observation says how far away its pixel's surface is, that the way to
+it is empty, and that its pixels in different images have one color.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ Flags = npt.NDArray[np.bool_]
 MOST_OBSERVATIONS = 2**20
 """About the most observations that are kept, 32 MB."""
 FEWEST_VIEWS = 3
-"""Fewest training pictures of a track: points that two pictures show are often wrong."""
+"""Fewest training images of a track: points that two images show are often wrong."""
 HELD_OUT_EVERY = 5
 """Every fifth sparse point is kept out of training, so that it can measure the surfaces."""
 
 
 class Tracks(NamedTuple):
-    """Observations of sparse points: each is a pixel of a picture that shows a point."""
+    """Observations of sparse points: each is a pixel of a image that shows a point."""
 
-    view: Integers  # (observations,) index of the picture
-    pixel: Array  # (observations, 2) x right and y down, in pixels of the picture
+    view: Integers  # (observations,) index of the image
+    pixel: Array  # (observations, 2) x right and y down, in pixels of the image
     point: Integers  # (observations,) index of the point
     points: Array  # (points, 3) positions
-    error: Array  # (points,) mean reprojection error, in pixels of the pictures as COLMAP had them
+    error: Array  # (points,) mean reprojection error, in pixels of the images as COLMAP had them
 
     def __repr__(self) -> str:
         return f"Tracks({len(self.view)} observations of {len(self.points)} points)"
@@ -44,7 +44,7 @@ class Tracks(NamedTuple):
         return self._replace(**kept)
 
     def of_views(self, indices: Integers, factor: Array) -> Self:
-        """Return the tracks in other pictures: view v is `indices`[v], or left out if that is -1.
+        """Return the tracks in other images: view v is `indices`[v], or left out if that is -1.
 
         Pixel positions in view v are multiplied by `factor`[v].
         """
@@ -68,7 +68,7 @@ class Tracks(NamedTuple):
         return self._replace(points=to.to_scene(self.points))
 
     def well_seen(self, fewest: int = FEWEST_VIEWS, most: int = MOST_OBSERVATIONS) -> Self:
-        """Return the points that at least `fewest` pictures show, with about `most` observations.
+        """Return the points that at least `fewest` images show, with about `most` observations.
 
         Of too many, points are left out with all their observations, evenly over all points.
         """

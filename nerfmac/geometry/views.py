@@ -38,7 +38,7 @@ class Views:
         return f"Views({len(self.names)} of {sizes}, {channels} channels)"
 
     def image(self, index: int) -> mx.array:
-        """Return the picture of view `index`, uint8 (h, w, 3 or 4)."""
+        """Return the image of view `index`, uint8 (h, w, 3 or 4)."""
         return self._of_view(self.pixels, index)
 
     def kept_of(self, index: int) -> mx.array | None:
@@ -72,12 +72,12 @@ class Views:
 
         `blend` is the space in which alpha is composited: `srgb` or `linear`.
         """
-        picture = self.image(index).astype(mx.float32) / 255.0
-        if picture.shape[2] == 4:
-            picture = over(picture, mx.array(background), blend)
-        return picture
+        image = self.image(index).astype(mx.float32) / 255.0
+        if image.shape[2] == 4:
+            image = over(image, mx.array(background), blend)
+        return image
 
-    def photograph(
+    def photo(
         self, index: int, background: Color = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> npt.NDArray[np.float32]:
         """Return view `index` as `blended` does, on the host."""

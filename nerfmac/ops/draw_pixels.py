@@ -53,7 +53,7 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
     Args:
         pixels: (pixels of all views, 3 or 4) uint8, view after view, row by row from the top.
         cameras: one for each view.
-        fractions: (3, rays) float32 in [0, 1): position in the list of views, in the picture's
+        fractions: (3, rays) float32 in [0, 1): position in the list of views, in the image's
             height and in its width. Uniform fractions choose all pixels equally often.
 
     Raises:

@@ -2,7 +2,7 @@
 
 One kernel follows each ray from sample to sample, until the ray leaves the scene or its
 transmittance is below 1e-4. So no sample behind a surface is evaluated, no sample is stored, and
-the host does not wait in between. There is no gradient: this is for pictures.
+the host does not wait in between. There is no gradient: this is for images.
 
 The depth of a ray is the distance at which its transmittance falls to one half, times its opacity
 (`nerfmac.ops.median_depth`). If its transmittance stays higher, the depth is as in `composite`.
@@ -77,7 +77,7 @@ def trace(
         geometry: the scene's cube, the grids and the networks.
         table: as in `hash_encode`, for the unit coordinates of the scene's cube.
         density_weights, color_weights: as in `networks`.
-        width: width of the picture, if the rays are its pixels row by row: neighbors are then
+        width: width of the image, if the rays are its pixels row by row: neighbors are then
             traced together, which changes only the time. 0 otherwise.
 
     Raises:

@@ -1,7 +1,7 @@
 """Moving test cameras along with refined training cameras, by a similarity (Procrustes).
 
 Refinement may rotate, shift and scale all training cameras and the field together, without any
-change of the pictures. Test cameras must follow before their pictures are compared (BARF, Lin et
+change of the images. Test cameras must follow before their images are compared (BARF, Lin et
 al. 2021, section 4.1).
 """
 

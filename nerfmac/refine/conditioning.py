@@ -1,6 +1,6 @@
-"""Preconditioning of camera parameters, so that each moves the picture by about the same amount.
+"""Preconditioning of camera parameters, so that each moves the image by about the same amount.
 
-Rotating a camera and moving it sideways change its picture almost alike; rolling changes it little.
+Rotating a camera and moving it sideways change its image almost alike; rolling changes it little.
 So the six numbers of a pose are P x with parameters x, where
 
     P = (S + 0.1 diag(S))^(-1/2),   S = mean of J^T J over points,   J = d(direction) / d(pose)
@@ -20,9 +20,9 @@ from nerfmac.geometry.cameras import Cameras
 Array = npt.NDArray[np.float64]
 
 DAMPING = 0.1
-"""CamP's damping: it limits how much a parameter that barely changes the picture is scaled up."""
+"""CamP's damping: it limits how much a parameter that barely changes the image is scaled up."""
 GRID = (-0.4, 0.0, 0.4)
-"""Coordinates of the sample points in a picture, from its center, as fractions of its width and
+"""Coordinates of the sample points in a image, from its center, as fractions of its width and
 height."""
 DEPTHS = (0.6, 0.8, 1.0, 1.5, 3.0)
 """Depths of the sample points, as multiples of the camera's distance from the scene's center."""

@@ -9,7 +9,7 @@ sRGB, become (1 + A) c + b with nine numbers A and three b per view. This is the
 Radiance Fields (Rematas et al. 2022, section 3.3), learned directly instead of from a latent code.
 It replaces the appearance vectors of NeRF-W, which a color network would have to take as input.
 The mean over the views is subtracted from exposures and colors. So the field, and every view
-without parameters of its own, shows the mean of the pictures.
+without parameters of its own, shows the mean of the images.
 
 Gradients reach poses and lenses through the samples. A sample x on a ray with origin o moves by
 dv + dw x (x - o). A lens changes the direction of the ray. The distance of a sample from its camera

@@ -1,12 +1,12 @@
-"""Whether pictures differ in exposure or white balance, by the colors along tracks.
+"""Whether images differ in exposure or white balance, by the colors along tracks.
 
 All pixels of a track show one point. So the light of red, green and blue in observation o of point
-p in picture v is, but for noise and gloss,
+p in image v is, but for noise and gloss,
 
     log light_o = log gain_v + log color_p
 
-The gains follow from medians in turns: of the observations of each point, then of each picture
-(median polish, Tukey 1977). They are relative to the median over pictures.
+The gains follow from medians in turns: of the observations of each point, then of each image
+(median polish, Tukey 1977). They are relative to the median over images.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ DARKEST, BRIGHTEST = 0.01, 0.9
 """Range of linear light that counts: noise rules below, clipping above."""
 MOST_OBSERVATIONS = 2**17
 """Most observations that are looked at; their points are spread evenly over all."""
-FEWEST_IN_PICTURE = 10
-"""Fewest observations of a picture whose gain counts."""
-FEWEST_PICTURES = 5
-"""Fewest pictures with a gain from which a spread follows."""
+FEWEST_IN_IMAGE = 10
+"""Fewest observations of a image whose gain counts."""
+FEWEST_IMAGES = 5
+"""Fewest images with a gain from which a spread follows."""
 TURNS = 10
 """Turns of the medians; gains that drift slowly along a walk take several."""
 DIFFERENT = 0.08
-"""Spread of log gains from which pictures differ. A film of steady light has 0.04, photographs by
+"""Spread of log gains from which images differ. A video of steady light has 0.04, photos by
 a camera that sets each exposure anew 0.12."""
 
 
 def gain_spread(views: Views) -> Array | None:
-    """(3,) robust standard deviation of the pictures' log gains in red, green and blue.
+    """(3,) robust standard deviation of the images' log gains in red, green and blue.
 
     None if the `views` have no tracks, or too few.
     """
@@ -48,9 +48,9 @@ def gain_spread(views: Views) -> Array | None:
     tracks = views.tracks.well_seen(most=MOST_OBSERVATIONS)
     light = observed_light(views, tracks)
     is_good = np.all((light > DARKEST) & (light < BRIGHTEST), axis=1)
-    gains = picture_gains(tracks.observed(is_good), np.log(light[is_good]), len(views.names))
+    gains = image_gains(tracks.observed(is_good), np.log(light[is_good]), len(views.names))
     known = gains[~np.isnan(gains[:, 0])]
-    if len(known) < FEWEST_PICTURES:
+    if len(known) < FEWEST_IMAGES:
         return None
     return np.asarray(1.4826 * np.median(np.abs(known - np.median(known, axis=0)), axis=0))
 
@@ -68,17 +68,17 @@ def observed_light(views: Views, tracks: Tracks) -> Array:
     return light
 
 
-def picture_gains(tracks: Tracks, light: Array, views: int) -> Array:
-    """(views, 3) log gains of pictures, from the log `light` (observations, 3); median 0.
+def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
+    """(views, 3) log gains of images, from the log `light` (observations, 3); median 0.
 
-    NaN for a picture of too few observations.
+    NaN for a image of too few observations.
     """
     shown = np.bincount(tracks.view, minlength=views)
     gains = np.zeros((views, 3))
     for _ in range(TURNS):
         colors = _medians(light - gains[tracks.view], tracks.point)
         gains = _medians(light - colors[tracks.point], tracks.view, views)
-    is_known = shown >= FEWEST_IN_PICTURE
+    is_known = shown >= FEWEST_IN_IMAGE
     gains[~is_known] = np.nan
     return gains - np.median(gains[is_known], axis=0) if is_known.any() else gains
 

@@ -1,1 +1,1 @@
-"""Samples to pixels: shading, whole pictures, and the quality of pictures."""
+"""Samples to pixels: shading, whole images, and the quality of images."""

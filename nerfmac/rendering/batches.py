@@ -1,6 +1,6 @@
 """Rendering in batches of a fixed size, for fields and machines without a kernel that traces rays.
 
-One compiled function then serves pictures of any size, and memory stays bounded. `SampleBatches`
+One compiled function then serves images of any size, and memory stays bounded. `SampleBatches`
 skips empty space and what lies behind surfaces. `RayBatches` serves samplers that know no empty
 space, and evaluates every sample.
 """
@@ -33,7 +33,7 @@ FIRST_ROUND = 8
 """Largest number of samples per ray that `SampleBatches` evaluates in the first round."""
 
 MIDDLE = 0.5
-"""Value of all random numbers in a picture: samples lie in the middle of their intervals."""
+"""Value of all random numbers in a image: samples lie in the middle of their intervals."""
 
 
 class RayBatches:

@@ -1,4 +1,4 @@
-"""Evaluation of a split: views are rendered and compared with their photographs, on the device."""
+"""Evaluation of a split: views are rendered and compared with their photos, on the device."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
 
 
 class Compared(NamedTuple):
-    """A view's photograph and rendering on the host: only the rows that were compared."""
+    """A view's photo and rendering on the host: only the rows that were compared."""
 
     truth: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background
     rendering: FloatImage  # (h, w, 3), likewise
@@ -102,7 +102,7 @@ class Compared(NamedTuple):
 
 
 OnView = Callable[[ViewQuality, Compared], None]
-"""Called with the metrics and the pictures of each view."""
+"""Called with the metrics and the images of each view."""
 
 
 class _Comparison(NamedTuple):
@@ -115,10 +115,10 @@ class _Comparison(NamedTuple):
     row_fraction: float
     lpips: mx.array | None
     unmasked: mx.array  # () fraction of the pixels that are not masked
-    pictures: tuple[mx.array, ...]  # as in `Compared`
+    images: tuple[mx.array, ...]  # as in `Compared`
 
     def outcome(self, on_view: OnView | None) -> ViewQuality:
-        # Masked pixels are equal in both pictures: they add nothing to either sum of differences.
+        # Masked pixels are equal in both images: they add nothing to either sum of differences.
         with interval("wait for a view", view=self.name):
             unmasked = max(float(self.unmasked), 1e-9)
             psnr = decibels(self.error.mean() / unmasked)
@@ -126,10 +126,10 @@ class _Comparison(NamedTuple):
             ssim = 1.0 - (1.0 - self.similarity.mean()) / unmasked
             lpips = None if self.lpips is None else float(self.lpips)
         if math.isnan(psnr):
-            raise InputError(f"{self.name} cannot be measured: its picture is not finite")
+            raise InputError(f"{self.name} cannot be measured: its image is not finite")
         view = ViewQuality(self.name, psnr, ssim, self.row_fraction, lpips, corrected)
         if on_view:
-            on_view(view, Compared(*map(to_numpy, self.pictures)))
+            on_view(view, Compared(*map(to_numpy, self.images)))
         return view
 
 
@@ -146,15 +146,15 @@ def evaluate(
     """Render and compare view after view; the metric of a split is the mean over its views.
 
     `new_renderer` is called once, and again after the system has ended the GPU's work (`resumed`).
-    `background` is `white` or `black`. Pictures with alpha are blended over it in the light that
-    `blend` names. Masked pixels are copied from the photograph. PSNR and SSIM ignore them; LPIPS
-    sees them as identical. No picture is kept, but `on_view` gets each.
+    `background` is `white` or `black`. Images with alpha are blended over it in the light that
+    `blend` names. Masked pixels are copied from the photo. PSNR and SSIM ignore them; LPIPS
+    sees them as identical. No image is kept, but `on_view` gets each.
 
     With `seconds`, only as many views are compared as fit into that time, spread evenly over the
     split. At least one is compared, and if it does not fit, only its middle rows. The time is
     estimated from the first view's size and pace, then from the pace so far.
 
-    Raises `InputError` for a view whose picture is not finite.
+    Raises `InputError` for a view whose image is not finite.
     """
     order: Sequence[int] = range(len(views.names))
     renderer = new_renderer()
@@ -212,17 +212,17 @@ def _compare(
     corrected = color_corrected(rendered, target, mask)
     if mask is not None:
         rendered, corrected = (
-            mx.where(mask[..., None], picture, target) for picture in (rendered, corrected)
+            mx.where(mask[..., None], image, target) for image in (rendered, corrected)
         )
     error, alike = squared_error(rendered, target), similarity(rendered, target)
     corrected_error = squared_error(corrected, target)
     distance = lpips(rendered, target) if lpips else None
     if distance is not None:
         mx.async_eval(distance)
-    pictures = (
+    images = (
         target,
         rendered,
         *(values.reshape(target.shape[:2]) for values in (opacity, depth)),
     )
     name, part = views.names[index], rows / height
-    return _Comparison(name, error, corrected_error, alike, part, distance, unmasked, pictures)
+    return _Comparison(name, error, corrected_error, alike, part, distance, unmasked, images)

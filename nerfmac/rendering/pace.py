@@ -1,4 +1,4 @@
-"""Rendering pace in seconds per pixel, to tell how many pictures fit into a time limit."""
+"""Rendering pace in seconds per pixel, to tell how many images fit into a time limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ launches, not its pace."""
 
 
 def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
-    """Seconds per pixel of the cameras' pictures, measured on smaller pictures with the first
+    """Seconds per pixel of the cameras' images, measured on smaller images with the first
     camera's lens."""
     lens, pixels = cameras[0].lens, TRIAL
     while True:
@@ -40,7 +40,7 @@ def _seconds(renderer: Renderer, cameras: Sequence[Camera]) -> float:
 
 
 def middle_rows(camera: Camera, count: int) -> Camera:
-    """A camera for the middle `count` rows of `camera`'s picture."""
+    """A camera for the middle `count` rows of `camera`'s image."""
     return Camera(camera.lens.rows((camera.lens.height - count) // 2, count), camera.pose)
 
 

@@ -1,7 +1,7 @@
-"""LPIPS: perceptual distance of two pictures, by the features of a network for recognition.
+"""LPIPS: perceptual distance of two images, by the features of a network for recognition.
 
 Zhang, Isola, Efros, Shechtman, Wang: The Unreasonable Effectiveness of Deep Features as a
-Perceptual Metric (2018), version 0.1 with AlexNet. Both pictures, in [-1, 1] and normalized per
+Perceptual Metric (2018), version 0.1 with AlexNet. Both images, in [-1, 1] and normalized per
 channel, pass AlexNet's five convolutions. The features after each, x and y, are normalized to unit
 length per pixel, and
 
@@ -25,7 +25,7 @@ from nerfmac.common.checks import InputError
 SHIFT, SPREAD = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 
 SMALLEST = 31
-"""Smallest side of a picture, in pixels; AlexNet's last layers shrink it to one pixel."""
+"""Smallest side of a image, in pixels; AlexNet's last layers shrink it to one pixel."""
 
 MOST_BYTES = 2**28
 """Most bytes that an .npz may inflate to; the weights have 10 MB."""
@@ -71,16 +71,16 @@ class Lpips:
             self._layers.append((weight.transpose(0, 2, 3, 1), bias, linear.reshape(outputs)))
 
     def __call__(self, image: mx.array, target: mx.array) -> mx.array:
-        """LPIPS, () float32, of two (h, w, 3) pictures in [0, 1]; 0 if they are equal.
+        """LPIPS, () float32, of two (h, w, 3) images in [0, 1]; 0 if they are equal.
 
         Raises `InputError` for shapes that differ or are not (h, w, 3), and for fewer than 31
         pixels on a side.
         """
         if image.shape != target.shape or image.ndim != 3 or image.shape[2] != 3:
-            raise InputError(f"pictures have shapes {image.shape} and {target.shape}; expected one")
+            raise InputError(f"images have shapes {image.shape} and {target.shape}; expected one")
         if min(image.shape[:2]) < SMALLEST:
             raise InputError(
-                f"pictures are {image.shape[1]}x{image.shape[0]}; LPIPS needs at least {SMALLEST} "
+                f"images are {image.shape[1]}x{image.shape[0]}; LPIPS needs at least {SMALLEST} "
                 "pixels on a side"
             )
         values = (2.0 * mx.stack([image, target]) - 1.0 - mx.array(SHIFT)) / mx.array(SPREAD)

@@ -1,4 +1,4 @@
-"""`Renderer`: whole pictures, by the fastest way that field and sampler allow."""
+"""`Renderer`: whole images, by the fastest way that field and sampler allow."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FloatImage = npt.NDArray[np.float32]
 
 
 class Rendered(NamedTuple):
-    """A picture on the host."""
+    """A image on the host."""
 
     color: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background
     opacity: FloatImage  # (h, w) in [0, 1]
@@ -41,15 +41,15 @@ class Rendered(NamedTuple):
         return f"Rendered({width}x{height}, mean opacity {self.opacity.mean():.2f})"
 
     def _repr_png_(self) -> bytes:
-        """The picture as a PNG file, which a notebook shows."""
+        """The image as a PNG file, which a notebook shows."""
         file = BytesIO()
         Image.fromarray(to_bytes(self.color)).save(file, "PNG")
         return file.getvalue()
 
 
-def to_bytes(picture: FloatImage) -> npt.NDArray[np.uint8]:
-    """uint8 values of a picture in [0, 1], rounded."""
-    return (np.clip(picture, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
+def to_bytes(image: FloatImage) -> npt.NDArray[np.uint8]:
+    """uint8 values of a image in [0, 1], rounded."""
+    return (np.clip(image, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
 
 
 def shade(
@@ -88,7 +88,7 @@ def tracer_of(
 
 
 class Renderer:
-    """Renders pictures tile by tile.
+    """Renders images tile by tile.
 
     Its `Tracer`, a function of rays, returns their color, opacity and depth.
     """
@@ -99,7 +99,7 @@ class Renderer:
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> Rendered:
-        """The picture of `camera`, over `background` (sRGB in [0, 1]).
+        """The image of `camera`, over `background` (sRGB in [0, 1]).
 
         Raises `InputError` if `camera` is no `Camera`.
         """
@@ -116,7 +116,7 @@ class Renderer:
     def see(self, rays: Rays, width: int = 0) -> Composited:
         """Color without background, opacity and depth of any `rays`, on the device.
 
-        Depth is that of `Rendered` times opacity. If the rays are the pixels of a picture, row by
+        Depth is that of `Rendered` times opacity. If the rays are the pixels of a image, row by
         row, `width` is its width; neighbors are then traced together, which saves time. If the
         sampler has an occupancy grid, raises `InputError` for a wrong shape or type.
         """
@@ -133,7 +133,7 @@ class Renderer:
     def over(
         self, rays: Rays, width: int, background: tuple[float, float, float]
     ) -> tuple[mx.array, mx.array, mx.array]:
-        """Color, opacity and depth as in `pixels`, for any `rays` of a picture, row by row."""
+        """Color, opacity and depth as in `pixels`, for any `rays` of a image, row by row."""
         pixels, seen, first = rays.origin.shape[0], [], 0
         while first < pixels:
             end = first + max(self._tiles.rays // width // 4 * 4, 1) * width

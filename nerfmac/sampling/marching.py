@@ -68,7 +68,7 @@ class MarchingSampler(Sampler):
         """The grid in which every cell that a ray passes beyond the near plane is occupied.
 
         If `march.near_training` is further than `march.near`, cells that any ray passes before it
-        stay empty: matter there would show in pictures, but no training ray would see it.
+        stay empty: matter there would show in images, but no training ray would see it.
         """
         visible = is_empty = mx.zeros(self.geometry.cells, mx.bool_)
         near, at_camera = self.geometry.near, replace(self.geometry, near=0.0)

@@ -69,7 +69,7 @@ class Sampler(ABC):
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
         """The samples of `rays`; if not all fit, the first rays get theirs.
 
-        `drawn` (rays, draws) holds numbers in [0, 1): random ones in training, 0.5 in pictures.
+        `drawn` (rays, draws) holds numbers in [0, 1): random ones in training, 0.5 in images.
         `parameters` are the field's, for samplers that evaluate a field. Proposals are
         differentiable in them; no gradient flows through the samples.
         """
@@ -97,6 +97,6 @@ class Sampler(ABC):
     def occupied(self, state: Arrays) -> Occupied | None:
         """Occupied cells and steps for rendering; None if the sampler has no occupancy grid.
 
-        With them, pictures skip empty space and whatever lies behind surfaces.
+        With them, images skip empty space and whatever lies behind surfaces.
         """
         return None

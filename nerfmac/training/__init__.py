@@ -1,1 +1,1 @@
-"""Learning a field from photographs: losses, optimizer, the compiled step, state on disk."""
+"""Learning a field from photos: losses, optimizer, the compiled step, state on disk."""

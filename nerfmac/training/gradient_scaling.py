@@ -1,7 +1,7 @@
 """Gradient scaling: samples near a camera learn less, against fog right in front of the cameras.
 
 Near a camera, space is crossed by more of its rays and seen by fewer other cameras. Fog there is
-the quickest way to lower the error of one picture, and no other picture contradicts it. So
+the quickest way to lower the error of one image, and no other image contradicts it. So
 gradients are multiplied by
 
     min(1, (t / d)^2),   t the distance of the sample, d the `full_gradient_distance`

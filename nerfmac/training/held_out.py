@@ -2,7 +2,7 @@
 
 Their given poses are as inaccurate as those of the training cameras were. So, as usual (BARF, Lin
 et al. 2021, section 4.1), they first move along with the training cameras; then each pose is
-optimized on its own picture, with the field fixed. Metrics then measure the field, not the poses.
+optimized on its own image, with the field fixed. Metrics then measure the field, not the poses.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def refined_views(
     if not refinement.config.poses:
         return views
     log.info(
-        "%d cameras are moved as training moved its own, then refined each on its picture",
+        "%d cameras are moved as training moved its own, then refined each on its image",
         len(views.names),
     )
     cameras = align_cameras(views.cameras, refinement.initial, refined)
@@ -67,7 +67,7 @@ def refined_views(
 def optimize_poses(
     trainer: Trainer, state: TrainState, views: Views, *, progress: bool = True
 ) -> Views:
-    """`views`, each pose optimized on its own picture with the field in `state` fixed."""
+    """`views`, each pose optimized on its own image with the field in `state` fixed."""
     refinement = CameraRefinement(RefineConfig(poses=True), views.cameras)
     config = trainer.config
     step = Step(

@@ -7,9 +7,9 @@ terms. Three terms of the configuration are against floaters:
     distortion = sum_ij weight_i weight_j (s_i - s_j)^2
     entropy    = -o log o - (1 - o) log(1 - o),            for the opacity o
 
-The disparity loss says which of two depths to take if the pictures do not say it: the farther one.
+The disparity loss says which of two depths to take if the images do not say it: the farther one.
 Where a surface is plain, matter anywhere on a ray gives it the right color, and matter near a
-camera hides the scene from cameras that have no picture there. FreeNeRF (Yang et al. 2023, section
+camera hides the scene from cameras that have no image there. FreeNeRF (Yang et al. 2023, section
 4.3) penalizes the density near cameras alike. The loss falls linearly to zero at the fraction
 `DISPARITY_END` of the run, so that it does not bias the depths in the end.
 

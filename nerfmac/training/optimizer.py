@@ -1,6 +1,6 @@
 """Adam as in Instant-NGP: bias correction, a tiny epsilon, L2 on some parameters only.
 
-Also the exponential moving average (EMA) of the parameters, with which pictures are rendered. After
+Also the exponential moving average (EMA) of the parameters, with which images are rendered. After
 the first steps it is updated at every eighth step only: an update costs a quarter of Adam's time,
 and in eight steps the parameters change little.
 """

@@ -19,7 +19,7 @@ class TrainState:
     """The state between two steps. It has no random state: a step's key is (seed, step)."""
 
     parameters: Parameters
-    average: Parameters  # moving average of the parameters, for pictures
+    average: Parameters  # moving average of the parameters, for images
     moments: Arrays  # Adam's moments, as `ops.adam` packs them
     sampling: Arrays  # the sampler's state
     scaling: Arrays  # the fields of a `LossScale`

@@ -48,7 +48,7 @@ class Implementation(Protocol):
         """
 
     def render(self, camera: Camera) -> FloatImage:
-        """The picture over `BACKGROUND`."""
+        """The image over `BACKGROUND`."""
 
     def tracer(self, rays: Rays) -> Callable[[], None]:
         """A function that computes the rays' colors and waits until they are there."""

@@ -131,7 +131,7 @@ class TorchPeer:
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> npt.NDArray[np.float32]:
-        """The picture (h, w, 3) that `camera` takes, over `background`; sRGB in [0, 1]."""
+        """The image (h, w, 3) that `camera` takes, over `background`; sRGB in [0, 1]."""
         # A step may have many more rays, for its samples end where its light does: these do not.
         rays = self.config.train.rays
         parts = zip(*(part.split(rays) for part in rays_of(camera, self.device)), strict=True)
@@ -159,7 +159,7 @@ class TorchPeer:
     def _compile_with(self, compiler: Callable[..., Any]) -> None:
         # In training the number of rays changes, that of slots does not.
         any_size = partial(compiler, dynamic=True)
-        # A picture's steps are shorter than those of training.
+        # A image's steps are shorter than those of training.
         finer = replace(
             self.geometry, step=self.geometry.step / self.config.march.render_step_divisor
         )

@@ -1,4 +1,4 @@
-"""Training pixels in PyTorch: photographs and cameras on the device, rays drawn from them."""
+"""Training pixels in PyTorch: photos and cameras on the device, rays drawn from them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TorchPixels:
         view, pixel = below(len(self._first_pixel)), below(self._largest)
         place = self._first_pixel[view] + pixel
         if every < self._largest * len(self._first_pixel):
-            # What is beyond a smaller picture is drawn again from all: every pixel is as likely.
+            # What is beyond a smaller image is drawn again from all: every pixel is as likely.
             place = torch.where(pixel < self._sizes[view], place, below(every))
             view = torch.searchsorted(self._first_pixel, place, right=True) - 1
         color = self._colors[place].float() / 255.0

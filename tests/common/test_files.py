@@ -121,16 +121,18 @@ def test_two_threads_may_write_one_file_at_once(path):
 
 
 def test_only_what_killed_processes_left_is_removed(tmp_path):
-    film, other, gif = (tmp_path / name for name in ("film [1].mp4", "other.mp4", "film [1].gif"))
-    abandoned, of_another, of_a_gif = map(half_written, (film, other, gif))
+    video, other, gif = (
+        tmp_path / name for name in ("video [1].mp4", "other.mp4", "video [1].gif")
+    )
+    abandoned, of_another, of_a_gif = map(half_written, (video, other, gif))
     inner = abandoned.with_name(f".{abandoned.name}")  # it was written on the way to that one
     inner.touch()
     elsewhere = Path(str(abandoned).replace(files._HERE, "another"))  # by another machine
     elsewhere.touch()
-    with appearing(film):
+    with appearing(video):
         assert not abandoned.exists()
         assert not inner.exists()
-    assert set(tmp_path.iterdir()) == {of_another, of_a_gif, elsewhere, film}
+    assert set(tmp_path.iterdir()) == {of_another, of_a_gif, elsewhere, video}
 
 
 def test_a_read_only_file_system_is_told_by_the_name_of_the_file_asked_for(path, monkeypatch):

@@ -15,7 +15,7 @@ from nerfmac.app.run import Run
 from nerfmac.app.run.folder import read_record
 from nerfmac.app.run.scalars import read_scalars
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes.pictures import decode, inspect, is_cut_out
+from nerfmac.app.scenes.images import decode, inspect, is_cut_out
 from nerfmac.app.scenes.ply_points import read_ply_points, write_ply_points
 from nerfmac.app.scenes.readers.studio_space import read_studio_space
 from nerfmac.app.snapshots import load_snapshot
@@ -40,7 +40,7 @@ from tests.app.scenes.test_phone_captures import polycam, record3d
 from tests.app.snapshots import instant_ngp
 from tests.scene_factory import CONFIG, write_scene
 
-PICTURES = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "HEIF")
+IMAGES = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "HEIF")
 
 
 class Reader(NamedTuple):
@@ -74,7 +74,7 @@ def _write_transforms(folder: Path) -> Path:
 
 
 def _write_fitted(folder: Path) -> None:
-    """A transforms.json that does not place its scene, beside a COLMAP model of its pictures."""
+    """A transforms.json that does not place its scene, beside a COLMAP model of its images."""
     values = json.loads(_write_transforms(folder).read_text())
     for key in ("aabb_scale", "offset", "scale", "w", "h", "train_filenames", "test_filenames"):
         del values[key]
@@ -188,7 +188,7 @@ def _read_snapshot(folder: Path, ending: str) -> None:
     load_snapshot(folder / f"a{ending}")
 
 
-def _write_pictures(folder: Path, form: str) -> None:
+def _write_images(folder: Path, form: str) -> None:
     folder.mkdir()
     ending = {"JPEG": "jpg", "HEIF": "heic", "TIFF": "tif"}.get(form, form.lower())
     exif = Image.Exif()
@@ -210,7 +210,7 @@ def _write_pictures(folder: Path, form: str) -> None:
             colors.save(folder / f"{name}.tif", form, compression=name)
 
 
-def _read_pictures(folder: Path) -> None:
+def _read_images(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         header = inspect(path)
         is_cut_out(path)
@@ -259,9 +259,7 @@ READERS: dict[str, Reader] = {
         ("*.ingp",),
     ),
     **{
-        f"picture-{form.lower()}": Reader(
-            partial(_write_pictures, form=form), _read_pictures, ("*",)
-        )
-        for form in PICTURES
+        f"image-{form.lower()}": Reader(partial(_write_images, form=form), _read_images, ("*",))
+        for form in IMAGES
     },
 }

@@ -15,7 +15,7 @@ from PIL import EpsImagePlugin, Image
 
 import nerfmac
 from nerfmac.app.scenes import load_scene
-from nerfmac.app.scenes.pictures import inspect
+from nerfmac.app.scenes.images import inspect
 from nerfmac.common.checks import InputError
 from tests.app.scenes.colmap_files import write_colmap
 from tests.app.scenes.scene_files import matrix, pixels, save, write_json, write_transforms
@@ -79,13 +79,13 @@ def test_an_array_of_objects_is_refused_and_not_unpickled(tmp_path):
     assert not (tmp_path / "harm").exists()
 
 
-def test_a_program_in_the_place_of_a_picture_is_not_run(tmp_path, monkeypatch):
+def test_a_program_in_the_place_of_a_image_is_not_run(tmp_path, monkeypatch):
     fail = lambda *_: pytest.fail("Ghostscript was called")  # noqa: E731
     monkeypatch.setattr(EpsImagePlugin, "Ghostscript", fail)
     text = "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 24 16\n%%EndComments\nshowpage\n"
     for name in ("a.png", "a.jpg", "a.tif"):
         (tmp_path / name).write_text(text)
-        with pytest.raises(InputError, match=f"{name} is not a readable picture"):
+        with pytest.raises(InputError, match=f"{name} is not a readable image"):
             inspect(tmp_path / name)
 
 
@@ -124,7 +124,7 @@ def test_no_name_leads_out_of_the_scene_however_that_is_named(tmp_path, monkeypa
     save(tmp_path / "scene.png", pixels(8))  # the folder's name with an ending
     monkeypatch.chdir(write_transforms(scene, 3, frame={1: {"file_path": name}}).parent)
     path = scene if given == "absolute" else Path(given)
-    found = [frame.picture.resolve() for frame in load_scene(path, split=0).splits["train"]]
+    found = [frame.image.resolve() for frame in load_scene(path, split=0).splits["train"]]
     assert found == [scene / "images/000.png", scene / "images/002.png"]
     write_transforms(scene, 3, frame={1: {"mask_path": name}})
     with pytest.raises(InputError, match=r"frame 1 .*: mask_path is"):
@@ -148,7 +148,7 @@ def test_poses_beyond_reason_are_refused(tmp_path):
     write_colmap(tmp_path / "b", 3)
     images = tmp_path / "b/sparse/0/images.bin"
     content = bytearray(images.read_bytes())
-    content[8 + 4 + 32 : 8 + 4 + 40] = struct.pack("<d", 1e308)  # the first picture's x
+    content[8 + 4 + 32 : 8 + 4 + 40] = struct.pack("<d", 1e308)  # the first image's x
     images.write_bytes(content)
     with pytest.raises(InputError, match=r"000\.png has the position .*finite numbers"):
         load_scene(tmp_path / "b")
@@ -159,7 +159,7 @@ def test_poses_beyond_reason_are_refused(tmp_path):
 
 
 def sized(path: Path, width: int, height: int) -> Path:
-    """A picture whose header claims another size than it has; a PNG's checksum is right."""
+    """A image whose header claims another size than it has; a PNG's checksum is right."""
     Image.fromarray(pixels(1)).save(path)
     data = bytearray(path.read_bytes())
     if path.suffix == ".png":

@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as arrays
 from nerfmac.app.paths import CameraPath, Keyframe
 from nerfmac.app.paths.formats import read_path
 from nerfmac.app.paths.quaternions import matrices
+from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.masks import mask_of
-from nerfmac.app.scenes.picture_search import PictureSearch
 from nerfmac.app.scenes.ply_points import read_ply_points, write_ply_points
 from nerfmac.app.scenes.poses import rotation_of
 from nerfmac.app.scenes.record import SceneRecord
@@ -86,7 +86,7 @@ def test_no_name_leads_to_a_file_outside_the_scene(folder, name):
     seen, folder = [], Path(folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.path.isfile", lambda path: bool(seen.append(Path(path))))
-        PictureSearch(folder, roots=[folder / "images"])._named(name)
+        ImageSearch(folder, roots=[folder / "images"])._named(name)
     assert not [path for path in seen if leads_out(path, folder)]
     mask, _ = outcome(lambda: mask_of(Fields({"mask_path": name}, "a.json"), folder))
     assert mask is None or not leads_out(mask, folder)

@@ -39,7 +39,7 @@ def test_undistort_is_the_inverse_of_distort(name, compiled):
     np.testing.assert_allclose(np.array(back), np.array(point), rtol=0, atol=1e-6)
 
 
-def test_the_corners_of_a_phone_picture_are_undistorted_to_rounding():
+def test_the_corners_of_a_phone_image_are_undistorted_to_rounding():
     corner = np.array([[0, 0], [540, 0], [0, 960], [540, 960]])
     point = mx.array(((corner - [277.279, 482.634]) / [687.76, 687.245]).astype(np.float32))
     distortion = mx.array([FOX])
@@ -96,10 +96,10 @@ def test_a_lens_sees_its_field_of_view_from_edge_to_edge():
     assert (lens.fl_y, lens.cx, lens.cy) == (lens.fl_x, 100, 50)
 
 
-def test_a_lens_within_another_shape_keeps_its_picture_in_the_middle():
+def test_a_lens_within_another_shape_keeps_its_image_in_the_middle():
     lens = Lens(400, 300, 350.0, 340.0, 190.0, 160.0, k1=0.1)
     assert lens.within(200, 150) == lens.scaled(200, 150)
-    tall = lens.within(200, 350)  # the picture is 200x150 in it, 100 rows from the top
+    tall = lens.within(200, 350)  # the image is 200x150 in it, 100 rows from the top
     assert (tall.width, tall.height, tall.fl_x, tall.fl_y, tall.k1) == (200, 350, 175, 170, 0.1)
     assert (tall.cx, tall.cy) == (95, 180)
     wide = lens.within(600, 300)

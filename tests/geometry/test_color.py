@@ -56,7 +56,7 @@ def to_light(v):
 
 
 @pytest.mark.parametrize("blend", ["srgb", "linear"])
-def test_alpha_mixes_the_picture_and_its_background_in_the_light_named(blend):
+def test_alpha_mixes_the_image_and_its_background_in_the_light_named(blend):
     rgb, alpha, back = RGBA[:, :3].astype(np.float64), RGBA[:, 3:], BACK.astype(np.float64)
     want = rgb * alpha + back * (1 - alpha)
     if blend == "linear":
@@ -69,6 +69,6 @@ def test_alpha_mixes_the_picture_and_its_background_in_the_light_named(blend):
 
 @pytest.mark.parametrize("blend", ["srgb", "linear"])
 @pytest.mark.parametrize(("alpha", "want"), [(0.0, BACK), (1.0, RGBA[:, :3])])
-def test_no_alpha_shows_the_background_and_full_alpha_the_picture(blend, alpha, want):
+def test_no_alpha_shows_the_background_and_full_alpha_the_image(blend, alpha, want):
     rgba = np.concatenate([RGBA[:, :3], np.full((3, 1), alpha, np.float32)], axis=1)
     assert_matches(over(mx.array(rgba), mx.array(BACK), blend), want, rel=32 * ROUNDOFF, name=blend)

@@ -17,7 +17,7 @@ COEFFICIENTS = {
 
 
 def seen_at(angle: np.ndarray, side: np.ndarray, coefficients) -> np.ndarray:
-    """Points (r, 2) of the directions at `angle` from the axis, toward `side` in the picture."""
+    """Points (r, 2) of the directions at `angle` from the axis, toward `side` in the image."""
     distance = angle * (1 + sum(k * angle ** (2 * i) for i, k in enumerate(coefficients, start=1)))
     return np.stack([distance * np.cos(side), distance * np.sin(side)], axis=1)
 
@@ -39,7 +39,7 @@ def test_points_that_no_direction_maps_to_stay_finite():
     assert np.isfinite(got).all()
 
 
-def test_a_picture_may_be_wider_than_half_a_turn():
+def test_a_image_may_be_wider_than_half_a_turn():
     lens = Lens(200, 100, 60.0, 55.0, 101.0, 48.0, is_fisheye=True)  # 190 degrees wide
     direction = np.array(camera_rays(Camera(lens, np.eye(3, 4))).direction).reshape(100, 200, 3)
     assert direction[48, 199, 2] > 0.0, "behind the camera, which looks along -z"

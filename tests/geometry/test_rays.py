@@ -23,7 +23,7 @@ EYES = [((2.0, -1.0, 0.7), (0.4, 0.6, 0.5)), ((-0.5, 0.3, 2.5), (0.3, 0.2, 0.1))
 
 
 def project(camera: Camera, point: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels (r, 2) and depths (r,) of scene points (r, 3): the forward model of a photograph."""
+    """Pixels (r, 2) and depths (r,) of scene points (r, 3): the forward model of a photo."""
     lens, pose = camera.lens, camera.pose.astype(np.float64)
     seen = np.linalg.solve(pose[:, :3], (point - pose[:, 3]).T)
     depth = -seen[2]
@@ -49,7 +49,7 @@ def test_the_ray_of_a_points_pixel_passes_through_the_point(name):
         point = random.uniform(0.0, 1.0, (4000, 3))
         pixel, depth = project(camera, point)
         inside = (depth > 0.1) & (pixel > 0).all(1) & (pixel < [lens.width, lens.height]).all(1)
-        assert inside.sum() > 500, "hardly a point is in the picture"
+        assert inside.sum() > 500, "hardly a point is in the image"
         point, pixel = point[inside], pixel[inside]
         view = mx.full((len(pixel),), index, mx.int32)
         rays = rays_through(cameras, view, mx.array(pixel.astype(np.float32)))
@@ -68,7 +68,7 @@ def test_directions_have_length_one_and_rays_start_at_the_camera(name):
     np.testing.assert_array_equal(np.array(rays.origin), np.tile(camera.pose[:, 3], (32 * 24, 1)))
 
 
-def test_right_in_the_picture_is_x_down_is_minus_y_and_ahead_is_minus_z():
+def test_right_in_the_image_is_x_down_is_minus_y_and_ahead_is_minus_z():
     camera = Camera(Lens(8, 6, 10.0, 10.0, 4.0, 3.0), np.eye(3, 4))
     view = mx.zeros((3,), mx.int32)
     pixel = mx.array([[4.0, 3.0], [14.0, 3.0], [4.0, 13.0]])

@@ -1,4 +1,4 @@
-"""Tracks: which pixels of which training pictures show which point, however a scene is read."""
+"""Tracks: which pixels of which training images show which point, however a scene is read."""
 
 import json
 
@@ -27,7 +27,7 @@ LENS = Lens(WIDTH, HEIGHT, *OPENCV[:4], k1=0.08, k2=-0.03, p1=0.004, p2=-0.006)
 
 
 def shown_at(index: int) -> list[tuple[float, float, int]]:
-    """Where a picture shows the points; some pictures miss some, and each shows unknown ones."""
+    """Where a image shows the points; some images miss some, and each shows unknown ones."""
     camera = Camera(LENS, np.array(matrix(index), np.float32)[:3])
     known = [(*map(float, project(camera, point)), number) for number, point in enumerate(POINTS)]
     known = [one for one in known if (one[2] + index) % 5]
@@ -38,7 +38,7 @@ SHOWN = {index: shown_at(index) for index in range(COUNT)}
 
 
 def assert_right(tracks: Tracks, frames, indices) -> None:
-    """Fail unless the tracks are those of SHOWN in the pictures numbered `indices`."""
+    """Fail unless the tracks are those of SHOWN in the images numbered `indices`."""
     got = [
         (view, number)
         for view, number in zip(tracks.view.tolist(), tracks.point.tolist(), strict=True)
@@ -57,7 +57,7 @@ def assert_right(tracks: Tracks, frames, indices) -> None:
 
 
 @pytest.mark.parametrize("binary", [True, False], ids=["binary", "text"])
-def test_training_pictures_keep_their_tracks_and_held_out_ones_have_none(tmp_path, binary):
+def test_training_images_keep_their_tracks_and_held_out_ones_have_none(tmp_path, binary):
     scene = load_scene(write_colmap(tmp_path, COUNT, shown=SHOWN, binary=binary), split=4)
     assert scene.tracks is not None
     assert_right(scene.tracks, scene.splits["train"], [1, 2, 3, 5, 6, 7, 9])
@@ -65,13 +65,13 @@ def test_training_pictures_keep_their_tracks_and_held_out_ones_have_none(tmp_pat
     assert scene.views("test", progress=False).tracks is None
 
 
-def test_smaller_and_fewer_pictures_have_the_tracks_at_their_own_pixels(tmp_path):
+def test_smaller_and_fewer_images_have_the_tracks_at_their_own_pixels(tmp_path):
     folder = write_colmap(tmp_path, COUNT, shown=SHOWN)
     scene = load_scene(folder, split=0, downscale=2, max_images=6)
     assert_right(scene.tracks, scene.splits["train"], [0, 1, 3, 5, 6, 8])
 
 
-def test_pictures_half_the_size_of_the_models_have_the_tracks_at_their_own_pixels(tmp_path):
+def test_images_half_the_size_of_the_models_have_the_tracks_at_their_own_pixels(tmp_path):
     folder = write_colmap(tmp_path, COUNT, shown=SHOWN)
     for index in range(COUNT):
         save(folder / f"images/{index:03d}.png", pixels(index, 3, WIDTH // 2, HEIGHT // 2))
@@ -79,7 +79,7 @@ def test_pictures_half_the_size_of_the_models_have_the_tracks_at_their_own_pixel
     assert_right(scene.tracks, scene.splits["train"], range(COUNT))
 
 
-def test_points_that_too_few_training_pictures_show_have_no_track(tmp_path):
+def test_points_that_too_few_training_images_show_have_no_track(tmp_path):
     shown = {index: [one for one in SHOWN[index] if one[2] != 1] for index in range(COUNT)}
     for index in (0, 1, 2):
         shown[index] = SHOWN[index]
@@ -98,7 +98,7 @@ def turned(index: int) -> list[list[float]]:
 
 
 def beside(folder, pose_of):
-    """A transforms.json with a lens like OPENCV's beside the COLMAP model of the same pictures."""
+    """A transforms.json with a lens like OPENCV's beside the COLMAP model of the same images."""
     write_colmap(folder, COUNT, shown=SHOWN)
     frame = {index: {"transform_matrix": pose_of(index)} for index in range(COUNT)}
     lens = dict(zip(("k1", "k2", "p1", "p2"), OPENCV[4:], strict=True))
@@ -110,7 +110,7 @@ def test_a_transforms_json_has_the_tracks_of_the_model_that_it_was_made_of(tmp_p
     assert_right(scene.tracks, scene.splits["train"], [1, 2, 3, 5, 6, 7, 9])
 
 
-def test_a_picture_that_was_cut_since_has_no_tracks(tmp_path):
+def test_a_image_that_was_cut_since_has_no_tracks(tmp_path):
     beside(tmp_path, turned)
     save(tmp_path / "images/003.png", pixels(3)[:, : WIDTH // 2])
     values = json.loads((tmp_path / "transforms.json").read_text())

@@ -46,7 +46,7 @@ def drawn(channels: int, key: int = 0, compiled: bool = True) -> list[np.ndarray
 
 
 def told_from(color: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Picture, row and column that `scene_files.pixels` wrote into a color."""
+    """Image, row and column that `scene_files.pixels` wrote into a color."""
     values = np.rint(color[:, :3].astype(np.float64) * 255).astype(int)
     return values[:, 2] // 3, values[:, 1] // 7, values[:, 0] // 5
 
@@ -134,7 +134,7 @@ def test_views_of_several_sizes_have_their_own_rays_and_all_pixels_are_as_likely
     assert abs(chi_square - 1) < 5 * (2 / len(counts)) ** 0.5
 
 
-def test_the_last_fraction_chooses_a_pixel_of_the_pictures():
+def test_the_last_fraction_chooses_a_pixel_of_the_images():
     below_one = float(np.nextafter(np.float32(1), np.float32(0)))
     given = mx.array(np.concatenate([listed(i, 3, size) for i, size in enumerate(SIZES)]))
     color = np.array(draw_pixels(given, mixed(), mx.array([[0.0, below_one]] * 3))[1])

@@ -52,7 +52,7 @@ def test_rays_that_are_alike_see_alike_however_many(count):
     assert (depth == far).all()
 
 
-def test_the_pictures_width_changes_nothing_but_the_order():
+def test_the_images_width_changes_nothing_but_the_order():
     spread = mx.random.normal((96, 3), key=mx.random.key(1)) * mx.array([0.02, 0.1, 0.2])
     given = rays(96) | arguments()
     origins, directions = given["rays"]

@@ -219,7 +219,7 @@ def test_rates_fall_with_the_fields_and_by_their_own_factor():
     assert (rates[POSES].step, rates[LENSES].step, rates[COLORS].step) == (3, 3, None)
 
 
-def test_rates_of_cameras_rise_from_nothing_and_those_of_pictures_do_not():
+def test_rates_of_cameras_rise_from_nothing_and_those_of_images_do_not():
     config = replace(ALL, pose_rate=2e-3, lens_rate=1e-3, color_rate=4e-3, warmup_steps=100)
     refinement = CameraRefinement(config, cameras())
     first, quarter, last = (refinement.rates(step, 1.0, 0.0) for step in (0, 25, 300))

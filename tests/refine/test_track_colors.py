@@ -1,17 +1,17 @@
-"""Whether pictures differ in exposure: gains along tracks, their spread, and what follows."""
+"""Whether images differ in exposure: gains along tracks, their spread, and what follows."""
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.run.configuration import exposures_for_pictures
+from nerfmac.app.run.configuration import exposures_for_images
 from nerfmac.app.scenes import load_scene
 from nerfmac.config import override
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.geometry.views import Views
-from nerfmac.refine.track_colors import DIFFERENT, gain_spread, observed_light, picture_gains
+from nerfmac.refine.track_colors import DIFFERENT, gain_spread, image_gains, observed_light
 from tests.scene_factory import CONFIG
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
@@ -25,10 +25,10 @@ def srgb(light: np.ndarray) -> np.ndarray:
 
 
 def views_with(gains: np.ndarray, noise: float = 0.1) -> Views:
-    """Gray pictures with spots of 3 x 3 pixels: each point's own color, times a picture's gain."""
+    """Gray images with spots of 3 x 3 pixels: each point's own color, times a image's gain."""
     random = np.random.default_rng(11)
     colors = random.uniform(0.05, 0.4, (POINTS, 3))
-    pictures, view, pixel, point = [], [], [], []
+    images, view, pixel, point = [], [], [], []
     for index, (width, height) in enumerate(SIZES):
         light = np.full((height, width, 3), 0.2)
         spots = [(x, y) for x in range(2, width - 2, 4) for y in range(2, height - 2, 4)]
@@ -41,14 +41,14 @@ def views_with(gains: np.ndarray, noise: float = 0.1) -> Views:
             view.append(index)
             pixel.append((x + 0.3, y + 0.9))
             point.append(number)
-        pictures.append(np.rint(255 * srgb(np.clip(light, 0, 1))).astype(np.uint8).reshape(-1, 3))
+        images.append(np.rint(255 * srgb(np.clip(light, 0, 1))).astype(np.uint8).reshape(-1, 3))
     cameras = [
         Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, *size)) for size in SIZES
     ]
     tracks = Tracks(*map(np.array, (view, pixel, point)), np.zeros((POINTS, 3)), np.zeros(POINTS))
     names = tuple(str(index) for index in range(VIEWS))
     stacked = Cameras.stack(cameras)
-    return Views(mx.array(np.concatenate(pictures)), stacked, names, tracks=tracks)
+    return Views(mx.array(np.concatenate(images)), stacked, names, tracks=tracks)
 
 
 def gains_of(spread: float) -> np.ndarray:
@@ -65,30 +65,30 @@ def test_light_is_that_of_the_spot_of_nine_pixels():
     assert np.ptp(light[:50], axis=0).min() > 0.1
 
 
-def test_light_at_a_pictures_edge_is_of_pixels_that_there_are():
+def test_light_at_a_images_edge_is_of_pixels_that_there_are():
     views = views_with(np.zeros((VIEWS, 3)))
     corner = np.array(SIZES[1]) - 0.1
     tracks = Tracks(np.array([1]), corner[None], np.array([0]), np.zeros((1, 3)), np.zeros(1))
     assert np.isfinite(observed_light(views, tracks)).all()
 
 
-def test_gains_of_pictures_come_back_from_their_tracks():
+def test_gains_of_images_come_back_from_their_tracks():
     gains = gains_of(0.3)
     views = views_with(gains)
     light = observed_light(views, views.tracks)
-    got = picture_gains(views.tracks, np.log(light), VIEWS)
+    got = image_gains(views.tracks, np.log(light), VIEWS)
     np.testing.assert_allclose(got, gains, atol=0.08)
     assert np.abs(got - gains).mean() < 0.03
 
 
-def test_a_picture_with_hardly_a_track_has_no_gain():
+def test_a_image_with_hardly_a_track_has_no_gain():
     views = views_with(gains_of(0.3))
     few = views.tracks.observed((views.tracks.view != 4) | (np.arange(len(views.tracks.view)) < 0))
-    got = picture_gains(few, np.log(observed_light(views, few)), VIEWS)
+    got = image_gains(few, np.log(observed_light(views, few)), VIEWS)
     assert np.isnan(got).all(axis=1).tolist() == [index == 4 for index in range(VIEWS)]
 
 
-def test_the_spread_is_each_channels_and_a_picture_gone_wrong_does_not_count():
+def test_the_spread_is_each_channels_and_a_image_gone_wrong_does_not_count():
     gains = gains_of(0.15)
     gains[3] += 1.5
     want = 1.4826 * np.median(np.abs(gains - np.median(gains, axis=0)), axis=0)
@@ -101,7 +101,7 @@ def test_the_spread_is_each_channels_and_a_picture_gone_wrong_does_not_count():
 @pytest.mark.parametrize(
     ("name", "differs"), [("mouse_colmap", True), ("phone_beer/sparse/0", False)]
 )
-def test_photographs_differ_and_the_frames_of_a_film_hardly(real_scenes, name, differs):
+def test_photos_differ_and_the_frames_of_a_video_hardly(real_scenes, name, differs):
     scene = load_scene(real_scenes / name, split=8, downscale=8)
     spread = gain_spread(scene.views("train", progress=False))
     assert (spread > 0.02).all()
@@ -112,11 +112,11 @@ def test_photographs_differ_and_the_frames_of_a_film_hardly(real_scenes, name, d
     ("given", "spread", "want"),
     [(None, 0.3, True), (None, 0.0, False), (True, 0.0, True), (False, 0.3, False)],
 )
-def test_exposures_are_refined_where_pictures_differ_unless_the_user_says(
+def test_exposures_are_refined_where_images_differ_unless_the_user_says(
     given, spread, want, caplog
 ):
     caplog.set_level("INFO", "nerfmac")
     config = override(CONFIG, refine={"exposures": given})
-    got = exposures_for_pictures(config, views_with(gains_of(spread)))
+    got = exposures_for_images(config, views_with(gains_of(spread)))
     assert got == override(config, refine={"exposures": want})
     assert ("tracks: red" in caplog.text) == (given is None)

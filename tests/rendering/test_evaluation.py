@@ -1,4 +1,4 @@
-"""Quality of a split: figures of every view, and pictures of none."""
+"""Quality of a split: figures of every view, and images of none."""
 
 import math
 import time
@@ -32,13 +32,13 @@ def gray(rays, _width):
 @pytest.fixture
 def views():
     camera = Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, WIDTH, HEIGHT))
-    pictures = np.random.default_rng(1).integers(0, 255, (VIEWS, HEIGHT, WIDTH, 4), np.uint8)
+    images = np.random.default_rng(1).integers(0, 255, (VIEWS, HEIGHT, WIDTH, 4), np.uint8)
     names = tuple(f"view {index}" for index in range(VIEWS))
-    return Views(mx.array(pictures.reshape(-1, 4)), Cameras.stack([camera] * VIEWS), names)
+    return Views(mx.array(images.reshape(-1, 4)), Cameras.stack([camera] * VIEWS), names)
 
 
-def test_evaluation_holds_the_pictures_of_one_view_at_a_time(views):
-    picture = WIDTH * HEIGHT * 3 * 4  # bytes in float32
+def test_evaluation_holds_the_images_of_one_view_at_a_time(views):
+    image = WIDTH * HEIGHT * 3 * 4  # bytes in float32
     list(evaluate(partial(Renderer, gray), views))  # what is imported and compiled once
     mx.synchronize()
     before = mx.get_active_memory()
@@ -48,10 +48,10 @@ def test_evaluation_holds_the_pictures_of_one_view_at_a_time(views):
     held, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(outcomes) == VIEWS
-    assert held < picture
-    assert most < 2 * picture  # on the host there is none
-    assert mx.get_peak_memory() - before < VIEWS * picture
-    assert mx.get_active_memory() - before < picture
+    assert held < image
+    assert most < 2 * image  # on the host there is none
+    assert mx.get_peak_memory() - before < VIEWS * image
+    assert mx.get_active_memory() - before < image
 
 
 def test_an_image_of_any_height_is_compared_in_the_memory_of_some_bands(monkeypatch):
@@ -68,7 +68,7 @@ def test_an_image_of_any_height_is_compared_in_the_memory_of_some_bands(monkeypa
 
 
 @pytest.mark.parametrize(("background", "level"), [("white", 1.0), ("black", 0.0)])
-def test_a_photographs_alpha_is_blended_over_the_background(views, background, level):
+def test_a_photos_alpha_is_blended_over_the_background(views, background, level):
     (first, *_) = evaluate(partial(Renderer, gray), views, background)
     rgba = np.array(views.image(0)) / 255.0
     target = rgba[..., :3] * rgba[..., 3:] + level * (1.0 - rgba[..., 3:])
@@ -76,7 +76,7 @@ def test_a_photographs_alpha_is_blended_over_the_background(views, background, l
     assert first.psnr == pytest.approx(-10.0 * np.log10(np.mean((target - 0.5) ** 2)), abs=1e-3)
 
 
-def test_a_picture_that_is_not_finite_has_no_quality(views):
+def test_a_image_that_is_not_finite_has_no_quality(views):
     def broken(rays, width):
         seen = gray(rays, width)
         return seen._replace(color=seen.color.at[7, 1].add(math.nan))
@@ -108,7 +108,7 @@ def test_the_next_view_is_begun_before_the_host_waits_for_one(views, monkeypatch
 def test_in_a_time_as_many_views_are_evaluated_as_fit_spread_evenly(views, monkeypatch, fitting):
     slow = SlowGray(1e-3, monkeypatch)
     each = WIDTH * HEIGHT * slow.pace
-    # The pace is measured on two pictures of TRIAL pixels.
+    # The pace is measured on two images of TRIAL pixels.
     seconds = 2.02 * TRIAL * slow.pace + (fitting + 0.9) * each
     outcomes = list(evaluate(partial(Renderer, slow), views, seconds=seconds))
     assert slow.now <= seconds
@@ -148,7 +148,7 @@ def test_a_pace_is_believed_once_its_trial_takes_long_enough(views, monkeypatch)
     assert quick.pixels[-1] == WIDTH * HEIGHT
 
 
-def test_the_middle_rows_are_seen_where_they_stand_in_the_picture(views):
+def test_the_middle_rows_are_seen_where_they_stand_in_the_image(views):
     camera = views.cameras[0]
     whole, part = camera_rays(camera), camera_rays(middle_rows(camera, 20))
     middle = whole.direction.reshape(HEIGHT, WIDTH, 3)[30:50].reshape(-1, 3)
@@ -165,7 +165,7 @@ def test_views_up_to_any_point_of_the_order_are_spread_evenly(count):
 
 
 def shaded(rays, _width):
-    """An opaque picture whose colors follow the rays' directions."""
+    """An opaque image whose colors follow the rays' directions."""
     count = rays.origin.shape[0]
     color = 0.5 + 0.4 * rays.direction
     return Composited(color, mx.ones(count), mx.ones(count))
@@ -177,7 +177,7 @@ def test_a_view_of_another_exposure_is_right_once_its_colors_are_corrected(maske
     color = shaded(camera_rays(camera), 0.0).color * mx.array([0.5, 0.9, 0.7]) + 0.05
     pixels = mx.round(255.0 * color).astype(mx.uint8)
     kept = None
-    if masked:  # where the mask is black the picture is wrong
+    if masked:  # where the mask is black the image is wrong
         kept = mx.arange(WIDTH * HEIGHT) % WIDTH < WIDTH // 3
         pixels = mx.where(kept[:, None], pixels, 255 - pixels)
     views = Views(pixels, Cameras.stack([camera]), ("one",), kept)

@@ -79,14 +79,17 @@ def test_ssim_is_symmetric_and_falls_with_noise_and_blur():
 
 
 def flat(value: float, noise: float = 0.0) -> np.ndarray:
-    """Return a picture of one value, with noise on it."""
+    """Return a image of one value, with noise on it."""
     return value + noise * np.random.default_rng(5).normal(size=(64, 51, 3))
 
 
 PAIRS = {
     "alike to 60 dB": (random_image() + flat(0.0, 1e-3)[:45, :1], random_image()),
-    "noise": (random_image() + np.random.default_rng(3).normal(scale=0.1, size=(45, 70, 3)), random_image()),
-    "another picture": (random_image()[::-1], random_image()),
+    "noise": (
+        random_image() + np.random.default_rng(3).normal(scale=0.1, size=(45, 70, 3)),
+        random_image(),
+    ),
+    "another image": (random_image()[::-1], random_image()),
     "one window": (random_image()[:11, :11], random_image()[5:16, 7:18]),
     "flat": (flat(0.333), flat(0.777)),
     "white on white": (flat(1.0), flat(0.98)),
@@ -156,7 +159,7 @@ def test_colors_are_corrected_by_each_channels_line_of_regression():
         np.testing.assert_allclose(got, want, atol=1e-5)
 
 
-def test_correction_undoes_a_gain_and_an_offset_and_leaves_a_plain_picture_finite():
+def test_correction_undoes_a_gain_and_an_offset_and_leaves_a_plain_image_finite():
     target = mx.array(random_image().astype(np.float32))
     image = 0.1 + 0.5 * target
     assert psnr(color_corrected(image, target), target) > 100.0

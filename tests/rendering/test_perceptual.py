@@ -104,7 +104,7 @@ def run_of_size(tmp_path, monkeypatch):
     return tmp_path / "run"
 
 
-def test_other_files_and_small_pictures_are_refused(files, tmp_path):
+def test_other_files_and_small_images_are_refused(files, tmp_path):
     with pytest.raises(InputError, match="holds no weights of LPIPS; expected lpips"):
         Lpips(tmp_path / "alex.pth")
     with pytest.raises(InputError, match="cannot be read"):

@@ -1,4 +1,4 @@
-"""Pictures of a field known in closed form, against rays integrated in NumPy's float64."""
+"""Images of a field known in closed form, against rays integrated in NumPy's float64."""
 
 from functools import partial
 from math import sqrt
@@ -84,7 +84,7 @@ def full(geometry: MarchGeometry) -> mx.array:
     return mx.full((geometry.cells // 32,), 2**32 - 1, mx.uint32)
 
 
-def picture(field, camera=VIEWS["front"], geometry=CUBE, *, bits=None, slots=4096):
+def image(field, camera=VIEWS["front"], geometry=CUBE, *, bits=None, slots=4096):
     bits = full(geometry) if bits is None else bits
     return renderer(field, geometry, bits, slots).render(camera, BACKGROUND)
 
@@ -115,9 +115,9 @@ def integrated(field: Blob, camera: Camera) -> tuple[np.ndarray, np.ndarray, np.
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("geometry", [CUBE, SCENE], ids=["cube", "scene"])
 def test_pixels_are_the_integrals_along_their_rays(view, geometry):
-    got = picture(Blob(), VIEWS[view], geometry)
+    got = image(Blob(), VIEWS[view], geometry)
     color, opacity, depth = integrated(Blob(), VIEWS[view])
-    assert 0.05 < (opacity > 0.5).mean() < 0.7, "the blob should fill a part of the picture"
+    assert 0.05 < (opacity > 0.5).mean() < 0.7, "the blob should fill a part of the image"
     # A ray ends at 1e-4; the middle rule, with steps of 1/85 at most, errs by less on this bell.
     assert np.abs(got.opacity - opacity).max() < 3e-4
     assert np.abs(got.color - color).max() < 3e-4
@@ -129,7 +129,7 @@ def test_a_box_in_the_upper_left_appears_in_the_upper_left():
     # From +z, y up: scene x runs to the right and y upwards.
     lens = Lens.from_fov(0.8, 24, 16)
     camera = Camera.look_at((0.5, 0.5, 2.2), (0.5, 0.5, 0.5), (0.0, 1.0, 0.0), lens)
-    seen = picture(Box((0.05, 0.6, 0.3), (0.3, 0.75, 0.7)), camera).opacity
+    seen = image(Box((0.05, 0.6, 0.3), (0.3, 0.75, 0.7)), camera).opacity
     assert seen.shape == (16, 24)
     rows, columns = np.nonzero(seen > 0.5)
     assert len(rows) >= 10
@@ -144,7 +144,7 @@ def test_an_opaque_boxs_depth_is_the_distance_of_its_face(axis):
     eye = np.array([0.42, 0.48, 0.53])
     eye[axis] = 2.0
     camera = Camera.look_at(eye, eye - np.eye(3)[axis], np.roll(np.eye(3)[axis], 1), LENS)
-    got = picture(Box(low, high, density=1e4), camera)
+    got = image(Box(low, high, density=1e4), camera)
     _, direction = pixel_rays(camera)
     distance = (high[axis] - eye[axis]) / direction[..., axis]
     place = eye + distance[..., None] * direction
@@ -165,13 +165,13 @@ def test_opacity_of_a_box_is_that_of_the_length_seen_through():
     camera = Camera.look_at(
         (0.45, 0.55, 40.0), (0.45, 0.55, 0.5), (0, 1, 0), Lens(9, 7, 600.0, 600.0, 4.5, 3.5)
     )
-    got = picture(Box((0.1, 0.1, 0.3), (0.9, 0.9, 0.7), density=2.0), camera)
+    got = image(Box((0.1, 0.1, 0.3), (0.9, 0.9, 0.7), density=2.0), camera)
     thickness = -np.log(1.0 - got.opacity.astype(np.float64))
     assert np.abs(thickness - 2.0 * 0.4).max() < 2.0 * CUBE.step * 1.01
 
 
 def test_the_background_shows_where_nothing_is():
-    got = picture(Blob())
+    got = image(Blob())
     empty = got.opacity == 0
     assert 0.1 < empty.mean() < 0.9
     assert (got.color[empty] == np.array(BACKGROUND, np.float32)).all()
@@ -179,7 +179,7 @@ def test_the_background_shows_where_nothing_is():
 
 
 def test_an_unoccupied_grid_shows_the_background_alone():
-    got = picture(Blob(), bits=mx.zeros_like(full(CUBE)))
+    got = image(Blob(), bits=mx.zeros_like(full(CUBE)))
     assert (got.color == np.array(BACKGROUND, np.float32)).all()
     assert not got.opacity.any()
     assert not got.depth.any()
@@ -193,14 +193,14 @@ def test_leaving_out_empty_cells_changes_nothing():
     touched = in_bricks(np.sqrt((place**2).sum(axis=-1))[None] < 1.0 + margin)
     assert 0.05 < touched.mean() < 0.5
     bits = pack_bits(mx.array(touched.astype(np.float32)), mx.array([0.5]))
-    some, everything = picture(Blob(), bits=bits), picture(Blob())
+    some, everything = image(Blob(), bits=bits), image(Blob())
     for name in ("color", "opacity", "depth"):
         assert_matches(getattr(some, name), getattr(everything, name), rel=2e-4, name=name)
 
 
 @pytest.mark.parametrize("slots", [64, 300, 1000, 50_000])
 def test_the_size_of_the_batches_does_not_matter(slots):
-    want, got = picture(Blob()), picture(Blob(), slots=slots)
+    want, got = image(Blob()), image(Blob(), slots=slots)
     for name in ("color", "opacity", "depth"):
         # How a ray is cut decides which of the samples after its end at 1e-4 still count.
         error = np.abs(getattr(got, name) - getattr(want, name))
@@ -245,9 +245,9 @@ def test_compositing_is_differentiable_in_the_fields_parameters():
     assert [each.item() for each in got] == pytest.approx(want, rel=2e-3)
 
 
-def test_a_picture_of_half_the_size_shows_the_same():
+def test_a_image_of_half_the_size_shows_the_same():
     half = Camera(LENS.scaled(14, 10), VIEWS["front"].pose)
-    fine, coarse = picture(Blob()).opacity, picture(Blob(), half).opacity
+    fine, coarse = image(Blob()).opacity, image(Blob(), half).opacity
     averaged = fine.reshape(10, 2, 14, 2).mean(axis=(1, 3))
     assert averaged.sum() == pytest.approx(coarse.sum(), rel=0.03)
     assert np.abs(averaged - coarse).mean() < 0.02

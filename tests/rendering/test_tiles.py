@@ -18,7 +18,7 @@ from nerfmac.geometry.samples import Samples
 from nerfmac.rendering import tiles
 from nerfmac.rendering.tiles import FIRST, LEAST, MOST, Tiles
 
-PICTURE = 1920 * 1080
+IMAGE = 1920 * 1080
 M1 = 13  # its generation of GPU
 M1_BANDWIDTH, M1_RATE = 68e9, 2.6e12  # bytes and float32 operations per second
 PRESETS = ("tiny", "small", "base", "big")
@@ -36,7 +36,7 @@ def gpu(monkeypatch):
     """A GPU that traces `rate` rays a second on a clock of its own; what each tile took."""
     monkeypatch.setattr(tiles.mx, "synchronize", lambda: None)
 
-    def trace_picture(tracing: Tiles, rate: float, pixels: int = PICTURE) -> list[float]:
+    def trace_image(tracing: Tiles, rate: float, pixels: int = IMAGE) -> list[float]:
         now, took = [0.0], []
         monkeypatch.setattr(tiles.time, "perf_counter", lambda: now[0])
         while pixels > 0:
@@ -52,7 +52,7 @@ def gpu(monkeypatch):
         return took
 
     with pretended("metal"):
-        yield trace_picture
+        yield trace_image
 
 
 @pytest.mark.parametrize("rate", [2e5, 1e6, 1e7, 1e9])
@@ -91,7 +91,7 @@ def test_no_launch_of_a_preset_is_estimated_to_hold_up_an_m1(name, extent, addin
     for each in itertools.chain(*recorded):
         longest[each.name] = max(longest[each.name], m1_seconds(each.work))
     assert "networks_gradient" in longest
-    # A picture's rays have as many samples as in a photograph's fog, and wait for each other: a
+    # A image's rays have as many samples as in a photo's fog, and wait for each other: a
     # third of a chip's rate is much.
     position = mx.zeros((110 * FIRST, 3))
     count = mx.array([0, len(position)], mx.int32)

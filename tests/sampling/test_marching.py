@@ -129,7 +129,7 @@ def test_at_first_all_that_the_rays_pass_is_occupied_and_nothing_else():
     assert ((np.array(state["updates_since_visible"]) == 0) == occupied).all()
 
 
-def test_a_picture_has_finer_steps_than_training_in_the_same_cells():
+def test_a_image_has_finer_steps_than_training_in_the_same_cells():
     march = replace(CONFIG.march, render_step_divisor=3)
     sampler = MarchingSampler(march, CONFIG.occupancy, Bounds(EXTENT), lambda *_: None)
     state = sampler.init([])

@@ -69,7 +69,7 @@ def test_what_is_covered_counts_for_no_figure(scene, kept):
     noisy = list(
         evaluate(partial(Renderer, gray), replace(painted(views, kept), kept=mx.array(kept)))
     )
-    truth = views.photograph(0)
+    truth = views.photo(0)
     first = kept[: truth.shape[0] * truth.shape[1]]
     error = np.square(truth.reshape(-1, 3)[first] - 0.5).mean()
     assert clean[0].psnr == pytest.approx(-10 * np.log10(error), abs=1e-3)

@@ -84,9 +84,9 @@ def test_another_seed_gives_another_field(scene):
             assert not np.array_equal(values, arrays(other)[name]), f"{name} is the same"
 
 
-def test_training_makes_pictures_of_unseen_views_better(scene):
+def test_training_makes_images_of_unseen_views_better(scene):
     quality = []
-    for seed in range(2):  # seeds differ by 1.5 dB: the pictures are few and tiny
+    for seed in range(2):  # seeds differ by 1.5 dB: the images are few and tiny
         trainer = trainer_for(scene, seed=seed)
         states = trainer.init(), trained(trainer, 400)[-1].state
         views = [

@@ -8,7 +8,7 @@ import pytest
 
 from nerfmac.app.run import Run, train
 from nerfmac.app.run.scalars import NAME, read_scalars
-from tests.app.capture.structures import write_pictures
+from tests.app.capture.structures import write_images
 from tests.scene_factory import CONFIG, FLAGS, nerfmac
 
 
@@ -44,7 +44,7 @@ def told(capsys):
 
 MESH = ("--threshold", 0.01, "--resolution", 24)
 FILES = {
-    "film.mp4": ("render", "--frames", 8, "--overwrite", "--out"),
+    "video.mp4": ("render", "--frames", 8, "--overwrite", "--out"),
     "mesh.ply": ("export", *MESH),
     "density.vdb": ("export", "--resolution", 24),
     "page.html": ("export",),
@@ -68,7 +68,7 @@ def test_a_file_that_does_not_fit_leaves_the_old_one(trained, tmp_path, capsys, 
 
 
 @pytest.mark.parametrize("form", ["png", "exr"])
-def test_frames_that_do_not_fit_end_a_film(trained, tmp_path, capsys, form):
+def test_frames_that_do_not_fit_end_a_video(trained, tmp_path, capsys, form):
     out = tmp_path / "frames"
     words = ("render", trained, "--frames", 3, "--size", "80x64", "--format", form)
     words += ("--device", "cpu", "--out", out)
@@ -114,12 +114,12 @@ def test_a_line_of_the_scalars_that_is_cut_short_stops_nothing(scene, tmp_path, 
     assert again.state.step == 20
 
 
-def test_pictures_that_do_not_fit_end_a_capture_that_then_goes_on(tmp_path, capsys):
-    write_pictures(tmp_path / "photographs", [f"{number}.png" for number in range(3)])
-    words = ("capture", tmp_path / "photographs", "--out", tmp_path / "scene")
+def test_images_that_do_not_fit_end_a_capture_that_then_goes_on(tmp_path, capsys):
+    write_images(tmp_path / "photos", [f"{number}.png" for number in range(3)])
+    words = ("capture", tmp_path / "photos", "--out", tmp_path / "scene")
     for _ in range(2):  # once repeated, the same
         with room_for(2000):
             assert nerfmac(*words) == 2
         assert "0.png cannot be written" in told(capsys)
     assert nerfmac(*words) == 2
-    assert "no two of the 3 pictures" in told(capsys), "noise has no cameras"
+    assert "no two of the 3 images" in told(capsys), "noise has no cameras"

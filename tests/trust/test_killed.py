@@ -8,7 +8,7 @@ import pytest
 from nerfmac.app.capture import capture, capture_scene
 from nerfmac.app.capture.source_files import digests_of
 from nerfmac.app.run import Run
-from tests.app.capture.structures import write_pictures
+from tests.app.capture.structures import write_images
 from tests.scene_factory import FLAGS, nerfmac
 
 
@@ -18,7 +18,7 @@ def jobs(tmp_path_factory):
     return {job.name: job for job in crash.jobs(tmp_path_factory.mktemp("jobs"))}
 
 
-@pytest.mark.parametrize("name", ["train", "film"])
+@pytest.mark.parametrize("name", ["train", "video"])
 def test_a_killed_job_is_repeated_to_the_same_bits(jobs, tmp_path, name):
     job = jobs[name]
     folders = [tmp_path / word for word in ("whole", "killed")]
@@ -46,9 +46,9 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again(balls, t
 
 
 def test_a_capture_that_was_killed_as_it_began_goes_on(tmp_path, capsys):
-    write_pictures(tmp_path / "photographs", [f"{number}.png" for number in range(3)])
+    write_images(tmp_path / "photos", [f"{number}.png" for number in range(3)])
     out = tmp_path / "scene"
-    words = ("capture", tmp_path / "photographs", "--out", out)
+    words = ("capture", tmp_path / "photos", "--out", out)
     assert nerfmac(*words) == 2
     record = (out / capture.RECORD).read_text()
     capture.shutil.rmtree(out / capture.WORK)
@@ -56,7 +56,7 @@ def test_a_capture_that_was_killed_as_it_began_goes_on(tmp_path, capsys):
     for matching in ("auto", "exhaustive"):
         capsys.readouterr()
         assert nerfmac(*words, "--matching", matching) == 2
-        assert "no two of the 3 pictures" in capsys.readouterr().err
+        assert "no two of the 3 images" in capsys.readouterr().err
     assert json.loads((out / capture.RECORD).read_text()) == {
         **json.loads(record),
         "matching": "exhaustive",
@@ -64,32 +64,32 @@ def test_a_capture_that_was_killed_as_it_began_goes_on(tmp_path, capsys):
 
 
 def test_a_finished_capture_loses_what_a_kill_left_of_its_work(tmp_path):
-    write_pictures(tmp_path / "photographs", [f"{number}.png" for number in range(3)])
+    write_images(tmp_path / "photos", [f"{number}.png" for number in range(3)])
     out, work = tmp_path / "scene", tmp_path / "scene" / capture.WORK
     work.mkdir(parents=True)
     (work / "database.db").touch()
-    source = str((tmp_path / "photographs").resolve())
+    source = str((tmp_path / "photos").resolve())
     options = {"source": source, "longest_side": 1920, "frames": None, "matching": "auto"}
-    photos = [tmp_path / f"photographs/{number}.png" for number in range(3)]
-    files = digests_of(photos, tmp_path / "photographs")
+    photos = [tmp_path / f"photos/{number}.png" for number in range(3)]
+    files = digests_of(photos, tmp_path / "photos")
     record = {**options, "focal_35mm": None, "files": files, "registered": 3}
     (out / capture.RECORD).write_text(json.dumps(record))
     (out / "transforms.json").write_text("{}")
-    assert capture_scene(tmp_path / "photographs", out, progress=False) == out
+    assert capture_scene(tmp_path / "photos", out, progress=False) == out
     assert not work.exists()
 
 
-def test_a_film_that_was_killed_as_it_removed_its_kept_frames_is_resumed(
+def test_a_video_that_was_killed_as_it_removed_its_kept_frames_is_resumed(
     jobs, tmp_path, monkeypatch
 ):
-    words = [str(word) for word in jobs["film"].command(tmp_path)]
+    words = [str(word) for word in jobs["video"].command(tmp_path)]
 
     def end(folder):
         assert not list(folder.glob("frame_*")), "without its record they would not be resumed"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nerfmac.app.film.filming.shutil.rmtree", end)
+    monkeypatch.setattr("nerfmac.app.video.render_video.shutil.rmtree", end)
     assert nerfmac(*words) == 130
     monkeypatch.undo()
     assert nerfmac(*words) == 0
-    assert {path.name for path in tmp_path.iterdir()} == {"film.mp4"}
+    assert {path.name for path in tmp_path.iterdir()} == {"video.mp4"}

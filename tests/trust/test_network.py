@@ -52,20 +52,20 @@ def watched(tmp_path):
 
 def test_no_command_uses_the_network(balls, tmp_path, watched):
     environment, log = watched
-    run, photographs = tmp_path / "run", tmp_path / "photographs"
-    photographs.mkdir()
+    run, photos = tmp_path / "run", tmp_path / "photos"
+    photos.mkdir()
     for index, camera in enumerate(corner.cameras(4)):
-        Image.fromarray(corner.seen(camera, corner.papers())).save(photographs / f"{index}.png")
+        Image.fromarray(corner.seen(camera, corner.papers())).save(photos / f"{index}.png")
     cpu = ("--device", "cpu")
     commands = [
         ("info", *cpu),
         ("data",),
         ("inspect", balls),
-        ("capture", photographs, "--out", tmp_path / "scene", "--focal-35mm", 28),
+        ("capture", photos, "--out", tmp_path / "scene", "--focal-35mm", 28),
         ("train", balls, *FLAGS, "--steps", 20, "--no-video", "--out", run),
         ("eval", run, *cpu),
         ("report", run),
-        ("render", run, "--frames", 2, "--out", tmp_path / "film.mp4", *cpu),
+        ("render", run, "--frames", 2, "--out", tmp_path / "video.mp4", *cpu),
         ("export", run, tmp_path / "page.html", *cpu),
         ("export", run, tmp_path / "cameras.json", *cpu),
         ("profile", run, "--steps", 2, *cpu),

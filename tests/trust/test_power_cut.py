@@ -11,9 +11,9 @@ import stat
 import numpy as np
 import pytest
 
-from nerfmac.app.film.series import save_png
-from nerfmac.app.film.video import write_video
 from nerfmac.app.run import train
+from nerfmac.app.video.encoding import write_video
+from nerfmac.app.video.series import save_png
 from nerfmac.backend.build import Library
 from nerfmac.common.files import write_json
 from nerfmac.training.checkpoint import save_checkpoint
@@ -74,7 +74,7 @@ FRAMES = np.random.default_rng(4).integers(0, 255, (2, 3, 16, 20, 3), np.uint8)
 WRITERS = {
     "run.json": [lambda path: write_json(path, ["old"]), lambda path: write_json(path, ["new"])],
     "frame.png": [lambda path, i=i: save_png(path, FRAMES[i, 0]) for i in (0, 1)],
-    "film.mp4": [lambda path, i=i: write_video(path, FRAMES[i], 5) for i in (0, 1)],
+    "video.mp4": [lambda path, i=i: write_video(path, FRAMES[i], 5) for i in (0, 1)],
     "kernel.so": [
         lambda path, name=name: kernel(path, f'"C" int {name}() {{ return 1; }}')
         for name in ("one", "two")

@@ -7,8 +7,8 @@ import sys
 import time
 
 from nerfmac.app.capture import colmap_process
-from nerfmac.app.film.series import read_png
 from nerfmac.app.run import Run, train
+from nerfmac.app.video.series import read_png
 from nerfmac.training.clock import Clock, note_continued
 from tests.scene_factory import CONFIG, FLAGS, nerfmac
 
@@ -27,7 +27,7 @@ from nerfmac.app.cli import main
 main(sys.argv[1:])"""
 
 SLOW_FRAMES = """import sys, time
-from nerfmac.app.film import series
+from nerfmac.app.video import series
 save = series.Image.Image.save
 def slow(*arguments, **options):
     print("saving", flush=True)
@@ -74,7 +74,7 @@ def test_a_second_interruption_ends_at_once_and_names_what_is_saved(balls, tmp_p
     assert Run.load(out).state.step == 0
 
 
-def test_a_terminated_film_leaves_whole_frames_alone(balls, scene, tmp_path):
+def test_a_terminated_video_leaves_whole_frames_alone(balls, scene, tmp_path):
     train(scene, steps=5, config=CONFIG, out=tmp_path / "run", device="cpu", progress=False)
     out = tmp_path / "frames"
     words = ("render", tmp_path / "run", "--frames", 60, "--device", "cpu", "--out", out)

@@ -14,12 +14,12 @@ from PIL import Image
 
 import nerfmac as library
 from nerfmac.app.run import Run, train
-from nerfmac.app.scenes import picture_cache
+from nerfmac.app.scenes import image_cache
 from nerfmac.backend import variants
 from nerfmac.backend.build import Library
 from nerfmac.common.files import read_json
 from nerfmac.config import Config
-from tests.app.capture.structures import write_pictures
+from tests.app.capture.structures import write_images
 from tests.app.cli.refusals import refused
 from tests.killed import held
 from tests.scene_factory import CONFIG, nerfmac
@@ -34,22 +34,22 @@ def trained(scene, tmp_path_factory):
 
 
 def test_of_two_captures_into_one_folder_the_second_is_refused(tmp_path, capsys):
-    write_pictures(tmp_path / "photographs", [f"{number}.png" for number in range(3)])
+    write_images(tmp_path / "photos", [f"{number}.png" for number in range(3)])
     out = tmp_path / "scene"
-    words = ("capture", tmp_path / "photographs", "--out", out)
+    words = ("capture", tmp_path / "photos", "--out", out)
     out.mkdir()
     with held(out) as process:
         refused(capsys, tmp_path, *words, names=[out, f"process {process.pid}"])
     # The other one was killed before it wrote anything else: this one begins.
     assert nerfmac(*words) == 2
-    assert "no two of the 3 pictures" in capsys.readouterr().err
+    assert "no two of the 3 images" in capsys.readouterr().err
     assert not (out / ".lock").exists()
 
 
-def test_of_two_films_that_resume_each_other_the_second_is_refused(trained, tmp_path, capsys):
-    out, run = tmp_path / "film.mp4", Run.load(trained)
+def test_of_two_videos_that_resume_each_other_the_second_is_refused(trained, tmp_path, capsys):
+    out, run = tmp_path / "video.mp4", Run.load(trained)
     words = ("render", trained, "--frames", 2, "--device", "cpu", "--out", out)
-    frames = tmp_path / "film.mp4.frames"
+    frames = tmp_path / "video.mp4.frames"
     frames.mkdir()
     with held(frames):
         assert nerfmac(*words, "--resume") == 2
@@ -59,7 +59,7 @@ def test_of_two_films_that_resume_each_other_the_second_is_refused(trained, tmp_
     assert run.state.step == 10
 
 
-def test_a_film_shows_a_checkpoint_of_a_training_that_goes_on(scene, tmp_path, capsys):
+def test_a_video_shows_a_checkpoint_of_a_training_that_goes_on(scene, tmp_path, capsys):
     run = Run.begin(scene, CONFIG, out=tmp_path / "run", progress=False)
     reports = run.fit(library.Goal(steps=40))
     words = ("render", tmp_path / "run", "--frames", 1, "--device", "cpu", "--out")
@@ -68,9 +68,9 @@ def test_a_film_shows_a_checkpoint_of_a_training_that_goes_on(scene, tmp_path, c
         run.save_checkpoint(run.folder)
         assert nerfmac(*words, tmp_path / f"{run.state.step}") == 0
     reports.close()
-    pictures = [np.asarray(Image.open(path)) for path in tmp_path.glob("*/frame_00000.png")]
-    assert len(pictures) == 2
-    assert not np.array_equal(*pictures)
+    images = [np.asarray(Image.open(path)) for path in tmp_path.glob("*/frame_00000.png")]
+    assert len(images) == 2
+    assert not np.array_equal(*images)
 
 
 def keep_variants(index):
@@ -97,15 +97,15 @@ def read_kernel():
 
 
 def cache_path():
-    return picture_cache.folder() / "photograph.png"
+    return image_cache.folder() / "photo.png"
 
 
-def keep_picture(index):
-    picture_cache._write(cache_path(), np.full((300, 400, 3), 50 + index, np.uint8))
+def keep_image(index):
+    image_cache._write(cache_path(), np.full((300, 400, 3), 50 + index, np.uint8))
 
 
-def read_picture():
-    found = picture_cache._read(cache_path())
+def read_image():
+    found = image_cache._read(cache_path())
     assert found is not None
     assert found.shape == (300, 400, 3)
 
@@ -113,7 +113,7 @@ def read_picture():
 CACHES = {
     "variants": (keep_variants, read_variants, lambda: variants.path(Config())),
     "kernels": (compile_kernel, read_kernel, LIBRARY.path),
-    "pictures": (keep_picture, read_picture, cache_path),
+    "images": (keep_image, read_image, cache_path),
 }
 
 WRITE = """import sys
@@ -123,7 +123,7 @@ for _ in range(int(sys.argv[3])):
 """
 
 
-@pytest.mark.parametrize(("name", "times"), [("variants", 60), ("kernels", 4), ("pictures", 60)])
+@pytest.mark.parametrize(("name", "times"), [("variants", 60), ("kernels", 4), ("images", 60)])
 def test_a_cache_is_whole_while_two_processes_write_it(tmp_path, monkeypatch, name, times):
     monkeypatch.setenv("NERFMAC_CACHE", str(tmp_path))
     _, read, path = CACHES[name]

@@ -7,11 +7,11 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
-from nerfmac.app.film import frames as film_frames
-from nerfmac.app.film.frames import FrameRenderer
-from nerfmac.app.film.options import RenderOptions
 from nerfmac.app.run import Run
-from nerfmac.app.viewer.pictures import Pictures
+from nerfmac.app.video import frames as video_frames
+from nerfmac.app.video.frames import FrameRenderer
+from nerfmac.app.video.options import RenderOptions
+from nerfmac.app.viewer.images import Images
 from nerfmac.backend import watchdog
 from nerfmac.rendering.metrics import Sums
 from nerfmac.training import checkpoint
@@ -116,17 +116,17 @@ def test_evaluation_continues_with_the_remaining_views(trained, monkeypatch, cal
 
 
 @pytest.mark.parametrize("calls", [{1}, {3}, {3, 4, 5}])
-@pytest.mark.parametrize("part", ["pictures", "values"])
+@pytest.mark.parametrize("part", ["images", "values"])
 def test_a_video_continues_with_the_remaining_frames(trained, monkeypatch, calls, part):
     frames = [(camera,) for camera in trained.orbit(frames=5)]
 
     def drawn():
         found = getattr(FrameRenderer(trained, RenderOptions()), part)(frames)
-        return [np.array(each if part == "pictures" else each.values) for each in found]
+        return [np.array(each if part == "images" else each.values) for each in found]
 
     want = drawn()
-    views = fail_at(monkeypatch, film_frames.ViewRenderer, "__init__", ())
-    count, to_numpy = Counter(), film_frames.to_numpy
+    views = fail_at(monkeypatch, video_frames.ViewRenderer, "__init__", ())
+    count, to_numpy = Counter(), video_frames.to_numpy
 
     def failing(array):
         count["calls"] += 1
@@ -134,7 +134,7 @@ def test_a_video_continues_with_the_remaining_frames(trained, monkeypatch, calls
             raise RuntimeError(ON_METAL[0])
         return to_numpy(array)
 
-    monkeypatch.setattr(film_frames, "to_numpy", failing)
+    monkeypatch.setattr(video_frames, "to_numpy", failing)
     got = drawn()
     assert len(got) == len(want) == 5
     assert all(map(np.array_equal, got, want))
@@ -142,7 +142,7 @@ def test_a_video_continues_with_the_remaining_frames(trained, monkeypatch, calls
 
 
 def test_the_viewer_draws_again(trained, monkeypatch):
-    page, draw, failed = Page(trained), Pictures.draw, []
+    page, draw, failed = Page(trained), Images.draw, []
 
     def failing(self, *arguments):
         assert self not in failed  # arrays that it was computing are lost
@@ -151,10 +151,10 @@ def test_the_viewer_draws_again(trained, monkeypatch):
             raise RuntimeError(ON_METAL[0])
         return draw(self, *arguments)
 
-    monkeypatch.setattr(Pictures, "draw", failing)
+    monkeypatch.setattr(Images, "draw", failing)
     page.open(48, 32).settle()
     assert len(failed) == 2
-    assert page.pictures()[-1][0]["still"]
+    assert page.images()[-1][0]["still"]
     assert page.session.notice is None
 
 

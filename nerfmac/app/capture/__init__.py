@@ -1,4 +1,4 @@
-"""Structure from motion: a video or photographs in, a scene with its cameras out."""
+"""Structure from motion: a video or photos in, a scene with its cameras out."""
 
 from nerfmac.app.capture.capture import capture_scene, captured
 

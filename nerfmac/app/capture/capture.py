@@ -1,4 +1,4 @@
-"""`capture_scene`: a video or a folder of photographs in, a scene with its cameras out."""
+"""`capture_scene`: a video or a folder of photos in, a scene with its cameras out."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from nerfmac.app.capture.inputs import (
     CapturedImage,
     choose_frames,
     focal_in_pixels,
+    images_in,
     is_input,
     is_video,
-    pictures_in,
     refuse_unsupported,
     take_frames,
-    take_pictures,
+    take_images,
     unsupported_in,
 )
-from nerfmac.app.capture.missing import missing_pictures
+from nerfmac.app.capture.missing import missing_images
 from nerfmac.app.capture.scene_files import write_scene
 from nerfmac.app.capture.source_files import changes, digests_of, without_copies
 from nerfmac.app.capture.steps import step_name
@@ -35,8 +35,8 @@ from nerfmac.app.capture.structure import Solver, Structure
 from nerfmac.app.capture.video import report_colors
 from nerfmac.app.scenes import holds_scene, load_scene
 from nerfmac.app.scenes.diagram import draw_scene
+from nerfmac.app.scenes.images import is_cut_out, unsupported
 from nerfmac.app.scenes.masks import masks_of, report_masks
-from nerfmac.app.scenes.pictures import is_cut_out, unsupported
 from nerfmac.app.scenes.readers.transforms import FILE_NAME
 from nerfmac.app.scenes.record import refuse_run
 from nerfmac.common import checks
@@ -55,14 +55,14 @@ from nerfmac.common.lock import locked
 
 HOME = Path("captures")
 """Default folder of captured scenes, in the working folder."""
-RECORD, WORK, PICTURES = "capture.json", "capture", "pictures.json"
+RECORD, WORK, IMAGES = "capture.json", "capture", "images.json"
 MATCHING = ("auto", "sequential", "exhaustive", "window")
 CHANGEABLE = {"matching", "focal_35mm"}
-"""Options that may change when an unfinished capture goes on: they do not affect its pictures."""
+"""Options that may change when an unfinished capture goes on: they do not affect its images."""
 FEWEST = 3
-"""Smallest number of pictures in a capture."""
+"""Smallest number of images in a capture."""
 TOO_FEW = 1 / 3
-"""A capture fails if less than this fraction of its pictures get a camera."""
+"""A capture fails if less than this fraction of its images get a camera."""
 FOLDED = 2
 """Number of folded pairs (`capture.fold_check`) from which `--matching auto` refuses a capture. One
 pair alone may be a stray camera."""
@@ -71,7 +71,7 @@ log = logging.getLogger("nerfmac")
 
 
 def captured(path: Path) -> Path:
-    """The path of the scene at `path`; a video or photographs there are captured first."""
+    """The path of the scene at `path`; a video or photos there are captured first."""
     path = path.expanduser()
     refuse_run(path)
     if holds_scene(path):
@@ -80,7 +80,7 @@ def captured(path: Path) -> Path:
     if not is_input(path):
         return path
     out = HOME / path.resolve().stem
-    kind = "a video" if is_video(path) else "a folder of photographs alone"
+    kind = "a video" if is_video(path) else "a folder of photos alone"
     log.warning("%s is %s: finding its cameras; the scene goes to %s", path, kind, out)
     return capture_scene(path, out)
 
@@ -95,31 +95,31 @@ def capture_scene(
     focal_35mm: float | None = None,
     progress: bool = True,
 ) -> Path:
-    """Find the cameras of a video or of photographs; returns the scene's folder.
+    """Find the cameras of a video or of photos; returns the scene's folder.
 
     Args:
-        source: a video, or a folder of photographs.
+        source: a video, or a folder of photos.
         out: the scene's folder; by default captures/NAME in the working folder. It gets `images`,
             `transforms.json`, `points.ply`, `cameras.png`, the report `capture.json`, and COLMAP's
             model in `sparse/0`.
-        longest_side: longest side of the pictures in pixels; larger ones are reduced.
+        longest_side: longest side of the images in pixels; larger ones are reduced.
         frames: approximate number of frames to take from a video; by default its motion decides.
-        matching: pairs of pictures to match. `sequential`: each with the 10 that follow it and,
+        matching: pairs of images to match. `sequential`: each with the 10 that follow it and,
             once cameras are known, with those nearby. `exhaustive`: all pairs. `window`: each with
-            the 40 that follow it. `auto`: `sequential` for a video, and for photographs whose names
+            the 40 that follow it. `auto`: `sequential` for a video, and for photos whose names
             follow a walk. If these do not, or if cameras are then missing or contradict the order,
-            `exhaustive` (`window` from 100 pictures on). Of two results, the one with more cameras
+            `exhaustive` (`window` from 100 images on). Of two results, the one with more cameras
             that agree with the order is kept.
-        focal_35mm: 35 mm equivalent focal length of every picture, in millimeters. By default
-            EXIF's; for pictures without it, several guesses are tried on a few pictures.
+        focal_35mm: 35 mm equivalent focal length of every image, in millimeters. By default
+            EXIF's; for images without it, several guesses are tried on a few images.
         progress: show a bar for each stage.
 
     The same call continues an interrupted capture, and returns at once if it is finished. A refused
     or interrupted one continues with another `matching` or `focal_35mm` too.
 
-    Raises InputError without pycolmap, for an unfit source or `out`, if too few pictures get a
+    Raises InputError without pycolmap, for an unfit source or `out`, if too few images get a
     camera, and if the cameras are probably wrong: the focal length is neither in EXIF nor clear
-    from the pictures, or `auto` finds only cameras that contradict the order of names.
+    from the images, or `auto` finds only cameras that contradict the order of names.
     """
     source = user_path(source)
     _check(source, longest_side, frames, matching, focal_35mm)
@@ -148,11 +148,11 @@ def capture_scene(
         make_folder(folder)
         with locked(folder):
             _begin(folder, options)
-            pictures = _pictures(source, chosen, folder, options, bar)
+            images = _images(source, chosen, folder, options, bar)
             if matching == "auto" and is_video(source):
                 matching = "sequential"
-            structure = Solver(folder / WORK, folder / "images", pictures, bar).solve(matching)
-            _finish(folder, options, pictures, structure)
+            structure = Solver(folder / WORK, folder / "images", images, bar).solve(matching)
+            _finish(folder, options, images, structure)
     except KeyboardInterrupt as interruption:
         kept = f"finished work is in {folder}; the same command continues it"
         raise KeyboardInterrupt(kept if folder.exists() else "nothing is kept") from interruption
@@ -180,7 +180,7 @@ def _check(
     if source.is_dir() and holds_scene(source):
         raise InputError(
             f"{source} is a scene, whose cameras are known: `nerfmac train {source}` trains on it; "
-            "to find them anew, name a folder that holds its pictures alone"
+            "to find them anew, name a folder that holds its images alone"
         )
     if focal_35mm is not None:
         checks.number("focal_35mm", focal_35mm, low=LEAST_35MM, high=MOST_35MM)
@@ -189,8 +189,8 @@ def _check(
         state = f"does not exist in {Path.cwd()}"
         if source.exists():
             is_folder = source.is_dir()
-            state = "holds no photographs" if is_folder else "is neither a video nor a folder"
-        raise InputError(f"{source} {state}; name a video, or a folder with photographs in it")
+            state = "holds no photos" if is_folder else "is neither a video nor a folder"
+        raise InputError(f"{source} {state}; name a video, or a folder with photos in it")
 
 
 def _is_done(folder: Path, options: dict[str, Any]) -> bool:
@@ -232,7 +232,7 @@ def _remove_work(folder: Path) -> None:
 def _begin(folder: Path, options: dict[str, Any]) -> None:
     """Write the record of a capture before anything else, so that a killed one continues.
 
-    If `CHANGEABLE` options of an unfinished capture differ, all but its pictures is removed. If
+    If `CHANGEABLE` options of an unfinished capture differ, all but its images is removed. If
     files of the source have changed, the capture starts anew.
     """
     record, work = folder / RECORD, folder / WORK
@@ -244,7 +244,7 @@ def _begin(folder: Path, options: dict[str, Any]) -> None:
         for path in work.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
-            elif path.name != PICTURES:
+            elif path.name != IMAGES:
                 path.unlink()
     write_json(record, options)
 
@@ -253,54 +253,54 @@ def _digests(source: Path) -> dict[str, str]:
     """The digests of a video, or of photos and their masks."""
     if is_video(source):
         return digests_of([source], source.parent)
-    photos = pictures_in(source)
+    photos = images_in(source)
     return digests_of([*photos, *masks_of(photos, source).values()], source)
 
 
 def _choose(
     source: Path, folder: Path, options: dict[str, Any], bar: Any
 ) -> list[Path] | list[int]:
-    """Photographs, or numbers of a video's frames, to capture; none if `folder` has their pictures.
+    """Photos, or numbers of a video's frames, to capture; none if `folder` has their images.
 
     Raises InputError if they are too few.
     """
     record = folder / RECORD
-    if (folder / WORK / PICTURES).is_file() and not _changed_files(record, options):
+    if (folder / WORK / IMAGES).is_file() and not _changed_files(record, options):
         return []
     if is_video(source):
         with bar("frames", None) as counting:
             return choose_frames(source, options["frames"], counting)
-    paths = without_copies(pictures_in(source), source, options["files"])
+    paths = without_copies(images_in(source), source, options["files"])
     if len(paths) < FEWEST:
         raise InputError(
-            f"{source} has {len(paths)} picture{'s'[: len(paths) > 1]}; expected at "
+            f"{source} has {len(paths)} image{'s'[: len(paths) > 1]}; expected at "
             "least three that overlap, better 30 or more from all sides"
         )
     return paths
 
 
-def _pictures(
+def _images(
     source: Path, chosen: Sequence[Any], folder: Path, options: dict[str, Any], bar: Any
 ) -> list[CapturedImage]:
-    """The pictures in the capture's folder `images`, made of the `chosen` unless they are there.
+    """The images in the capture's folder `images`, made of the `chosen` unless they are there.
 
     The option `focal_35mm` replaces their focal lengths. Raises InputError if they are too few.
     """
-    list_file = folder / WORK / PICTURES
+    list_file = folder / WORK / IMAGES
     if list_file.is_file():
-        pictures = [CapturedImage(**values) for values in read_json(list_file)]
+        images = [CapturedImage(**values) for values in read_json(list_file)]
     else:
-        pictures = _make_pictures(source, chosen, folder, options["longest_side"], bar)
-        write_json(list_file, [picture._asdict() for picture in pictures])
+        images = _make_images(source, chosen, folder, options["longest_side"], bar)
+        write_json(list_file, [image._asdict() for image in images])
     if millimeters := options["focal_35mm"]:
-        pictures = [
-            picture._replace(focal=focal_in_pixels(millimeters, picture.width, picture.height))
-            for picture in pictures
+        images = [
+            image._replace(focal=focal_in_pixels(millimeters, image.width, image.height))
+            for image in images
         ]
-    return pictures
+    return images
 
 
-def _make_pictures(
+def _make_images(
     source: Path, chosen: Sequence[Any], folder: Path, longest: int, bar: Any
 ) -> list[CapturedImage]:
     image_folder = folder / "images"
@@ -308,9 +308,9 @@ def _make_pictures(
     make_folder(image_folder)
     if is_video(source):
         report_colors(source)
-    with bar("pictures", None) as counting:
+    with bar("images", None) as counting:
         if is_video(source):
-            pictures = take_frames(source, chosen, image_folder, longest, counting)
+            images = take_frames(source, chosen, image_folder, longest, counting)
         else:
             stems = {path.stem for path in chosen}
             left = [path for path in unsupported_in(source) if path.stem not in stems]
@@ -318,29 +318,29 @@ def _make_pictures(
                 log.warning("%s; they are skipped", unsupported(left[0], len(left)))
             masks = masks_of(chosen, source)
             report_masks(masks, chosen, source)
-            pictures = take_pictures(list(chosen), image_folder, longest, counting, masks)
-    if len(pictures) < FEWEST:
-        raise InputError(f"{source} gives {len(pictures)} pictures; expected {FEWEST} or more")
-    return pictures
+            images = take_images(list(chosen), image_folder, longest, counting, masks)
+    if len(images) < FEWEST:
+        raise InputError(f"{source} gives {len(images)} images; expected {FEWEST} or more")
+    return images
 
 
 def _finish(
-    folder: Path, options: dict[str, Any], pictures: Sequence[CapturedImage], structure: Structure
+    folder: Path, options: dict[str, Any], images: Sequence[CapturedImage], structure: Structure
 ) -> None:
     """Write the scene and its report, and remove the files that resuming would need."""
-    total, registered = len(pictures), len(structure.model.images)
+    total, registered = len(images), len(structure.model.images)
     if registered < max(FEWEST, TOO_FEW * total):
         raise InputError(
-            f"only {registered} of {total} pictures overlap: film more slowly or take more "
-            "pictures, keep most of each in the next, walk around rather than turn on the spot, "
+            f"only {registered} of {total} images overlap: move the camera more slowly or take "
+            "more images, keep most of each in the next, walk around rather than turn on the spot, "
             "and avoid bare walls, glass and blur"
         )
-    names = [picture.name for picture in pictures]
+    names = [image.name for image in images]
     with_camera = {image.name for image in structure.model.images}
-    missing = missing_pictures(folder / "images", names, with_camera)
+    missing = missing_images(folder / "images", names, with_camera)
     _report_folds(structure.fold_check, structure.matching, options["matching"])
-    some = pictures[:: max(total // 3, 1)]
-    is_object = any(is_cut_out(folder / "images" / picture.name) for picture in some)
+    some = images[:: max(total // 3, 1)]
+    is_object = any(is_cut_out(folder / "images" / image.name) for image in some)
     write_scene(folder, structure, is_object=is_object)
     scene = load_scene(folder, split=0)
     draw_scene(folder / "cameras.png", scene)
@@ -354,8 +354,8 @@ def _finish(
         "without_camera": missing,
         "mean_reprojection_error": structure.error,
         "points": 0 if scene.points is None else len(scene.points),
-        "fewest_points_of_a_picture": min(structure.seen.values()),
-        "pictures_of_each_model": structure.models,
+        "fewest_points_of_a_image": min(structure.seen.values()),
+        "images_of_each_model": structure.models,
         "matched": structure.matching,
         "torn": structure.fold_check.torn,
         "focal_trial": structure.trial and structure.trial._asdict(),
@@ -364,7 +364,7 @@ def _finish(
     write_json(folder / RECORD, options | result)
     _remove_work(folder)
     log.info(
-        f"{registered} of {total} pictures have a camera; points are off by {structure.error:.2f} "
+        f"{registered} of {total} images have a camera; points are off by {structure.error:.2f} "
         f"pixels in the mean; cameras.png in {folder} shows them"
     )
 
@@ -383,7 +383,7 @@ def _report_folds(check: FoldCheck, matching: str, asked: str) -> None:
         f"{len(check.torn)} such pairs are torn: an object that looks the same from two sides may "
         "be folded"
     )
-    again = "photograph it again with more of its surroundings in each picture"
+    again = "photo it again with more of its surroundings in each image"
     ordered = "--matching sequential may do better if the names are in the order of a walk"
     if asked == "auto" and len(check.folded) >= FOLDED:
         kept = f"--matching {matching} keeps these cameras with a warning"

@@ -4,12 +4,12 @@
 So COLMAP can be interrupted at any time, its log goes to a file, and a crash does no harm. The
 process ends with its parent, whose end closes its standard input. The stages:
 
-    features  SIFT (Lowe 2004) of each picture
+    features  SIFT (Lowe 2004) of each image
     matches   matches of the plan's pairs that fit an epipolar geometry; their numbers go to
               `FOLDER/matches.json`
     mapping   incremental mapping (Schönberger and Frahm 2016) to the plan's `model` in `FOLDER`
 
-Each number on standard output says how many more pictures or pairs are done.
+Each number on standard output says how many more images or pairs are done.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 SEED = 0
 MOST_FEATURES = 8192
 LONGEST_SIDE = 1600
-"""Longer side, in pixels, to which larger pictures are reduced; more hardly helps the cameras."""
+"""Longer side, in pixels, to which larger images are reduced; more hardly helps the cameras."""
 LENS_MODEL = "RADIAL"
 """COLMAP's lens with one focal length, k1 and k2. Cameras have square pixels, and a mostly flat
 scene does not determine the second focal length of OPENCV's lens."""
@@ -45,7 +45,7 @@ def main(stage: str, folder: Path) -> None:
 
 
 def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Extract SIFT features of pictures that have none yet; pictures of one lens share a camera.
+    """Extract SIFT features of images that have none yet; images of one lens share a camera.
 
     There are none where the image IMAGE.png in the plan's `masks` is black.
     """
@@ -57,8 +57,8 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
         with pycolmap.Database.open(database) as opened:
             known = {image.name: image for image in opened.read_all_images()}
             done = {name for name, im in known.items() if opened.exists_keypoints(im.image_id)}
-        print(len(done.intersection(lens["pictures"])), flush=True)
-        left = iter(name for name in lens["pictures"] if name not in done)
+        print(len(done.intersection(lens["images"])), flush=True)
+        left = iter(name for name in lens["images"] if name not in done)
         reader = pycolmap.ImageReaderOptions()
         reader.camera_model = LENS_MODEL
         reader.default_focal_length_factor = plan["focal_guess"]
@@ -66,7 +66,7 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
             reader.mask_path = plan["masks"]
         if lens["parameters"]:  # otherwise COLMAP treats the focal length as a guess
             reader.camera_params = ",".join(map(str, lens["parameters"]))
-        camera = next((known[name].camera_id for name in lens["pictures"] if name in known), -1)
+        camera = next((known[name].camera_id for name in lens["images"] if name in known), -1)
         while some := list(islice(left, 2 * (os.cpu_count() or 1))):
             reader.existing_camera_id = camera
             pycolmap.extract_features(
@@ -84,7 +84,7 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def match(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Match the plan's pairs of pictures; COLMAP skips pairs that are in the database."""
+    """Match the plan's pairs of images; COLMAP skips pairs that are in the database."""
     options = pycolmap.ImportedPairingOptions()
     options.match_list_path = folder / "pairs.txt"
     left = iter(plan["pairs"])
@@ -106,13 +106,13 @@ def match(pycolmap: Any, folder: Path, plan: Any) -> None:
 def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     """Run incremental mapping; keep the model with the most cameras, and its points.
 
-    The plan's `only` names the pictures to map; empty: all. Its `lens`, [focal length in longer
+    The plan's `only` names the images to map; empty: all. Its `lens`, [focal length in longer
     sides, k1, k2], is given to all lenses without parameters; it is fixed while mapping and
     adjusted at the end. Without `lens`, lenses are adjusted throughout.
 
-    `summary.json` beside the model holds the number of pictures of every model (`models`), and of
+    `summary.json` beside the model holds the number of images of every model (`models`), and of
     the kept one: mean reprojection `error` in pixels, number of `observations`, number of points
-    `seen` by each picture, `points` as in `Structure`, and the adjusted `lens`.
+    `seen` by each image, `points` as in `Structure`, and the adjusted `lens`.
     """
     options = pycolmap.IncrementalPipelineOptions()
     options.random_seed = SEED
@@ -166,7 +166,7 @@ def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]
     with pycolmap.Database.open(folder / "database.db") as opened:
         for lens in plan["lenses"]:
             if not lens["parameters"]:
-                number = opened.read_image_with_name(lens["pictures"][0]).camera_id
+                number = opened.read_image_with_name(lens["images"][0]).camera_id
                 camera = opened.read_camera(number)
                 middle = camera.width / 2, camera.height / 2
                 camera.params = [focal * max(camera.width, camera.height), *middle, *distortion]
@@ -180,7 +180,7 @@ def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]
 
 
 def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
-    """[focal length in longer sides, k1, k2] of the `guessed` camera with the most pictures."""
+    """[focal length in longer sides, k1, k2] of the `guessed` camera with the most images."""
     numbers = [image.camera_id for image in model.images.values() if image.camera_id in guessed]
     camera = model.cameras[max(sorted(set(numbers)), key=numbers.count)]
     focal, _, _, *distortion = camera.params.tolist()
@@ -194,12 +194,12 @@ class _Progress:
         self._now, self._most = 0, 0
 
     def begin(self) -> None:
-        """Count a new model, which has two pictures."""
+        """Count a new model, which has two images."""
         self._now = 1
         self.add()
 
     def add(self) -> None:
-        """Count one more picture of the model."""
+        """Count one more image of the model."""
         self._now += 1
         if self._now > self._most:
             print(self._now - self._most, flush=True)

@@ -1,8 +1,8 @@
-"""Focal length of pictures without EXIF: several guesses are tried on a few pictures.
+"""Focal length of images without EXIF: several guesses are tried on a few images.
 
 COLMAP adjusts the focal length while it maps. From a guess that is far off it can reach a wrong
 scene that fits its own points well. So each trial fixes its guess while mapping and adjusts it at
-the end only. Focal lengths are in units of the picture's longer side.
+the end only. Focal lengths are in units of the image's longer side.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from nerfmac.app.capture.pairs import MATCHED, Matches
 from nerfmac.common.checks import InputError
 
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
-"""Focal lengths to try, in this order, as fractions of the picture's longer side. Phones have 0.7
+"""Focal lengths to try, in this order, as fractions of the image's longer side. Phones have 0.7
 to 0.9, cameras up to 1.4."""
-TRIAL_PICTURES = 16
-"""Largest number of pictures in a trial."""
+TRIAL_IMAGES = 16
+"""Largest number of images in a trial."""
 ENOUGH = 100
-"""Number of matches that a picture of the trial should have with each of two others in it."""
+"""Number of matches that a image of the trial should have with each of two others in it."""
 REJECTED = 4.0
 """Reprojection error in pixels above which COLMAP drops an observation."""
 LARGE_ERROR = 0.6
@@ -31,21 +31,21 @@ OTHER = 1.1
 AS_GOOD = 1.05
 """A trial fits as well as the best if its error is at most this factor times the smallest."""
 NEARLY_ALL = 0.9
-"""A trial is complete if it registers at least this fraction of the largest number of pictures
+"""A trial is complete if it registers at least this fraction of the largest number of images
 that any trial registers."""
 ADVICE = (
     "give the focal length with --focal-35mm, in millimeters as on 35 mm film (24 to 28 for the "
-    "main lens of most phones), or photograph again: walk around, with near and far things in "
-    "each picture"
+    "main lens of most phones), or photo again: walk around, with near and far things in "
+    "each image"
 )
 
 
 class UnknownFocalError(InputError):
-    """The focal length cannot be told from the pictures, so their cameras may be wrong."""
+    """The focal length cannot be told from the images, so their cameras may be wrong."""
 
 
 class Trial(NamedTuple):
-    """Result of mapping a few pictures with one guess of the focal length."""
+    """Result of mapping a few images with one guess of the focal length."""
 
     guess: float  # fixed while mapping
     focal: float  # after the last adjustment, with the distortion k1, k2
@@ -53,7 +53,7 @@ class Trial(NamedTuple):
     k2: float
     error: float  # mean reprojection error in pixels
     observations: int
-    pictures: int  # number of registered pictures
+    images: int  # number of registered images
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:
@@ -78,7 +78,7 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
     if best.error > LARGE_ERROR and 2 * len(contradicting) >= len(complete):
         ends = ", ".join(f"{trial.guess:.2f} to {trial.focal:.2f}" for trial in trials)
         raise UnknownFocalError(
-            "the pictures do not tell their focal length, and EXIF does not name it: guesses went "
+            "the images do not tell their focal length, and EXIF does not name it: guesses went "
             f"from {ends} of the longer side, and with the best points are off by "
             f"{best.error:.2f} pixels; {ADVICE}"
         )
@@ -87,7 +87,7 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
     low, high = min(trial.focal for trial in as_good), max(trial.focal for trial in as_good)
     if _factor(low, high) > OTHER:
         raise UnknownFocalError(
-            f"the pictures do not tell their focal length, and EXIF does not name it: {low:.2f} "
+            f"the images do not tell their focal length, and EXIF does not name it: {low:.2f} "
             f"and {high:.2f} of the longer side fit them equally well; {ADVICE}"
         )
     return best
@@ -96,7 +96,7 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
 def check_focal(trial: Trial, focal: float, error: float) -> None:
     """Raise UnknownFocalError if the model's `focal` contradicts the trial and its error is large.
 
-    A trial of few pictures may be off; only with an `error` above `LARGE_ERROR` pixels too is the
+    A trial of few images may be off; only with an `error` above `LARGE_ERROR` pixels too is the
     scene probably wrong.
     """
     if error > LARGE_ERROR and _factor(focal, trial.focal) > OTHER:
@@ -107,18 +107,18 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
         )
 
 
-def trial_pictures(names: Sequence[str], matches: Matches) -> list[str]:
-    """Up to `TRIAL_PICTURES` of `names`, sorted, that match each other.
+def trial_images(names: Sequence[str], matches: Matches) -> list[str]:
+    """Up to `TRIAL_IMAGES` of `names`, sorted, that match each other.
 
-    The choice starts with the picture that has the most matches, and adds those that overlap least
-    but enough: pictures from almost one position say little about the focal length.
+    The choice starts with the image that has the most matches, and adds those that overlap least
+    but enough: images from almost one position say little about the focal length.
     """
     links: dict[str, dict[str, int]] = {name: {} for name in names}
     for (one, other), count in matches.items():
         if one in links and other in links and count >= MATCHED:
             links[one][other] = links[other][one] = count
     chosen = sorted(names, key=lambda name: -sum(links[name].values()))[:1]
-    while len(chosen) < TRIAL_PICTURES:
+    while len(chosen) < TRIAL_IMAGES:
         counts = {
             name: sorted((links[name].get(other, 0) for other in chosen), reverse=True)[:2]
             for name in names
@@ -136,8 +136,8 @@ def trial_pictures(names: Sequence[str], matches: Matches) -> list[str]:
 
 
 def _complete(trials: Sequence[Trial]) -> list[Trial]:
-    most = max(trial.pictures for trial in trials)
-    return [trial for trial in trials if trial.pictures >= NEARLY_ALL * most]
+    most = max(trial.images for trial in trials)
+    return [trial for trial in trials if trial.images >= NEARLY_ALL * most]
 
 
 def _fit(trial: Trial, trials: Sequence[Trial]) -> float:

@@ -1,10 +1,10 @@
-"""Folds: cameras that contradict the order of their pictures.
+"""Folds: cameras that contradict the order of their images.
 
-An object that looks the same from two sides, such as a tin, can be folded onto itself: pictures of
+An object that looks the same from two sides, such as a tin, can be folded onto itself: images of
 one side are matched with those of the other. All points then fit, but half the cameras are wrong.
-The order of the pictures shows it: at a fold, the cameras of two successive pictures of a walk look
+The order of the images shows it: at a fold, the cameras of two successive images of a walk look
 in very different directions (a leap). A rig of fixed cameras also leaps. But at its leaps the
-cameras of the stretch before look elsewhere than those of the stretch after, or pictures look alike
+cameras of the stretch before look elsewhere than those of the stretch after, or images look alike
 at any angle.
 """
 
@@ -21,34 +21,34 @@ from nerfmac.app.capture.pairs import MATCHED, WINDOW, Matches, in_sequence
 
 Floats = npt.NDArray[np.float64]
 Torn = tuple[str, str, float]
-"""Names of two matching pictures near in the order, and degrees between their viewing axes."""
+"""Names of two matching images near in the order, and degrees between their viewing axes."""
 
 WALKED = 0.8
-"""Smallest fraction of successive pictures that must match, or look in similar directions, for an
+"""Smallest fraction of successive images that must match, or look in similar directions, for an
 order to count as a walk."""
 NEAR = 2
-"""Largest distance, in the order of names, between the two pictures of a torn pair; pictures
+"""Largest distance, in the order of names, between the two images of a torn pair; images
 further apart may match by chance."""
 APART = 60.0
 """Degrees between two viewing axes beyond which SIFT can hardly match one side of an object."""
 AMONG = 15.0
-"""A camera stands among those of another stretch (the pictures between two leaps) if it looks
+"""A camera stands among those of another stretch (the images between two leaps) if it looks
 within this many degrees of the direction of one of them."""
 BY_CHANCE = 0.9
-"""A leap can be a fold only if the likeness of its two pictures reaches this quantile of the
+"""A leap can be a fold only if the likeness of its two images reaches this quantile of the
 likeness over all pairs whose viewing axes differ by more than `APART`."""
 
 
 class FoldCheck(NamedTuple):
-    """Groups of pictures whose cameras agree with their order, and pairs that contradict it."""
+    """Groups of images whose cameras agree with their order, and pairs that contradict it."""
 
     groups: Sequence[set[str]]  # the largest first
-    torn: Sequence[Torn] = ()  # near pictures that match, with cameras in different groups
+    torn: Sequence[Torn] = ()  # near images that match, with cameras in different groups
     folded: Sequence[Torn] = ()  # the torn pairs that a fold explains, not a rig
 
     @property
     def agreeing(self) -> int:
-        """Number of pictures in the largest group and in other groups without a torn picture."""
+        """Number of images in the largest group and in other groups without a torn image."""
         wrong = {name for one, other, _ in self.torn for name in (one, other)}
         return sum(
             len(group) for rank, group in enumerate(self.groups) if not (rank and group & wrong)
@@ -56,23 +56,23 @@ class FoldCheck(NamedTuple):
 
 
 def is_walk(names: Sequence[str], matches: Matches) -> bool:
-    """Whether at least `WALKED` of the pictures match the next one in the order of `names`."""
+    """Whether at least `WALKED` of the images match the next one in the order of `names`."""
     matched = [_count(pair, matches) >= MATCHED for pair in in_sequence(names, 1)]
     return bool(matched) and sum(matched) >= WALKED * len(matched)
 
 
 def linked(names: Sequence[str], matches: Matches) -> int:
-    """Size of the largest group that matches of near pictures connect; few others get a camera."""
+    """Size of the largest group that matches of near images connect; few others get a camera."""
     pairs = [pair for pair in in_sequence(names) if _count(pair, matches) >= MATCHED]
     return max(map(len, _groups(names, pairs)), default=0)
 
 
 def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matches) -> FoldCheck:
-    """Check cameras against the `matches` of pictures that are near in the order of `names`.
+    """Check cameras against the `matches` of images that are near in the order of `names`.
 
     Two of them agree if they match and their viewing axes differ by at most `APART`; such pairs
-    connect the groups. `poses` are camera-to-world (3, 4) with OpenGL's axes, by picture name.
-    Pictures without a pose are ignored.
+    connect the groups. `poses` are camera-to-world (3, 4) with OpenGL's axes, by image name.
+    Images without a pose are ignored.
     """
     names = [name for name in names if name in poses]
     if not names:
@@ -89,7 +89,7 @@ def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matc
     torn, folded = [], []
     for i, j in in_sequence(range(len(names)), NEAR):
         is_torn = counts[i, j] >= MATCHED and apart[i, j] > APART
-        # A pair that other pictures connect is not torn, however far apart its cameras look.
+        # A pair that other images connect is not torn, however far apart its cameras look.
         if is_torn and not any({i, j} <= group for group in groups):
             torn.append((names[i], names[j], float(apart[i, j])))
             if not rigs & {*range(i, j)}:
@@ -98,12 +98,12 @@ def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matc
 
 
 def folded_leaps(apart: Floats, likeness: Callable[[], Floats]) -> npt.NDArray[np.intp]:
-    """Indices i of the leaps, from picture i to i + 1 of the order, that are folds.
+    """Indices i of the leaps, from image i to i + 1 of the order, that are folds.
 
     The other leaps count as those of a rig of several cameras.
 
     `apart` (n, n) holds degrees between viewing axes; a leap exceeds `APART`. `likeness()` (n, n)
-    tells how alike two pictures look; it is called only if the angles leave leaps that may be
+    tells how alike two images look; it is called only if the angles leave leaps that may be
     folds.
     """
     leaps = np.flatnonzero(np.diagonal(apart, 1) > APART)

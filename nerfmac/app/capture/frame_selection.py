@@ -24,7 +24,7 @@ LEAST_CONTRAST = 3.0
 FAR = 4.0
 """Shift, in pixels of the halved frame, from which a frame becomes the new reference frame."""
 SPACING = 0.06
-"""Motion of the picture from one selected frame to the next, as a fraction of its longer side."""
+"""Motion of the image from one selected frame to the next, as a fraction of its longer side."""
 FEWEST, MOST = 50, 200
 """Smallest and largest number of stretches if the user names none; each gives at most one frame."""
 NEAR = 0.7
@@ -70,12 +70,12 @@ def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
     return FrameMeasures(np.array(sharpness), motion, np.array(contrast))
 
 
-def laplacian_variance(picture: Floats) -> float:
-    """Variance of the Laplacian of a gray picture (h, w); 0 if a side is below 3 pixels."""
-    if min(picture.shape) < 3:
+def laplacian_variance(image: Floats) -> float:
+    """Variance of the Laplacian of a gray image (h, w); 0 if a side is below 3 pixels."""
+    if min(image.shape) < 3:
         return 0.0
-    inner = 4.0 * picture[1:-1, 1:-1]
-    inner -= picture[:-2, 1:-1] + picture[2:, 1:-1] + picture[1:-1, :-2] + picture[1:-1, 2:]
+    inner = 4.0 * image[1:-1, 1:-1]
+    inner -= image[:-2, 1:-1] + image[2:, 1:-1] + image[1:-1, :-2] + image[1:-1, 2:]
     return float(inner.var())
 
 

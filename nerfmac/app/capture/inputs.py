@@ -1,6 +1,6 @@
-"""Upright pictures from a capture's input, which is a video or a folder of photographs.
+"""Upright images from a capture's input, which is a video or a folder of photos.
 
-The pictures go to the scene's `images`, reduced to a longest side, so that every program that reads
+The images go to the scene's `images`, reduced to a longest side, so that every program that reads
 the scene sees the same pixels. A PNG, JPEG or WebP that is upright and small enough is copied.
 """
 
@@ -20,8 +20,7 @@ from PIL import Image, ImageOps
 
 from nerfmac.app.capture.frame_selection import measure_frames, select_frames
 from nerfmac.app.capture.video import full_frames, gray_frames, is_video, open_video
-from nerfmac.app.scenes.masks import FOLDERS, without_masks
-from nerfmac.app.scenes.pictures import (
+from nerfmac.app.scenes.images import (
     ALPHA_MODES,
     HEIF,
     ORIENTATION_TAG,
@@ -31,23 +30,24 @@ from nerfmac.app.scenes.pictures import (
     decode_mask,
     formats_of,
     inspect,
-    is_picture,
+    is_image,
     is_unsupported,
     unsupported,
 )
+from nerfmac.app.scenes.masks import FOLDERS, without_masks
 from nerfmac.common.checks import InputError
 from nerfmac.common.extras import needed
 from nerfmac.common.files import appearing, counted, make_folder
 
 PLAIN = (".png", ".jpg", ".jpeg", ".webp")
-"""Endings of formats that every program reads: upright, small enough pictures are copied."""
+"""Endings of formats that every program reads: upright, small enough images are copied."""
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
 """Diagonal of 35 mm film in millimeters, by which CIPA defines EXIF's equivalent focal length."""
 LEAST_35MM, MOST_35MM = 4.0, 2000.0
 """Shortest and longest plausible focal length in millimeters, as on 35 mm film."""
 QUALITY = 95
-"""JPEG quality of pictures that are not copied."""
+"""JPEG quality of images that are not copied."""
 LEAST_CONTRAST = 2.0
 """Standard deviation of gray values (0 to 255) below which a frame shows nothing."""
 
@@ -55,7 +55,7 @@ log = logging.getLogger("nerfmac")
 
 
 class CapturedImage(NamedTuple):
-    """A picture in `images`: name, size, and focal length in pixels (0 if unknown)."""
+    """A image in `images`: name, size, and focal length in pixels (0 if unknown)."""
 
     name: str
     width: int
@@ -64,18 +64,18 @@ class CapturedImage(NamedTuple):
 
 
 def is_input(path: Path) -> bool:
-    """Whether `path` is a video, or a folder with pictures."""
-    return is_video(path) or (path.is_dir() and bool(pictures_in(path)))
+    """Whether `path` is a video, or a folder with images."""
+    return is_video(path) or (path.is_dir() and bool(images_in(path)))
 
 
-def pictures_in(folder: Path) -> list[Path]:
-    """Picture files in `folder`, or in its `images` if it has none, by name and number.
+def images_in(folder: Path) -> list[Path]:
+    """Image files in `folder`, or in its `images` if it has none, by name and number.
 
     Masks that are next to their photos are excluded.
     """
     for parent in (folder, folder / "images"):
         files = os.listdir(parent) if parent.is_dir() else []
-        if names := sorted(filter(is_picture, files), key=counted):
+        if names := sorted(filter(is_image, files), key=counted):
             return [parent / name for name in without_masks(names)]
     return []
 
@@ -83,7 +83,7 @@ def pictures_in(folder: Path) -> list[Path]:
 def refuse_unsupported(folder: Path) -> None:
     """Raise InputError if a folder without photos has images in a format that is not read."""
     found = unsupported_in(folder)
-    if found and not pictures_in(folder):
+    if found and not images_in(folder):
         raise unsupported(found[0], len(found))
 
 
@@ -132,30 +132,30 @@ def take_frames(
     return taken
 
 
-def take_pictures(
+def take_images(
     paths: list[Path], image_folder: Path, longest: int, bar: Any, masks: Mapping[Path, Path]
 ) -> list[CapturedImage]:
-    """Write the photographs `paths` to `image_folder`; unreadable ones are left out with a warning.
+    """Write the photos `paths` to `image_folder`; unreadable ones are left out with a warning.
 
-    Their `masks` go to the folder `masks` next to `image_folder`, black where pixels are ignored. As
+    Their `masks` go to the folder `masks` next to that folder, black where pixels are ignored. As
     COLMAP expects a mask for each image, the other images then have white ones.
     Raises InputError for HEIC without pillow-heif, for a mask of another size than its photo, and
-    if no picture can be read.
+    if no image can be read.
     """
     if masks:
         make_folder(image_folder.with_name(FOLDERS[0]))
     if any(path.suffix.lower() in HEIF for path in paths):
-        needed("pillow_heif", "capture", "HEIC pictures need").register_heif_opener()
+        needed("pillow_heif", "capture", "HEIC images need").register_heif_opener()
     paths = _without_copies(paths)
     bar.reset(len(paths))
 
     def take(path: Path) -> CapturedImage | None:
         try:
-            picture = _take_picture(path, image_folder, longest)
+            image = _take_image(path, image_folder, longest)
             if masks:
-                to = image_folder.with_name(FOLDERS[0]) / f"{picture.name}.png"
-                _take_mask(masks.get(path), inspect(path), picture, to)
-            return picture
+                to = image_folder.with_name(FOLDERS[0]) / f"{image.name}.png"
+                _take_mask(masks.get(path), inspect(path), image, to)
+            return image
         except UNREADABLE as error:
             if isinstance(error, InputError):
                 raise
@@ -163,9 +163,9 @@ def take_pictures(
             return None
 
     with ThreadPoolExecutor() as pool:
-        taken = [picture for picture in _counted(pool.map(take, paths), bar) if picture]
+        taken = [image for image in _counted(pool.map(take, paths), bar) if image]
     if not taken:
-        raise InputError(f"none of the {len(paths)} pictures in {paths[0].parent} can be read")
+        raise InputError(f"none of the {len(paths)} images in {paths[0].parent} can be read")
     return taken
 
 
@@ -177,25 +177,25 @@ def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
 def _without_copies(paths: list[Path]) -> list[Path]:
     """The first path of each stem; a warning counts the others.
 
-    Phones store one photograph in two formats, IMG_1.HEIC and IMG_1.JPG.
+    Phones store one photo in two formats, IMG_1.HEIC and IMG_1.JPG.
     """
     kept = {path.stem: path for path in reversed(paths)}
     if len(kept) < len(paths):
         gone = next(path for path in paths if kept[path.stem] != path)
         log.warning(
-            f"{len(paths) - len(kept)} of {len(paths)} pictures are left out: others differ only "
+            f"{len(paths) - len(kept)} of {len(paths)} images are left out: others differ only "
             f"in their endings, as {gone} from {kept[gone.stem].name}"
         )
     return [path for path in paths if kept[path.stem] == path]
 
 
-def _take_picture(path: Path, image_folder: Path, longest: int) -> CapturedImage:
+def _take_image(path: Path, image_folder: Path, longest: int) -> CapturedImage:
     with Image.open(path, formats=formats_of(path)) as image:
         focal = _focal_35mm(image)
         is_plain = image.getexif().get(ORIENTATION_TAG, 1) == 1 and path.suffix.lower() in PLAIN
         is_plain = is_plain and max(image.size) <= longest
         upright = ImageOps.exif_transpose(image)
-        upright.load()  # raises for a picture that is cut short
+        upright.load()  # raises for a image that is cut short
         if is_plain:
             name, size = path.name, image.size
             with appearing(image_folder / name) as partial:
@@ -209,8 +209,8 @@ def _take_picture(path: Path, image_folder: Path, longest: int) -> CapturedImage
     return CapturedImage(name, *size, focal_in_pixels(focal, *size))
 
 
-def _take_mask(path: Path | None, photo: Header, picture: CapturedImage, to: Path) -> None:
-    """Write the mask `path` of a `photo` for its upright `picture`; a white one without a path."""
+def _take_mask(path: Path | None, photo: Header, image: CapturedImage, to: Path) -> None:
+    """Write the mask `path` of a `photo` for its upright `image`; a white one without a path."""
     stored = np.ones(photo.stored_size[::-1], bool) if path is None else decode_mask(path)
     kept = Image.fromarray(stored)
     if kept.size not in (photo[:2], photo.stored_size):
@@ -221,7 +221,7 @@ def _take_mask(path: Path | None, photo: Header, picture: CapturedImage, to: Pat
     if kept.size == photo.stored_size and photo.orientation in UPRIGHT:
         kept = kept.transpose(UPRIGHT[photo.orientation])
     with appearing(to) as partial:
-        kept.resize((picture.width, picture.height), Image.Resampling.NEAREST).save(partial)
+        kept.resize((image.width, image.height), Image.Resampling.NEAREST).save(partial)
 
 
 def _focal_35mm(image: Image.Image) -> float:

@@ -16,10 +16,10 @@ from nerfmac.app.capture.video import GRAY_SIZE
 log = logging.getLogger("nerfmac")
 
 
-def missing_pictures(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
-    """Sorted `names` of pictures without a camera; if they are many, a warning gives the reasons.
+def missing_images(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
+    """Sorted `names` of images without a camera; if they are many, a warning gives the reasons.
 
-    `images` is the pictures' folder; `registered` are the names of those with a camera. A picture
+    `images` is the images' folder; `registered` are the names of those with a camera. A image
     is blurred if its sharpness is below `BLURRED` times the median.
     """
     missing = sorted(name for name in names if name not in registered)
@@ -35,9 +35,7 @@ def missing_pictures(images: Path, names: Sequence[str], registered: Container[s
     if others:
         overlap = "whose content overlaps too little with the others'"
         reasons.append(f"{len(others)} {overlap}, such as {others[0]}")
-    log.warning(
-        "%d of %d pictures have no camera: %s", len(missing), len(names), "; ".join(reasons)
-    )
+    log.warning("%d of %d images have no camera: %s", len(missing), len(names), "; ".join(reasons))
     return missing
 
 

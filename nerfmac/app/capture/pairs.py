@@ -1,4 +1,4 @@
-"""Pairs of pictures to match: neighbors in their order, then cameras near each other."""
+"""Pairs of images to match: neighbors in their order, then cameras near each other."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy.typing as npt
 
 Pairs = list[tuple[str, str]]
 Matches = Mapping[tuple[str, str], int]
-"""Number of matches that fit an epipolar geometry, by the sorted names of two pictures."""
+"""Number of matches that fit an epipolar geometry, by the sorted names of two images."""
 MATCHED = 30
-"""Number of matches from which two pictures count as matched; COLMAP registers no picture with
+"""Number of matches from which two images count as matched; COLMAP registers no image with
 fewer."""
 WINDOW, LONG_WINDOW = 10, 40
-"""Number of following pictures with which a picture is matched: by the methods `sequential` and
+"""Number of following images with which a image is matched: by the methods `sequential` and
 `window`."""
 NEAREST = 12
 """Largest number of near cameras with which a camera is newly matched."""

@@ -22,14 +22,14 @@ from nerfmac.geometry.lenses import Lens
 
 POINTS = "points.ply"
 SEEN_BY = 3
-"""Points that fewer pictures than this see are not written, as they are often wrong."""
+"""Points that fewer images than this see are not written, as they are often wrong."""
 LENS_KEYS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
 
 
 def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
-    """Write `transforms.json` and `points.ply` to `folder`, whose pictures are in `images`.
+    """Write `transforms.json` and `points.ply` to `folder`, whose images are in `images`.
 
-    `is_object`: alpha cuts out what the pictures show. Raises InputError if a file cannot be
+    `is_object`: alpha cuts out what the images show. Raises InputError if a file cannot be
     written.
     """
     images = sorted(structure.model.images, key=lambda image: image.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 STEPS = {
     "frames": "choosing frames",
-    "pictures": "writing images",
+    "images": "writing images",
     "features": "finding features",
     "matches": "matching",
     "mapping": "finding cameras",

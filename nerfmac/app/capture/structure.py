@@ -23,7 +23,7 @@ from nerfmac.app.capture.focal import (
     check_focal,
     choose_trial,
     is_settled,
-    trial_pictures,
+    trial_images,
 )
 from nerfmac.app.capture.fold_check import FoldCheck, check_folds, is_walk, linked
 from nerfmac.app.capture.inputs import CapturedImage
@@ -35,14 +35,14 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
 
 FOCAL_GUESS = 0.85
-"""Focal length, as a fraction of the longer side, if EXIF names none and too few pictures match to
+"""Focal length, as a fraction of the longer side, if EXIF names none and too few images match to
 try several. It is typical of phones."""
 FEWEST = 3
-"""Smallest number of cameras in a model, and of pictures in a trial."""
+"""Smallest number of cameras in a model, and of images in a trial."""
 MISSING = 0.95
-"""Too many cameras are missing if less than this fraction of the pictures have a camera."""
+"""Too many cameras are missing if less than this fraction of the images have a camera."""
 ALL_BELOW = 100
-"""Below this number of photographs, `auto` matches all pairs if sequential matching does not do."""
+"""Below this number of photos, `auto` matches all pairs if sequential matching does not do."""
 DATABASE = "database.db"
 FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
 """Words in COLMAP's log that mean a full disk."""
@@ -57,13 +57,13 @@ class NoCamerasError(InputError):
 
 
 class Structure(NamedTuple):
-    """Result of structure from motion: the model with the most pictures, and measures of it."""
+    """Result of structure from motion: the model with the most images, and measures of it."""
 
     model: ColmapModel
     error: float  # mean reprojection error in pixels
-    seen: dict[str, int]  # number of points that each picture sees, by its name
-    points: np.ndarray  # (n, 8) x, y, z, red, green, blue, error, number of pictures that see it
-    models: list[int]  # number of pictures of each model that COLMAP made; the largest is kept
+    seen: dict[str, int]  # number of points that each image sees, by its name
+    points: np.ndarray  # (n, 8) x, y, z, red, green, blue, error, number of images that see it
+    models: list[int]  # number of images of each model that COLMAP made; the largest is kept
     matching: str  # choice of pairs, as in `capture_scene`
     fold_check: FoldCheck
     folder: Path  # COLMAP's files
@@ -74,19 +74,21 @@ class Structure(NamedTuple):
 class Solver:
     """Structure from motion of one capture, whose files are in `folder`."""
 
-    def __init__(self, folder: Path, image_folder: Path, pictures: Sequence[CapturedImage], bar: Any) -> None:
-        """`bar(name, total)` returns a progress bar; `image_folder` is the pictures' folder.
+    def __init__(
+        self, folder: Path, image_folder: Path, images: Sequence[CapturedImage], bar: Any
+    ) -> None:
+        """`bar(name, total)` returns a progress bar; `image_folder` is the images' folder.
 
         Masks, if there are any, are in the folder `masks` next to it.
         """
-        self.folder, self.pictures = folder, pictures
+        self.folder, self.images = folder, images
         self._image_folder, self._bar = image_folder, bar
-        self._names = [picture.name for picture in pictures]
+        self._names = [image.name for image in images]
         masks = image_folder.with_name(FOLDERS[0])
         self._plan: dict[str, Any] = {
             "images": str(image_folder.resolve()),
             "masks": str(masks.resolve()) if masks.is_dir() else "",
-            "lenses": _lenses(pictures),
+            "lenses": _lenses(images),
             "focal_guess": FOCAL_GUESS,
             "fewest": FEWEST,
             "pairs": [],
@@ -98,8 +100,8 @@ class Solver:
     def solve(self, matching: str) -> Structure:
         """Find the cameras; `matching` is as in `capture_scene`.
 
-        Raises InputError if no two pictures match, a stage fails, or the focal length is unknown
-        and the pictures do not tell it.
+        Raises InputError if no two images match, a stage fails, or the focal length is unknown
+        and the images do not tell it.
         """
         self.run("features", len(self._names))
         if matching == "auto":
@@ -117,7 +119,7 @@ class Solver:
         """Solve in the order of names if it is a walk; fall back to more pairs.
 
         The fallback is taken if cameras are missing or contradict the order. The structure with
-        more agreeing pictures is kept, with a line in the log.
+        more agreeing images is kept, with a line in the log.
         """
         self._match(in_sequence(self._names))
         matches = self._matches()
@@ -126,10 +128,10 @@ class Solver:
         is_broken = linked(self._names, matches) < MISSING * len(self._names)
         ordered = self._if_any() if is_walked and not is_broken else None
         if ordered is not None and self._is_whole(ordered):
-            log.info("matching is sequential: by their names the pictures are one walk")
+            log.info("matching is sequential: by their names the images are one walk")
             return ordered
         # The fallback has its own folder: a resumed sequential mapping must not see its matches.
-        fallback = Solver(self.folder / "more", self._image_folder, self.pictures, self._bar)
+        fallback = Solver(self.folder / "more", self._image_folder, self.images, self._bar)
         make_folder(fallback.folder)
         if not (fallback.folder / DATABASE).exists():
             with appearing(fallback.folder / DATABASE) as partial:
@@ -145,7 +147,7 @@ class Solver:
             return other
         chosen, left = sorted((ordered, other), key=_agreeing, reverse=True)
         log.info(
-            f"matching is {chosen.matching}: the cameras of {_agreeing(chosen)} pictures agree "
+            f"matching is {chosen.matching}: the cameras of {_agreeing(chosen)} images agree "
             f"with their order, of {_agreeing(left)} if it is {left.matching}"
         )
         return chosen
@@ -157,9 +159,9 @@ class Solver:
         return None
 
     def _is_whole(self, structure: Structure) -> bool:
-        """Whether nearly all pictures have a camera and no pair is torn (`fold_check`)."""
+        """Whether nearly all images have a camera and no pair is torn (`fold_check`)."""
         registered = len(structure.model.images)
-        return registered >= MISSING * len(self.pictures) and not structure.fold_check.torn
+        return registered >= MISSING * len(self.images) and not structure.fold_check.torn
 
     def _solve_unordered(self, matching: str) -> Structure:
         every = matching == "exhaustive"
@@ -194,7 +196,7 @@ class Solver:
             self._trial = self._try_guesses()
         lens = [self._trial.focal, self._trial.k1, self._trial.k2] if self._trial else None
         self._plan |= {"model": to, "only": [], "lens": lens}
-        self.run("mapping", len(self.pictures))
+        self.run("mapping", len(self.images))
         summary = read_json(self.folder / to / "summary.json")
         if not summary["models"]:
             raise self._no_cameras()
@@ -213,13 +215,13 @@ class Solver:
         )
 
     def _try_guesses(self) -> Trial | None:
-        """Map a few pictures of unknown focal length with each guess, and choose one.
+        """Map a few images of unknown focal length with each guess, and choose one.
 
-        Returns None if there are too few such pictures. Raises NoCamerasError if no guess gives
+        Returns None if there are too few such images. Raises NoCamerasError if no guess gives
         cameras, and UnknownFocalError as `choose_trial` does.
         """
-        unknown = [picture.name for picture in self.pictures if not picture.focal]
-        some = trial_pictures(unknown, self._matches()) if unknown else []
+        unknown = [image.name for image in self.images if not image.focal]
+        some = trial_images(unknown, self._matches()) if unknown else []
         if len(some) < FEWEST:
             return None
         trials: list[Trial] = []
@@ -239,16 +241,16 @@ class Solver:
             raise self._no_cameras()
         best = choose_trial(trials)
         log.info(
-            f"EXIF names no focal length: {best.focal:.2f} of the longer side fits {best.pictures} "
-            f"pictures, tried from {len(trials)} guesses"
+            f"EXIF names no focal length: {best.focal:.2f} of the longer side fits {best.images} "
+            f"images, tried from {len(trials)} guesses"
         )
         return best
 
     def _no_cameras(self) -> NoCamerasError:
         return NoCamerasError(
-            f"no two of the {len(self.pictures)} pictures show the same things from two "
+            f"no two of the {len(self.images)} images show the same things from two "
             "positions: walk around the subject, slowly and in good light, and keep most of a "
-            "picture in the next one"
+            "image in the next one"
         )
 
     def run(self, stage: str, total: int, shown: str = "") -> None:
@@ -282,17 +284,17 @@ class Solver:
             raise _failure(stage, log_path, code)
 
 
-def _lenses(pictures: Sequence[CapturedImage]) -> list[dict[str, Any]]:
-    """The lenses, one per size and focal length of pictures, with RADIAL's parameters if known."""
+def _lenses(images: Sequence[CapturedImage]) -> list[dict[str, Any]]:
+    """The lenses, one per size and focal length of images, with RADIAL's parameters if known."""
 
-    def size_and_focal(picture: CapturedImage) -> tuple[int, int, int]:
-        return picture.width, picture.height, round(picture.focal)
+    def size_and_focal(image: CapturedImage) -> tuple[int, int, int]:
+        return image.width, image.height, round(image.focal)
 
     lenses = []
-    for key, some in groupby(sorted(pictures, key=size_and_focal), size_and_focal):
+    for key, some in groupby(sorted(images, key=size_and_focal), size_and_focal):
         width, height, focal = key
         known = [focal, width / 2, height / 2, 0, 0] if focal else []
-        lenses.append({"pictures": sorted(pic.name for pic in some), "parameters": known})
+        lenses.append({"images": sorted(pic.name for pic in some), "parameters": known})
     return lenses
 
 

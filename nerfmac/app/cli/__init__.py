@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from nerfmac.training.method import Method
 
 GROUPS = {
-    "From photographs to a run:": {
+    "From photos to a run:": {
         "data": "list the public scenes of the field, and fetch one",
-        "capture": "estimate the cameras of a video or of photographs; write a scene",
+        "capture": "estimate the cameras of a video or of photos; write a scene",
         "inspect": "list what a scene holds and what looks wrong; draw its cameras",
-        "train": "train a field on a scene, a video or photographs; save a run",
+        "train": "train a field on a scene, a video or photos; save a run",
     },
     "From a run to what you keep:": {
         "view": "open a run or a scene in the viewer, in JupyterLab",
-        "render": "render a run along a path, to a video or pictures",
+        "render": "render a run along a path, to a video or images",
         "eval": "measure PSNR and SSIM of a run on a split of its scene",
         "export": "write a run's mesh, points, cameras, density or a page to fly in",
-        "report": "write one page about a run: settings, curves, pictures, figures",
+        "report": "write one page about a run: settings, curves, images, figures",
     },
     "This machine:": {
         "info": "show the device, the kernels and the caches of this machine",
         "tune": "measure which variants of operations are fastest here; keep them",
-        "bench": "time operations and a picture",
+        "bench": "time operations and a image",
         "profile": "measure the time of a training step by stage and kernel",
         "selftest": "compare every kernel with its reference",
     },
@@ -40,8 +40,8 @@ GROUPS = {
 
 COMMANDS = {command: purpose for group in GROUPS.values() for command, purpose in group.items()}
 
-END = """Example: train on a film of a place for five minutes, then look at it.
-  nerfmac train film.mp4 --seconds 300 --out runs/place
+END = """Example: train on a video of a place for five minutes, then look at it.
+  nerfmac train video.mp4 --seconds 300 --out runs/place
   nerfmac view runs/place
 
 `nerfmac COMMAND --help` lists a command's flags; `nerfmac --version` shows the

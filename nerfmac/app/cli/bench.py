@@ -31,7 +31,7 @@ _show = partial(print, flush=True)
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Time each operation as a kernel and in plain MLX, and the rendering of a picture.
+    """Time each operation as a kernel and in plain MLX, and the rendering of a image.
     --models compares the two models instead."""
 
     preset: Preset = "auto"
@@ -59,11 +59,11 @@ def main(argv: list[str]) -> int:
     _check(arguments)
     with ExitStack() as files:
         # Unwritable files fail here; the files appear when they are complete.
-        json, picture = (
+        json, image = (
             files.enter_context(appearing(path)) if path else None
             for path in (arguments.json, arguments.plot)
         )
-        figures = _figures(arguments, picture)
+        figures = _figures(arguments, image)
         if json:
             write_json(json, figures)
     return 0
@@ -82,14 +82,14 @@ def _check(arguments: Arguments) -> None:
         models.check_plot()
 
 
-def _figures(arguments: Arguments, picture: Path | None) -> dict[str, Any]:
+def _figures(arguments: Arguments, image: Path | None) -> dict[str, Any]:
     """Measure and print the results; return them as JSON values."""
     choose_device(arguments.device)
     seconds = arguments.seconds or SECONDS[arguments.models]
     scene = load_scene(arguments.scene or builtin_scene_path(), **vars(arguments.options()))
     try:
         if arguments.models:
-            return _models(arguments, scene, seconds, picture)
+            return _models(arguments, scene, seconds, image)
     except DivergedError as error:
         raise InputError(f"the measurement ends early: {error}") from error
     config = preset(arguments.preset, current_device(), memory_bytes())
@@ -97,13 +97,13 @@ def _figures(arguments: Arguments, picture: Path | None) -> dict[str, Any]:
 
 
 def _models(
-    arguments: Arguments, scene: Scene, seconds: float, picture: Path | None
+    arguments: Arguments, scene: Scene, seconds: float, image: Path | None
 ) -> dict[str, Any]:
     limits = dict.fromkeys(models.MODELS, seconds)
     limits["vanilla"] = arguments.vanilla_seconds or seconds
     configs = models.model_configs(arguments.preset)
     comparison = models.compare_models(scene, configs, seconds=limits)
     _show("\n".join(comparison.lines()))
-    if picture:
-        models.plot_models(picture, comparison)
+    if image:
+        models.plot_models(image, comparison)
     return comparison.to_json()

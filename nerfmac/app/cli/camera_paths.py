@@ -86,7 +86,7 @@ class NamedPath:
         return (self._views(run) if self.is_split else run.scene.cameras)[0].lens
 
     def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
-        """The cameras of the path's views, for pictures of `size`. Raises `InputError`."""
+        """The cameras of the path's views, for images of `size`. Raises `InputError`."""
         return _scaled(self._views(run), size)
 
     def _views(self, run: Run) -> Sequence[Camera]:

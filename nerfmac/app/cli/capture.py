@@ -1,4 +1,4 @@
-"""`nerfmac capture`: a video or photographs in, a scene with its cameras out."""
+"""`nerfmac capture`: a video or photos in, a scene with its cameras out."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from nerfmac.app.cli.declared import POSITIONAL, Shown
 
 @dataclass(frozen=True)
 class Arguments:
-    """Find the cameras of a video or of photographs, and write a scene."""
+    """Find the cameras of a video or of photos, and write a scene."""
 
     source: Annotated[Path, POSITIONAL]
-    """A video, or a folder of photographs."""
+    """A video, or a folder of photos."""
     out: Annotated[Path | None, Shown("SCENE")] = None
     """Folder of the scene; by default captures/NAME. The same command continues a capture there."""
     longest_side: Annotated[int, Shown("PIXELS")] = 1920
-    """Longest side of the scene's pictures in pixels; larger pictures are reduced."""
+    """Longest side of the scene's images in pixels; larger images are reduced."""
     frames: Annotated[int | None, Shown("N")] = None
     """Take about N frames of a video; by default 50 to 200, more if the camera moves more."""
     matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
-    """Pairs of pictures to match. sequential: each with the 10 that follow it by name, then with
+    """Pairs of images to match. sequential: each with the 10 that follow it by name, then with
     nearby cameras. window: each with the 40 that follow it. exhaustive: all pairs, slow for
-    hundreds of pictures. auto: for a video, sequential. For photographs, sequential if their names
+    hundreds of images. auto: for a video, sequential. For photos, sequential if their names
     follow a walk; if they do not, or if cameras are then missing or contradict the order,
-    exhaustive (window from 100 pictures on). Of two results, the one that agrees better with the
+    exhaustive (window from 100 images on). Of two results, the one that agrees better with the
     order is kept."""
     focal_35mm: Annotated[float | None, Shown("MM")] = None
-    """35 mm equivalent focal length of every picture, in millimeters: 24 to 28 for the main lens of
-    most phones. By default EXIF's; for pictures without it, several are tried."""
+    """35 mm equivalent focal length of every image, in millimeters: 24 to 28 for the main lens of
+    most phones. By default EXIF's; for images without it, several are tried."""
 
 
 def main(argv: list[str]) -> int:

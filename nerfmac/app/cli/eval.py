@@ -33,7 +33,7 @@ from nerfmac.training.method import Method
 
 @dataclass(frozen=True)
 class Arguments:
-    """Render every view of a split and compare it with its photograph."""
+    """Render every view of a split and compare it with its photo."""
 
     run: Annotated[Path, POSITIONAL, Shown("RUN")]
     """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
@@ -42,11 +42,11 @@ class Arguments:
     split: Literal["test", "val", "train"] = "test"
     """Views of the scene to evaluate."""
     background: Literal["white", "black"] = "white"
-    """Background behind renderings and behind photographs with alpha."""
+    """Background behind renderings and behind photos with alpha."""
     json: Annotated[Path | None, Shown("FILE")] = None
     """Also write the figures, and how they were measured, to this JSON file."""
     html: Annotated[Path | None, Shown("FILE")] = None
-    """Also write an HTML page that shows photograph, rendering, error and depth of each view."""
+    """Also write an HTML page that shows photo, rendering, error and depth of each view."""
     lpips: Annotated[Path | None, Shown("WEIGHTS")] = None
     """Also measure LPIPS, with the network weights in this .safetensors or .npz file;
     docs/benchmarks.md says how to make it."""
@@ -70,7 +70,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
 def _run(arguments: Arguments, method: Method) -> Run:
     if is_snapshot(arguments.run):
         if arguments.scene is None:
-            raise InputError("a snapshot does not hold its pictures: name their scene by --scene")
+            raise InputError("a snapshot does not hold its images: name their scene by --scene")
         return load_snapshot(arguments.run, arguments.scene)
     if arguments.scene is None:
         return Run.load(arguments.run, method=method)
@@ -99,7 +99,7 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     print(_line(f"mean of {len(views)}", psnr, ssim, mean))
     if run.config.refine.changes_colors:
         corrected = figures[f"psnr_corrected_{split}"]
-        print(f"PSNR {corrected:.2f} dB after each view's colors are fitted to its photograph's")
+        print(f"PSNR {corrected:.2f} dB after each view's colors are fitted to its photo's")
     names = dict.fromkeys((split, "train"))
     surfaces = surface_quality(run, *names)
     for name in names:

@@ -29,17 +29,17 @@ COMMON = {
 
 EXAMPLES = {
     "data": ("", "fox"),
-    "capture": ("film.mp4 --out captures/place",),
+    "capture": ("video.mp4 --out captures/place",),
     "inspect": ("captures/place",),
     "train": (
-        "film.mp4 --seconds 300 --out runs/place",
+        "video.mp4 --seconds 300 --out runs/place",
         "scenes/lego --preset base --steps 20000",
         "--out runs/place --resume --seconds 900",
     ),
     "view": ("runs/place", "scenes/lego"),
     "render": (
         "runs/place --seconds 8 --size 1280x720",
-        "runs/place --path path.json --out film.mp4",
+        "runs/place --path path.json --out video.mp4",
         "runs/place --output depth --out depth",
     ),
     "eval": ("runs/place --json figures.json",),

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from nerfmac.app.cli.arguments import parsed
 from nerfmac.app.cli.choices import Device
-from nerfmac.app.scenes import picture_cache
+from nerfmac.app.scenes import image_cache
 from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
 from nerfmac.backend.build import BuildError, compiler
 from nerfmac.backend.fallback import why_reference
@@ -48,7 +48,7 @@ def main(argv: list[str]) -> int:
         "C++ compiler": _compiler(),
         "kernels": str(kernels_folder()),
         "kernel cache": str(cache_folder()),
-        "picture cache": str(picture_cache.folder()),
+        "image cache": str(image_cache.folder()),
         "preset auto": config.preset,
         "loss scaling": _guard(),
     }

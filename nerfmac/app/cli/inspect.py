@@ -19,11 +19,11 @@ class Arguments(SceneFlags):
     """List a scene's contents and what looks wrong, and draw its cameras and points."""
 
     scene: Annotated[Path, POSITIONAL] = field(kw_only=True)
-    """Folder of a scene; a video or a folder of photographs is captured first."""
+    """Folder of a scene; a video or a folder of photos is captured first."""
     out: Annotated[Path | None, Shown("FILE")] = None
     """PNG to draw cameras and points in; by default NAME-cameras.png in the working folder."""
     against: Annotated[Path | None, Shown("SCENE")] = None
-    """Another scene of the same pictures: also print how its cameras differ, once aligned."""
+    """Another scene of the same images: also print how its cameras differ, once aligned."""
 
 
 def main(argv: list[str]) -> int:

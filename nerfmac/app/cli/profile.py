@@ -45,7 +45,7 @@ class Arguments(SceneFlags):
     """Approximate seconds per measurement. More: less noise."""
     trace: Annotated[Path | None, Shown("FILE.json")] = None
     """Also write a timeline for ui.perfetto.dev or chrome://tracing: steps, occupancy updates, a
-    step kernel by kernel, an evaluation and a film."""
+    step kernel by kernel, an evaluation and a video."""
     json: Annotated[Path | None, Shown("FILE")] = None
     """Also write the figures to this JSON file; nerfmac report shows RUN/profile.json."""
     gpu_trace: Annotated[Path | None, Shown("FILE.gputrace")] = None

@@ -15,18 +15,18 @@ from nerfmac.app.cli.arguments import background, box, numbers, parsed
 from nerfmac.app.cli.camera_paths import NamedPath
 from nerfmac.app.cli.choices import Device
 from nerfmac.app.cli.declared import POSITIONAL, Shown
-from nerfmac.app.film import (
+from nerfmac.app.run import CONFIGURED, Run
+from nerfmac.app.snapshots import is_snapshot, open_run
+from nerfmac.app.video import (
     VIDEOS,
     CameraSamples,
     RenderOptions,
     blurred,
     check_video,
     even,
-    film,
     refuse_existing,
+    render_video,
 )
-from nerfmac.app.run import CONFIGURED, Run
-from nerfmac.app.snapshots import is_snapshot, open_run
 from nerfmac.backend import choose_device
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
@@ -74,8 +74,8 @@ class Arguments:
     """Frames per second; by default the rate in nerfstudio's path, else 24."""
     size: Annotated[str | None, Shown("WxH")] = None
     """Width and height in pixels, such as 1280x720. By default the size in nerfstudio's path,
-    else that of the photographs; for a panorama 1920x960. In a move or tour, a wide frame shows
-    less above and below than upright photographs, and more to the sides."""
+    else that of the photos; for a panorama 1920x960. In a move or tour, a wide frame shows
+    less above and below than upright photos, and more to the sides."""
     output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
     """Quantity to render."""
     colormap: Literal["turbo", "inferno", "gray"] = "turbo"
@@ -114,13 +114,13 @@ class Arguments:
     stereo: Annotated[
         Literal["side-by-side", "over-under"] | None, Shown("side-by-side|over-under")
     ] = None
-    """Render a picture of --size for each eye. side-by-side: left eye on the left; over-under: left
+    """Render a image of --size for each eye. side-by-side: left eye on the left; over-under: left
     eye above."""
     eye_distance: Annotated[float, Shown("FLOAT")] = 0.0
     """Distance between the eyes in scene units, such as 0.03; required with --stereo. Larger: a
     stronger impression of depth."""
     format: Literal["png", "exr", "npz"] = "png"
-    """Format of the files in a folder: pictures as png, or float values as exr or npz, such as
+    """Format of the files in a folder: images as png, or float values as exr or npz, such as
     depth in scene units."""
     out: Annotated[Path | None, Shown("FILE.mp4|.webm|.gif|FOLDER")] = None
     """Video to write, or folder for numbered files; by default RUN/PATH.mp4, or NAME-PATH.mp4 next
@@ -159,7 +159,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     runs = [run, *(open_run(other, method=method) for other in beside)]
     _announce(runs, cameras, out, options)
     try:
-        film(
+        render_video(
             runs,
             cameras,
             out,
@@ -319,7 +319,7 @@ def _even_size(out: Path, size: tuple[int, int]) -> tuple[int, int]:
     if (width, height) != size:
         print(
             f"nerfmac: the video is {width}x{height} and not {size[0]}x{size[1]}: "
-            "H.264 and VP9 need an even width and height; pictures in a folder may have any",
+            "H.264 and VP9 need an even width and height; images in a folder may have any",
             file=sys.stderr,
         )
     return width, height

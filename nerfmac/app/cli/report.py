@@ -18,7 +18,7 @@ from nerfmac.training.method import Method
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write one self-contained HTML page about a run: configuration, curves, pictures, worst views,
+    """Write one self-contained HTML page about a run: configuration, curves, images, worst views,
     versions, times and, if RUN/profile.json exists, a profile."""
 
     run: Annotated[Path, POSITIONAL, Shown("RUN")]

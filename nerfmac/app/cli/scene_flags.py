@@ -23,7 +23,7 @@ class SceneFlags:
     """Up direction in the coordinates of the scene's files: an axis such as z or -y, or three
     numbers. By default (auto) the scene's own, else estimated."""
     downscale: Annotated[int | None, Shown("N")] = None
-    """Divide the width and height of the pictures by N."""
+    """Divide the width and height of the images by N."""
     max_images: Annotated[int | None, Shown("N")] = None
     """Take at most N views of each split, evenly spread."""
     masks: bool = True

@@ -19,7 +19,7 @@ COMMANDS = {
     "train": "ns-train fit run start instant-ngp testbed",
     "train --out RUN --resume": "resume continue",
     "view": "viewer ns-viewer gui show open ui",
-    "render": "ns-render video film movie",
+    "render": "ns-render video video movie",
     "eval": "ns-eval evaluate test metrics",
     "export RUN mesh.ply": "mesh save-mesh",
     "export": "ns-export",

@@ -15,10 +15,10 @@ from nerfmac.app.cli.arguments import parsed
 from nerfmac.app.cli.choices import Device, Model, Preset
 from nerfmac.app.cli.declared import POSITIONAL, Shown
 from nerfmac.app.cli.scene_flags import SceneFlags
-from nerfmac.app.film import film
 from nerfmac.app.run import CONFIGURED, Run, scaled_size
 from nerfmac.app.run import train as train_run
 from nerfmac.app.scenes.options import described
+from nerfmac.app.video import render_video
 from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
 from nerfmac.common.files import read_json
 from nerfmac.config import Config
@@ -51,7 +51,7 @@ class Arguments(Config, SceneFlags):
 
     scene: Annotated[Path | None, POSITIONAL, Shown("[SCENE]")] = None
     """Folder of a scene (Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D, Polycam), or a
-    video or folder of photographs, whose cameras are then found first; by default the built-in
+    video or folder of photos, whose cameras are then found first; by default the built-in
     scene."""
     out: Annotated[Path | None, Shown("FOLDER")] = None
     """Folder in which the run is saved; by default runs/SCENE-TIME."""
@@ -67,7 +67,7 @@ class Arguments(Config, SceneFlags):
     resume: bool = False
     """Continue training the run in --out, with its own scene and configuration."""
     tensorboard: bool = False
-    """Also write scalars and pictures for TensorBoard to FOLDER/tensorboard."""
+    """Also write scalars and images for TensorBoard to FOLDER/tensorboard."""
     compile: bool = True
     """Compile the training step with mx.compile. --no-compile: slower, for debugging."""
     memory_limit: Annotated[float | None, Shown("GIB")] = None
@@ -196,4 +196,4 @@ def save_turntable(run: Run, seconds: float) -> None:
         log.info("as time is short, %s has %d frames of %dx%d pixels", *shown)
         if scale < least:
             log.info("`nerfmac render %s` renders a larger video", path.parent)
-    film(run, cameras, path, fps=count / TURNTABLE_SECONDS, overwrite=True)
+    render_video(run, cameras, path, fps=count / TURNTABLE_SECONDS, overwrite=True)

@@ -27,7 +27,7 @@ class Arguments(SceneFlags):
     """Time the variants of each operation on this machine and use the fastest from now on."""
 
     scene: Annotated[Path | None, POSITIONAL, Shown("[SCENE]")] = None
-    """Scene whose extent and picture resolution set the sizes of the timed operations; by default a
+    """Scene whose extent and image resolution set the sizes of the timed operations; by default a
     scene in the unit cube."""
     device: Device = "auto"
     """Device that computes; auto takes the GPU if there is one."""

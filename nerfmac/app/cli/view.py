@@ -63,7 +63,7 @@ class Arguments(SceneFlags):
 
     path: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
     """Folder of a run or of a scene; a snapshot of instant-ngp; or a video or a folder of
-    photographs, whose cameras are then found first. By default the built-in scene."""
+    photos, whose cameras are then found first. By default the built-in scene."""
     browser: bool = True
     """Open a browser. --no-browser: only print the address to open."""
     port: Annotated[int | None, Shown("INT")] = None
@@ -120,7 +120,7 @@ def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, boo
     if path is not None and is_run(path):
         read_record(path)
         file, shown, name = path / "view.ipynb", '"."', path.resolve().name
-        cells = view_cells(name, shown, f"../{name}-continued", "film.mp4", is_trained=True)
+        cells = view_cells(name, shown, f"../{name}-continued", "video.mp4", is_trained=True)
     elif path is not None and is_snapshot(path):
         read_container(path)
         file, name = path.with_name(f"{path.stem}-view.ipynb"), path.stem

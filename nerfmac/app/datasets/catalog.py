@@ -120,7 +120,7 @@ COLLECTIONS = (
         "places from the front (Mildenhall et al. 2019)",
         ("fern", "flower", "fortress", "horns", "leaves", "orchids", "room", "trex"),
         "1.8 GB",
-        "none stated for the pictures",
+        "none stated for the images",
         "https://bmild.github.io/llff",
         (
             File(
@@ -153,7 +153,7 @@ COLLECTIONS = (
     # Names in git and sizes: the tree of that commit.
     Collection(
         "instant-ngp",
-        "a stuffed fox, filmed with a phone (Müller et al. 2022)",
+        "a stuffed fox, recorded with a phone (Müller et al. 2022)",
         ("fox",),
         "18 MB",
         "NVIDIA's Source Code License: for research or evaluation only",

@@ -13,7 +13,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out
 
 MOST_INFLATION = 20
-"""Most bytes that a byte of the archive may hold: pictures hardly shrink, lists of points do."""
+"""Most bytes that a byte of the archive may hold: images hardly shrink, lists of points do."""
 
 
 def unpack(archive: Path, inside: str, target: Path) -> None:

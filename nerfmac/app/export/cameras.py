@@ -63,7 +63,7 @@ def _frame(name: str, camera: Camera, placement: Placement) -> dict[str, Any]:
 def _splits(run: Run) -> dict[str, dict[str, Camera]]:
     """The cameras of each split by name, the training ones first."""
     try:
-        splits = dict(run.pictures().splits)
+        splits = dict(run.images().splits)
     except InputError as error:
         splits = {}
         log.warning("only training cameras are written, numbered: %s", error)

@@ -146,7 +146,7 @@ def extract_density(
     """The density in a box, with `resolution` cells along its longest side.
 
     `crop` is as in `extract_mesh`. Density is zero where the run's occupancy grid is empty, as in
-    pictures. Raises `InputError` for an argument out of range, and for too little memory.
+    images. Raises `InputError` for an argument out of range, and for too little memory.
     """
     source = Source.of(run)
     lattice = Lattice.over(source.region(crop), resolution)

@@ -39,7 +39,7 @@ def held_out_share(
         the scene cannot be read again.
     """
     try:
-        scene = run.pictures()
+        scene = run.images()
     except InputError:
         return None
     points = scene.held_out["train"].points if "train" in scene.held_out else scene.points

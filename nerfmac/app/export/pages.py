@@ -1,6 +1,6 @@
 """HTML pages that open from disk, and the page of a split's views (`evaluate_to_page`).
 
-Pictures are inside a page. Its security policy forbids every request.
+Images are inside a page. Its security policy forbids every request.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import FloatImage, to_bytes
 
 QUALITY = 92
-"""JPEG quality (of 100) of a page's pictures; figures are computed from the exact pictures."""
+"""JPEG quality (of 100) of a page's images; figures are computed from the exact images."""
 LARGEST_ERROR = 0.2
 """Error (mean over the color channels, in [0, 1]) shown as yellow, the color map's end."""
 WORST = 5
@@ -72,7 +72,7 @@ def evaluate_to_page(
 ) -> Evaluation:
     """Evaluate all views of a split, as `Run.evaluate` does, and write them to an .html file.
 
-    The page shows photograph, rendering, error and depth of each view. One view's pictures are in
+    The page shows photo, rendering, error and depth of each view. One view's images are in
     memory at a time. Raises `InputError` for another ending, as `Run.views` does, and if the file
     cannot be written.
     """
@@ -81,8 +81,8 @@ def evaluate_to_page(
     with appearing(path) as partial, tempfile.TemporaryFile("w+", encoding="utf-8") as body:
         views = run.views(split, progress=progress)
 
-        def add(view: ViewQuality, pictures: Compared) -> None:
-            body.write(view_section(view, pictures, views.names.index(view.name)))
+        def add(view: ViewQuality, images: Compared) -> None:
+            body.write(view_section(view, images, views.names.index(view.name)))
 
         blend = run.config.train.blend
         outcomes = evaluate(run.renderer, views, background, blend, on_view=add, lpips=lpips)
@@ -135,27 +135,27 @@ def table(rows: Iterable[Sequence[object]], heading: Sequence[object] = ()) -> s
     return "<table>\n" + "\n".join(lines) + "\n</table>\n"
 
 
-def view_section(view: ViewQuality, pictures: Compared, number: int) -> str:
-    """A view's photograph, rendering, error and depth, with the anchor `#view-NUMBER`."""
-    error = np.abs(pictures.rendering - pictures.truth).mean(axis=2)
-    is_seen = pictures.opacity > 0.5
-    near, far = np.percentile(pictures.depth[is_seen], (1, 99)) if is_seen.any() else (0.0, 1.0)
-    fraction = (pictures.depth - near) / max(far - near, 1e-6)
+def view_section(view: ViewQuality, images: Compared, number: int) -> str:
+    """A view's photo, rendering, error and depth, with the anchor `#view-NUMBER`."""
+    error = np.abs(images.rendering - images.truth).mean(axis=2)
+    is_seen = images.opacity > 0.5
+    near, far = np.percentile(images.depth[is_seen], (1, 99)) if is_seen.any() else (0.0, 1.0)
+    fraction = (images.depth - near) / max(far - near, 1e-6)
     depth = np.where(is_seen[..., None], _mapped(1.0 - fraction, TURBO), 0.0)
     shown = (
-        (pictures.truth, "photograph"),
-        (pictures.rendering, "rendering"),
+        (images.truth, "photo"),
+        (images.rendering, "rendering"),
         (_mapped(error / LARGEST_ERROR, INFERNO), f"error: black 0, yellow {LARGEST_ERROR:g}"),
         (depth, f"depth: red {near:.3g}, violet {far:.3g} scene units"),
     )
-    figures = "".join(figure(picture, words) for picture, words in shown)
+    figures = "".join(figure(image, words) for image, words in shown)
     title = f"{escape(view.name)}: {view.psnr:.2f} dB, SSIM {view.ssim:.4f}"
     return f'<section id="view-{number}"><h2>{title}</h2>\n{figures}</section>\n'
 
 
-def figure(picture: FloatImage, caption: str) -> str:
-    """A picture (h, w, 3) in [0, 1], as a JPEG inside the page, with a caption."""
-    pixels = to_bytes(picture)
+def figure(image: FloatImage, caption: str) -> str:
+    """A image (h, w, 3) in [0, 1], as a JPEG inside the page, with a caption."""
+    pixels = to_bytes(image)
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "JPEG", quality=QUALITY, subsampling=0)
     source = f"data:image/jpeg;base64,{base64.b64encode(file.getvalue()).decode()}"

@@ -21,7 +21,7 @@ from nerfmac.app.export.pages import (
     view_section,
 )
 from nerfmac.app.run import Run, read_scalars
-from nerfmac.app.scenes.pictures import decode
+from nerfmac.app.scenes.images import decode
 from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, read_json
@@ -30,9 +30,9 @@ from nerfmac.config.record import flattened
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
 
 WORST = 3
-"""Largest number of test views, those of least PSNR, whose pictures are shown."""
+"""Largest number of test views, those of least PSNR, whose images are shown."""
 AROUND, LONGEST = 4, 480
-"""Number of pictures along an orbit of the scene, and their largest longer side in pixels."""
+"""Number of images along an orbit of the scene, and their largest longer side in pixels."""
 HALVES = "grid-template-columns: repeat(2, 1fr); max-width: 60em"
 CURVES = (
     ("psnr", "PSNR of training pixels, dB", False),
@@ -80,9 +80,9 @@ def write_report(
 ) -> None:
     """Write the page of `run`, which was saved in `folder`, to an .html file.
 
-    It has curves, pictures, the worst test views, figures, a profile if the folder holds one,
+    It has curves, images, the worst test views, figures, a profile if the folder holds one,
     versions and the configuration. As many test views are evaluated as fit into `seconds`; without
-    the scene's pictures the page says so. Raises `InputError` for another ending, for broken files
+    the scene's images the page says so. Raises `InputError` for another ending, for broken files
     in `folder`, and if the page cannot be written.
     """
     check_page(path)
@@ -95,7 +95,7 @@ def write_report(
             f"<p>{run.state.step} steps, {run.state.train_seconds:.1f} s of training, preset "
             f"{run.config.preset}.</p>\n",
             "<h2>Curves</h2>\n" + _curves(run, folder),
-            "<h2>Images</h2>\n" + _pictures(run, folder, has_test=bool(metrics.get("test_views"))),
+            "<h2>Images</h2>\n" + _images(run, folder, has_test=bool(metrics.get("test_views"))),
             "<h2>Worst test views</h2>\n" + _worst(run, seconds, progress),
             "<h2>Measurements</h2>\n" + _figures(metrics),
             profile_part,
@@ -140,7 +140,7 @@ def _curves(run: Run, folder: Path) -> str:
     return '<section class="curves">\n' + "".join(drawn) + "</section>\n"
 
 
-def _pictures(run: Run, folder: Path, *, has_test: bool) -> str:
+def _images(run: Run, folder: Path, *, has_test: bool) -> str:
     """The run's preview, and renderings from positions around the scene.
 
     With `has_test` the preview is a test view's rendering, and next to it its photo.
@@ -168,18 +168,18 @@ def _pictures(run: Run, folder: Path, *, has_test: bool) -> str:
 
 
 def _worst(run: Run, seconds: float, progress: bool) -> str:
-    """The test views with the least PSNR, with their pictures."""
+    """The test views with the least PSNR, with their images."""
     try:
-        if not run.pictures().splits.get("test"):
+        if not run.images().splits.get("test"):
             return "<p>The scene has no test views.</p>\n"
         views = run.views("test", progress=progress)
     except InputError as error:
         return f"<p>Not evaluated: {escape(str(error))}</p>\n"
     least: list[tuple[float, int, ViewQuality, Compared]] = []
 
-    def keep(view: ViewQuality, pictures: Compared) -> None:
+    def keep(view: ViewQuality, images: Compared) -> None:
         # A heap of the worst views, the best of them first.
-        item = (-view.psnr, -views.names.index(view.name), view, pictures)
+        item = (-view.psnr, -views.names.index(view.name), view, images)
         (heapq.heappush if len(least) < WORST else heapq.heappushpop)(least, item)
 
     blend = run.config.train.blend

@@ -34,10 +34,10 @@ from nerfmac.rendering.renderer import to_bytes
 from nerfmac.version import version
 
 STILL_SIZE = 960, 600
-"""Width and height of the still picture, in pixels."""
+"""Width and height of the still image, in pixels."""
 
 STILL_QUALITY = 85
-"""JPEG quality of the still picture."""
+"""JPEG quality of the still image."""
 
 FIELD_BLOCKS = "table", "values", "weights", "bits"
 """Arrays of a `TracedField` in the page; tracer.js reads them by these names."""
@@ -108,7 +108,7 @@ def _page(title: str, still: npt.NDArray[np.float32], blocks: Sequence[str], run
     """The page's text."""
     script = joined_modules(_read, "export/page/main.js")
     style = _read("export/page/page.css")
-    about = f"{title}: a radiance field of {len(run.scene.cameras)} photographs to fly through."
+    about = f"{title}: a radiance field of {len(run.scene.cameras)} photos to fly through."
     parts = {
         "title": escape(title),
         "description": escape(f"{about} It is rendered in the browser, from this file alone."),
@@ -157,9 +157,9 @@ def _path_values(path: PagePath) -> dict[str, Any]:
     return {"fps": path.fps, "closed": path.closed, "frames": frames}
 
 
-def _jpeg(picture: npt.NDArray[np.float32]) -> bytes:
+def _jpeg(image: npt.NDArray[np.float32]) -> bytes:
     file = io.BytesIO()
-    Image.fromarray(to_bytes(picture)).save(file, "JPEG", quality=STILL_QUALITY, optimize=True)
+    Image.fromarray(to_bytes(image)).save(file, "JPEG", quality=STILL_QUALITY, optimize=True)
     return file.getvalue()
 
 

@@ -174,7 +174,7 @@ class Source(NamedTuple):
 
 
 def training_rays(cameras: Sequence[Camera], count: int, random: np.random.Generator) -> Rays:
-    """`count` rays, each through a random position in the picture of a random camera."""
+    """`count` rays, each through a random position in the image of a random camera."""
     view = random.integers(0, len(cameras), count, np.int32)
     sizes = np.array([(camera.lens.width, camera.lens.height) for camera in cameras])
     pixel = random.random((count, 2)) * sizes[view]

@@ -24,7 +24,7 @@ TRACE_FILES = (
     "spherical_harmonics",
     "networks",
 )
-"""Names of the files of the shader that traces pictures."""
+"""Names of the files of the shader that traces images."""
 
 
 class TracedField(NamedTuple):
@@ -84,7 +84,7 @@ class TracedField(NamedTuple):
 
     @property
     def shader(self) -> str:
-        """The shader that traces pictures, but for the type `half` (see trace.wgsl)."""
+        """The shader that traces images, but for the type `half` (see trace.wgsl)."""
         lines = [
             f"const {name}: {'f32' if isinstance(value, float) else 'u32'} = {value};\n"
             for name, value in self.constants.items()
@@ -103,7 +103,7 @@ def quantized(
     """The `features` of one level as uint8 codes of their shape, and the 256 values of the codes.
 
     The values are m sign(u) |u|^1.5 for evenly spaced u in [-1, 1] and the largest feature m: most
-    features are small. Pictures differ by 65 dB or more from those of the exact features, a decibel
+    features are small. Images differ by 65 dB or more from those of the exact features, a decibel
     or two more than with even steps. The last value is not used.
     """
     even = np.linspace(-1.0, 1.0, 255)

@@ -35,7 +35,7 @@ OFF_CENTER = 0.2
 """Distance of the principal point from the center, as a fraction of a side, from which it is
 reported. Cameras and their calibrations stay below 0.1."""
 BENT = 0.5
-"""A lens is implausible if distortion shifts a picture's corner by more than this times the
+"""A lens is implausible if distortion shifts a image's corner by more than this times the
 corner's distance from the principal point; wide-angle lenses of action cameras reach 0.2."""
 
 
@@ -44,7 +44,7 @@ def camera_findings(
 ) -> list[str]:
     """Lines about cameras that are far away, look astray, roll, or repeat another camera.
 
-    `names` are the pictures' names; `up` (3,) is a unit vector to the sky.
+    `names` are the images' names; `up` (3,) is a unit vector to the sky.
     """
     poses = np.stack([camera.pose for camera in cameras]).astype(np.float64)
     eyes, axes, rights = poses[:, :, 3], -poses[:, :, 2], poses[:, :, 0]
@@ -83,9 +83,9 @@ def camera_findings(
 
 
 def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Lines about lenses whose distortion is implausible, each with its first picture's name."""
+    """Lines about lenses whose distortion is implausible, each with its first image's name."""
     lines = [
-        f"the lens of {name} moves the corners of its picture by {shift:.2g} times their distance "
+        f"the lens of {name} moves the corners of its image by {shift:.2g} times their distance "
         f"from the middle (k1 {lens.k1:.3g}, k2 {lens.k2:.3g}, k3 {lens.k3:.3g}, k4 {lens.k4:.3g}, "
         f"p1 {lens.p1:.3g}, p2 {lens.p2:.3g}): these are hardly the coefficients of a camera"
         for name, lens in _unique(names, lenses)
@@ -121,7 +121,7 @@ def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
     square."""
     lines = [
         f"the lens of {name} has pixels that are not square: fl_y / fl_x is "
-        f"{lens.fl_y / lens.fl_x:.3g} ({lens.fl_y:.5g} and {lens.fl_x:.5g}); if pictures come out "
+        f"{lens.fl_y / lens.fl_x:.3g} ({lens.fl_y:.5g} and {lens.fl_x:.5g}); if images come out "
         "stretched, one of them is wrong"
         for name, lens in _unique(names, lenses)
         if not 1 / SQUARE < lens.fl_y / lens.fl_x < SQUARE
@@ -144,13 +144,13 @@ def _angles_to_target(eyes: np.ndarray, axes: np.ndarray) -> np.ndarray:
 
 
 def _unique(names: Sequence[str], lenses: Sequence[Lens]) -> list[tuple[str, Lens]]:
-    """Each lens once, with the first of its pictures."""
+    """Each lens once, with the first of its images."""
     first = {lens: name for name, lens in zip(reversed(names), reversed(lenses), strict=True)}
     return sorted((name, lens) for lens, name in first.items())
 
 
 def _corner_shift(lens: Lens) -> float:
-    """Largest shift of a picture's corner by distortion, as a fraction of the corner's distance
+    """Largest shift of a image's corner by distortion, as a fraction of the corner's distance
     from the principal point."""
     x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x
     y = (np.array([0, 0, lens.height, lens.height]) - lens.cy) / lens.fl_y

@@ -1,4 +1,4 @@
-"""Comparison of two scenes' cameras for the same pictures, up to a similarity."""
+"""Comparison of two scenes' cameras for the same images, up to a similarity."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from nerfmac.app.inspection.findings import shown_names
-from nerfmac.app.inspection.pictures import measure_pictures, normalized
+from nerfmac.app.inspection.images import measure_images, normalized
 from nerfmac.app.scenes import Frame, Scene, load_scene
 from nerfmac.common.checks import InputError
 from nerfmac.common.progress import delayed_progress
@@ -24,9 +24,9 @@ Pair = tuple[Frame, Frame]
 log = logging.getLogger("nerfmac")
 
 FEWEST = 3
-"""Smallest number of common pictures for a comparison."""
+"""Smallest number of common images for a comparison."""
 SAME = 0.998
-"""Correlation of two thumbnails above which they show one picture. Frames of a phone's film and
+"""Correlation of two thumbnails above which they show one image. Frames of a phone's video and
 their JPEG copies have 0.9992 or more; successive frames have 0.98 in the median."""
 TINY = 1e-12
 """Lower limit of lengths in denominators."""
@@ -34,20 +34,20 @@ TINY = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Differences between the two cameras of each of n common pictures, after alignment."""
+    """Differences between the two cameras of each of n common images, after alignment."""
 
     names: tuple[str, ...]
     away: Array  # (n,) distance, over the mean distance of the second cameras from their center
     degrees: Array  # (n,) angle of the rotation between the two
-    lengths: Array  # (n,) ratio of the focal lengths, each divided by its picture's width
-    counts: tuple[int, int]  # pictures of the two scenes
+    lengths: Array  # (n,) ratio of the focal lengths, each divided by its image's width
+    counts: tuple[int, int]  # images of the two scenes
 
     def __str__(self) -> str:
         far, turned = int(self.away.argmax()), int(self.degrees.argmax())
         first, second = self.counts
         return "\n".join(
             [
-                f"in common  {len(self.names)} pictures, of {first} and {second}",
+                f"in common  {len(self.names)} images, of {first} and {second}",
                 f"places     {np.median(self.away):.3%} of the mean radius apart in the median; "
                 f"{self.away[far]:.3%} at most, {self.names[far]}",
                 f"rotations  {np.median(self.degrees):.3f} degrees apart in the median; "
@@ -58,13 +58,13 @@ class Comparison:
 
 
 def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Comparison:
-    """Compare a scene's cameras with those of `against` for the pictures of the same names.
+    """Compare a scene's cameras with those of `against` for the images of the same names.
 
     Endings of names are ignored, and folders unless names repeat. If fewer than three names are
-    common, as for frames of a film that two programs numbered, pictures are matched by content,
+    common, as for frames of a video that two programs numbered, images are matched by content,
     with a line in the log. The scene's cameras are aligned by the best similarity for positions
     and rotations (Umeyama 1991; rotations count because positions in a line leave a turn open).
-    Raises InputError for fewer than three common pictures.
+    Raises InputError for fewer than three common images.
     """
     other = against if isinstance(against, Scene) else load_scene(against)
     first, second = _frames(scene), _frames(other)
@@ -73,12 +73,12 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
         same, common = len(common), _by_content(scene, other)
         if len(common) < FEWEST:
             raise InputError(
-                f"{scene.name} and {other.name} have {same} pictures of the same name, such as "
+                f"{scene.name} and {other.name} have {same} images of the same name, such as "
                 f"{first[0].name} and {second[0].name}, and {len(common)} that look the same; "
                 f"expected {FEWEST} or more"
             )
         log.info(
-            f"pictures are matched by what they show, as {same} have the same name: {len(common)}, "
+            f"images are matched by what they show, as {same} have the same name: {len(common)}, "
             f"such as {next(iter(common))}"
         )
     names, pairs = sorted(common), [common[name] for name in sorted(common)]
@@ -138,9 +138,9 @@ def _by_content(scene: Scene, other: Scene) -> dict[str, Pair]:
     """Pairs of frames with the same content: each is the most similar to the other in its scene."""
     first, second = _frames(scene), _frames(other)
     names, others = shown_names(scene, first), shown_names(other, second)
-    with tqdm(None, "pictures", len(first) + len(second), **delayed_progress(True)) as bar:
+    with tqdm(None, "images", len(first) + len(second), **delayed_progress(True)) as bar:
         ours, theirs = (
-            normalized([picture.thumbnail for picture in measure_pictures(frames, bar)])
+            normalized([image.thumbnail for image in measure_images(frames, bar)])
             for frames in (first, second)
         )
     likeness = ours @ theirs.T

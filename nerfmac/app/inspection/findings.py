@@ -15,19 +15,19 @@ EXAMPLES = 3
 
 
 def summed_up(lines: Sequence[str], predicate: str) -> list[str]:
-    """The `lines`, or if they are many one line: "N pictures PREDICATE, such as: ..."."""
+    """The `lines`, or if they are many one line: "N images PREDICATE, such as: ..."."""
     if len(lines) <= MOST_LINES:
         return list(lines)
-    return [f"{len(lines)} pictures {predicate}, such as: {'; '.join(lines[:EXAMPLES])}"]
+    return [f"{len(lines)} images {predicate}, such as: {'; '.join(lines[:EXAMPLES])}"]
 
 
 def shown_names(scene: Scene, frames: Sequence[Frame]) -> list[str]:
-    """Names of the frames in findings: paths of their pictures within the scene's folder.
+    """Names of the frames in findings: paths of their images within the scene's folder.
 
-    A scene's file may hold absolute paths of another machine. Frames whose pictures are no files
+    A scene's file may hold absolute paths of another machine. Frames whose images are no files
     keep their names.
     """
-    paths = [frame.picture for frame in frames if isinstance(frame.picture, Path)]
+    paths = [frame.image for frame in frames if isinstance(frame.image, Path)]
     if not paths:
         return [frame.name for frame in frames]
     folders = {os.path.abspath(path.parent) for path in paths}
@@ -36,8 +36,8 @@ def shown_names(scene: Scene, frames: Sequence[Frame]) -> list[str]:
         folders.add(at if os.path.isdir(at) else os.path.dirname(at))
     root = os.path.commonpath(folders)
     return [
-        Path(os.path.relpath(frame.picture, root)).as_posix()
-        if isinstance(frame.picture, Path)
+        Path(os.path.relpath(frame.image, root)).as_posix()
+        if isinstance(frame.image, Path)
         else frame.name
         for frame in frames
     ]

@@ -1,4 +1,4 @@
-"""Findings about folds, without feature matches: successive pictures look alike, but their cameras
+"""Findings about folds, without feature matches: successive images look alike, but their cameras
 look in very different directions.
 
 `capture.fold_check` explains folds and tells them from rigs of fixed cameras.
@@ -15,17 +15,17 @@ from PIL import Image
 
 from nerfmac.app.capture.fold_check import WALKED, angles, folded_leaps
 from nerfmac.app.inspection.findings import shown_names, summed_up
-from nerfmac.app.inspection.pictures import THUMBNAIL, normalized
+from nerfmac.app.inspection.images import THUMBNAIL, normalized
 from nerfmac.app.scenes import Scene
 from nerfmac.common.files import counted
 from nerfmac.geometry.cameras import Camera
 
 FEWEST = 12
-"""Smallest number of pictures whose order can be recognized as a walk."""
+"""Smallest number of images whose order can be recognized as a walk."""
 NEAR = 30.0
-"""Two successive pictures are near neighbors if their viewing axes differ by fewer degrees."""
+"""Two successive images are near neighbors if their viewing axes differ by fewer degrees."""
 ALIKE = 0.1
-"""The two pictures at a leap look alike if their correlation reaches this quantile of the
+"""The two images at a leap look alike if their correlation reaches this quantile of the
 correlations of near neighbors."""
 
 
@@ -34,10 +34,10 @@ def fold_findings(
     cameras: Sequence[Camera],
     thumbnail: Callable[[int], npt.NDArray[np.floating]],
 ) -> list[str]:
-    """Lines about folded pairs of pictures that follow each other by name.
+    """Lines about folded pairs of images that follow each other by name.
 
-    `thumbnail(index)` returns a picture, all of one size; it is called only if the cameras do
-    not decide. Empty for fewer than `FEWEST` pictures, and if the order of names is no walk.
+    `thumbnail(index)` returns a image, all of one size; it is called only if the cameras do
+    not decide. Empty for fewer than `FEWEST` images, and if the order of names is no walk.
     """
     order = sorted(range(len(names)), key=lambda index: counted(names[index]))
     if len(order) < FEWEST:
@@ -64,13 +64,13 @@ def fold_findings(
 
 
 def folds_of_training(scene: Scene) -> list[str]:
-    """`fold_findings` of a scene's training pictures, from their pixels on the device."""
+    """`fold_findings` of a scene's training images, from their pixels on the device."""
     views = scene.views("train", progress=False)
 
     def thumbnail(index: int) -> npt.NDArray[np.floating]:
-        picture = views.image(index)
-        step = max(min(picture.shape[:2]) // (4 * THUMBNAIL[0]), 1)
-        gray = Image.fromarray(np.array(picture[::step, ::step, :3])).convert("L")
+        image = views.image(index)
+        step = max(min(image.shape[:2]) // (4 * THUMBNAIL[0]), 1)
+        gray = Image.fromarray(np.array(image[::step, ::step, :3])).convert("L")
         return np.asarray(gray.resize(THUMBNAIL, Image.Resampling.BOX), np.float32)
 
     frames = scene.splits["train"]

@@ -23,10 +23,10 @@ from nerfmac.app.inspection.cameras import (
 )
 from nerfmac.app.inspection.findings import shown_names
 from nerfmac.app.inspection.folds import fold_findings, folds_of_training
-from nerfmac.app.inspection.pictures import measure_pictures, picture_findings
+from nerfmac.app.inspection.images import image_findings, measure_images
 from nerfmac.app.inspection.turntable import turntable
 from nerfmac.app.scenes import Frame, Scene, load_scene
-from nerfmac.app.scenes.diagram import draw_scene, scene_picture
+from nerfmac.app.scenes.diagram import draw_scene, scene_image
 from nerfmac.app.scenes.options import described
 from nerfmac.app.scenes.placement import shown_coordinates
 from nerfmac.common.files import user_path
@@ -55,7 +55,7 @@ class Inspection:
 
     def _repr_png_(self) -> bytes:
         content = io.BytesIO()
-        scene_picture(self.scene).save(content, "PNG")
+        scene_image(self.scene).save(content, "PNG")
         return content.getvalue()
 
     def _repr_html_(self) -> str:
@@ -63,21 +63,21 @@ class Inspection:
 
 
 def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = True) -> Inspection:
-    """Inspect a scene, or the scene at a path; a video or photographs there are captured first.
+    """Inspect a scene, or the scene at a path; a video or photos there are captured first.
 
-    Every picture of every split is decoded once. Raises InputError as `load_scene` does, and for a
-    picture that cannot be decoded.
+    Every image of every split is decoded once. Raises InputError as `load_scene` does, and for a
+    image that cannot be decoded.
     """
     if not isinstance(scene, Scene):
         scene = load_scene(captured(Path(scene)))
     frames = [frame for some in scene.splits.values() for frame in some]
     unique = list({id(frame): frame for frame in frames}.values())
     names = shown_names(scene, unique)
-    with tqdm(total=len(unique), desc="pictures", disable=not progress) as bar:
-        measures = measure_pictures(unique, bar)
+    with tqdm(total=len(unique), desc="images", disable=not progress) as bar:
+        measures = measure_images(unique, bar)
     cameras = [frame.camera for frame in unique]
     findings = [
-        *picture_findings(names, measures),
+        *image_findings(names, measures),
         *camera_findings(names, cameras, scene.up),
         *fold_findings(names, cameras, lambda index: measures[index].thumbnail),
         *lens_findings(names, [camera.lens for camera in cameras]),
@@ -89,7 +89,7 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
 def training_findings(scene: Scene) -> list[str]:
     """The findings about a scene's training views that take little time.
 
-    Decodes the training views unless they are decoded. Raises InputError for a broken picture.
+    Decodes the training views unless they are decoded. Raises InputError for a broken image.
     """
     frames = scene.splits["train"]
     lenses = [frame.camera.lens for frame in frames]
@@ -101,19 +101,19 @@ def training_findings(scene: Scene) -> list[str]:
 def _split_findings(scene: Scene) -> list[str]:
     """Findings about the splits.
 
-    One if there is a single training view, and one for each two splits that have the same pictures.
+    One if there is a single training view, and one for each two splits that have the same images.
     """
     findings = []
     if len(scene.splits["train"]) == 1:
         findings.append("there is one training view; depth can be told from several views only")
-    pictures = {
-        name: {frame.picture for frame in frames if isinstance(frame.picture, Path)}
+    images = {
+        name: {frame.image for frame in frames if isinstance(frame.image, Path)}
         for name, frames in scene.splits.items()
     }
-    for one, other in combinations(pictures, 2):
-        if pictures[one] and pictures[one] == pictures[other]:
-            count = len(pictures[one])
-            findings.append(f"the splits {one} and {other} have the same {count} pictures")
+    for one, other in combinations(images, 2):
+        if images[one] and images[one] == images[other]:
+            count = len(images[one])
+            findings.append(f"the splits {one} and {other} have the same {count} images")
     return findings
 
 

@@ -240,7 +240,7 @@ def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
 
 
 def small_camera(pixels: int) -> Camera:
-    """A camera above the scene whose picture has `pixels` x 1 pixels."""
+    """A camera above the scene whose image has `pixels` x 1 pixels."""
     return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
 
 

@@ -2,7 +2,7 @@
 
 The axes of cameras all around an object meet in it. The axes of cameras on one side meet behind the
 visible surfaces, and an orbit around that point would lose the front from sight. The surfaces in
-the middle of their pictures give a better center.
+the middle of their images give a better center.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
 VIEWS = 12
-"""Largest number of cameras whose pictures are rendered."""
+"""Largest number of cameras whose images are rendered."""
 
 SIDE = 16
-"""Shorter side of the rendered pictures, in pixels."""
+"""Shorter side of the rendered images, in pixels."""
 
 MIDDLE = 0.5
-"""Width and height of the middle part whose pixels count, as a fraction of the picture's."""
+"""Width and height of the middle part whose pixels count, as a fraction of the image's."""
 
 MIN_OPACITY = 0.5
 """Opacity above which a pixel counts."""
@@ -53,19 +53,19 @@ def look_at_point(
 
 
 def _visible_center(renderer: Renderer, camera: Camera) -> npt.NDArray[np.float64] | None:
-    """Median (3,) of the surface points in the middle of the camera's picture; None without any."""
+    """Median (3,) of the surface points in the middle of the camera's image; None without any."""
     lens = camera.lens
     scale = SIDE / min(lens.width, lens.height)
     lens = lens.scaled(round(lens.width * scale), round(lens.height * scale))
-    picture = renderer.render(Camera(lens, camera.pose))
+    image = renderer.render(Camera(lens, camera.pose))
     row, column = np.mgrid[: lens.height, : lens.width] + 0.5
-    counts = (picture.opacity > MIN_OPACITY) & (abs(row / lens.height - 0.5) < 0.5 * MIDDLE)
+    counts = (image.opacity > MIN_OPACITY) & (abs(row / lens.height - 0.5) < 0.5 * MIDDLE)
     counts &= abs(column / lens.width - 0.5) < 0.5 * MIDDLE
     if not counts.any():
         return None
-    # Distortion is ignored: the middle of a picture has almost none.
+    # Distortion is ignored: the middle of a image has almost none.
     x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
     direction = np.stack([x, y, -np.ones_like(x)], axis=-1)[counts] @ camera.pose[:, :3].T
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    points = camera.pose[:, 3] + picture.depth[counts][:, None] * direction
+    points = camera.pose[:, 3] + image.depth[counts][:, None] * direction
     return np.median(points.astype(np.float64), axis=0)

@@ -59,7 +59,7 @@ class Keyframe:
             object.__setattr__(self, "seconds", float(self.seconds))
 
     def camera(self, width: int, height: int) -> Camera:
-        """Return the camera for pictures of `width` x `height` square pixels, undistorted."""
+        """Return the camera for images of `width` x `height` square pixels, undistorted."""
         checks.number("width", width, low=1, whole=True)
         checks.number("height", height, low=1, whole=True)
         focal = focal_length("fov", self.fov, height)

@@ -74,7 +74,7 @@ class Rig:
 
         The angles are always measured around the point where the cameras' axes meet. Around a given
         `center` nearer to the cameras they would be wider, and the path's ends would show parts
-        that hardly any photograph shows.
+        that hardly any photo shows.
         """
         frame = _frame(up)
         eyes, axes = _axes(cameras)
@@ -203,10 +203,10 @@ def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
 
 
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
-    """A lens without distortion, with the photographs' median angle of view at its shorter side.
+    """A lens without distortion, with the photos' median angle of view at its shorter side.
 
-    The photographs' angle is that of their shorter side, so a wide frame cuts nothing off above
-    and below. A wide frame of upright photographs, or the reverse, would cut most of them off:
+    The photos' angle is that of their shorter side, so a wide frame cuts nothing off above
+    and below. A wide frame of upright photos, or the reverse, would cut most of them off:
     there the angle is that of a side with the geometric mean of their two lengths.
     """
     width, height = size if size is not None else (lenses[0].width, lenses[0].height)

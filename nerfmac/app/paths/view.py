@@ -1,7 +1,7 @@
 """`View`: the viewer's camera, and its moves by pointer and keys.
 
 The scene follows the pointer: dragging to the right moves the scene to the right, and the camera to
-the left. Travel of the pointer is in units of the picture's height, x right and y down. The camera
+the left. Travel of the pointer is in units of the image's height, x right and y down. The camera
 turns about the view's center, which is straight ahead. The first turn removes any roll, which a
 training camera may have.
 
@@ -113,7 +113,7 @@ class View:
         return max(float(np.linalg.norm(self.center - self.pose[:, 3])), CLOSEST)
 
     def orbit(self, right: float, down: float) -> Self:
-        """Turn about the center, by pi radians for a picture's height of pointer travel.
+        """Turn about the center, by pi radians for a image's height of pointer travel.
 
         Afterwards the horizon is level and the elevation at most `STEEPEST`.
         """
@@ -179,7 +179,7 @@ class View:
         return {**{name: array.tolist() for name, array in arrays.items()}, "fov": self.fov}
 
     def camera(self, width: int, height: int) -> Camera:
-        """The camera for a picture of `width` x `height` square pixels, without distortion."""
+        """The camera for a image of `width` x `height` square pixels, without distortion."""
         return Keyframe(self.pose, self.fov).camera(width, height)
 
     def _centered(self, distance: float) -> Self:

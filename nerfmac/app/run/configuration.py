@@ -27,7 +27,7 @@ CONFIGURED = Method()
 
 LOWER = {
     "the model": "--grid.log2-entries, or a smaller --preset",
-    "the pictures": "--max-images, or their size by --downscale",
+    "the images": "--max-images, or their size by --downscale",
     "a step": "--march.max-samples",
 }
 """Flags to lower, by the part of the memory that they reduce."""
@@ -41,7 +41,7 @@ def config_for_device(preset: str, seed: int, model: str = "hash") -> Config:
 
 
 def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
-    """`config` with the settings that depend on the `scene`; no picture is decoded.
+    """`config` with the settings that depend on the `scene`; no image is decoded.
 
     Raises `InputError` for a scene without training views, and if the configuration, the method
     and the scene do not fit together.
@@ -62,8 +62,8 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
     return adapted
 
 
-def exposures_for_pictures(config: Config, views: Views) -> Config:
-    """`config` that says whether exposures are refined: if not given, where pictures differ.
+def exposures_for_images(config: Config, views: Views) -> Config:
+    """`config` that says whether exposures are refined: if not given, where images differ.
 
     `views` are the training views; `nerfmac.refine.track_colors` says how they are compared.
     """
@@ -74,7 +74,7 @@ def exposures_for_pictures(config: Config, views: Views) -> Config:
     if spread is not None:
         percent = ", ".join(f"{100.0 * value:.0f}" for value in spread)
         log.info(
-            "tracks: red, green and blue of the pictures differ by %s %%; exposures are %srefined",
+            "tracks: red, green and blue of the images differ by %s %%; exposures are %srefined",
             percent,
             "" if differ else "not ",
         )
@@ -100,7 +100,7 @@ def check_limits(steps: int | None, seconds: float | None) -> None:
 
 
 def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int]:
-    """Lower bounds, in bytes, of the memory of the model, the training pictures and a step.
+    """Lower bounds, in bytes, of the memory of the model, the training images and a step.
 
     The model: parameters, average and both moments, before and after a step, and a gradient.
     A step: positions, features and colors of the kept samples, with gradients; positions and
@@ -113,7 +113,7 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
     pixels = sum(lens.width * lens.height for lens in lenses)
     return {
         "the model": _FLOAT * (3 * parameters + 2 * parameters + parameters + 2 * state),
-        "the pictures": pixels * (4 if scene.has_alpha else 3),
+        "the images": pixels * (4 if scene.has_alpha else 3),
         "a step": _step_bytes(config),
     }
 

@@ -16,7 +16,7 @@ import numpy as np
 from nerfmac.app.paths import CameraPath
 from nerfmac.app.paths.formats import read_path
 from nerfmac.app.run.run import Run
-from nerfmac.app.scenes.pictures import Header
+from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.readers.json_frames import cameras_of
 from nerfmac.app.scenes.readers.studio_space import TRANSFORMS, read_studio_space
 from nerfmac.app.scenes.record import SceneRecord
@@ -38,7 +38,7 @@ def placement_of(run: Run) -> Placement:
         return run.scene.placement
     unknown = "the run does not say where its scene's own coordinates lie"
     try:
-        placement = SceneRecord.of(run.pictures()).placement
+        placement = SceneRecord.of(run.images()).placement
     except InputError as error:
         raise InputError(f"{unknown}: {error}") from error
     if placement is None:
@@ -55,7 +55,7 @@ def split_cameras(run: Run, split: str) -> Sequence[Camera]:
         return run.cameras
     if run.source is None and run.scene.path is None:
         raise InputError(f"the run's scene was never in files: its {split} views are not known")
-    scene = run.pictures()
+    scene = run.images()
     if scene.splits.get(split):
         return [frame.camera for frame in scene.splits[split]]
     if cameras := _without_images(run, split):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nerfmac.app.run.configuration import exposures_for_pictures
+from nerfmac.app.run.configuration import exposures_for_images
 from nerfmac.app.scenes import Scene
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.config import Config
@@ -29,11 +29,11 @@ def decode_images(run: Any, *, progress: bool = True) -> Iterator[None]:
     """
     if run.trainer.has_views:
         return
-    source, method = run.pictures(), run.trainer.method
+    source, method = run.images(), run.trainer.method
     yield from source.decoding("train", progress=progress)
     views = source.views("train")
     if run.is_preview:
-        run.config = exposures_for_pictures(run.config, views)
+        run.config = exposures_for_images(run.config, views)
         run.scene = SceneRecord.of(source, views.mean_color())
     run.trainer = Trainer(run.config, run.scene.bounds, views, method)
     if not run.is_preview:

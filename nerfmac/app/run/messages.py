@@ -20,11 +20,11 @@ from nerfmac.training.history import Point
 log = logging.getLogger("nerfmac")
 
 CHECKED_AT = 1000
-"""Training step at which the field is compared with a constant picture."""
+"""Training step at which the field is compared with a constant image."""
 
-_PIXELS = 2**14  # random training pixels, from which the constant picture's PSNR is estimated
+_PIXELS = 2**14  # random training pixels, from which the constant image's PSNR is estimated
 _POINTS = 8  # last points of the history, whose mean is taken as the field's PSNR
-_MARGIN = 1.0  # dB by which the field's PSNR has to exceed the constant picture's
+_MARGIN = 1.0  # dB by which the field's PSNR has to exceed the constant image's
 
 
 def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[Any]:
@@ -56,7 +56,7 @@ def log_memory(when: str) -> None:
 
 
 def constant_psnr(views: Views, blend: str) -> float:
-    """PSNR, in dB, of the best constant picture: the mean color and opacity of the `views`.
+    """PSNR, in dB, of the best constant image: the mean color and opacity of the `views`.
 
     Estimated from 2^14 random pixels over random backgrounds, as training measures its own PSNR.
     Masked pixels do not count.
@@ -79,13 +79,13 @@ def constant_psnr(views: Views, blend: str) -> float:
 
 
 def warn_if_nothing_is_learned(points: Sequence[Point], views: Views, blend: str) -> None:
-    """Log a warning if the last `points` of the history are no better than a constant picture."""
+    """Log a warning if the last `points` of the history are no better than a constant image."""
     last = points[-_POINTS:]
     psnr, constant = sum(point.psnr for point in last) / len(last), constant_psnr(views, blend)
     if psnr < constant + _MARGIN:
         log.warning(
             "the field has learned nothing in %d steps: PSNR of its training pixels is %.1f dB, "
-            "of one constant picture %.1f dB. Look at the cameras with `nerfmac inspect`, or try "
+            "of one constant image %.1f dB. Look at the cameras with `nerfmac inspect`, or try "
             "another --seed or --optimizer.rate 0.01",
             *(last[-1].step, psnr, constant),
         )

@@ -91,7 +91,7 @@ class Outputs:
         def left() -> float:
             return max(deadline - time.perf_counter(), LEAST_SECONDS)
 
-        of = len(run.pictures().splits.get("test", ()))
+        of = len(run.images().splits.get("test", ()))
         limit = None if all_views else EVALUATION * left()
         error: Exception | None = None
         if on_end:  # first: what it makes is what users look at
@@ -119,14 +119,14 @@ class Outputs:
 
 
 def scaled_size(lens: Lens, scale: float) -> tuple[int, int]:
-    """Width and height of the lens's picture times `scale`, at least 2 pixels each."""
+    """Width and height of the lens's image times `scale`, at least 2 pixels each."""
     return max(round(lens.width * scale), 2), max(round(lens.height * scale), 2)
 
 
 def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> None:
-    """Write a rendered test view and its photograph or, without test views, a view of an orbit.
+    """Write a rendered test view and its photo or, without test views, a view of an orbit.
 
-    If rendering it would take more than `seconds`, the picture is smaller, and the log says so.
+    If rendering it would take more than `seconds`, the image is smaller, and the log says so.
     """
     views = run.views("test") if has_test else None
     camera = views.cameras[0] if views else run.orbit(1)[0]
@@ -137,13 +137,13 @@ def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> Non
         sizes = path.name, *size, lens.width, lens.height
         log.info("as time is short, %s shows %dx%d pixels and not %dx%d", *sizes)
     view = Camera(lens.scaled(*size), camera.pose)
-    picture = to_bytes(run.render(view, run.scene.backdrop).color)
+    image = to_bytes(run.render(view, run.scene.backdrop).color)
     if views:
-        truth = to_bytes(views.photograph(0, blend=run.config.train.blend))
+        truth = to_bytes(views.photo(0, blend=run.config.train.blend))
         resized = Image.fromarray(truth).resize(size, Image.Resampling.BOX)
-        picture = np.concatenate([picture, np.asarray(resized)], axis=1)
+        image = np.concatenate([image, np.asarray(resized)], axis=1)
     with appearing(path) as partial:
-        Image.fromarray(picture).save(partial)
+        Image.fromarray(image).save(partial)
 
 
 class HeldOut(NamedTuple):
@@ -234,7 +234,7 @@ def metrics(
 
 def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[str, Any]:
     """How an evaluation of `split` is made; figures of another protocol are not comparable."""
-    lens = run.pictures().views(split).cameras[0].lens
+    lens = run.images().views(split).cameras[0].lens
     return {
         "scene": run.scene.path,
         "split": split,
@@ -245,7 +245,7 @@ def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[
         "blend": run.config.train.blend,
         "psnr": "mean of the views' PSNRs, of sRGB values in [0, 1], all pixels",
         "psnr_corrected": "likewise, after the gain and offset of each channel that fit the view's "
-        "photograph best by least squares, for pictures whose exposures differ",
+        "photo best by least squares, for images whose exposures differ",
         "depth": "relative errors at observations of every fifth sparse point, which training did "
         "not use; plane: fractions of pixels on the level plane of the sparse points",
         "ssim": "mean of the views' SSIMs, Gaussian window 11x11, sigma 1.5, each channel of sRGB",

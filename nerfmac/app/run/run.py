@@ -1,7 +1,7 @@
 """`Run`: a scene's field, trained or in training, in memory and as a folder.
 
     config.json             every setting of the run
-    scene.json              path of the pictures, and the training cameras
+    scene.json              path of the images, and the training cameras
     checkpoint.safetensors  the training state, to resume from and to render
 
 `Run.fit` is the one training loop: command line, viewer and bench drive it.
@@ -67,7 +67,7 @@ class Run:
     history: History = field(default_factory=History)
     """Loss and PSNR so far."""
     source: Scene | None = None
-    """The scene with its pictures; None until they are needed."""
+    """The scene with its images; None until they are needed."""
     folder: Path | None = None
     """Folder in which training saves the run every 30 s and when it ends; None: nowhere."""
     build_seconds: float = 0.0
@@ -76,7 +76,7 @@ class Run:
     """Rays and samples per second of training, averaged over about twenty reports."""
     is_preview: bool = False
     """Whether the state is that of `Trainer.preview`: the images have not been decoded."""
-    _is_checked: bool = False  # whether the field has been compared with a constant picture
+    _is_checked: bool = False  # whether the field has been compared with a constant image
     _good: TrainState | None = None  # the last reported state whose step was not skipped
     _prepared: Trainer | None = None  # the trainer whose functions are compiled
     _aligned: dict[tuple[str, int], Views] = field(default_factory=dict)  # by split and step
@@ -120,7 +120,7 @@ class Run:
     def load(
         cls, folder: str | Path, source: Scene | None = None, *, method: Method = CONFIGURED
     ) -> Run:
-        """The run saved in `folder`, on the current device; no pictures are read.
+        """The run saved in `folder`, on the current device; no images are read.
 
         `method` holds the field and the sampler that the run was trained with. `source` is the
         run's scene, if its files have been moved. Raises `InputError` for a folder without a run, a
@@ -200,7 +200,7 @@ class Run:
         """Train to the goal, one report at a time; at each report the run is up to date.
 
         Closing the generator ends the training. A run with a folder is saved at the end. Raises
-        `InputError` if there are no pictures or while another process trains in the folder,
+        `InputError` if there are no images or while another process trains in the folder,
         `DivergedError`, and `LostRankError`.
         """
         with self.locked():
@@ -247,9 +247,9 @@ class Run:
                 self._is_locked = False
 
     def prepare(self) -> Iterator[None]:
-        """Decode the pictures and compile the training step, one function at each `next`.
+        """Decode the images and compile the training step, one function at each `next`.
 
-        `fit` calls it; a second call does nothing. Raises `InputError` if there are no pictures.
+        `fit` calls it; a second call does nothing. Raises `InputError` if there are no images.
         """
         if self._prepared is self.trainer:
             return
@@ -277,7 +277,7 @@ class Run:
         """Switch refinement of poses, lenses, exposures or colors on or off.
 
         Switches that are not given keep their value. Raises `InputError` for other names, after
-        the first step, and if there are no pictures.
+        the first step, and if there are no images.
         """
         if self.state.step:
             had = f"the run has had {self.state.step} steps"
@@ -326,7 +326,7 @@ class Run:
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> Rendered:
-        """Render one picture, which a notebook shows; for many, use one `renderer()`.
+        """Render one image, which a notebook shows; for many, use one `renderer()`.
 
         >>> run.render(run.orbit(frames=1)[0])
         Rendered(128x128, mean opacity ...)
@@ -387,14 +387,14 @@ class Run:
         With refined poses or lenses, training cameras are the refined ones, and other cameras are
         aligned with these (`nerfmac.training.held_out`). `progress` shows bars if it takes long.
         """
-        views, key = self.pictures().views(split, progress=progress), (split, self.state.step)
+        views, key = self.images().views(split, progress=progress), (split, self.state.step)
         if self.config.refine.cameras and key not in self._aligned:
             is_trained, trained = split == "train", (self.trainer, self.state)
             refined = refined_views(*trained, views, is_trained=is_trained, progress=progress)
             self._aligned = {key: refined}
         return self._aligned.get(key, views)
 
-    def pictures(self) -> Scene:
-        """The scene with its pictures; its files are read if necessary. Raises `InputError`."""
+    def images(self) -> Scene:
+        """The scene with its images; its files are read if necessary. Raises `InputError`."""
         self.source = self.source or read_again(self.scene)
         return self.source

@@ -64,11 +64,11 @@ class Scalars:
         if time.monotonic() - self._written >= SECONDS:
             self._write(report)
 
-    def result(self, step: int, picture: Path, views: Sequence[ViewQuality]) -> None:
-        """Send the preview `picture` and the mean quality of the `views` to TensorBoard."""
+    def result(self, step: int, image: Path, views: Sequence[ViewQuality]) -> None:
+        """Send the preview `image` and the mean quality of the `views` to TensorBoard."""
         if self._board is None:
             return
-        pixels = np.asarray(Image.open(picture).convert("RGB"))
+        pixels = np.asarray(Image.open(image).convert("RGB"))
         self._board.add_image("preview", pixels, step, dataformats="HWC")
         for name in ("psnr", "ssim") if views else ():
             mean = float(np.mean([getattr(view, name) for view in views]))

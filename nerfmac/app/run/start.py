@@ -73,7 +73,7 @@ def train(
     views, and `preview.png`. These take at most as long as the training, plus half a minute.
 
     Args:
-        scene: a `Scene`, or the path of one; a video or a folder of photographs is captured first.
+        scene: a `Scene`, or the path of one; a video or a folder of photos is captured first.
             By default the built-in scene or, with `resume`, the run's own.
         steps, seconds: end of the training, in total steps or total seconds of training of the run;
             by default the configuration's steps.
@@ -130,7 +130,7 @@ def train(
     config = resumed.config if resumed else _config(config, steps, source, method)
     needed = check_memory(config, source, method, limit_memory(memory_limit, memory_fraction))
     if folder is not None and source.splits.get("test"):
-        source.views("test", progress=progress)  # a broken picture is found before training
+        source.views("test", progress=progress)  # a broken image is found before training
     run = resumed or Run.begin(source, config, method=method, out=own, progress=progress)
     for line in training_findings(source) if is_first and not resume else ():
         log.warning("%s", line)

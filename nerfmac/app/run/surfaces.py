@@ -42,7 +42,7 @@ def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, 
     Raises:
         InputError: If the scene lacks one of the splits or cannot be read.
     """
-    scene = run.pictures()
+    scene = run.images()
     if scene.points is None:
         return {}
     renderer, plane = run.renderer(), _plane_of(run, scene.points)
@@ -65,7 +65,7 @@ def _cameras(run: Run, split: str, *, progress: bool) -> Cameras:
 
 def _at_points(run: Run, renderer: Renderer, cameras: Cameras, split: str) -> dict[str, float]:
     """Depth errors at the observations of the points that training did not use."""
-    tracks = run.pictures().held_out[split]
+    tracks = run.images().held_out[split]
     distance = distances_of(tracks, np.array(cameras.poses[:, :, 3]))
     is_inside = np.asarray(run.scene.bounds.holds(tracks.points))[tracks.point]
     chosen = np.flatnonzero(is_inside & (distance > 0))

@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 def check_alike(ranks: Ranks, config: Config, scene: SceneRecord) -> None:
     """Raise `InputError` unless all ranks have this configuration and scene, and `LostRankError`.
 
-    Ranks are not watched yet: another one may still read pictures, for minutes.
+    Ranks are not watched yet: another one may still read images, for minutes.
     """
     with noticed(ranks):
         ranks.check_alike("their configurations", repr(config.to_json()))

@@ -1,4 +1,4 @@
-"""Photographs and their cameras: `load_scene` reads every format into a `Scene`."""
+"""Photos and their cameras: `load_scene` reads every format into a `Scene`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nerfmac.geometry.views import Views
 __all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "holds_scene", "load_scene"]
 
 BUILTIN = "still_life"
-"""The small scene that comes with the package, for a first run without any photographs."""
+"""The small scene that comes with the package, for a first run without any photos."""
 
 
 def load_scene(
@@ -53,13 +53,13 @@ def load_scene(
             distance from its center is one unit.
         up: the direction to the sky in the coordinates of the scene's files, in place of the files'
             or the estimated one ("auto"): "x", "-y" and so on, or three numbers.
-        downscale: factor by which pictures shrink along both sides, by averaging.
+        downscale: factor by which images shrink along both sides, by averaging.
         max_images: most views of each split; they are taken evenly over it.
-        masks: whether training and evaluation ignore the black pixels of a picture's mask:
-            nerfstudio's `mask_path`, or a file with the picture's name in a folder `masks` next to
-            the pictures or to their folder.
+        masks: whether training and evaluation ignore the black pixels of a image's mask:
+            nerfstudio's `mask_path`, or a file with the image's name in a folder `masks` next to
+            the images or to their folder.
 
-    The JSON and the pictures' headers are checked here, before anything is decoded. Raises
+    The JSON and the images' headers are checked here, before anything is decoded. Raises
     InputError that says what is wrong, in which file, and what is right.
 
     >>> nerfmac.load_scene(nerfmac.builtin_scene_path(), max_images=8)

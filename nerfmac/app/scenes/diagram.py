@@ -1,9 +1,9 @@
-"""A picture of a scene's cameras, points and cube, from above and from the side.
+"""A image of a scene's cameras, points and cube, from above and from the side.
 
 It is drawn along the scene's `up`, the red arrow: all positions here are turned about the cube's
 center so that `up` is z. Cameras are drawn as frustums: training cameras from blue to orange, in
 the order of their names, others gray. Green lines are the edges of the trained cube. A legend says
-so in the picture, which is zoomed to cameras and points: a much larger cube is cut off.
+so in the image, which is zoomed to cameras and points: a much larger cube is cut off.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from nerfmac.geometry.cameras import Camera
 PANEL = 640
 """Side of a panel in pixels."""
 OVERSAMPLING = 2
-"""Factor by which the picture is drawn larger, then reduced: Pillow's lines have jagged edges."""
+"""Factor by which the image is drawn larger, then reduced: Pillow's lines have jagged edges."""
 FONT_SIZE = 13 * OVERSAMPLING
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
 POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
 UPWARDS = (200, 30, 60)
 LEGEND = 330 * OVERSAMPLING
-"""Width of the legend in pixels of the larger picture."""
+"""Width of the legend in pixels of the larger image."""
 MARGIN = 0.12
 WITHIN = 0.9
-"""Fraction of the points, those nearest to the cameras' mean, that the picture must show; with far
+"""Fraction of the points, those nearest to the cameras' mean, that the image must show; with far
 points too, the cameras would be tiny."""
 FRUSTUM = 0.07
 """Length of a camera's frustum, as a fraction of the side of the box around cameras and points."""
@@ -47,13 +47,13 @@ Color = tuple[int, int, int]
 
 
 def draw_scene(path: Path, scene: Scene) -> None:
-    """Write the scene's picture to `path`, as PNG. Raises InputError if it cannot be written."""
+    """Write the scene's image to `path`, as PNG. Raises InputError if it cannot be written."""
     with appearing(path) as partial:
-        scene_picture(scene).save(partial, "PNG")
+        scene_image(scene).save(partial, "PNG")
 
 
-def scene_picture(scene: Scene) -> Image.Image:
-    """Return the picture of the scene's cameras, points and cube."""
+def scene_image(scene: Scene) -> Image.Image:
+    """Return the image of the scene's cameras, points and cube."""
     side = OVERSAMPLING * PANEL
     sheet = Image.new("RGB", (2 * side, side), "white")
     for panel, (axes, name) in enumerate((((0, 1), "from above"), ((0, 2), "from the side"))):
@@ -90,7 +90,7 @@ def cube_line(scene: Scene) -> Array:
 
 
 def up_line(scene: Scene) -> Array:
-    """Return the corners (5, 3) of an arrow upwards from the middle of the picture."""
+    """Return the corners (5, 3) of an arrow upwards from the middle of the image."""
     middle, half = shown(scene)
     tip, side = 0.4 * half, 0.04 * half
     barb = tip - 2 * side
@@ -104,7 +104,7 @@ def points_shown(scene: Scene) -> Array:
 
 
 def shown(scene: Scene) -> tuple[Array, float]:
-    """Return center (3,) and half the side of the box that the picture shows.
+    """Return center (3,) and half the side of the box that the image shows.
 
     It holds the cameras, most points and, unless it is too large, the cube.
     """
@@ -118,7 +118,7 @@ def shown(scene: Scene) -> tuple[Array, float]:
 
 
 def _fits(scene: Scene, half: float) -> bool:
-    """Whether the picture shows the whole cube."""
+    """Whether the image shows the whole cube."""
     return scene.extent <= WIDEST_CUBE * 2 * half
 
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from nerfmac.app.scenes.pictures import INVERTED, TRIED, is_picture
+from nerfmac.app.scenes.images import INVERTED, TRIED, is_image
 from nerfmac.app.scenes.scene import Frame
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out
@@ -57,17 +57,15 @@ def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tup
         if frame.mask and not os.path.isfile(frame.mask):
             raise InputError(
                 f"the mask {frame.mask} of {frame.name} does not exist; put it there, or use "
-                "--no-masks to train on whole pictures"
+                "--no-masks to train on whole images"
             )
-    photos = [frame.picture for frame in frames if isinstance(frame.picture, Path)]
-    named = {f.picture: f.mask for f in frames if f.mask and isinstance(f.picture, Path)}
+    photos = [frame.image for frame in frames if isinstance(frame.image, Path)]
+    named = {f.image: f.mask for f in frames if f.mask and isinstance(f.image, Path)}
     found = masks_of(photos, root) | named
     report_masks(found, photos, root)
     return {
         name: tuple(
-            replace(frame, mask=found.get(frame.picture))
-            if isinstance(frame.picture, Path)
-            else frame
+            replace(frame, mask=found.get(frame.image)) if isinstance(frame.image, Path) else frame
             for frame in part
         )
         for name, part in splits.items()
@@ -99,7 +97,7 @@ def report_masks(found: Mapping[Path, Path], photos: Sequence[Path], root: Path)
     if found:
         first = next(iter(found.values()))
         log.info(
-            f"{len(found)} of {len(set(photos))} pictures have a mask, such as {first}: "
+            f"{len(found)} of {len(set(photos))} images have a mask, such as {first}: "
             f"{_ignored(found.values())} pixels are ignored"
         )
     used = {os.path.realpath(path) for path in (*found.values(), *photos)}
@@ -160,7 +158,7 @@ def _like_masks(root: Path) -> list[Path]:
         inside = any(map(LIKE_A_MASK.search, Path(parent).relative_to(root).parts))
         found += [
             Path(parent, name)
-            for name in sorted(filter(is_picture, names))
+            for name in sorted(filter(is_image, names))
             if inside or LIKE_A_MASK.search(name)
         ]
     return found

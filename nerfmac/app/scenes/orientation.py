@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.app.scenes.pictures import decode_reduced
-from nerfmac.app.scenes.posed_picture import PosedPicture
+from nerfmac.app.scenes.images import decode_reduced
+from nerfmac.app.scenes.posed_image import PosedImage
 from nerfmac.geometry.lenses import Lens, distort
 from nerfmac.geometry.tracks import Tracks
 
@@ -42,27 +42,27 @@ log = logging.getLogger("nerfmac")
 
 
 def oriented(
-    pictures: Sequence[PosedPicture], points: Array | None, tracks: Tracks | None, where: str
-) -> list[PosedPicture]:
+    images: Sequence[PosedImage], points: Array | None, tracks: Tracks | None, where: str
+) -> list[PosedImage]:
     """Return the images with one reading for all whose size does not decide.
 
     Logs one line that names the reading and the reason, if an image has an EXIF orientation and
     is read as stored, or if its size does not decide.
 
     Args:
-        pictures: The scene's images.
+        images: The scene's images.
         points: Sparse points (n, 3) in the coordinates of the images' poses, if there are any.
         tracks: Which pixels show which point, if that is known.
         where: The file or folder that the message names.
     """
-    undecided = [index for index, picture in enumerate(pictures) if picture.is_ambiguous]
-    decided = {p.is_upright for p in pictures if p.header.orientation != 1 and not p.is_ambiguous}
+    undecided = [index for index, image in enumerate(images) if image.is_ambiguous]
+    decided = {p.is_upright for p in images if p.header.orientation != 1 and not p.is_ambiguous}
     upright, reason = False, ""
     if undecided and len(decided) == 1:
         (upright,) = decided
         reason = "as the sizes of the other images require"
     elif undecided:
-        by_points = _by_points(pictures, points, tracks, undecided)
+        by_points = _by_points(images, points, tracks, undecided)
         upright = bool(by_points)
         reason = "because sparse points then have the same colors in all images"
         if by_points is None:
@@ -70,26 +70,26 @@ def oriented(
                 "as COLMAP and instant-ngp read them, because neither sizes nor sparse points "
                 "decide; if the scene comes out wrong, rotate the images or remove the tag"
             )
-    read = [picture.read(upright) if picture.is_ambiguous else picture for picture in pictures]
+    read = [image.read(upright) if image.is_ambiguous else image for image in images]
     _report(read, len(undecided), where, reason)
     return read
 
 
-def _report(pictures: Sequence[PosedPicture], undecided: int, where: str, reason: str) -> None:
-    tagged = [picture for picture in pictures if picture.header.orientation != 1]
-    stored = [picture for picture in tagged if not picture.is_upright]
+def _report(images: Sequence[PosedImage], undecided: int, where: str, reason: str) -> None:
+    tagged = [image for image in images if image.header.orientation != 1]
+    stored = [image for image in tagged if not image.is_upright]
     if not undecided and not stored:
         return
     shown = stored or tagged
     log.warning(
-        f"{len(tagged)} of {len(pictures)} images of {where} have an EXIF orientation, such as "
-        f"{shown[0].picture}: {len(stored) or 'none'} of them {'is' if len(stored) < 2 else 'are'} "
+        f"{len(tagged)} of {len(images)} images of {where} have an EXIF orientation, such as "
+        f"{shown[0].image}: {len(stored) or 'none'} of them {'is' if len(stored) < 2 else 'are'} "
         f"read as stored, {reason or 'because the lenses are for images of that size'}"
     )
 
 
 def _by_points(
-    pictures: Sequence[PosedPicture],
+    images: Sequence[PosedImage],
     points: Array | None,
     tracks: Tracks | None,
     undecided: Sequence[int],
@@ -97,11 +97,11 @@ def _by_points(
     """Whether the undecided images are upright, by the colors of sparse points; None: unknown."""
     if points is None or len(points) < FEWEST:
         return None
-    seen, pixel = _observations(pictures, points, tracks)
+    seen, pixel = _observations(images, points, tracks)
     chosen = np.array(undecided)[:: -(-len(undecided) // MOST_VIEWS)]
     fixed = np.setdiff1d(np.arange(len(seen)), undecided)
     stored, upright = (
-        _likeness(pictures, seen, pixel, (chosen, fixed), turned) for turned in (False, True)
+        _likeness(images, seen, pixel, (chosen, fixed), turned) for turned in (False, True)
     )
     if np.isnan(stored) or np.isnan(upright) or abs(upright - stored) < CLEAR:
         return None
@@ -109,7 +109,7 @@ def _by_points(
 
 
 def _observations(
-    pictures: Sequence[PosedPicture], points: Array, tracks: Tracks | None
+    images: Sequence[PosedImage], points: Array, tracks: Tracks | None
 ) -> tuple[Flags, Array]:
     """Which image sees which point, (images, points), and at which pixel, (images, points, 2)."""
     if tracks is not None:
@@ -117,13 +117,13 @@ def _observations(
     step = -(-len(points) // MOST_POINTS)
     points = points[::step]
     if tracks is not None:
-        seen = np.zeros((len(pictures), len(points)), bool)
+        seen = np.zeros((len(images), len(points)), bool)
         pixel = np.zeros((*seen.shape, 2))
         tracks = tracks.observed(tracks.point % step == 0)
         seen[tracks.view, tracks.point // step] = True
         pixel[tracks.view, tracks.point // step] = tracks.pixel
         return seen, pixel
-    projected = [_project(points, picture.pose, picture.lens) for picture in pictures]
+    projected = [_project(points, image.pose, image.lens) for image in images]
     return np.stack([seen for seen, _ in projected]), np.stack([pixel for _, pixel in projected])
 
 
@@ -142,7 +142,7 @@ def _project(points: Array, pose: Array, lens: Lens) -> tuple[Flags, Array]:
 
 
 def _likeness(
-    pictures: Sequence[PosedPicture],
+    images: Sequence[PosedImage],
     seen: Flags,
     pixel: Array,
     views: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
@@ -157,7 +157,7 @@ def _likeness(
 
     @cache
     def colors(index: int) -> Array:
-        return _colors(pictures[index].read(upright), pixel[index])
+        return _colors(images[index].read(upright), pixel[index])
 
     ours, theirs = [], []
     for index in chosen.tolist():
@@ -173,10 +173,10 @@ def _likeness(
     return float(np.corrcoef(one.ravel(), two.ravel())[0, 1])
 
 
-def _colors(posed: PosedPicture, pixel: Array) -> Array:
+def _colors(posed: PosedImage, pixel: Array) -> Array:
     """RGB (n, 3), from 0 to 255, of a reduced image at pixels (n, 2) of the image."""
     image = Image.fromarray(
-        decode_reduced(posed.picture, posed.name, upright=posed.is_upright)[..., :3]
+        decode_reduced(posed.image, posed.name, upright=posed.is_upright)[..., :3]
     )
     width, height = image.size
     image.thumbnail((SIDE, SIDE), Image.Resampling.BOX)

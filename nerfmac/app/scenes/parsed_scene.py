@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.scenes.images import is_cut_out
 from nerfmac.app.scenes.masks import masked
 from nerfmac.app.scenes.options import SceneOptions, Split
 from nerfmac.app.scenes.orientation import oriented
-from nerfmac.app.scenes.pictures import is_cut_out
 from nerfmac.app.scenes.placement import fit
-from nerfmac.app.scenes.posed_picture import PosedPicture
+from nerfmac.app.scenes.posed_image import PosedImage
 from nerfmac.app.scenes.poses import UP, leveling
 from nerfmac.app.scenes.scene import Frame, Scene
 from nerfmac.common.checks import InputError
@@ -35,7 +35,7 @@ log = logging.getLogger("nerfmac")
 
 
 class ParsedScene(NamedTuple):
-    """The pictures, cameras and points of a scene's files, in the coordinates of these files.
+    """The images, cameras and points of a scene's files, in the coordinates of these files.
 
     source      the file or folder that messages name
     folder      its name is the scene's
@@ -43,13 +43,13 @@ class ParsedScene(NamedTuple):
                 levels the scene
     points      sparse points (n, 3), if the files have any
     placement   the files' own; None: it is fitted to the cameras and points
-    splits      indices of `pictures` by split; None if the files have no splits
-    tracks      which pixels of `pictures` show which sparse point, if the files say
+    splits      indices of `images` by split; None if the files have no splits
+    tracks      which pixels of `images` show which sparse point, if the files say
     """
 
     source: str
     folder: Path
-    pictures: Sequence[PosedPicture]
+    images: Sequence[PosedImage]
     up: Direction | None = None
     points: Array | None = None
     placement: Placement | None = None
@@ -61,21 +61,21 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
     """Place a `parsed` scene, split it, and apply the `options`; `path` is what the user named.
 
     Warns of views that are trained and tested on, and of links that lead out of the folder. Raises
-    InputError if no view is left to train on, and for a downscale above a picture's size.
+    InputError if no view is left to train on, and for a downscale above a image's size.
     """
-    read = oriented(parsed.pictures, parsed.points, parsed.tracks, parsed.source)
-    parsed = parsed._replace(pictures=read)
+    read = oriented(parsed.images, parsed.points, parsed.tracks, parsed.source)
+    parsed = parsed._replace(images=read)
     placement = parsed.placement or _fitted(parsed, options)
-    pictures = _in_order(parsed)
-    if np.linalg.det(pictures[0].pose[:, :3]) < 0:
+    images = _in_order(parsed)
+    if np.linalg.det(images[0].pose[:, :3]) < 0:
         placement = placement.mirrored()
-    frames = tuple(picture.placed(placement) for picture in pictures)
+    frames = tuple(image.placed(placement) for image in images)
     if parsed.splits is None and options.split is None:
         options = replace(options, split=TEST_EVERY if len(frames) > 1 else 0)
     splits = _split(parsed, frames, options.split)
     factor, most = int(options.downscale), options.max_images
     splits = {name: _fewer(part, most) for name, part in splits.items()}
-    tracks, held_out = _tracks(parsed, pictures, frames, splits, factor)
+    tracks, held_out = _tracks(parsed, images, frames, splits, factor)
     splits = {
         name: tuple(_reduced(frame, factor, options.masks) for frame in part)
         for name, part in splits.items()
@@ -95,7 +95,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         extent=placement.extent,
         splits=splits,
         up=UP if parsed.up is None else placement.turned_to_scene(options.up or parsed.up),
-        has_alpha=any(picture.header.has_alpha for picture in pictures),
+        has_alpha=any(image.header.has_alpha for image in images),
         path=path,
         options=options,
         placement=placement,
@@ -108,28 +108,28 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
     return scene
 
 
-def _in_order(parsed: ParsedScene) -> Sequence[PosedPicture]:
-    """The pictures by name, the order in which views are held out, unless the files split them."""
+def _in_order(parsed: ParsedScene) -> Sequence[PosedImage]:
+    """The images by name, the order in which views are held out, unless the files split them."""
     if parsed.splits is not None:
-        return parsed.pictures
-    return sorted(parsed.pictures, key=lambda picture: picture.name)
+        return parsed.images
+    return sorted(parsed.images, key=lambda image: image.name)
 
 
 def _tracks(
     parsed: ParsedScene,
-    pictures: Sequence[PosedPicture],
+    images: Sequence[PosedImage],
     frames: Frames,
     splits: Splits,
     factor: int,
 ) -> tuple[Tracks | None, dict[str, Tracks]]:
     """The tracks for training, and those of the points that are kept out of it, by split.
 
-    `pictures` and `frames` are all of the scene's in one order. `factor` is the downscale.
+    `images` and `frames` are all of the scene's in one order. `factor` is the downscale.
     """
     if parsed.tracks is None:
         return None, {}
-    frame_of = {id(pic): id(frame) for pic, frame in zip(pictures, frames, strict=True)}
-    in_order = [frame_of[id(picture)] for picture in parsed.pictures]
+    frame_of = {id(pic): id(frame) for pic, frame in zip(images, frames, strict=True)}
+    in_order = [frame_of[id(image)] for image in parsed.images]
     seen = {
         split: _tracks_in(part, parsed.tracks, in_order, factor) for split, part in splits.items()
     }
@@ -145,7 +145,7 @@ def _tracks(
 
 
 def _tracks_in(part: Frames, tracks: Tracks, frames: Sequence[int], factor: int) -> Tracks:
-    """The `tracks` in the frames of a split; `frames` has the id of each picture's frame."""
+    """The `tracks` in the frames of a split; `frames` has the id of each image's frame."""
     place = {id(frame): index for index, frame in enumerate(part)}
     indices = np.array([place.get(frame, -1) for frame in frames])
     tracks = tracks.of_views(indices, np.full(len(indices), 1.0 / factor))
@@ -156,24 +156,24 @@ def _tracks_in(part: Frames, tracks: Tracks, frames: Sequence[int], factor: int)
 
 def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
     """The placement fitted to cameras and points; leveled if the files' axes are arbitrary."""
-    is_object, pictures = _are_cut_out(parsed.pictures), _in_order(parsed)
-    poses = [picture.pose for picture in pictures]
+    is_object, images = _are_cut_out(parsed.images), _in_order(parsed)
+    poses = [image.pose for image in images]
     return fit(
         poses,
         is_object,
         parsed.source,
         points=parsed.points,
-        tangents=[picture.lens.tangents for picture in pictures],
+        tangents=[image.lens.tangents for image in images],
         rotation=np.eye(3) if parsed.up else leveling(poses, options.up),
     )
 
 
-def _are_cut_out(pictures: Sequence[PosedPicture]) -> bool:
-    """Whether the pictures show an object cut out by alpha, judged by three that have alpha.
+def _are_cut_out(images: Sequence[PosedImage]) -> bool:
+    """Whether the images show an object cut out by alpha, judged by three that have alpha.
 
-    Some programs write alpha into every picture, opaque throughout.
+    Some programs write alpha into every image, opaque throughout.
     """
-    alpha = [picture.picture for picture in pictures if picture.header.has_alpha]
+    alpha = [image.image for image in images if image.header.has_alpha]
     some = {*alpha[:1], *alpha[len(alpha) // 2 :][:1], *alpha[-1:]}
     return any(map(is_cut_out, some))
 
@@ -244,7 +244,7 @@ def _fewer(frames: Frames, most: int | None) -> Frames:
 
 
 def _reduced(frame: Frame, factor: int, masks: bool) -> Frame:
-    """The frame with `factor` times smaller pictures, and without its mask unless `masks`."""
+    """The frame with `factor` times smaller images, and without its mask unless `masks`."""
     lens, mask = frame.camera.lens, frame.mask if masks else None
     if factor == 1:
         return replace(frame, mask=mask)
@@ -258,26 +258,26 @@ def _reduced(frame: Frame, factor: int, masks: bool) -> Frame:
 
 
 def _warn_of_shared(scene: Scene) -> None:
-    train = {frame.picture for frame in scene.splits["train"]}
-    test = [frame.picture for frame in scene.splits.get("test", ())]
-    shared = sum(picture in train for picture in test)
+    train = {frame.image for frame in scene.splits["train"]}
+    test = [frame.image for frame in scene.splits.get("test", ())]
+    shared = sum(image in train for image in test)
     if shared:
         log.warning(
-            f"{shared} of {len(test)} test pictures of {scene.name} are trained on too: their "
+            f"{shared} of {len(test)} test images of {scene.name} are trained on too: their "
             "quality says little"
         )
 
 
 def _warn_of_links(scene: Scene, path: Path) -> None:
-    """Warn of pictures and masks outside the scene's folder, which links lead to."""
+    """Warn of images and masks outside the scene's folder, which links lead to."""
     frames = [frame for part in scene.splits.values() for frame in part]
-    files = {f for frame in frames for f in (frame.picture, frame.mask) if isinstance(f, Path)}
-    # The user may have named a COLMAP model's folder, with the pictures next to it.
+    files = {f for frame in frames for f in (frame.image, frame.mask) if isinstance(f, Path)}
+    # The user may have named a COLMAP model's folder, with the images next to it.
     folder = Path(os.path.commonpath([os.path.abspath(file) for file in (path, *files)]))
     real = {file: file.resolve() for file in sorted(files)}
     outside = [file for file in real if not real[file].is_relative_to(folder.resolve())]
     if outside:
         log.warning(
-            f"{len(outside)} of {len(files)} pictures and masks of {scene.name} are read from "
+            f"{len(outside)} of {len(files)} images and masks of {scene.name} are read from "
             f"outside its folder, through links such as {outside[0]} to {real[outside[0]]}"
         )

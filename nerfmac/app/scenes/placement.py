@@ -31,7 +31,7 @@ OUTWARD_EXTENT = 64.0
 ROOM_EXTENT = 32.0
 """Extent if cameras look outwards and there are no points: walls are about ten units away."""
 WITHIN = 0.95
-"""Fraction of the points seen in the pictures that the cube must hold; many others are wrong."""
+"""Fraction of the points seen in the images that the cube must hold; many others are wrong."""
 
 OUTWARD = 0.6
 """Cameras look outwards if more than this fraction of them look away from the center."""
@@ -58,7 +58,7 @@ def fit(
 
     The target is the point closest to the optical axes, by least squares. If these are parallel, it
     lies at the median depth of the points, or without points at the cameras' mean position, with a
-    warning. The extent is the smallest power of two that holds what the pictures show of the
+    warning. The extent is the smallest power of two that holds what the images show of the
     points: from 1 for objects that alpha cuts out, else from 4, up to 16. Where most cameras look
     outwards, it is up to 64, or 32 without points, with a warning. Stray cameras and points are
     ignored, the former with a warning.
@@ -68,7 +68,7 @@ def fit(
         is_object: whether alpha cuts out an object.
         where: the file that warnings name.
         points: sparse points (n, 3) in the file's coordinates; there may be none.
-        tangents: (width / (2 fl_x), height / (2 fl_y)) of each camera's picture.
+        tangents: (width / (2 fl_x), height / (2 fl_y)) of each camera's image.
         rotation: (3, 3), from the file's axes to the scene's.
     """
     is_stray = stray_cameras(np.stack([pose[:, 3] for pose in poses]))

@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:
     """Yield `work(0)` to `work(count - 1)`, computed by threads that run only a few ahead.
 
-    Meant for pictures: Pillow releases the interpreter's lock while it decodes.
+    Meant for images: Pillow releases the interpreter's lock while it decodes.
     """
     threads = max(min(os.cpu_count() or 1, count), 1)
     with ThreadPoolExecutor(threads) as pool:

@@ -1,4 +1,4 @@
-"""`SceneRecord`: the data on its scene that a run saves, enough to render without pictures."""
+"""`SceneRecord`: the data on its scene that a run saves, enough to render without images."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_run(folder: Path) -> bool:
 
 
 def refuse_run(path: Path) -> None:
-    """Raise InputError if `path` is a run's folder, whose pictures are no photographs."""
+    """Raise InputError if `path` is a run's folder, whose images are no photos."""
     if is_run(path) and (path / "checkpoint.safetensors").is_file():
         raise InputError(
             f"{path} is a run, not a scene; to train it further: `nerfmac train --out {path} "

@@ -1,4 +1,4 @@
-"""A scene: pictures, their cameras, and the cube that is trained.
+"""A scene: images, their cameras, and the cube that is trained.
 
 Scene space is instant-ngp's, without its change of axes: the cube has the side `extent` and the
 center (0.5, 0.5, 0.5). For an object without surroundings `extent` is 1, the unit cube.
@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from tqdm.auto import tqdm
 
+from nerfmac.app.scenes.image_cache import decode_once, trim
+from nerfmac.app.scenes.images import decode_mask
 from nerfmac.app.scenes.options import DEFAULTS, SceneOptions, check_extent
-from nerfmac.app.scenes.picture_cache import decode_once, trim
-from nerfmac.app.scenes.pictures import decode_mask
 from nerfmac.app.scenes.prefetch import prefetch
 from nerfmac.common.checks import InputError
 from nerfmac.common.progress import delayed_progress
@@ -35,15 +35,15 @@ MOST_PIXELS = 2**31
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One photograph: a file or uint8 (h, w, 3 or 4), and its camera.
+    """One photo: a file or uint8 (h, w, 3 or 4), and its camera.
 
     Blocks of `reduce` x `reduce` pixels are averaged to the size of the camera's lens. The
-    camera fits the picture as EXIF turns it if `is_upright`, else the picture as stored. A `mask`
+    camera fits the image as EXIF turns it if `is_upright`, else the image as stored. A `mask`
     is an image of the same size, see `scenes.masks`.
     """
 
     camera: Camera
-    picture: Path | npt.NDArray[np.uint8]
+    image: Path | npt.NDArray[np.uint8]
     name: str
     reduce: int = 1
     is_upright: bool = True
@@ -57,7 +57,7 @@ class Scene:
     extent      side of the trained cube around (0.5, 0.5, 0.5), in scene units, in (0, 128];
                 InputError for another
     up          unit vector to the sky
-    has_alpha   whether all pictures of all splits are decoded to RGBA
+    has_alpha   whether all images of all splits are decoded to RGBA
     path        the argument of `load_scene`; None if that did not read the scene
     options     the other arguments; their split is None only if the files have splits
     placement   from the files' coordinates to scene space; None: both are the same
@@ -95,11 +95,11 @@ class Scene:
         return f"Scene({self.name!r}, {splits or 'no views'}, {size}extent {self.extent:g})"
 
     def views(self, split: str, *, progress: bool = True) -> Views:
-        """Decode a split's pictures, once, and put them on the device.
+        """Decode a split's images, once, and put them on the device.
 
         `progress` shows a bar if that takes more than a second or two.
 
-        Raises InputError for a split that is absent or empty, and for a picture that cannot be
+        Raises InputError for a split that is absent or empty, and for a image that cannot be
         decoded or has another size than its lens.
         """
         deque(self.decoding(split, progress=progress), maxlen=0)
@@ -133,7 +133,7 @@ def _decoding(
     cameras = Cameras.stack([frame.camera for frame in frames])
     if cameras.pixels >= MOST_PIXELS:
         raise InputError(
-            f"{len(frames)} pictures of {shown_sizes(cameras.sizes)} have {cameras.pixels:,} "
+            f"{len(frames)} images of {shown_sizes(cameras.sizes)} have {cameras.pixels:,} "
             f"pixels; expected fewer than {MOST_PIXELS:,}, as with downscale=2 (--downscale 2) or "
             "max_images (--max-images)"
         )
@@ -143,23 +143,23 @@ def _decoding(
 
     def read(index: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_] | None]:
         frame, (width, height) = frames[index], cameras.sizes[index]
-        picture = decode_once(
-            frame.picture, channels, frame.name, frame.reduce, upright=frame.is_upright
+        image = decode_once(
+            frame.image, channels, frame.name, frame.reduce, upright=frame.is_upright
         )
-        if picture.shape[:2] != (height, width):
+        if image.shape[:2] != (height, width):
             raise InputError(
-                f"{frame.name} is {picture.shape[1]}x{picture.shape[0]} pixels; its lens is for "
-                f"{width}x{height}: expected a picture of that size"
+                f"{frame.name} is {image.shape[1]}x{image.shape[0]} pixels; its lens is for "
+                f"{width}x{height}: expected a image of that size"
             )
         mask = _mask_of(frame, width, height) if frame.mask else None
-        return picture.reshape(-1, channels), None if mask is None else mask.ravel()
+        return image.reshape(-1, channels), None if mask is None else mask.ravel()
 
     # Only this thread uses MLX.
-    bar = tqdm(prefetch(read, len(frames)), "pictures", len(frames), **delayed_progress(progress))
+    bar = tqdm(prefetch(read, len(frames)), "images", len(frames), **delayed_progress(progress))
     end = 0
-    for picture, mask in bar:
-        start, end = end, end + len(picture)
-        _put(pixels, start, picture)
+    for image, mask in bar:
+        start, end = end, end + len(image)
+        _put(pixels, start, image)
         if kept is not None and mask is not None:
             _put(kept, start, mask)
         yield
@@ -171,7 +171,7 @@ def _decoding(
 def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
     """Write `rows` into `array` from row `start` on, in place.
 
-    It is evaluated at once, while nothing else holds the array's memory. So pictures are in memory
+    It is evaluated at once, while nothing else holds the array's memory. So images are in memory
     once, not on the host and on the device.
     """
     array[start : start + len(rows)] = mx.array(rows)
@@ -188,7 +188,7 @@ def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
     ):
         raise InputError(
             f"{frame.mask} is {mask.shape[1]}x{mask.shape[0]} pixels, unlike {frame.name}; "
-            "expected a mask of its picture's size"
+            "expected a mask of its image's size"
         )
     blocks = mask[:down, :across].reshape(height, frame.reduce, width, frame.reduce)
     return np.asarray(blocks.all(axis=(1, 3)))

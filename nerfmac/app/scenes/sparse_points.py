@@ -1,8 +1,8 @@
-"""Sparse points: medians over patches of pictures, strays among the points, and the near plane.
+"""Sparse points: medians over patches of images, strays among the points, and the near plane.
 
 Structure from motion puts a few points and cameras where nothing is. These strays must not decide
-how large a scene is. Nor may a few points on a far wall, which may fill half of every picture: so
-points count by patches of the pictures.
+how large a scene is. Nor may a few points on a far wall, which may fill half of every image: so
+points count by patches of the images.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 PATCHES = 8
-"""Number of patches along each side of a picture."""
+"""Number of patches along each side of a image."""
 MOST_VIEWS, MOST_POINTS = 64, 20000
 """Largest numbers of views and points that `patch_medians` uses, spread evenly over all."""
 
@@ -39,9 +39,9 @@ MOST_COMPARED = 1000
 NEAR_FRACTION = 0.75
 """Near plane as a fraction of the nearest points' distance."""
 OUTLIERS = 0.01
-"""Fraction of a picture's points, the nearest ones, that are ignored because they may be wrong."""
-FEWEST_IN_PICTURE = 50
-"""Smallest number of points in a picture that counts for the near plane."""
+"""Fraction of a image's points, the nearest ones, that are ignored because they may be wrong."""
+FEWEST_IN_IMAGE = 50
+"""Smallest number of points in a image that counts for the near plane."""
 MOST_NEAR = 2**15
 """Largest number of points that count for the near plane, spread evenly over all."""
 
@@ -49,27 +49,27 @@ MOST_NEAR = 2**15
 def patch_medians(
     values: Array, points: Array, poses: Sequence[Array], tangents: Sequence[tuple[float, float]]
 ) -> Array:
-    """Return medians (m,) of the points' `values` (n,) over each patch of each picture.
+    """Return medians (m,) of the points' `values` (n,) over each patch of each image.
 
     `points` are (n, 3); patches without points are left out. `poses` (3, 4) are camera-to-file with
-    OpenGL's axes. `tangents` are half of a picture's width and height over its focal lengths.
+    OpenGL's axes. `tangents` are half of a image's width and height over its focal lengths.
     Occlusion is ignored.
     """
     step = max(-(-len(points) // MOST_POINTS), 1)
     values, points = values[::step], points[::step]
     medians: list[float] = []
     for index in range(0, len(poses), -(-len(poses) // MOST_VIEWS)):
-        position, is_seen = in_picture(points, poses[index], tangents[index])
+        position, is_seen = in_image(points, poses[index], tangents[index])
         column, row = ((position[is_seen] + 1) * (PATCHES / 2)).astype(int).T
         patches, seen = PATCHES * row + column, values[is_seen]
         medians += [float(np.median(seen[patches == patch])) for patch in np.unique(patches)]
     return np.array(medians)
 
 
-def in_picture(points: Array, pose: Array, tangents: tuple[float, float]) -> tuple[Array, Flags]:
-    """Project `points` (n, 3): positions (n, 2) in a picture without distortion, bool (n,) if seen.
+def in_image(points: Array, pose: Array, tangents: tuple[float, float]) -> tuple[Array, Flags]:
+    """Project `points` (n, 3): positions (n, 2) in a image without distortion, bool (n,) if seen.
 
-    Positions in the picture are from -1 to 1 along both axes, y upwards. `pose` (3, 4) and
+    Positions in the image are from -1 to 1 along both axes, y upwards. `pose` (3, 4) and
     `tangents` are as in `patch_medians`. Occlusion is ignored.
     """
     x, y, z = ((points - pose[:, 3]) @ pose[:, :3]).T
@@ -111,19 +111,19 @@ def stray_points(points: Array, least: float, most: float) -> Flags:
 def near_plane(points: Array, cameras: Sequence[Camera]) -> float:
     """Return the distance from every camera up to which space counts as empty, in scene units.
 
-    In front of a camera, where no other one looks, training may put a fog that colors its picture
+    In front of a camera, where no other one looks, training may put a fog that colors its image
     alone and hides the scene from everywhere else. So nothing is put there, as NeRF's program does
     with LLFF's near bound (Mildenhall et al. 2020: nine tenths of the nearest point's depth). Here
     the fraction is smaller, as plain surfaces have no points.
 
-    `points` (n, 3) are in scene space; occlusion is ignored. 0 if no picture has enough points.
+    `points` (n, 3) are in scene space; occlusion is ignored. 0 if no image has enough points.
     """
     points = points[:: max(-(-len(points) // MOST_NEAR), 1)]
     nearest = []
     for camera in cameras:
         pose = np.asarray(camera.pose, np.float64)
-        _, is_seen = in_picture(points, pose, camera.lens.tangents)
-        if is_seen.sum() >= FEWEST_IN_PICTURE:
+        _, is_seen = in_image(points, pose, camera.lens.tangents)
+        if is_seen.sum() >= FEWEST_IN_IMAGE:
             distance = np.linalg.norm(points[is_seen] - pose[:, 3], axis=1)
             nearest.append(float(np.quantile(distance, OUTLIERS)))
     return NEAR_FRACTION * min(nearest, default=0.0)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.scenes.sparse_points import MOST_POINTS, MOST_VIEWS, in_picture
+from nerfmac.app.scenes.sparse_points import MOST_POINTS, MOST_VIEWS, in_image
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 
@@ -48,7 +48,7 @@ def find_subject(
     shown = np.zeros(len(points))
     for camera in chosen:
         pose = np.asarray(camera.pose, np.float64)
-        position, is_seen = in_picture(points, pose, camera.lens.tangents)
+        position, is_seen = in_image(points, pose, camera.lens.tangents)
         shown += is_seen & (np.abs(position) < MIDDLE).all(axis=1)
     points = points[shown >= MOST_CAMERAS * len(chosen)]
     if len(points) < FEWEST_POINTS:

@@ -1,7 +1,7 @@
 """A snapshot's `dataset`: the training cameras and the placement of the scene's files.
 
 Poses are camera-to-scene matrices (3, 4) in instant-ngp's scene, whose axes are y, z, x of the
-files'. Its cameras look along +z with y down. Principal points are fractions of the picture.
+files'. Its cameras look along +z with y down. Principal points are fractions of the image.
 
 instant-ngp places a file's position p at CYCLE (scale p + offset). `from_mitsuba` omits CYCLE, but
 also turns every OpenGL camera by 180 degrees about its y axis.

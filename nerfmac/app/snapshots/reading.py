@@ -97,7 +97,7 @@ def _extent(snapshot: Fields) -> float:
         "from_mitsuba": "a scene in Mitsuba's axes",
         "is_hdr": "a scene of high dynamic range",
         "has_light_dirs": "a scene with light directions",
-        "n_extra_learnable_dims": "a scene with latent codes of its pictures",
+        "n_extra_learnable_dims": "a scene with latent codes of its images",
     }
     for key, kind in refused.items():
         if dataset.values.get(key):

@@ -26,7 +26,7 @@ MIN_STEP = 1 / 16
 """Shortest marching step, in units of the smallest cell's side."""
 
 STEP_GROWTH = 1 / 1024
-"""Ratio of a marching step to the distance: about a pixel of a picture 1000 pixels wide."""
+"""Ratio of a marching step to the distance: about a pixel of a image 1000 pixels wide."""
 
 NEIGHBOR_OFFSET = 1e-3
 """Distance beyond a cell's face at which its neighbor is looked up, in sides of the cell."""

@@ -1,13 +1,13 @@
-"""A picture's depth as the page needs it to move the picture: a coarse grid of 1 / distance.
+"""A image's depth as the page needs it to move the image: a coarse grid of 1 / distance.
 
-The page draws the picture as a mesh over the grid's vertices, at their depth, from the camera's
-present pose (`page/picture/warp.js`). A vertex has the mean of 1 / distance over the four cells
+The page draws the image as a mesh over the grid's vertices, at their depth, from the camera's
+present pose (`page/image/warp.js`). A vertex has the mean of 1 / distance over the four cells
 around it, which is exact on a plane. Where these differ much, an outline crosses the cells: there
 the vertex takes the nearest surface. So all cells that the near surface touches move with it, and
 the triangles that stretch lie wholly in the colors of what is behind.
 
-The outermost vertices lie outside the picture and repeat its edge: vertex (1 + i, 1 + j) of
-`columns` x `rows` is at (i / (columns - 3), j / (rows - 3)) of the picture's width and height.
+The outermost vertices lie outside the image and repeat its edge: vertex (1 + i, 1 + j) of
+`columns` x `rows` is at (i / (columns - 3), j / (rows - 3)) of the image's width and height.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 CELL = 5
-"""Side of a cell, in pixels of the full picture."""
+"""Side of a cell, in pixels of the full image."""
 
 MOST_CELLS = 160
-"""Largest number of cells along a side: it bounds the bytes and the work of a large picture."""
+"""Largest number of cells along a side: it bounds the bytes and the work of a large image."""
 
 OUTLINE = 1.1
 """Ratio of the largest to the mean 1 / distance around a vertex from which an outline is there."""
@@ -36,11 +36,11 @@ Values = npt.NDArray[np.float32]
 
 
 def deflated_grid(depth: Values, full_width: int, full_height: int) -> tuple[bytes, dict[str, Any]]:
-    """The grid of a picture that stands for one of full size, as bytes, and what tells its form.
+    """The grid of a image that stands for one of full size, as bytes, and what tells its form.
 
     Args:
         depth: (h, w) distance in scene units; 0 where nothing is seen.
-        full_width, full_height: size of the full picture, in pixels.
+        full_width, full_height: size of the full image, in pixels.
 
     Returns:
         The codes (rows, columns) of 1 / distance, in 65535ths of `largest`, as uint16, row by row,

@@ -1,7 +1,7 @@
-"""`Loop`: runs a `Session` in slices of work: messages first, then a picture or training.
+"""`Loop`: runs a `Session` in slices of work: messages first, then a image or training.
 
 Any thread may post messages. The worker's thread handles them in order, and trains and draws. It
-handles all waiting messages before the next picture, so the page always sees the newest camera.
+handles all waiting messages before the next image, so the page always sees the newest camera.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 from nerfmac.app.viewer.messages import handle
-from nerfmac.app.viewer.screen import JPEG_QUALITY, ScreenPicture, Target, encode_jpeg
+from nerfmac.app.viewer.screen import JPEG_QUALITY, ScreenImage, Target, encode_jpeg
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.app.viewer.status import IDLE_INTERVAL, INTERVAL, WATCHED_INTERVAL, Status
 from nerfmac.app.viewer.worker import Worker
@@ -28,7 +28,7 @@ SLICE = {True: 0.02, False: 0.1}
 """Seconds of training between checks for messages, while the camera moves (True) and at rest."""
 
 MAX_TRAINING_SHARE = 0.95
-"""Largest share of the device's time for training, so that pictures still come now and then."""
+"""Largest share of the device's time for training, so that images still come now and then."""
 
 TOUCH = 10.0
 """Seconds after a user's action during which images get the share that the user chose."""
@@ -46,7 +46,7 @@ UNTOUCHED = ("ack", "ready", "size", "visible", "train", "pause")
 """Kinds of messages after which no one may be looking around."""
 
 KEPT_SIZE = 320, 240
-"""Largest width and height of the picture that is kept if no page was open."""
+"""Largest width and height of the image that is kept if no page was open."""
 
 MEMORY = 1.0
 """Time constant, in seconds of work, with which `DeviceTime` forgets earlier work."""
@@ -98,7 +98,7 @@ class Loop:
     """Runs one session, as an `Activity` of the worker. Any thread may call `post`."""
 
     def __init__(self, worker: Worker, session: Session, keep: Callable[[bytes], None]) -> None:
-        """`keep(jpeg)` stores a finished picture for pages without a kernel."""
+        """`keep(jpeg)` stores a finished image for pages without a kernel."""
         self._worker, self._session, self._keep = worker, session, keep
         self._messages: deque[Message] = deque()
         self._status = Status(session)
@@ -106,8 +106,8 @@ class Loop:
         self._watched_time = WatchedTime()
         self._begun = time.monotonic()
         self._undrawable: Target | None = None  # drawing it has failed, so it is not tried again
-        self._unkept: bytes | None = None  # the last finished picture, until it is kept
-        self._asked: float | None = None  # the newest `t` that no picture has answered
+        self._unkept: bytes | None = None  # the last finished image, until it is kept
+        self._asked: float | None = None  # the newest `t` that no image has answered
         self._touched = -math.inf  # time.monotonic() of the user's last action on the page
 
     def post(self, message: Message) -> None:
@@ -123,7 +123,7 @@ class Loop:
             self._attempt(self._status.introduce)
         training = self._session.training
         is_moving = time.monotonic() < self._session.moving_until
-        wants = self._wants_picture(is_moving)
+        wants = self._wants_image(is_moving)
         is_preparing = training.is_preparing and self._has_shown
         if wants and (not training.is_running or self._viewing_is_due(is_moving)):
             self._draw(is_moving)
@@ -148,7 +148,7 @@ class Loop:
         if self._session.training.is_running != was_running:
             self._watched_time.reset()
 
-    def _wants_picture(self, is_moving: bool) -> bool:
+    def _wants_image(self, is_moving: bool) -> bool:
         session, target = self._session, self._session.target()
         return target is not self._undrawable and session.screen.wants(
             target, session.run.state, moving=is_moving, training=session.training.is_running
@@ -192,33 +192,33 @@ class Loop:
 
     def _draw_rows(self, target: Target, is_moving: bool) -> None:
         session = self._session
-        picture = session.screen.draw(
+        image = session.screen.draw(
             session.run.trainer,
             target,
             session.run.state,
             moving=is_moving,
             training=session.training.is_running,
         )
-        if picture is not None:
-            self._send(picture)
+        if image is not None:
+            self._send(image)
 
-    def _send(self, picture: ScreenPicture) -> None:
-        """Send the page a finished picture."""
+    def _send(self, image: ScreenImage) -> None:
+        """Send the page a finished image."""
         session, comparison = self._session, self._session.comparison
-        if picture.message["still"]:
-            self._unkept = picture.jpeg
-        is_measured = comparison and picture.is_full and session.settings.mode == "color"
+        if image.message["still"]:
+            self._unkept = image.jpeg
+        is_measured = comparison and image.is_full and session.settings.mode == "color"
         answer = {
             "id": session.screen.send(),
             "t": self._asked,
-            "view": picture.target.view.to_json(),
+            "view": image.target.view.to_json(),
             "version": session.version,
             "mover": session.mover,
             "compared": comparison.index if comparison else None,
-            "psnr": comparison.psnr(picture.drawn.rgb) if comparison and is_measured else None,
+            "psnr": comparison.psnr(image.drawn.rgb) if comparison and is_measured else None,
         }
         self._asked = None
-        session.send({**picture.message, **answer}, picture.buffers)
+        session.send({**image.message, **answer}, image.buffers)
 
     def _train(self, is_moving: bool) -> None:
         start, session = time.perf_counter(), self._session
@@ -233,11 +233,11 @@ class Loop:
             session.failure = error
 
     def _rest(self) -> None:
-        """Keep the last picture for pages without a kernel; all is drawn and nothing trains."""
+        """Keep the last image for pages without a kernel; all is drawn and nothing trains."""
         session = self._session
         if not session.is_resting.is_set() and not session.screen.is_open:
             camera = session.target().camera(*session.target().full_size(*KEPT_SIZE))
-            drawn = session.pictures().draw(camera, session.view.distance)
+            drawn = session.images().draw(camera, session.view.distance)
             self._unkept = encode_jpeg(drawn.rgb, JPEG_QUALITY[True])
         if self._unkept is not None:
             self._keep(self._unkept)

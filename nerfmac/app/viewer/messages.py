@@ -1,24 +1,24 @@
 """`handle`: the action of each message from the page on a `Session`. And what the page is told.
 
 A message is a JSON object whose `kind` names its handler here. Any message may have `t`, the page's
-clock in milliseconds; the picture that answers carries it back.
+clock in milliseconds; the image that answers carries it back.
 
     ready           page: a name for this page, which may send this message more than once;
-                    width, height of the picture's area in device pixels; warps: whether the page
-                    moves pictures by their depth between two of the kernel's
+                    width, height of the image's area in device pixels; warps: whether the page
+                    moves images by their depth between two of the kernel's
     size            width, height
-    visible         page; is_visible: whether any of the page's picture is on screen
+    visible         page; is_visible: whether any of the page's image is on screen
     ping            answered by `pong` at once, even if the worker is busy
-    ack             id: number of a picture that the page has drawn
+    ack             id: number of a image that the page has drawn
     move            pose, center: those of the page's view, both or neither; page: its name;
                     version: that of the kernel's view which the page has moved;
                     moving: whether more moves follow
-    look            x, y in [0, 1] of the picture: the point seen there becomes the center
+    look            x, y in [0, 1] of the image: the point seen there becomes the center
     reset           return to the first view
     set             values: settings by name
     refine          name: poses, lenses, exposures or colors; on: whether training refines these
     train, pause
-    stand           index: look from that training camera, beside its photograph
+    stand           index: look from that training camera, beside its photo
     keyframe        action: add, remove, replace or go; index
     clear           remove all keyframes
     follow          name of a move around the scene to follow, or "keyframes"
@@ -34,17 +34,17 @@ The page turns pointer travel into a pose by itself (`page/motion/navigation.js`
 show it at once. A view that the kernel has changed since, by `reset` or `Viewer.view` and the like,
 wins over moves that were under way: these have an older `version` and are ignored.
 
-The kernel sends `pong`, `state`, `curve`, `cameras` (`status`), `photo`, `video`, and pictures:
+The kernel sends `pong`, `state`, `curve`, `cameras` (`status`), `photo`, `video`, and images:
 
-    frame           id: to be acknowledged; t; width, height of the full picture; scale: the
-                    picture's width and height relative to these; still: whether it is full;
-                    pose, lens: the picture's camera (`page/picture/projection.js`);
+    frame           id: to be acknowledged; t; width, height of the full image; scale: the
+                    image's width and height relative to these; still: whether it is full;
+                    pose, lens: the image's camera (`page/image/projection.js`);
                     view: {pose, center, up, fov in radians}; version; mover: name of the page that
-                    moved there, or null; compared: index of the photograph beside it, or null;
+                    moved there, or null; compared: index of the photo beside it, or null;
                     psnr to that, in dB, or null; step: of training;
                     depth: {columns, rows, largest} of a `DepthGrid`, or null
 
-Buffers of a frame: the picture as JPEG; the grid's codes, uint16, little-endian, deflated, if there
+Buffers of a frame: the image as JPEG; the grid's codes, uint16, little-endian, deflated, if there
 is one; and padding.
 """
 
@@ -114,10 +114,10 @@ def _train(session: Session, _message: Fields) -> None:
 
 def _stand(session: Session, message: Fields) -> None:
     comparison = session.compare(message.index("index"))
-    height, width = comparison.photograph.shape[:2]
+    height, width = comparison.photo.shape[:2]
     photo = {"kind": "photo", "index": comparison.index, "name": comparison.name}
     size = {"width": width, "height": height}
-    session.send({**photo, **size}, [encode_jpeg(comparison.photograph, JPEG_QUALITY[True])])
+    session.send({**photo, **size}, [encode_jpeg(comparison.photo, JPEG_QUALITY[True])])
 
 
 def _keyframe(session: Session, message: Fields) -> None:

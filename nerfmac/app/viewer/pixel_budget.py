@@ -1,6 +1,6 @@
-"""`PixelBudget`: the size of pictures that can be drawn in a given time.
+"""`PixelBudget`: the size of images that can be drawn in a given time.
 
-Pictures have one of few sizes, so that functions compiled for a size are used again.
+Images have one of few sizes, so that functions compiled for a size are used again.
 """
 
 from __future__ import annotations
@@ -11,48 +11,48 @@ from itertools import combinations
 from statistics import median
 
 SCALES = tuple(2.0 ** (-step / 2) for step in range(11))
-"""Sides of a picture as fractions of full size, 1 to 1/32; each step halves the pixels."""
+"""Sides of a image as fractions of full size, 1 to 1/32; each step halves the pixels."""
 
 MIN_FRACTION = 1 / 8
-"""Smallest fraction of the full picture's pixels, unless it takes too long."""
+"""Smallest fraction of the full image's pixels, unless it takes too long."""
 
 MAX_SECONDS = 0.15
-"""Seconds above which a picture is made smaller than `MIN_FRACTION`, by default."""
+"""Seconds above which a image is made smaller than `MIN_FRACTION`, by default."""
 
 GROWTH = 4
-"""Largest factor between the pixels of a picture and of the largest recent one, if these are fewer
+"""Largest factor between the pixels of a image and of the largest recent one, if these are fewer
 than `MIN_FRACTION`: the time of so many more is a guess."""
 
 LATE = 1.25
-"""A picture that takes longer than this many times its allowed time is late."""
+"""A image that takes longer than this many times its allowed time is late."""
 
 RECENT = 12
-"""Number of recent pictures that the fit uses."""
+"""Number of recent images that the fit uses."""
 
 
 class PixelBudget:
-    """Number of pixels that can be drawn in `seconds`, learned from recent pictures.
+    """Number of pixels that can be drawn in `seconds`, learned from recent images.
 
-    A picture of n pixels takes `fixed + per_pixel * n` seconds; `fixed` is the time of launches and
-    copies. Both are the Theil-Sen fit to recent pictures: `per_pixel` is the median slope between
-    two of them. So a few pictures that other programs slow down do not change the fit.
+    A image of n pixels takes `fixed + per_pixel * n` seconds; `fixed` is the time of launches and
+    copies. Both are the Theil-Sen fit to recent images: `per_pixel` is the median slope between
+    two of them. So a few images that other programs slow down do not change the fit.
 
-    If `fixed` is more than half of `seconds`, a picture may take 2 `fixed` seconds: even the
+    If `fixed` is more than half of `seconds`, a image may take 2 `fixed` seconds: even the
     smallest takes half of that.
     """
 
     def __init__(self, seconds: float, pixels: int, most_seconds: float = MAX_SECONDS) -> None:
-        """`pixels`: a first guess; `most_seconds`: for a picture of `MIN_FRACTION`."""
+        """`pixels`: a first guess; `most_seconds`: for a image of `MIN_FRACTION`."""
         self._seconds, self._pixels, self._most_seconds = seconds, float(pixels), most_seconds
         self._recent: deque[tuple[int, float]] = deque(maxlen=RECENT)  # pixels, seconds
         self._was_late = False
-        self._fixed: float | None = None  # seconds; None: all pictures so far had one size
+        self._fixed: float | None = None  # seconds; None: all images so far had one size
         self._per_pixel = 0.0  # seconds
 
     def learn(self, pixels: int, seconds: float) -> None:
-        """Record that a picture of `pixels` took `seconds`.
+        """Record that a image of `pixels` took `seconds`.
 
-        A late picture counts only after another late one: the first may have waited for a compiler.
+        A late image counts only after another late one: the first may have waited for a compiler.
         """
         is_late = seconds > LATE * self._allowed(self._seconds)
         is_believed, self._was_late = self._was_late or not is_late, is_late
@@ -75,7 +75,7 @@ class PixelBudget:
             return
         pixels, typical = self._recent[-1][0], median(t for _, t in self._recent)
         fixed = self._fixed
-        if fixed is None:  # a guess; it gives the next picture another size, so that a fit exists
+        if fixed is None:  # a guess; it gives the next image another size, so that a fit exists
             fixed = typical if typical <= max(self._seconds, MAX_SECONDS) else 0.0
         self._per_pixel = max(typical - fixed, 0.0) / pixels
 
@@ -88,7 +88,7 @@ class PixelBudget:
         return left / self._per_pixel if self._per_pixel else math.inf
 
     def scale(self, pixels: int) -> float:
-        """Largest of `SCALES` at which a picture, of `pixels` at full size, is drawn in time.
+        """Largest of `SCALES` at which a image, of `pixels` at full size, is drawn in time.
 
         At least `MIN_FRACTION` of the pixels are drawn, if these are known to take no more than
         `most_seconds`.

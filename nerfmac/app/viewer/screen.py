@@ -1,10 +1,10 @@
-"""`Screen`: decides which picture the page gets next, its size, and when; worker's thread only.
+"""`Screen`: decides which image the page gets next, its size, and when; worker's thread only.
 
-While the camera moves, pictures are small enough to be drawn in time. A page that can warp moves
-the last picture by its depth meanwhile; it gets larger pictures, which may take longer. At rest
-pictures have full size and are drawn in strips, so that the next movement waits for at most one
-strip. After a small picture, one of half the width and height comes before the full one. The page
-acknowledges every picture, and at most two are unacknowledged. So the newest camera is drawn, and
+While the camera moves, images are small enough to be drawn in time. A page that can warp moves
+the last image by its depth meanwhile; it gets larger images, which may take longer. At rest
+images have full size and are drawn in strips, so that the next movement waits for at most one
+strip. After a small image, one of half the width and height comes before the full one. The page
+acknowledges every image, and at most two are unacknowledged. So the newest camera is drawn, and
 old ones never queue up.
 """
 
@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from nerfmac.app.film import RenderOptions
 from nerfmac.app.paths.view import View
+from nerfmac.app.video import RenderOptions
 from nerfmac.app.viewer.depth_grid import deflated_grid
-from nerfmac.app.viewer.pictures import Drawn, Pictures
+from nerfmac.app.viewer.images import Drawn, Images
 from nerfmac.app.viewer.pixel_budget import MAX_SECONDS, PixelBudget
 from nerfmac.backend import current_device
 from nerfmac.geometry.cameras import Camera
@@ -32,22 +32,22 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 MOVING = 1 / 60
-"""Seconds allowed for a picture while the camera moves."""
+"""Seconds allowed for a image while the camera moves."""
 
 WARPED = 0.15
-"""The same if the page warps: an older but larger picture comes closer to the true view."""
+"""The same if the page warps: an older but larger image comes closer to the true view."""
 
 REFRESH = 0.15
 """Seconds allowed for an image during training, with the camera at rest."""
 
 STRIP = 1 / 30
-"""Seconds allowed for a strip of a picture, after which messages are handled again."""
+"""Seconds allowed for a strip of a image, after which messages are handled again."""
 
 MOST_WARPED = 0.5
 """Seconds up to which it keeps an eighth of the pixels: the page has a sharper one to warp."""
 
 BREATH = 0.5
-"""Seconds left to a page that warps, per second of a picture drawn on the CPU: page and kernel
+"""Seconds left to a page that warps, per second of a image drawn on the CPU: page and kernel
 often share one."""
 
 FIRST_PIXELS = {MOVING: 2**11, WARPED: 2**11, REFRESH: 2**13, STRIP: 2**13}
@@ -55,29 +55,29 @@ FIRST_PIXELS = {MOVING: 2**11, WARPED: 2**11, REFRESH: 2**13, STRIP: 2**13}
 whose rays have a hundred times the samples of a trained one's."""
 
 MIDDLE = 0.5
-"""Scale of the intermediate picture at rest; the full one takes four times as long."""
+"""Scale of the intermediate image at rest; the full one takes four times as long."""
 
 MAX_UNANSWERED = 2
-"""Largest number of pictures that the page has not acknowledged."""
+"""Largest number of images that the page has not acknowledged."""
 
 LOST = 1.0
-"""Seconds of silence after which the page gets one more picture.
+"""Seconds of silence after which the page gets one more image.
 
 The page may be gone, or a running cell may delay its answers. So the interval between such
-pictures grows, up to `MAX_LOST`.
+images grows, up to `MAX_LOST`.
 """
 
 MAX_LOST = 10.0
-"""Longest interval between pictures for a silent page, in seconds."""
+"""Longest interval between images for a silent page, in seconds."""
 
 MAX_SIDE = 3840
-"""Largest length of a picture's longer side, in pixels."""
+"""Largest length of a image's longer side, in pixels."""
 
 JPEG_QUALITY = {True: 90, False: 80}
-"""JPEG quality of full pictures (True) and smaller ones (False)."""
+"""JPEG quality of full images (True) and smaller ones (False)."""
 
 MIN_MESSAGE = 2**16
-"""Smallest size of a message with a picture, in bytes; shorter ones are padded.
+"""Smallest size of a message with a image, in bytes; shorter ones are padded.
 
 Jupyter's server uses Nagle's algorithm: data that does not fill a TCP segment waits 40 ms for the
 other side's delayed acknowledgement. The loopback's segments are slightly shorter than this.
@@ -93,19 +93,19 @@ class Target:
 
     view: View
     options: RenderOptions
-    training_camera: Camera | None = None  # the view is this camera's, beside its photograph
+    training_camera: Camera | None = None  # the view is this camera's, beside its photo
 
     def camera(self, width: int, height: int) -> Camera:
-        """The camera of a picture of that size."""
+        """The camera of a image of that size."""
         if self.training_camera is not None:
             lens = self.training_camera.lens.scaled(width, height)
             return replace(self.training_camera, lens=lens)
         return self.view.camera(width, height)
 
     def full_size(self, width: int, height: int) -> tuple[int, int]:
-        """Width and height of the full picture in an area of `width` x `height`.
+        """Width and height of the full image in an area of `width` x `height`.
 
-        During a comparison the picture has the photograph's aspect ratio, and at most its size.
+        During a comparison the image has the photo's aspect ratio, and at most its size.
         """
         if self.training_camera is None:
             return width, height
@@ -114,8 +114,8 @@ class Target:
         return max(round(lens.width * factor), 1), max(round(lens.height * factor), 1)
 
 
-class ScreenPicture(NamedTuple):
-    """A finished picture for the page."""
+class ScreenImage(NamedTuple):
+    """A finished image for the page."""
 
     message: dict[str, Any]  # its number, `t` and a comparison are added on sending
     jpeg: bytes
@@ -123,11 +123,11 @@ class ScreenPicture(NamedTuple):
     drawn: Drawn
     camera: Camera
     target: Target
-    scale: float  # its width and height relative to the full picture's, before rounding
+    scale: float  # its width and height relative to the full image's, before rounding
 
     @property
     def is_full(self) -> bool:
-        """Whether the picture has full size."""
+        """Whether the image has full size."""
         return self.scale == 1.0
 
     @property
@@ -158,30 +158,30 @@ class ScreenPicture(NamedTuple):
 
 @dataclass
 class _Job:
-    """A picture that is being drawn, strip by strip."""
+    """A image that is being drawn, strip by strip."""
 
     target: Target
     state: TrainState
     camera: Camera
     full_size: tuple[int, int]
     scale: float
-    pictures: Pictures
-    budget: PixelBudget | None  # learns the time of the whole picture
+    images: Images
+    budget: PixelBudget | None  # learns the time of the whole image
     strips: list[Drawn] = field(default_factory=list)
     rows: int = 0  # drawn so far
     seconds: float = 0.0  # spent on them
 
 
 class Screen:
-    """The page's picture area."""
+    """The page's image area."""
 
     def __init__(self) -> None:
-        self.shown: ScreenPicture | None = None
+        self.shown: ScreenImage | None = None
         self._shown_state: TrainState | None = None
         self._size: tuple[int, int] | None = None
         self._pages: dict[str, bool] = {}  # names of the ready views, and which are visible
         self._has_new_page = False
-        self._warps = False  # whether the page that opened last moves pictures by their depth
+        self._warps = False  # whether the page that opened last moves images by their depth
         self._unanswered: deque[int] = deque()
         self._sent = self._heard = 0.0  # time.monotonic()
         self._number = 0
@@ -196,7 +196,7 @@ class Screen:
         self.invalidate()
 
     def invalidate(self) -> None:
-        """Forget the shown picture, so that it is drawn again."""
+        """Forget the shown image, so that it is drawn again."""
         self.shown = self._job = None
 
     def hear(self) -> None:
@@ -238,7 +238,7 @@ class Screen:
         return has_new
 
     def acknowledge(self, number: int) -> None:
-        """Record that the page has drawn picture `number` and those before it."""
+        """Record that the page has drawn image `number` and those before it."""
         while self._unanswered and self._unanswered[0] <= number:
             self._unanswered.popleft()
 
@@ -249,14 +249,14 @@ class Screen:
 
     @property
     def pause(self) -> float | None:
-        """Seconds until the page may get another picture; None: at once, or when it answers."""
+        """Seconds until the page may get another image; None: at once, or when it answers."""
         now = time.monotonic()
         if self._size is None or len(self._unanswered) < MAX_UNANSWERED:
             return self._next - now if now < self._next else None
         return max(self._retry_time() - now, 0.01)
 
     def wants(self, target: Target, state: TrainState, *, moving: bool, training: bool) -> bool:
-        """Whether there is a new picture to draw, and a page to see it."""
+        """Whether there is a new image to draw, and a page to see it."""
         if self._size is None or (moving and time.monotonic() < self._next):
             return False
         if len(self._unanswered) >= MAX_UNANSWERED and time.monotonic() < self._retry_time():
@@ -265,8 +265,8 @@ class Screen:
 
     def draw(
         self, trainer: Trainer, target: Target, state: TrainState, *, moving: bool, training: bool
-    ) -> ScreenPicture | None:
-        """Draw a strip; return the picture if this was the last one."""
+    ) -> ScreenImage | None:
+        """Draw a strip; return the image if this was the last one."""
         allowed = self._allowed_seconds(target, state, moving, training)
         if allowed is None or self._size is None:
             return None
@@ -275,7 +275,7 @@ class Screen:
             job = self._job = self._begin(trainer, target, state, allowed)
         left = job.camera.lens.height - job.rows
         if allowed in (MOVING, WARPED):
-            # Messages wait until the picture is whole, or none would ever be finished.
+            # Messages wait until the image is whole, or none would ever be finished.
             self._draw_rows(job, left)
         else:
             width, budget = job.camera.lens.width, self._budget(target, STRIP)
@@ -287,14 +287,14 @@ class Screen:
         return self._finish(job)
 
     def _retry_time(self) -> float:
-        """The `time.monotonic()` at which a silent page gets another picture."""
+        """The `time.monotonic()` at which a silent page gets another image."""
         silence = self._sent - self._heard
         return self._sent + min(max(LOST, 0.2 * silence), MAX_LOST)
 
     def _allowed_seconds(
         self, target: Target, state: TrainState, moving: bool, training: bool
     ) -> float | None:
-        """Seconds for the next picture; None if there is nothing new to see."""
+        """Seconds for the next image; None if there is nothing new to see."""
         if self.shown is None or self.shown.target is not target:
             return WARPED if self._warps else MOVING
         if training:
@@ -313,8 +313,8 @@ class Screen:
             is_small = self.shown is not None and self.shown.scale < MIDDLE
             scale = MIDDLE if is_small else 1.0
         camera = target.camera(max(round(width * scale), 1), max(round(height * scale), 1))
-        pictures = Pictures(trainer, state, target.options)
-        return _Job(target, state, camera, full_size, scale, pictures, budget)
+        images = Images(trainer, state, target.options)
+        return _Job(target, state, camera, full_size, scale, images, budget)
 
     def _budget(self, target: Target, seconds: float) -> PixelBudget:
         key = target.options.output, seconds
@@ -324,16 +324,16 @@ class Screen:
         return self._budgets[key]
 
     def _draw_rows(self, job: _Job, rows: int) -> float:
-        """Draw `rows` more rows of the picture; return the seconds that this took."""
+        """Draw `rows` more rows of the image; return the seconds that this took."""
         start = time.perf_counter()
         strip = replace(job.camera, lens=job.camera.lens.rows(job.rows, rows))
-        job.strips.append(job.pictures.draw(strip, job.target.view.distance))
+        job.strips.append(job.images.draw(strip, job.target.view.distance))
         seconds = time.perf_counter() - start
         job.seconds += seconds
         job.rows += rows
         return seconds
 
-    def _finish(self, job: _Job) -> ScreenPicture:
+    def _finish(self, job: _Job) -> ScreenImage:
         drawn = Drawn(*(np.concatenate(parts) for parts in zip(*job.strips, strict=True)))
         lens, is_full = job.camera.lens, job.scale == 1.0
         if self._warps and current_device() == "cpu":
@@ -355,14 +355,14 @@ class Screen:
             "depth": depth,
         }
         jpeg = encode_jpeg(drawn.rgb, JPEG_QUALITY[is_full])
-        self.shown = ScreenPicture(message, jpeg, grid, drawn, job.camera, job.target, job.scale)
+        self.shown = ScreenImage(message, jpeg, grid, drawn, job.camera, job.target, job.scale)
         self._shown_state = job.state
         return self.shown
 
     def send(self) -> int:
-        """Record that a picture is sent to the page; return its number."""
+        """Record that a image is sent to the page; return its number."""
         self._number += 1
-        # A page that does not answer gets one picture at a time.
+        # A page that does not answer gets one image at a time.
         while len(self._unanswered) >= MAX_UNANSWERED:
             self._unanswered.popleft()
         self._unanswered.append(self._number)
@@ -371,7 +371,7 @@ class Screen:
 
 
 def relative_lens(lens: Lens) -> list[float]:
-    """Focal lengths and principal point in units of the picture's width and height."""
+    """Focal lengths and principal point in units of the image's width and height."""
     width, height = lens.width, lens.height
     return [lens.fl_x / width, lens.fl_y / height, lens.cx / width, lens.cy / height]
 

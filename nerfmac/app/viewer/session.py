@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from nerfmac.app.export import write_scene_page
-from nerfmac.app.film import DIAGNOSTICS, RenderOptions
 from nerfmac.app.paths.view import View
 from nerfmac.app.run import HeldOut, Run
+from nerfmac.app.video import DIAGNOSTICS, RenderOptions
+from nerfmac.app.viewer.images import Comparison, Images
 from nerfmac.app.viewer.path_editor import PathEditor
-from nerfmac.app.viewer.pictures import Comparison, Pictures
 from nerfmac.app.viewer.screen import Screen, Target
 from nerfmac.app.viewer.training import Training
 from nerfmac.app.viewer.video_job import Canceled, VideoJob
@@ -100,7 +100,7 @@ class Settings:
 
     @property
     def options(self) -> RenderOptions:
-        """Content and appearance of the pictures."""
+        """Content and appearance of the images."""
         output = OUTPUT_OF_MODE[self.mode]
         return RenderOptions(output, self.rgb_background, exposure=self.exposure, crop=self.crop)
 
@@ -155,9 +155,9 @@ class Session:
             self._target = Target(self.view, self.settings.options, training_camera)
         return self._target
 
-    def pictures(self) -> Pictures:
-        """Pictures of the run's current state with the current settings."""
-        return Pictures(self.run.trainer, self.run.state, self.settings.options)
+    def images(self) -> Images:
+        """Images of the run's current state with the current settings."""
+        return Images(self.run.trainer, self.run.state, self.settings.options)
 
     def go(self, view: View) -> None:
         """Look from `view`, and let every page follow; this ends a comparison."""
@@ -176,7 +176,7 @@ class Session:
         self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
 
     def compare(self, index: int) -> Comparison:
-        """Show training view `index` and compare it with its photograph. Raises `InputError`."""
+        """Show training view `index` and compare it with its photo. Raises `InputError`."""
         comparison = Comparison.of(self.run, index, self.settings.rgb_background)
         self.go(self.view.stand(comparison.camera.pose))
         self.comparison = comparison
@@ -253,9 +253,9 @@ class Session:
         self.run.refine(**switches)
 
     def view_names(self) -> list[str]:
-        """Names of the training views; numbers if the pictures are missing."""
+        """Names of the training views; numbers if the images are missing."""
         try:
-            return [frame.name for frame in self.run.pictures().splits["train"]]
+            return [frame.name for frame in self.run.images().splits["train"]]
         except InputError:
             return [f"view {index}" for index in range(len(self.run.scene.cameras))]
 
@@ -264,10 +264,10 @@ class Session:
 
         Raises `InputError`.
         """
-        pictures, focus = self.pictures(), self.view.distance
+        images, focus = self.images(), self.view.distance
 
         def render(camera: Camera) -> Future[np.ndarray]:
-            return self._worker.submit(lambda: pictures.draw(camera, focus).rgb)
+            return self._worker.submit(lambda: images.draw(camera, focus).rgb)
 
         job = self.path_editor.begin_video(name, seconds, fps, size, render)
         job.result.add_done_callback(lambda _: self._worker.submit(lambda: self._finish_video(job)))

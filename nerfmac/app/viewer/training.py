@@ -38,15 +38,15 @@ class Training:
         return self.goal.progress(self.run.state) >= 1.0
 
     def start(self) -> None:
-        """Start training; pictures are read by the first calls of `work`.
+        """Start training; images are read by the first calls of `work`.
 
-        Raises `InputError` without pictures, or if the limit is reached.
+        Raises `InputError` without images, or if the limit is reached.
         """
         if self.is_running:
             return
         if self.is_done:
             raise InputError("training has reached its limit; raise or remove it to go on")
-        self.run.pictures()
+        self.run.images()
         self._reports = self._train()
         self._speed = _Speed()
 
@@ -119,14 +119,14 @@ class Training:
         """
         self.message = "reading the images"
         yield
-        yield from self.run.pictures().decoding("train", progress=False)
+        yield from self.run.images().decoding("train", progress=False)
         for _ in self.run.prepare():
             self.message = "building the kernels"
             yield
 
 
 class _Speed:
-    """Progress of training per second of wall-clock time, which includes drawing pictures."""
+    """Progress of training per second of wall-clock time, which includes drawing images."""
 
     def __init__(self) -> None:
         self._recent: list[tuple[float, float]] = []

@@ -1,6 +1,6 @@
 """`VideoJob`: a video along a camera path, rendered and encoded in the background.
 
-Its thread feeds the encoder and asks the worker for the pictures in strips, so that viewing and
+Its thread feeds the encoder and asks the worker for the images in strips, so that viewing and
 training wait for at most one strip.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nerfmac.app.film import write_video
+from nerfmac.app.video import write_video
 from nerfmac.geometry.cameras import Camera
 
 STRIP = 2**16
@@ -32,7 +32,7 @@ class VideoJob:
     """A video that is rendered in the background. The file appears when it is complete."""
 
     def __init__(self, path: Path, render: Render, cameras: Sequence[Camera], fps: float) -> None:
-        """`render` takes a strip's camera and returns a future of its picture, uint8 (h, w, 3)."""
+        """`render` takes a strip's camera and returns a future of its image, uint8 (h, w, 3)."""
         self.path = path
         self.total = len(cameras)
         self.done = 0
@@ -56,20 +56,20 @@ class VideoJob:
 
     @property
     def left(self) -> float | None:
-        """Estimated seconds to the end; None before the first picture."""
+        """Estimated seconds to the end; None before the first image."""
         if not self.done:
             return None
         return (time.monotonic() - self._start) / self.done * (self.total - self.done)
 
     def _run(self) -> None:
         try:
-            write_video(self.path, self._pictures(), self._fps)
+            write_video(self.path, self._images(), self._fps)
         except BaseException as error:  # goes to whoever waits for the result
             self.result.set_exception(error)
         else:
             self.result.set_result(self.path)
 
-    def _pictures(self) -> Iterator[np.ndarray]:
+    def _images(self) -> Iterator[np.ndarray]:
         for camera in self._cameras:
             yield np.concatenate([self._draw(strip) for strip in _strips(camera)])
             self.done += 1

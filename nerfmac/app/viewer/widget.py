@@ -75,7 +75,7 @@ class Viewer(anywidget.AnyWidget):
     _opened: ClassVar[WeakSet[Viewer]] = WeakSet()
     _session: Session
     still = traitlets.Bytes(b"").tag(sync=True)
-    """The last finished picture as JPEG, for a page without a kernel."""
+    """The last finished image as JPEG, for a page without a kernel."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Viewer(anywidget.AnyWidget):
         """
         Args:
             source: a scene to train, a run to view or to train further, or the folder of either; a
-                snapshot of instant-ngp to view; or a video or photographs, which are captured.
+                snapshot of instant-ngp to view; or a video or photos, which are captured.
             preset, device, seed, config: for a new run, as in `nerfmac.train`.
             method: a field, a sampler or a loss of your own, as in `nerfmac.train`.
             out: folder of a new run, which is saved now, every 30 s of training, and whenever
@@ -118,7 +118,7 @@ class Viewer(anywidget.AnyWidget):
             log.warning(UNSAVED, viewer._session.unsaved_steps, viewer._session.name)
         self._session = self._do(begin)
         self._loop = self._do(lambda: Loop(self._worker, self._session, self._keep))
-        self._picture: DisplayHandle | None = None
+        self._image: DisplayHandle | None = None
         _hear_while_cells_run(self.comm)
         self._worker.add(self._loop)
         self._is_open = True
@@ -216,7 +216,7 @@ class Viewer(anywidget.AnyWidget):
     ) -> Path:
         """Render the path or, with fewer than two keyframes, an orbit, to an MP4 file.
 
-        Pictures have the page's mode and background. An interrupt leaves no file.
+        Images have the page's mode and background. An interrupt leaves no file.
         """
         job = self._do(lambda: self._session.begin_video(str(path), seconds, fps, size)).start()
         bar = tqdm(total=job.total, desc="frames", unit="frame", disable=not progress)
@@ -245,17 +245,17 @@ class Viewer(anywidget.AnyWidget):
         bundle = self._repr_mimebundle_()
         display(bundle[0] if bundle else {}, raw=True)
         display({"text/html": SAVED, "text/plain": ""}, raw=True)
-        if self._picture is None:
-            self._picture = display({"text/plain": ""}, raw=True, display_id=True)
+        if self._image is None:
+            self._image = display({"text/plain": ""}, raw=True, display_id=True)
         else:
-            self._picture.display({"text/plain": ""}, raw=True)
+            self._image.display({"text/plain": ""}, raw=True)
         self._keep(self.still)
 
     def _keep(self, jpeg: bytes) -> None:
         """Store `jpeg` in the notebook, to be shown on pages without a kernel."""
         self.still = jpeg
-        if jpeg and self._picture is not None:
-            self._picture.update(Image(jpeg, format="jpeg"))
+        if jpeg and self._image is not None:
+            self._image.update(Image(jpeg, format="jpeg"))
 
     def _do(self, task: Callable[[], T]) -> T:
         return self._worker.submit(task).result()

@@ -248,19 +248,19 @@ def test_both_learn_alike(scene):
     assert peer.rays != CONFIG.train.rays, "the number of rays never changed"
 
 
-def test_trained_pictures_resemble_the_photographs_more_than_their_mirror_images_do(scene):
+def test_trained_images_resemble_the_photos_more_than_their_mirror_images_do(scene):
     peer, views = peer_on(scene), scene.views("train")
     for step in range(300):
         peer.step(step / 300)
     qualities = []
     for index in range(len(views.names)):
-        picture = peer.render(views.cameras[index])
+        image = peer.render(views.cameras[index])
         rgba = views.image(index).astype(mx.float32) / 255.0
-        photograph = np.array(over(rgba, mx.ones(3), "srgb"))
-        assert picture.shape == photograph.shape
-        assert picture.dtype == np.float32
-        others = (picture[::-1], picture[:, ::-1], np.ones_like(picture))
-        qualities.append([psnr(each, photograph) for each in (picture, *others)])
+        photo = np.array(over(rgba, mx.ones(3), "srgb"))
+        assert image.shape == photo.shape
+        assert image.dtype == np.float32
+        others = (image[::-1], image[:, ::-1], np.ones_like(image))
+        qualities.append([psnr(each, photo) for each in (image, *others)])
     quality, *other = np.mean(qualities, axis=0)
     assert quality > max(other) + 3.0
 
@@ -300,4 +300,4 @@ def test_compiled_it_computes_the_same(scene):
     assert peers[0].loss == pytest.approx(peers[1].loss, rel=0.05)
     camera = scene.views("test").cameras[0]
     one, other = (peer.render(camera) for peer in peers)
-    assert_matches(one, other, rel=0.05, name="picture")
+    assert_matches(one, other, rel=0.05, name="image")

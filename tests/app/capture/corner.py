@@ -1,4 +1,4 @@
-"""A corner of a room, three papered walls and a box, filmed by cameras that are known."""
+"""A corner of a room, three papered walls and a box, recorded by cameras that are known."""
 
 import numpy as np
 from PIL import Image

@@ -1,4 +1,4 @@
-"""A database of COLMAP's with matches of cameras that are known, made without photographs."""
+"""A database of COLMAP's with matches of cameras that are known, made without photos."""
 
 import json
 from itertools import combinations
@@ -13,7 +13,7 @@ NOISE = 0.4
 
 
 def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
-    """Write `database.db` and `matches.json` of a ring of pictures to `folder`; returns them.
+    """Write `database.db` and `matches.json` of a ring of images to `folder`; returns them.
 
     The cameras stand evenly on an `arc` of degrees with radius 3 and look at the middle of a square
     table, whose 400 points are up to `depth` above it. `focal` is in longer sides.
@@ -23,7 +23,7 @@ def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
     random = np.random.default_rng(3)
     points = random.uniform(-1.2, 1.2, (400, 3)) * [1, 1, depth / 1.2]
     lens = focal * WIDTH, WIDTH / 2, HEIGHT / 2
-    pictures = [CapturedImage(f"{number:02}.png", WIDTH, HEIGHT, 0.0) for number in range(count)]
+    images = [CapturedImage(f"{number:02}.png", WIDTH, HEIGHT, 0.0) for number in range(count)]
     found = []
     with pycolmap.Database.open(folder / "database.db") as database:
         guess = pycolmap.Camera.create_from_model_name(1, "RADIAL", 0.85 * WIDTH, WIDTH, HEIGHT)
@@ -32,10 +32,8 @@ def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
         rig.add_ref_sensor(guess.sensor_id)
         rig_id = database.write_rig(rig)
         numbers, visible, places = [], [], []
-        for picture, angle in zip(
-            pictures, np.radians(arc) * np.arange(count) / count, strict=True
-        ):
-            entry = pycolmap.Image(name=picture.name, camera_id=guess.camera_id)
+        for image, angle in zip(images, np.radians(arc) * np.arange(count) / count, strict=True):
+            entry = pycolmap.Image(name=image.name, camera_id=guess.camera_id)
             entry.image_id = database.write_image(entry)
             frame = pycolmap.Frame()
             frame.rig_id = rig_id
@@ -58,9 +56,9 @@ def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
                 guess, places[one], guess, places[other], pairs
             )
             database.write_two_view_geometry(numbers[one], numbers[other], geometry)
-            found.append([pictures[one].name, pictures[other].name, len(geometry.inlier_matches)])
+            found.append([images[one].name, images[other].name, len(geometry.inlier_matches)])
     (folder / "matches.json").write_text(json.dumps(found), encoding="utf-8")
-    return pictures
+    return images
 
 
 def _pixels(points, angle, height, lens):

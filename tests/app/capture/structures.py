@@ -44,8 +44,8 @@ def ring_of(count, *, scale, rotation, offset):
     return Structure(model, 0.5, seen, rows, [count], "sequential", kept, Path("sparse"))
 
 
-def write_pictures(folder, names):
-    """Write a picture of noise for each of `names`."""
+def write_images(folder, names):
+    """Write a image of noise for each of `names`."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(2)
     for name in names:

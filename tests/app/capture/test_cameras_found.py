@@ -1,4 +1,4 @@
-"""Cameras that are known are found again from pictures alone, by pycolmap."""
+"""Cameras that are known are found again from images alone, by pycolmap."""
 
 import json
 from pathlib import Path
@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from nerfmac.app.capture import capture_scene
-from nerfmac.app.film.video import write_video
 from nerfmac.app.inspection.comparison import differences
 from nerfmac.app.scenes import load_scene
+from nerfmac.app.video.encoding import write_video
 from tests.app.capture.corner import LENS, cameras, papers, seen
 
 pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")
 
 
 @pytest.mark.slow
-def test_a_filmed_corner(tmp_path):
+def test_a_recorded_corner(tmp_path):
     truth, sheets = cameras(12), papers()
     path = tmp_path / "corner.mp4"
     write_video(path, (seen(camera, sheets) for camera in truth), fps=8)

@@ -1,4 +1,4 @@
-"""From a video or photographs to a scene, and what is said where that cannot be."""
+"""From a video or photos to a scene, and what is said where that cannot be."""
 
 import json
 import subprocess
@@ -12,10 +12,10 @@ from nerfmac.app.capture.focal import ADVICE, UnknownFocalError
 from nerfmac.app.capture.fold_check import FoldCheck
 from nerfmac.app.capture.steps import step_name
 from nerfmac.app.capture.structure import Solver
-from nerfmac.app.film.video import write_video
 from nerfmac.app.scenes import load_scene
+from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
-from tests.app.capture.structures import ring_of, write_pictures
+from tests.app.capture.structures import ring_of, write_images
 from tests.app.cli.refusals import refused
 from tests.scene_factory import nerfmac
 
@@ -30,9 +30,9 @@ def somewhere(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def photographs(tmp_path):
-    """Return a folder of twelve pictures."""
-    write_pictures(tmp_path / "garden", NAMES)
+def photos(tmp_path):
+    """Return a folder of twelve images."""
+    write_images(tmp_path / "garden", NAMES)
     return tmp_path / "garden"
 
 
@@ -42,11 +42,11 @@ def solved(monkeypatch):
     asked = {"cameras": 12, "calls": []}
 
     def solve(self, matching):
-        asked["calls"].append((len(self.pictures), matching))
+        asked["calls"].append((len(self.images), matching))
         found = ring_of(asked["cameras"], scale=2.0, rotation=np.eye(3), offset=np.ones(3))
         renamed = [
-            entry._replace(name=picture.name)
-            for entry, picture in zip(found.model.images, self.pictures, strict=False)
+            entry._replace(name=image.name)
+            for entry, image in zip(found.model.images, self.images, strict=False)
         ]
         sparse = self.folder / "sparse"
         sparse.mkdir(exist_ok=True)
@@ -57,10 +57,10 @@ def solved(monkeypatch):
     return asked
 
 
-def test_photographs_become_a_scene_with_a_report(photographs, tmp_path, solved, caplog):
+def test_photos_become_a_scene_with_a_report(photos, tmp_path, solved, caplog):
     caplog.set_level("INFO", "nerfmac")
-    assert nerfmac("capture", photographs, "--out", tmp_path / "scene") == 0
-    assert "12 of 12 pictures have a camera; points are off by 0.50 pixels" in caplog.text
+    assert nerfmac("capture", photos, "--out", tmp_path / "scene") == 0
+    assert "12 of 12 images have a camera; points are off by 0.50 pixels" in caplog.text
     scene = load_scene(tmp_path / "scene")
     assert len(scene.splits["train"]) + len(scene.splits["test"]) == 12
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())
@@ -73,7 +73,7 @@ def test_photographs_become_a_scene_with_a_report(photographs, tmp_path, solved,
 
 
 def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
-    photographs, tmp_path, solved, caplog, monkeypatch
+    photos, tmp_path, solved, caplog, monkeypatch
 ):
     torn = [("03.png", "04.png", 171.2), ("03.png", "05.png", 168.0)]
     solve = Solver.solve
@@ -84,7 +84,7 @@ def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
         return found._replace(fold_check=check, matching=matching)
 
     monkeypatch.setattr(Solver, "solve", fold)
-    capture_scene(photographs, tmp_path / "scene", matching="exhaustive", progress=False)
+    capture_scene(photos, tmp_path / "scene", matching="exhaustive", progress=False)
     (line,) = caplog.messages
     assert line.startswith("03.png and 04.png show the same, but their cameras look 171 degrees")
     assert "2 such pairs are torn" in line
@@ -95,7 +95,7 @@ def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
 
 
 def test_several_torn_pairs_are_refused_unless_the_matching_is_asked_for(
-    photographs, tmp_path, solved, monkeypatch
+    photos, tmp_path, solved, monkeypatch
 ):
     torn = [("03.png", "04.png", 171.2), ("03.png", "05.png", 168.0)]
     folded = torn[:1]
@@ -106,17 +106,17 @@ def test_several_torn_pairs_are_refused_unless_the_matching_is_asked_for(
         return found._replace(fold_check=FoldCheck(found.fold_check.groups, torn, folded))
 
     monkeypatch.setattr(Solver, "solve", fold)
-    capture_scene(photographs, tmp_path / "rig", progress=False)
+    capture_scene(photos, tmp_path / "rig", progress=False)
     folded.append(torn[1])
     with pytest.raises(InputError, match=r"03\.png and 04\.png .*--matching sequential keeps"):
-        capture_scene(photographs, tmp_path / "folded", progress=False)
+        capture_scene(photos, tmp_path / "folded", progress=False)
     assert not (tmp_path / "folded" / "transforms.json").exists()
-    capture_scene(photographs, tmp_path / "folded", matching="sequential", progress=False)
+    capture_scene(photos, tmp_path / "folded", matching="sequential", progress=False)
     assert (tmp_path / "folded" / "transforms.json").exists()
 
 
 def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
-    photographs, tmp_path, solved, monkeypatch, capsys
+    photos, tmp_path, solved, monkeypatch, capsys
 ):
     solve = Solver.solve
 
@@ -124,16 +124,16 @@ def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
         assert not (self.folder / "database.db").exists(), "its cameras have another focal length"
         (self.folder / "database.db").touch()
         (self.folder / "more").mkdir()
-        if not self.pictures[0].focal:
+        if not self.images[0].focal:
             raise UnknownFocalError(f"unknown; {ADVICE}")
         return solve(self, matching)
 
     monkeypatch.setattr(Solver, "solve", refuse_unknown)
     scene = tmp_path / "scene"
-    asked = "capture", photographs, "--out", scene
+    asked = "capture", photos, "--out", scene
     assert nerfmac(*asked) == 2
     assert "--focal-35mm" in capsys.readouterr().err
-    monkeypatch.setattr(capture, "take_pictures", None)  # those of the first time serve
+    monkeypatch.setattr(capture, "take_images", None)  # those of the first time serve
     assert nerfmac(*asked, "--focal-35mm", 26) == 0
     report = json.loads((scene / "capture.json").read_text())
     assert (report["given"], report["focal_35mm"]) == (12, 26)
@@ -142,35 +142,35 @@ def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
 
 
 def test_a_focal_length_that_is_given_goes_before_exifs_and_reaches_the_solver(
-    photographs, tmp_path, solved, monkeypatch, capsys
+    photos, tmp_path, solved, monkeypatch, capsys
 ):
     focals = []
     solve = Solver.solve
 
     def noted(self, matching):
-        focals.extend({picture.focal for picture in self.pictures})
+        focals.extend({image.focal for image in self.images})
         return solve(self, matching)
 
     monkeypatch.setattr(Solver, "solve", noted)
-    assert nerfmac("capture", photographs, "--out", tmp_path / "s", "--focal-35mm", 26) == 0
+    assert nerfmac("capture", photos, "--out", tmp_path / "s", "--focal-35mm", 26) == 0
     assert focals == [pytest.approx(26 * np.hypot(64, 48) / 43.27)]
     capsys.readouterr()
     refused(
-        *(capsys, tmp_path, "capture", photographs, "--out", tmp_path / "t", "--focal-35mm", 1),
+        *(capsys, tmp_path, "capture", photos, "--out", tmp_path / "t", "--focal-35mm", 1),
         names=["--focal-35mm is 1"],
     )
 
 
-def test_a_scene_without_any_is_captured_once_where_one_is_wanted(photographs, solved, caplog):
+def test_a_scene_without_any_is_captured_once_where_one_is_wanted(photos, solved, caplog):
     caplog.set_level("INFO", "nerfmac")
-    folder = captured(photographs)
+    folder = captured(photos)
     assert str(folder) == "captures/garden"
-    assert "garden is a folder of photographs alone" in caplog.text
-    assert captured(photographs) == folder
+    assert "garden is a folder of photos alone" in caplog.text
+    assert captured(photos) == folder
     assert len(solved["calls"]) == 1
     assert "holds this capture already" in caplog.text
     assert captured(folder) == folder
-    assert captured(photographs / "nothing") == photographs / "nothing"
+    assert captured(photos / "nothing") == photos / "nothing"
 
 
 def test_a_videos_frames_are_taken_in_their_order(tmp_path, solved):
@@ -185,16 +185,18 @@ def test_a_videos_frames_are_taken_in_their_order(tmp_path, solved):
 
 
 def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
-    photographs, tmp_path, solved, monkeypatch
+    photos, tmp_path, solved, monkeypatch
 ):
     solved["cameras"] = 3
-    with pytest.raises(InputError, match="only 3 of 12 pictures overlap: film more slowly"):
-        capture_scene(photographs, tmp_path / "scene", progress=False)
-    assert (tmp_path / "scene" / "capture" / "pictures.json").is_file()
+    with pytest.raises(
+        InputError, match="only 3 of 12 images overlap: move the camera more slowly"
+    ):
+        capture_scene(photos, tmp_path / "scene", progress=False)
+    assert (tmp_path / "scene" / "capture" / "images.json").is_file()
     assert not (tmp_path / "scene" / "transforms.json").exists()
     solved["cameras"] = 9
-    monkeypatch.setattr(capture, "take_pictures", None)  # those of the first time serve
-    capture_scene(photographs, tmp_path / "scene", progress=False)
+    monkeypatch.setattr(capture, "take_images", None)  # those of the first time serve
+    capture_scene(photos, tmp_path / "scene", progress=False)
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())
     assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
 
@@ -202,32 +204,32 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
 @pytest.mark.parametrize(
     ("where", "kept"),
     [
-        ("take_pictures", "finished work is in garden; the same command continues it"),
-        ("pictures_in", "nothing is kept"),
+        ("take_images", "finished work is in garden; the same command continues it"),
+        ("images_in", "nothing is kept"),
     ],
 )
 def test_an_interrupted_capture_says_in_one_line_what_is_kept(
-    photographs, tmp_path, capfd, monkeypatch, where, kept
+    photos, tmp_path, capfd, monkeypatch, where, kept
 ):
     def interrupt(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(capture, where, interrupt)
-    monkeypatch.chdir(photographs.parent)
-    photographs.rename("given")
+    monkeypatch.chdir(photos.parent)
+    photos.rename("given")
     assert nerfmac("capture", "given", "--out", "garden") == 130
     assert capfd.readouterr().err.splitlines()[-1] == f"nerfmac: interrupted; {kept}"
 
 
-def test_a_folder_of_something_else_is_left_alone(photographs, tmp_path, solved, capsys):
+def test_a_folder_of_something_else_is_left_alone(photos, tmp_path, solved, capsys):
     taken = tmp_path / "taken"
     taken.mkdir()
     (taken / "thesis.txt").write_text("mine")
     flags = "--out", taken
-    refused(capsys, tmp_path, "capture", photographs, *flags, names=[f"{taken} exists already"])
-    capture_scene(photographs, "scene", progress=False)
+    refused(capsys, tmp_path, "capture", photos, *flags, names=[f"{taken} exists already"])
+    capture_scene(photos, "scene", progress=False)
     refused(
-        *(capsys, tmp_path, "capture", photographs, "--out", "scene", "--longest-side", 640),
+        *(capsys, tmp_path, "capture", photos, "--out", "scene", "--longest-side", 640),
         names=["scene holds a capture of", "garden with other options"],
     )
 
@@ -236,7 +238,7 @@ def test_a_folder_of_something_else_is_left_alone(photographs, tmp_path, solved,
     ("name", "what"),
     [("nowhere", "does not exist"), ("empty", "holds no photo"), ("a.txt", "is neither")],
 )
-def test_what_is_no_picture_is_refused(tmp_path, capsys, name, what):
+def test_what_is_no_image_is_refused(tmp_path, capsys, name, what):
     (tmp_path / "empty").mkdir()
     (tmp_path / "a.txt").write_text("words")
     refused(
@@ -252,19 +254,19 @@ def test_a_black_video_is_refused_before_anything_is_written(tmp_path, capfd):
     assert not (tmp_path / "captures").exists()
 
 
-def test_without_pycolmap_it_is_said_how_to_install_it(photographs, tmp_path, capsys, monkeypatch):
+def test_without_pycolmap_it_is_said_how_to_install_it(photos, tmp_path, capsys, monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr("nerfmac.app.capture.capture.find_spec", lambda name: None)
     refused(
-        *(capsys, tmp_path, "capture", photographs, "--out", tmp_path / "scene"),
+        *(capsys, tmp_path, "capture", photos, "--out", tmp_path / "scene"),
         names=["pycolmap is not installed", "pip install", '"pycolmap>=4.2"'],
     )
 
 
 @pytest.fixture
-def solver(tmp_path, photographs):
+def solver(tmp_path, photos):
     """Return a solver whose stages are short programs."""
-    pictures = [capture.CapturedImage(name, 64, 48, 0.0) for name in NAMES]
+    images = [capture.CapturedImage(name, 64, 48, 0.0) for name in NAMES]
     (tmp_path / "work").mkdir()
 
     class Bar:
@@ -280,7 +282,7 @@ def solver(tmp_path, photographs):
                 raise KeyboardInterrupt
 
     counted = []
-    solver = Solver(tmp_path / "work", photographs, pictures, lambda name, total: Bar())
+    solver = Solver(tmp_path / "work", photos, images, lambda name, total: Bar())
     solver.counted, solver.is_interrupted = counted, False
     return solver
 
@@ -323,7 +325,7 @@ def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
     [
         ("frames", True, "1 of 5: choosing frames"),
         ("matches", True, "4 of 5: matching"),
-        ("pictures", False, "1 of 4: writing images"),
+        ("images", False, "1 of 4: writing images"),
         ("matches", False, "3 of 4: matching"),
         ("focal length 0.9", False, "4 of 4: finding cameras, focal length 0.9"),
     ],

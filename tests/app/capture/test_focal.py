@@ -4,19 +4,19 @@ import pytest
 
 from nerfmac.app.capture.focal import (
     ENOUGH,
-    TRIAL_PICTURES,
+    TRIAL_IMAGES,
     Trial,
     UnknownFocalError,
     check_focal,
     choose_trial,
     is_settled,
-    trial_pictures,
+    trial_images,
 )
 from nerfmac.app.capture.pairs import in_sequence
 
-RIGHT = Trial(1.2, 1.14, 0.0, 0.0, error=0.34, observations=4000, pictures=16)
+RIGHT = Trial(1.2, 1.14, 0.0, 0.0, error=0.34, observations=4000, images=16)
 """What a guess near the focal length gives."""
-SLID = Trial(0.85, 0.58, 0.0, 0.0, error=0.93, observations=3900, pictures=16)
+SLID = Trial(0.85, 0.58, 0.0, 0.0, error=0.93, observations=3900, images=16)
 """What a far guess gives whose scene is wrong."""
 
 
@@ -71,24 +71,24 @@ NAMES = [f"{number:02}.jpg" for number in range(30)]
 
 
 def matched(reach, most=10 * ENOUGH):
-    """Return matches of each picture with the `reach` that follow it, fewer the further apart."""
+    """Return matches of each image with the `reach` that follow it, fewer the further apart."""
     return {
         pair: most // (1 + NAMES.index(pair[1]) - NAMES.index(pair[0]))
         for pair in in_sequence(NAMES, reach)
     }
 
 
-def test_a_trial_spreads_over_the_pictures_and_each_is_matched_to_two():
+def test_a_trial_spreads_over_the_images_and_each_is_matched_to_two():
     matches = matched(6)
-    some = trial_pictures(NAMES, matches)
-    assert len(some) == TRIAL_PICTURES
-    assert NAMES.index(some[-1]) - NAMES.index(some[0]) > 1.5 * TRIAL_PICTURES
+    some = trial_images(NAMES, matches)
+    assert len(some) == TRIAL_IMAGES
+    assert NAMES.index(some[-1]) - NAMES.index(some[0]) > 1.5 * TRIAL_IMAGES
     for name in some:
         counts = sorted(matches.get((min(name, each), max(name, each)), 0) for each in some)
         assert counts[-2] >= ENOUGH
 
 
 def test_a_trial_takes_weaker_matches_where_it_must_and_none_without():
-    assert trial_pictures(NAMES[:5], matched(4, most=ENOUGH)) == NAMES[:5]
-    assert len(trial_pictures(NAMES, {})) == 1
-    assert trial_pictures(NAMES, matched(1, most=5 * ENOUGH))[1:] == ["01.jpg"]
+    assert trial_images(NAMES[:5], matched(4, most=ENOUGH)) == NAMES[:5]
+    assert len(trial_images(NAMES, {})) == 1
+    assert trial_images(NAMES, matched(1, most=5 * ENOUGH))[1:] == ["01.jpg"]

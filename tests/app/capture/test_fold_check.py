@@ -1,4 +1,4 @@
-"""Cameras agree with the order of their pictures, or are torn apart where a thing was folded."""
+"""Cameras agree with the order of their images, or are torn apart where a thing was folded."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def ring(degrees):
 
 
 def alike(reach, count=2 * MATCHED):
-    """Return matches of each picture with the `reach` that follow it."""
+    """Return matches of each image with the `reach` that follow it."""
     pairs = in_sequence(NAMES, reach)
     return {(min(pair), max(pair)): count for pair in pairs}
 
@@ -62,7 +62,7 @@ def test_two_rigs_of_fixed_cameras_are_torn_but_not_folded(first, second):
     assert found.folded == []
 
 
-def test_two_rigs_above_each_other_whose_pictures_match_at_any_angle_are_not_folded():
+def test_two_rigs_above_each_other_whose_images_match_at_any_angle_are_not_folded():
     poses = ring(np.tile(np.arange(12) * 15.0, 2))
     found = check_folds(NAMES, poses, alike(3))
     assert found.folded == found.torn != []
@@ -72,7 +72,7 @@ def test_two_rigs_above_each_other_whose_pictures_match_at_any_angle_are_not_fol
     assert (found.torn, found.folded) == (torn, [])
 
 
-def test_pictures_that_show_other_things_may_stand_anywhere():
+def test_images_that_show_other_things_may_stand_anywhere():
     angles = np.arange(24) * 15.0
     angles[16:] -= 180.0
     matches = alike(2)
@@ -83,7 +83,7 @@ def test_pictures_that_show_other_things_may_stand_anywhere():
     assert found.agreeing == 24, "two walks, each of which agrees"
 
 
-def test_pictures_far_apart_in_order_that_are_alike_by_chance_are_not_torn():
+def test_images_far_apart_in_order_that_are_alike_by_chance_are_not_torn():
     angles = np.arange(24) * 15.0
     angles[16:] -= 180.0
     matches = alike(2)
@@ -100,7 +100,7 @@ def test_what_others_hold_together_is_not_torn():
     assert (len(found.groups), found.torn) == (1, [])
 
 
-def test_pictures_without_a_camera_count_in_no_group():
+def test_images_without_a_camera_count_in_no_group():
     poses = ring(np.arange(24) * 15)
     del poses["3.jpg"]
     assert check_folds(NAMES, poses, alike(3)).groups == [set(NAMES) - {"3.jpg"}]

@@ -17,14 +17,14 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def solver(tmp_path):
-    """Return a function that gives a solver of pictures with matches; `known` is their focal."""
+    """Return a function that gives a solver of images with matches; `known` is their focal."""
 
     def solver_of(known=0.0, **ring):
-        pictures = write_matches(tmp_path, **ring)
-        pictures = [picture._replace(focal=known * WIDTH) for picture in pictures]
+        images = write_matches(tmp_path, **ring)
+        images = [image._replace(focal=known * WIDTH) for image in images]
         (tmp_path / "images").mkdir()
         bar = SimpleNamespace(update=lambda count: None)
-        return Solver(tmp_path, tmp_path / "images", pictures, lambda *_: nullcontext(bar))
+        return Solver(tmp_path, tmp_path / "images", images, lambda *_: nullcontext(bar))
 
     return solver_of
 
@@ -59,7 +59,7 @@ def test_a_wrong_guess_that_keeps_few_points_does_not_win(solver, trials):
     assert len(found.model.images) == 12
 
 
-def test_pictures_that_fit_any_focal_length_are_refused(solver):
+def test_images_that_fit_any_focal_length_are_refused(solver):
     with pytest.raises(focal.UnknownFocalError, match=r"--focal-35mm"):
         solver(focal=1.0, arc=6.0, count=8)._map("sequential")
 

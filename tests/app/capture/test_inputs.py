@@ -1,4 +1,4 @@
-"""Videos and photographs become upright pictures of a scene."""
+"""Videos and photos become upright images of a scene."""
 
 import re
 import subprocess
@@ -12,13 +12,13 @@ from tqdm import tqdm
 
 from nerfmac.app.capture.inputs import (
     choose_frames,
+    images_in,
     is_input,
-    pictures_in,
     take_frames,
-    take_pictures,
+    take_images,
 )
 from nerfmac.app.capture.video import full_frames, open_video
-from nerfmac.app.film.video import write_video
+from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
 
 ORIENTATION, EXIF, FOCAL_35MM = 0x0112, 0x8769, 0xA405
@@ -30,7 +30,7 @@ def bar():
         yield each
 
 
-def photograph(path, size=(64, 48), *, orientation=None, focal=None, mode="RGB"):
+def photo(path, size=(64, 48), *, orientation=None, focal=None, mode="RGB"):
     width, height = size
     rows = np.linspace(0, 255, height)[:, None] + np.zeros(width)
     columns = np.linspace(0, 255, width)[None] + np.zeros((height, 1))
@@ -53,9 +53,9 @@ def moving(count, size=(64, 48), step=4):
         yield ground[20 : 20 + size[1], step * number : step * number + size[0]]
 
 
-def test_a_photograph_lying_on_a_side_is_stored_upright_and_its_focal_length_known(tmp_path, bar):
-    path = photograph(tmp_path / "a.jpg", (64, 48), orientation=6, focal=26)
-    (taken,) = take_pictures([path], tmp_path / "images", 1000, bar, {}) if _made(tmp_path) else ()
+def test_a_photo_lying_on_a_side_is_stored_upright_and_its_focal_length_known(tmp_path, bar):
+    path = photo(tmp_path / "a.jpg", (64, 48), orientation=6, focal=26)
+    (taken,) = take_images([path], tmp_path / "images", 1000, bar, {}) if _made(tmp_path) else ()
     assert (taken.width, taken.height) == (48, 64)
     assert taken.focal == pytest.approx(26 * np.hypot(64, 48) / 43.27)
     with Image.open(tmp_path / "images" / taken.name) as stored:
@@ -68,8 +68,8 @@ def test_a_photograph_lying_on_a_side_is_stored_upright_and_its_focal_length_kno
 
 def test_the_name_of_a_video_may_have_a_colon(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    write_video(Path("film.mp4"), moving(3), fps=10)
-    name = Path("film.mp4").rename("12:30.mp4")
+    write_video(Path("video.mp4"), moving(3), fps=10)
+    name = Path("video.mp4").rename("12:30.mp4")
     assert open_video(name).frames == 3
     assert len(list(full_frames(name, [0, 2], 64))) == 2
 
@@ -79,11 +79,11 @@ def _made(folder):
     return True
 
 
-def test_a_large_photograph_is_reduced_and_its_focal_length_too(tmp_path, bar):
-    paths = [photograph(tmp_path / "a.jpg", (128, 96), focal=50)]
-    paths += [photograph(tmp_path / "b.png", (128, 96), mode="RGBA")]
+def test_a_large_photo_is_reduced_and_its_focal_length_too(tmp_path, bar):
+    paths = [photo(tmp_path / "a.jpg", (128, 96), focal=50)]
+    paths += [photo(tmp_path / "b.png", (128, 96), mode="RGBA")]
     _made(tmp_path)
-    one, other = take_pictures(paths, tmp_path / "images", 32, bar, {})
+    one, other = take_images(paths, tmp_path / "images", 32, bar, {})
     assert one[:3] == ("a.jpg", 32, 24)
     assert one.focal == pytest.approx(50 * 40 / 43.27)
     assert other[:3] == ("b.png", 32, 24)
@@ -91,37 +91,37 @@ def test_a_large_photograph_is_reduced_and_its_focal_length_too(tmp_path, bar):
         assert stored.mode == "RGBA"
 
 
-def test_pictures_of_an_iphone_are_read(tmp_path, bar):
+def test_images_of_an_iphone_are_read(tmp_path, bar):
     heif = pytest.importorskip("pillow_heif", reason="needs pillow-heif, of the extra capture")
     heif.register_heif_opener()
-    path = photograph(tmp_path / "IMG_1.HEIC", (64, 48))
+    path = photo(tmp_path / "IMG_1.HEIC", (64, 48))
     _made(tmp_path)
-    (taken,) = take_pictures([path], tmp_path / "images", 64, bar, {})
+    (taken,) = take_images([path], tmp_path / "images", 64, bar, {})
     assert taken[:3] == ("IMG_1.jpg", 64, 48)
 
 
-def test_a_photograph_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog):
-    paths = [photograph(tmp_path / name) for name in ("IMG_1.JPG", "IMG_1.tif", "IMG_2.JPG")]
+def test_a_photo_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog):
+    paths = [photo(tmp_path / name) for name in ("IMG_1.JPG", "IMG_1.tif", "IMG_2.JPG")]
     _made(tmp_path)
-    taken = take_pictures(paths, tmp_path / "images", 64, bar, {})
-    assert [picture.name for picture in taken] == ["IMG_1.JPG", "IMG_2.JPG"]
+    taken = take_images(paths, tmp_path / "images", 64, bar, {})
+    assert [image.name for image in taken] == ["IMG_1.JPG", "IMG_2.JPG"]
     (line,) = caplog.messages
-    assert line.startswith("1 of 3 pictures are left out")
+    assert line.startswith("1 of 3 images are left out")
     assert line.endswith(f"{paths[1]} from IMG_1.JPG")
 
 
-def test_photographs_are_in_the_order_of_their_numbers(tmp_path):
+def test_photos_are_in_the_order_of_their_numbers(tmp_path):
     for name in ("IMG_10.jpg", "IMG_9.jpg", "IMG_9b.jpg", "a.png", "._IMG_9.jpg"):
         (tmp_path / name).touch()
-    names = [path.name for path in pictures_in(tmp_path)]
+    names = [path.name for path in images_in(tmp_path)]
     assert names == ["IMG_9.jpg", "IMG_9b.jpg", "IMG_10.jpg", "a.png"]
 
 
 def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
-    paths = [photograph(tmp_path / f"{name}.jpg") for name in "abc"]
+    paths = [photo(tmp_path / f"{name}.jpg") for name in "abc"]
     paths[1].write_bytes(paths[1].read_bytes()[:500])
     _made(tmp_path)
-    assert [taken.name for taken in take_pictures(paths, tmp_path / "images", 64, bar, {})] == [
+    assert [taken.name for taken in take_images(paths, tmp_path / "images", 64, bar, {})] == [
         "a.jpg",
         "c.jpg",
     ]
@@ -129,26 +129,26 @@ def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
     assert line.startswith(f"{paths[1]} is left out")
     for path in paths:
         path.write_bytes(b"nothing")
-    with pytest.raises(InputError, match="none of the 3 pictures"):
-        take_pictures(paths, tmp_path / "images", 64, bar, {})
+    with pytest.raises(InputError, match="none of the 3 images"):
+        take_images(paths, tmp_path / "images", 64, bar, {})
 
 
 def test_what_can_be_captured_is_known_by_its_kind(tmp_path):
     assert not is_input(tmp_path)
-    (tmp_path / "notes.txt").write_text("no picture")
+    (tmp_path / "notes.txt").write_text("no image")
     assert not is_input(tmp_path)
     _made(tmp_path)
-    photograph(tmp_path / "images" / "b.jpg")
-    photograph(tmp_path / "images" / "a.JPG")
-    assert [path.name for path in pictures_in(tmp_path)] == ["a.JPG", "b.jpg"]
+    photo(tmp_path / "images" / "b.jpg")
+    photo(tmp_path / "images" / "a.JPG")
+    assert [path.name for path in images_in(tmp_path)] == ["a.JPG", "b.jpg"]
     assert is_input(tmp_path)
-    (tmp_path / "film.MOV").write_bytes(b"")
-    assert is_input(tmp_path / "film.MOV")
+    (tmp_path / "video.MOV").write_bytes(b"")
+    assert is_input(tmp_path / "video.MOV")
     assert not is_input(tmp_path / "notes.txt")
 
 
 def test_frames_of_a_video_are_those_that_were_chosen(tmp_path, bar):
-    path = tmp_path / "film.mp4"
+    path = tmp_path / "video.mp4"
     write_video(path, moving(40), fps=20)
     numbers = choose_frames(path, 6, bar)
     assert len(numbers) == 6
@@ -174,7 +174,7 @@ def test_a_black_video_is_refused(tmp_path, bar):
 
 
 def test_a_video_that_breaks_off_gives_what_can_be_decoded(tmp_path, bar, caplog):
-    path = tmp_path / "film.mp4"
+    path = tmp_path / "video.mp4"
     write_video(path, moving(120, step=3), fps=30)
     content = path.read_bytes()
     middle = len(content) // 2
@@ -195,8 +195,8 @@ def test_a_video_that_breaks_off_gives_what_can_be_decoded(tmp_path, bar, caplog
 )
 def test_a_video_cut_short_says_how_much_of_it_is_there(tmp_path, bar, caplog, ending, flags, says):
     whole, cut = tmp_path / f"whole{ending}", tmp_path / f"cut{ending}"
-    write_video(tmp_path / "film.mp4", moving(120, step=3), fps=30)
-    copied = [get_ffmpeg_exe(), "-v", "error", "-i", tmp_path / "film.mp4", "-c", "copy"]
+    write_video(tmp_path / "video.mp4", moving(120, step=3), fps=30)
+    copied = [get_ffmpeg_exe(), "-v", "error", "-i", tmp_path / "video.mp4", "-c", "copy"]
     subprocess.run([*copied, *flags.split(), whole], check=True)
     choose_frames(whole, 10, bar)
     assert caplog.messages == [], "nothing is missing"

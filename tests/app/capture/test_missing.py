@@ -1,10 +1,10 @@
-"""Pictures without a camera are told with the reason."""
+"""Images without a camera are told with the reason."""
 
 import numpy as np
 import pytest
 from PIL import Image, ImageFilter
 
-from nerfmac.app.capture.missing import missing_pictures
+from nerfmac.app.capture.missing import missing_images
 
 NAMES = [f"{index:02}.png" for index in range(20)]
 
@@ -13,10 +13,10 @@ NAMES = [f"{index:02}.png" for index in range(20)]
 def images(tmp_path):
     random = np.random.default_rng(2)
     for index, name in enumerate(NAMES):
-        picture = Image.fromarray(random.integers(0, 255, (48, 64, 3), np.uint8))
+        image = Image.fromarray(random.integers(0, 255, (48, 64, 3), np.uint8))
         if index in (3, 4, 11):
-            picture = picture.filter(ImageFilter.GaussianBlur(2))
-        picture.save(tmp_path / name)
+            image = image.filter(ImageFilter.GaussianBlur(2))
+        image.save(tmp_path / name)
     return tmp_path
 
 
@@ -29,10 +29,10 @@ def images(tmp_path):
         ((7, 8), "such as 07.png", "blurred"),
     ],
 )
-def test_blurred_pictures_are_called_blurred(images, missing, said, unsaid, caplog):
+def test_blurred_images_are_called_blurred(images, missing, said, unsaid, caplog):
     found = {name for index, name in enumerate(NAMES) if index not in missing}
-    assert missing_pictures(images, NAMES, found) == [NAMES[index] for index in missing]
+    assert missing_images(images, NAMES, found) == [NAMES[index] for index in missing]
     (told,) = caplog.messages
-    assert told.startswith(f"{len(missing)} of 20 pictures have no camera: ")
+    assert told.startswith(f"{len(missing)} of 20 images have no camera: ")
     assert said in told
     assert unsaid not in told

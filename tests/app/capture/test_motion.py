@@ -1,4 +1,4 @@
-"""How sharp frames are and how far the picture has moved, on a texture whose motion is known."""
+"""How sharp frames are and how far the image has moved, on a texture whose motion is known."""
 
 import numpy as np
 import pytest

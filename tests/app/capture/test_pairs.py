@@ -1,4 +1,4 @@
-"""Which pictures are compared with which."""
+"""Which images are compared with which."""
 
 import numpy as np
 

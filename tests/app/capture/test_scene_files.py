@@ -10,7 +10,7 @@ from nerfmac.app.capture.scene_files import write_scene
 from nerfmac.app.scenes import load_scene
 from nerfmac.app.scenes.ply_points import read_ply_points
 from nerfmac.geometry.lenses import distort
-from tests.app.capture.structures import ring_of, write_pictures
+from tests.app.capture.structures import ring_of, write_images
 
 TURN = np.linalg.qr(np.random.default_rng(4).normal(size=(3, 3)))[0]
 TURN *= np.sign(np.linalg.det(TURN))
@@ -20,7 +20,7 @@ TURN *= np.sign(np.linalg.det(TURN))
 def placed(tmp_path):
     """Return the folder of a scene, and the structure that it was made from."""
     structure = ring_of(12, scale=7.3, rotation=TURN, offset=np.array([4.0, -9.0, 2.5]))
-    write_pictures(tmp_path / "images", [image.name for image in structure.model.images])
+    write_images(tmp_path / "images", [image.name for image in structure.model.images])
     write_scene(tmp_path, structure, is_object=False)
     return tmp_path, structure
 
@@ -72,20 +72,20 @@ def test_the_file_has_what_other_programs_read(placed):
     ]
 
 
-def test_points_that_few_pictures_see_are_left_out(tmp_path):
+def test_points_that_few_images_see_are_left_out(tmp_path):
     structure = ring_of(5, scale=1.0, rotation=np.eye(3), offset=np.zeros(3))
     structure.points[:80, 7] = 2
-    write_pictures(tmp_path / "images", [image.name for image in structure.model.images])
+    write_images(tmp_path / "images", [image.name for image in structure.model.images])
     write_scene(tmp_path, structure, is_object=False)
     assert len(read_ply_points(tmp_path / "points.ply")) == 120
 
 
-def test_pictures_of_two_lenses_have_each_their_own(tmp_path):
+def test_images_of_two_lenses_have_each_their_own(tmp_path):
     structure = ring_of(6, scale=1.0, rotation=np.eye(3), offset=np.zeros(3))
     cameras, images = structure.model.cameras, structure.model.images
     cameras[2] = cameras[1]._replace(parameters={**cameras[1].parameters, "fl_x": 64.5})
     images[3] = images[3]._replace(camera=2)
-    write_pictures(tmp_path / "images", [image.name for image in images])
+    write_images(tmp_path / "images", [image.name for image in images])
     write_scene(tmp_path, structure, is_object=True)
     scene = load_scene(tmp_path, split=0)
     focal = [frame.camera.lens.fl_x for frame in scene.splits["train"]]

@@ -9,38 +9,38 @@ from PIL import Image
 from tqdm import tqdm
 
 from nerfmac.app.capture import capture_scene, captured, colmap_process
-from nerfmac.app.capture.inputs import take_pictures
-from nerfmac.app.film.video import write_video
+from nerfmac.app.capture.inputs import take_images
 from nerfmac.app.inspection import inspect_scene
 from nerfmac.app.scenes import load_scene
+from nerfmac.app.video.encoding import write_video
 from nerfmac.common.checks import InputError
-from tests.app.capture.test_capture import NAMES, photographs, solved, somewhere
+from tests.app.capture.test_capture import NAMES, photos, solved, somewhere
 from tests.app.cli.refusals import refused
 
-__all__ = ["photographs", "solved", "somewhere"]
+__all__ = ["photos", "solved", "somewhere"]
 
 HOLES = np.full((48, 64), 255, np.uint8)
 HOLES[:20, :30] = 0
 
 
-def test_a_source_that_is_copied_or_touched_has_not_changed(photographs, solved):
-    capture_scene(photographs, "scene", progress=False)
-    content = (photographs / NAMES[0]).read_bytes()
-    (photographs / NAMES[0]).unlink()
-    (photographs / NAMES[0]).write_bytes(content)
-    os.utime(photographs / NAMES[1], (1, 1))
-    capture_scene(photographs, "scene", progress=False)
+def test_a_source_that_is_copied_or_touched_has_not_changed(photos, solved):
+    capture_scene(photos, "scene", progress=False)
+    content = (photos / NAMES[0]).read_bytes()
+    (photos / NAMES[0]).unlink()
+    (photos / NAMES[0]).write_bytes(content)
+    os.utime(photos / NAMES[1], (1, 1))
+    capture_scene(photos, "scene", progress=False)
     assert len(solved["calls"]) == 1
 
 
-def change(photographs, how):
+def change(photos, how):
     noise = Image.fromarray(np.random.default_rng(7).integers(0, 255, (48, 64, 3), np.uint8))
     if how == "added":
-        noise.save(photographs / "new.png")
+        noise.save(photos / "new.png")
     elif how == "removed":
-        (photographs / NAMES[3]).unlink()
+        (photos / NAMES[3]).unlink()
     else:
-        noise.save(photographs / NAMES[3])
+        noise.save(photos / NAMES[3])
 
 
 @pytest.mark.parametrize(
@@ -52,24 +52,22 @@ def change(photographs, how):
     ],
 )
 def test_a_capture_of_photos_that_have_changed_is_not_reused(
-    photographs, tmp_path, solved, capsys, how, told
+    photos, tmp_path, solved, capsys, how, told
 ):
-    capture_scene(photographs, "captures/garden", progress=False)
-    change(photographs, how)
+    capture_scene(photos, "captures/garden", progress=False)
+    change(photos, how)
     again = "remove captures/garden or name another folder with --out"
-    expected = [f"captures/garden holds a capture of {photographs}", told, again]
-    refused(capsys, tmp_path, "capture", photographs, names=expected)
+    expected = [f"captures/garden holds a capture of {photos}", told, again]
+    refused(capsys, tmp_path, "capture", photos, names=expected)
     with pytest.raises(InputError, match="which has changed since: 1"):
-        inspect_scene(photographs, progress=False)
-    refused(
-        *(capsys, tmp_path, "train", photographs, "--device", "cpu", "--out", "run"), names=expected
-    )
+        inspect_scene(photos, progress=False)
+    refused(*(capsys, tmp_path, "train", photos, "--device", "cpu", "--out", "run"), names=expected)
     shutil.rmtree("captures/garden")
     solved["cameras"] = 12 + (how == "added") - (how == "removed")
-    assert len(load_scene(captured(photographs), split=0).cameras("train")) == solved["cameras"]
+    assert len(load_scene(captured(photos), split=0).cameras("train")) == solved["cameras"]
 
 
-def test_a_video_that_was_filmed_anew_under_the_same_name_is_told(tmp_path, solved):
+def test_a_video_that_was_recorded_again_under_the_same_name_is_told(tmp_path, solved):
     random = np.random.default_rng(1)
     for _ in range(2):
         ground = random.integers(0, 255, (48, 300, 3), np.uint8)
@@ -80,29 +78,29 @@ def test_a_video_that_was_filmed_anew_under_the_same_name_is_told(tmp_path, solv
         capture_scene("walk.mp4", frames=12, progress=False)
 
 
-def test_an_unfinished_capture_of_photos_that_have_changed_starts_anew(photographs, solved, caplog):
+def test_an_unfinished_capture_of_photos_that_have_changed_starts_anew(photos, solved, caplog):
     solved["cameras"] = 2
     with pytest.raises(InputError, match="only 2 of 12"):
-        capture_scene(photographs, "scene", progress=False)
-    change(photographs, "removed")
+        capture_scene(photos, "scene", progress=False)
+    change(photos, "removed")
     solved["cameras"] = 11
-    capture_scene(photographs, "scene", progress=False)
+    capture_scene(photos, "scene", progress=False)
     assert f"1 removed ({NAMES[3]}); its capture starts anew" in caplog.text
-    names = {path.name for path in (photographs.parent / "scene/images").iterdir()}
+    names = {path.name for path in (photos.parent / "scene/images").iterdir()}
     assert names == {*NAMES} - {NAMES[3]}
 
 
 @pytest.mark.parametrize("form", ["masks/{0}.png", "dynamic_mask_{1}.png", "{1}_mask.png"])
-def test_masks_of_photos_become_the_scene_s(photographs, solved, form, caplog):
+def test_masks_of_photos_become_the_scene_s(photos, solved, form, caplog):
     caplog.set_level("INFO", "nerfmac")
-    (photographs / "masks").mkdir()
+    (photos / "masks").mkdir()
     values = 255 - HOLES if "dynamic" in form else HOLES
     for name in NAMES[:5]:
-        path = photographs / form.format(name, name.removesuffix(".png"))
+        path = photos / form.format(name, name.removesuffix(".png"))
         Image.fromarray(values).save(path)
-    folder = capture_scene(photographs, "scene", progress=False)
+    folder = capture_scene(photos, "scene", progress=False)
     assert solved["calls"] == [(12, "auto")], "masks are no photos"
-    assert "5 of 12 pictures have a mask" in caplog.text
+    assert "5 of 12 images have a mask" in caplog.text
     scene = load_scene(folder, split=0)
     masks = {path.name for path in (folder / "masks").iterdir()}
     assert masks == {f"{name}.png" for name in NAMES}, "COLMAP wants one for each image"
@@ -112,30 +110,30 @@ def test_masks_of_photos_become_the_scene_s(photographs, solved, form, caplog):
         np.testing.assert_array_equal(np.array(views.kept_of(index)), expected)
 
 
-def test_a_mask_is_turned_and_reduced_with_its_photo(photographs):
+def test_a_mask_is_turned_and_reduced_with_its_photo(photos):
     exif = Image.Exif()
     exif[0x0112] = 6
-    with Image.open(photographs / NAMES[0]) as image:
-        image.resize((128, 96)).save(photographs / NAMES[0], exif=exif)
-    mask, images = photographs / "mask.png", photographs / "images"
+    with Image.open(photos / NAMES[0]) as image:
+        image.resize((128, 96)).save(photos / NAMES[0], exif=exif)
+    mask, images = photos / "mask.png", photos / "images"
     Image.fromarray(HOLES).resize((128, 96), Image.Resampling.NEAREST).save(mask)
     images.mkdir()
     with tqdm(disable=True) as bar:
-        photo = photographs / NAMES[0]
-        take_pictures([photo], images, 64, bar, {photo: mask})
-    at = images / "00.jpg", photographs / "masks/00.jpg.png"
+        photo = photos / NAMES[0]
+        take_images([photo], images, 64, bar, {photo: mask})
+    at = images / "00.jpg", photos / "masks/00.jpg.png"
     with Image.open(at[0]) as image, Image.open(at[1]) as mask:
         assert image.size == mask.size == (48, 64)
         np.testing.assert_array_equal(np.asarray(mask) > 0, np.rot90(HOLES, -1) > 0)
 
 
-def test_colmap_finds_no_features_where_a_mask_is_black(tmp_path, photographs):
+def test_colmap_finds_no_features_where_a_mask_is_black(tmp_path, photos):
     pycolmap = pytest.importorskip("pycolmap", reason="needs pycolmap, of the extra capture")
     (tmp_path / "masks").mkdir()
     for name, mask in zip(NAMES, (HOLES, np.full_like(HOLES, 255)), strict=False):
         Image.fromarray(mask).save(tmp_path / f"masks/{name}.png")
-    lens = {"pictures": NAMES[:2], "parameters": []}
-    plan = {"images": str(photographs), "masks": str(tmp_path / "masks"), "lenses": [lens]}
+    lens = {"images": NAMES[:2], "parameters": []}
+    plan = {"images": str(photos), "masks": str(tmp_path / "masks"), "lenses": [lens]}
     colmap_process.find_features(pycolmap, tmp_path, plan | {"focal_guess": 0.85})
     with pycolmap.Database.open(tmp_path / "database.db") as opened:
         found = [

@@ -1,4 +1,4 @@
-"""Which pictures are compared: in their order if that is a walk and agrees, else with more."""
+"""Which images are compared: in their order if that is a walk and agrees, else with more."""
 
 from itertools import pairwise
 
@@ -17,8 +17,8 @@ NAMES = [f"{number:02}.png" for number in range(20)]
 
 
 @pytest.fixture
-def photographs(tmp_path, monkeypatch):
-    """Return what is done for twenty photographs, and what is found in their order and in any."""
+def photos(tmp_path, monkeypatch):
+    """Return what is done for twenty photos, and what is found in their order and in any."""
     done = {
         "neighbors": 99,
         "broken_at": None,
@@ -51,33 +51,33 @@ def photographs(tmp_path, monkeypatch):
     for name, stub in (("_match", match), ("_matches", matches), ("_map", mapped), ("run", run)):
         monkeypatch.setattr(Solver, name, stub)
     monkeypatch.setattr(structure, "in_space", lambda *_: [])
-    pictures = [CapturedImage(name, 64, 48, 0.0) for name in NAMES]
+    images = [CapturedImage(name, 64, 48, 0.0) for name in NAMES]
     (tmp_path / "work").mkdir()
-    done["solver"] = Solver(tmp_path / "work", tmp_path, pictures, None)
+    done["solver"] = Solver(tmp_path / "work", tmp_path, images, None)
     return done
 
 
-def test_a_walk_is_compared_in_its_order_alone(photographs, caplog):
+def test_a_walk_is_compared_in_its_order_alone(photos, caplog):
     caplog.set_level("INFO", "nerfmac")
-    assert photographs["solver"].solve("auto").matching == "sequential"
-    assert photographs["pairs"] == [("work", "features"), ("work", 145)]
-    assert photographs["mapped"] == ["sequential"]
-    assert caplog.messages == ["matching is sequential: by their names the pictures are one walk"]
+    assert photos["solver"].solve("auto").matching == "sequential"
+    assert photos["pairs"] == [("work", "features"), ("work", 145)]
+    assert photos["mapped"] == ["sequential"]
+    assert caplog.messages == ["matching is sequential: by their names the images are one walk"]
 
 
-def test_what_is_no_walk_is_compared_each_with_each(photographs, caplog):
+def test_what_is_no_walk_is_compared_each_with_each(photos, caplog):
     caplog.set_level("INFO", "nerfmac")
-    photographs["neighbors"] = 3
-    assert photographs["solver"].solve("auto").matching == "exhaustive"
-    assert photographs["pairs"][1:] == [("work", 145), ("more", 190)]
-    assert photographs["mapped"] == ["exhaustive"]
+    photos["neighbors"] = 3
+    assert photos["solver"].solve("auto").matching == "exhaustive"
+    assert photos["pairs"][1:] == [("work", 145), ("more", 190)]
+    assert photos["mapped"] == ["exhaustive"]
     assert caplog.messages == ["matching is exhaustive: the order of the names is no help"]
 
 
-def test_many_that_are_no_walk_are_compared_in_a_window(photographs, monkeypatch):
-    photographs["neighbors"] = 3
+def test_many_that_are_no_walk_are_compared_in_a_window(photos, monkeypatch):
+    photos["neighbors"] = 3
     monkeypatch.setattr(structure, "ALL_BELOW", 20)
-    assert photographs["solver"].solve("auto").matching == "window"
+    assert photos["solver"].solve("auto").matching == "window"
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_many_that_are_no_walk_are_compared_in_a_window(photographs, monkeypatch
     ],
 )
 def test_where_the_order_leaves_something_out_what_agrees_more_is_chosen(
-    photographs, caplog, in_order, in_any, chosen
+    photos, caplog, in_order, in_any, chosen
 ):
     caplog.set_level("INFO", "nerfmac")
-    photographs["sequential"], photographs["any"] = in_order, in_any
-    found = photographs["solver"].solve("auto")
+    photos["sequential"], photos["any"] = in_order, in_any
+    found = photos["solver"].solve("auto")
     assert found.matching == chosen
     assert len(found.model.images) == (in_order if chosen == "sequential" else in_any)[0]
-    assert photographs["mapped"] == ["sequential", "exhaustive"]
+    assert photos["mapped"] == ["sequential", "exhaustive"]
     assert caplog.messages[-1].startswith(f"matching is {chosen}: ")
 
 
@@ -111,25 +111,25 @@ def test_where_the_order_leaves_something_out_what_agrees_more_is_chosen(
     ],
 )
 def test_a_walk_that_breaks_off_is_mapped_in_its_order_only_if_nothing_else_is_whole(
-    photographs, in_any, chosen, mapped
+    photos, in_any, chosen, mapped
 ):
-    photographs["broken_at"] = "12.png"
-    photographs["sequential"], photographs["any"] = (12, 0), in_any
-    assert photographs["solver"].solve("auto").matching == chosen
-    assert photographs["mapped"] == mapped
+    photos["broken_at"] = "12.png"
+    photos["sequential"], photos["any"] = (12, 0), in_any
+    assert photos["solver"].solve("auto").matching == chosen
+    assert photos["mapped"] == mapped
 
 
-def test_a_walk_that_ends_a_picture_early_is_not_broken(photographs):
-    photographs["broken_at"] = "19.png"
-    photographs["solver"].solve("auto")
-    assert photographs["mapped"] == ["sequential"]
+def test_a_walk_that_ends_a_image_early_is_not_broken(photos):
+    photos["broken_at"] = "19.png"
+    photos["solver"].solve("auto")
+    assert photos["mapped"] == ["sequential"]
 
 
-def test_a_known_focal_length_is_that_of_a_lens_with_the_picture_around_its_middle():
-    pictures = [CapturedImage("a.jpg", 64, 48, 70.0), CapturedImage("b.jpg", 48, 64, 0.0)]
-    unknown, known = structure._lenses(pictures)
-    assert unknown == {"pictures": ["b.jpg"], "parameters": []}
-    assert known["pictures"] == ["a.jpg"]
+def test_a_known_focal_length_is_that_of_a_lens_with_the_image_around_its_middle():
+    images = [CapturedImage("a.jpg", 64, 48, 70.0), CapturedImage("b.jpg", 48, 64, 0.0)]
+    unknown, known = structure._lenses(images)
+    assert unknown == {"images": ["b.jpg"], "parameters": []}
+    assert known["images"] == ["a.jpg"]
     names = PARAMETERS[LENS_MODEL].split()
     named = dict(zip(names, known["parameters"], strict=True))
     assert named == {"f": 70.0, "cx": 32.0, "cy": 24.0, "k1": 0, "k2": 0}

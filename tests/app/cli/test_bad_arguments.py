@@ -120,7 +120,7 @@ def test_without_a_command_all_are_shown_in_groups_with_an_example(capsys, words
     ]
     assert [line for line in lines if line in GROUPS] == [*GROUPS]
     assert len(GROUPS) == 3
-    assert "\n  nerfmac train film.mp4" in told
+    assert "\n  nerfmac train video.mp4" in told
     assert max(map(len, lines)) <= 80
 
 

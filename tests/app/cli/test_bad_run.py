@@ -45,7 +45,7 @@ def test_resuming_on_other_views(capsys, tmp_path, run):
         (("--resume",), ["has shape", "its configuration says"]),
     ],
 )
-def test_what_cannot_be_trained_before_pictures_are_decoded(
+def test_what_cannot_be_trained_before_images_are_decoded(
     capsys, tmp_path, scene, run, monkeypatch, flags, names
 ):
     values = json.loads((run / "config.json").read_text())

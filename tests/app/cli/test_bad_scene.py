@@ -45,7 +45,7 @@ def test_a_camera_that_is_no_camera(capsys, tmp_path, scene, split, value, what)
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_a_picture_cut_short(capsys, tmp_path, scene, split):
+def test_a_image_cut_short(capsys, tmp_path, scene, split):
     path = scene / split / "r_1.png"
     path.write_bytes(path.read_bytes()[:-40])  # its header is whole
     train_refused(capsys, tmp_path, scene, names=[f"{split}/r_1"])

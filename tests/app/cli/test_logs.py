@@ -46,28 +46,28 @@ def test_scalars_are_lines_of_json_and_tensorboard_reads_them_too(trained):
     lines = read_scalars(run)
     assert lines[-1]["step"] == 20
     assert {"seconds", "rays", "loss", "psnr", "rays_per_second"} <= set(lines[-1])
-    values, pictures = _board(run / "tensorboard")
+    values, images = _board(run / "tensorboard")
     assert values["training/psnr", 20] == pytest.approx(lines[-1]["psnr"], rel=1e-6)
     metrics = json.loads((run / "metrics.json").read_text())
     assert values["test/psnr", 20] == pytest.approx(metrics["psnr_test"], rel=1e-6)
-    assert pictures == {("preview", 20): (40, 16)}
+    assert images == {("preview", 20): (40, 16)}
 
 
 def _board(folder):
-    """By name and step, the scalars, and the widths and heights of pictures."""
+    """By name and step, the scalars, and the widths and heights of images."""
     from tensorboardX.proto.event_pb2 import Event
 
     (path,) = folder.iterdir()
-    data, values, pictures = path.read_bytes(), {}, {}
+    data, values, images = path.read_bytes(), {}, {}
     while data:  # each record: length, its checksum, the event, its checksum
         length = int.from_bytes(data[:8], "little")
         event, data = Event.FromString(data[12 : 12 + length]), data[16 + length :]
         for value in event.summary.value:
             if value.HasField("image"):
-                pictures[value.tag, event.step] = value.image.width, value.image.height
+                images[value.tag, event.step] = value.image.width, value.image.height
             else:
                 values[value.tag, event.step] = value.simple_value
-    return values, pictures
+    return values, images
 
 
 def test_a_resumed_run_drops_lines_after_its_checkpoint(trained, balls, tmp_path):

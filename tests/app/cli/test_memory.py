@@ -53,7 +53,7 @@ def test_more_of_a_part_needs_more_memory_for_it_alone(scene, changes, part):
     assert {name: size for name, size in small.items() if name != part} == {
         name: size for name, size in large.items() if name != part
     }
-    assert small["the pictures"] == loaded.views("train").pixels.nbytes
+    assert small["the images"] == loaded.views("train").pixels.nbytes
 
 
 def test_a_field_of_ones_own_counts(scene):

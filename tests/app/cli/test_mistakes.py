@@ -49,18 +49,18 @@ MISTAKES = {
     "train scene --steps 1k": "expected an integer, in digits alone",
     "train scene --preset huge": "one of: auto, tiny, small, base, big",
     "train scene --device gpu": "one of: auto, metal, cuda, cpu",
-    "train missing": "name the folder of a scene or of photographs, or a video",
+    "train missing": "name the folder of a scene or of photos, or a video",
     "train empty": "`nerfmac capture FOLDER`",
     "train scene.zip": "unpack it",
     "train run": "`nerfmac train --out run --resume`",
     "train scene --out run": "name another folder",
     "train --resume": "--out FOLDER",
     "train scene --split 80%": "a fraction such as 0.1",
-    "capture photo.png": "name a video, or a folder with photographs in it",
+    "capture photo.png": "name a video, or a folder with photos in it",
     "render scene": "`nerfmac train scene --out RUN`",
     "render run --size 1080p": "such as 800x600",
     "render run --path circle": "one of: orbit, spiral",
-    "render run --out film.avi": ".mp4, .webm, .gif",
+    "render run --out video.avi": ".mp4, .webm, .gif",
     "render run": "replace it with --overwrite",
     "export run": "`nerfmac export RUN FILE`",
     "export run mesh.stl": "mesh: .ply, .obj, .glb",
@@ -72,13 +72,13 @@ MISTAKES = {
 
 @pytest.fixture
 def desk(scene, run, tmp_path, monkeypatch):
-    """The working folder of a newcomer: a scene, a run, an empty folder, a photograph."""
+    """The working folder of a newcomer: a scene, a run, an empty folder, a photo."""
     shutil.move(scene, tmp_path / "scene")
-    (run / "orbit.mp4").write_bytes(b"film")
+    (run / "orbit.mp4").write_bytes(b"video")
     (tmp_path / "empty").mkdir()
     (tmp_path / "scene.zip").write_bytes(b"PK")
-    picture = package.builtin_scene_path() / "test/r_0.png"
-    (tmp_path / "photo.png").write_bytes(picture.read_bytes())
+    image = package.builtin_scene_path() / "test/r_0.png"
+    (tmp_path / "photo.png").write_bytes(image.read_bytes())
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -5,17 +5,17 @@ import pytest
 import nerfmac as library
 from nerfmac.app.capture import capture
 from nerfmac.common.checks import InputError
-from tests.app.capture.structures import write_pictures
+from tests.app.capture.structures import write_images
 from tests.app.cli.refusals import refused
 from tests.scene_factory import FLAGS
 
 
 @pytest.fixture
-def photographs(tmp_path, monkeypatch):
-    """Return a folder of photographs that must not be captured."""
+def photos(tmp_path, monkeypatch):
+    """Return a folder of photos that must not be captured."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(capture, "capture_scene", lambda *_, **__: pytest.fail("captured"))
-    write_pictures(tmp_path / "garden", ["a.png", "b.png", "c.png"])
+    write_images(tmp_path / "garden", ["a.png", "b.png", "c.png"])
     return tmp_path / "garden"
 
 
@@ -28,28 +28,28 @@ def taken(tmp_path):
 
 
 def test_a_folder_of_something_else_is_left_alone_and_nothing_captured(
-    photographs, taken, tmp_path, capsys
+    photos, taken, tmp_path, capsys
 ):
     names = [f"{taken} exists already"]
-    refused(capsys, tmp_path, "train", photographs, *FLAGS, "--out", taken, names=names)
+    refused(capsys, tmp_path, "train", photos, *FLAGS, "--out", taken, names=names)
     with pytest.raises(InputError, match="taken exists already"):
-        library.train(photographs, out=taken, device="cpu")
+        library.train(photos, out=taken, device="cpu")
 
 
-def test_a_folder_that_cannot_be_made_is_refused_before(photographs, taken, tmp_path, capsys):
+def test_a_folder_that_cannot_be_made_is_refused_before(photos, taken, tmp_path, capsys):
     out = taken / "thesis.txt" / "run"
     names = [f"folder {out} cannot be made: {taken / 'thesis.txt'} is no folder"]
-    refused(capsys, tmp_path, "train", photographs, *FLAGS, "--out", out, names=names)
+    refused(capsys, tmp_path, "train", photos, *FLAGS, "--out", out, names=names)
 
 
-def test_the_viewer_finds_it_out_before_too(photographs, taken):
+def test_the_viewer_finds_it_out_before_too(photos, taken):
     pytest.importorskip("anywidget")
     with pytest.raises(InputError, match="taken exists already"):
-        library.Viewer(photographs, out=taken, device="cpu")
+        library.Viewer(photos, out=taken, device="cpu")
 
 
-def test_what_is_no_run_is_not_resumed_with_a_capture(photographs, taken, tmp_path, capsys):
+def test_what_is_no_run_is_not_resumed_with_a_capture(photos, taken, tmp_path, capsys):
     names = [f"{taken} is not a run"]
-    refused(capsys, tmp_path, "train", photographs, "--resume", "--out", taken, names=names)
+    refused(capsys, tmp_path, "train", photos, "--resume", "--out", taken, names=names)
     with pytest.raises(InputError, match="taken is not a run"):
-        library.train(photographs, out=taken, resume=True, device="cpu")
+        library.train(photos, out=taken, resume=True, device="cpu")

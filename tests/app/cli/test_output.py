@@ -17,7 +17,7 @@ QUOTED = r"\x1b]0;owned\x07\x1b[31m"
 
 @pytest.fixture
 def hostile(tmp_path):
-    """A scene whose folder and first picture have escape sequences in their names."""
+    """A scene whose folder and first image have escape sequences in their names."""
     scene = write_scene(tmp_path / f"balls{ESCAPE}\udcff", train=3)
     file = scene / "transforms_train.json"
     values = json.loads(file.read_text())
@@ -33,8 +33,8 @@ def test_names_from_files_cannot_steer_the_terminal(hostile, tmp_path, capsys, m
     assert nerfmac("inspect", hostile) == 0
     told = capsys.readouterr()
     assert f"balls{QUOTED}\\udcff" in told.out
-    picture = hostile / "train" / f"{ESCAPE}.png"
-    picture.write_bytes(b"broken")
+    image = hostile / "train" / f"{ESCAPE}.png"
+    image.write_bytes(b"broken")
     assert nerfmac("inspect", hostile) == 2
     failed = capsys.readouterr()
     assert f"{QUOTED}.png" in failed.err

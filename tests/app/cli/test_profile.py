@@ -94,14 +94,14 @@ def test_the_timeline_is_in_chromes_format(done):
     assert 0 < np.median(steps) <= 1e3 * host["high"]
 
 
-def test_without_an_encoder_the_timeline_has_no_film_and_a_line_says_so(
+def test_without_an_encoder_the_timeline_has_no_video_and_a_line_says_so(
     run, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)  # as if it were not installed
     path = tmp_path / "t.json"
     assert nerfmac("profile", run, *QUICK, "--steps", 1, "--trace", path) == 0
     told = capsys.readouterr()
-    assert "the timeline has no film: " in told.out
+    assert "the timeline has no video: " in told.out
     assert "Traceback" not in told.err
     names = {each["name"] for each in json.loads(path.read_text())["traceEvents"]}
     assert "encode" not in names

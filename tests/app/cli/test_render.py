@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nerfmac.app.film import series
 from nerfmac.app.paths import CameraPath, Keyframe
 from nerfmac.app.run import Run, train
 from nerfmac.app.scenes import load_scene
+from nerfmac.app.video import series
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from nerfmac.rendering.renderer import to_bytes
@@ -28,12 +28,12 @@ def folder(tmp_path_factory):
     return place / "run"
 
 
-def pictures(folder):
+def images(folder):
     return [np.asarray(Image.open(path)).copy() for path in sorted(folder.glob("frame_*.png"))]
 
 
 def test_a_turn_is_a_video_of_as_many_frames_as_asked_for(folder, tmp_path):
-    out = tmp_path / "film.mp4"
+    out = tmp_path / "video.mp4"
     assert nerfmac("render", folder, "--frames", 5, "--out", out) == 0
     _, frames = decoded(out)
     assert frames.shape == (5, HEIGHT, WIDTH, 3)
@@ -55,29 +55,29 @@ def test_a_video_of_odd_size_is_the_next_smaller_even_one_and_says_so(
 
 
 @pytest.mark.parametrize("path", ["orbit", "test", "tour.json"])
-def test_pictures_keep_an_odd_size(folder, tmp_path, path, capsys, monkeypatch):
+def test_images_keep_an_odd_size(folder, tmp_path, path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run = Run.load(folder)
     CameraPath([Keyframe(each.pose, 0.6) for each in run.scene.cameras[:2]]).save("tour.json")
     flags = ("--path", path, "--frames", 1, "--out", "frames", "--size", "33x21")
     assert nerfmac("render", folder, *flags) == 0
-    assert {picture.shape for picture in pictures(tmp_path / "frames")} == {(21, 33, 3)}
+    assert {image.shape for image in images(tmp_path / "frames")} == {(21, 33, 3)}
     assert "H.264" not in capsys.readouterr().err
 
 
-def test_the_test_path_is_the_test_cameras_and_a_folder_gets_pictures(folder, tmp_path, capsys):
+def test_the_test_path_is_the_test_cameras_and_a_folder_gets_images(folder, tmp_path, capsys):
     out = tmp_path / "frames"
     assert nerfmac("render", folder, "--path", "test", "--out", out) == 0
     assert capsys.readouterr().out == f"{out}\n"
-    rendered = pictures(out)
+    rendered = images(out)
     assert len(rendered) == 2
-    for index, picture in enumerate(rendered):
+    for index, image in enumerate(rendered):
         with Image.open(folder.parent / "balls" / "test" / f"r_{index}.png") as file:
-            photograph = np.asarray(file).astype(float)
-        alpha = photograph[..., 3:] / 255
+            photo = np.asarray(file).astype(float)
+        alpha = photo[..., 3:] / 255
         errors = [
-            np.square(picture - photograph[..., :3] * alpha - 255 * (1 - alpha)).mean()
-            for picture in (picture, rendered[1 - index])
+            np.square(image - photo[..., :3] * alpha - 255 * (1 - alpha)).mean()
+            for image in (image, rendered[1 - index])
         ]
         assert errors[0] < errors[1], f"frame {index} is nearer to the other view"
 
@@ -89,11 +89,11 @@ def test_a_saved_camera_path_is_rendered_from_its_first_keyframe_to_its_last(fol
     out = tmp_path / "frames"
     flags = ("--path", tmp_path / "tour.JSON", "--frames", 4, "--size", "32x24", "--out", out)
     assert nerfmac("render", folder, *flags) == 0
-    rendered = pictures(out)
+    rendered = images(out)
     assert len(rendered) == 4
-    for picture, keyframe in ((rendered[0], keyframes[0]), (rendered[-1], keyframes[-1])):
+    for image, keyframe in ((rendered[0], keyframes[0]), (rendered[-1], keyframes[-1])):
         want = 255.0 * run.render(keyframe.camera(32, 24)).color
-        assert np.abs(picture - want).max() < 2.0
+        assert np.abs(image - want).max() < 2.0
     assert np.abs(rendered[1].astype(float) - rendered[2]).mean() > 1.0
 
 
@@ -103,7 +103,7 @@ def test_the_background_lies_behind_the_scene(folder, tmp_path):
         out = tmp_path / background
         flags = ("--path", "test", "--out", out, "--background", background)
         assert nerfmac("render", folder, *flags) == 0
-        corner[background] = pictures(out)[0][:3].mean()
+        corner[background] = images(out)[0][:3].mean()
     assert corner["white"] > corner["black"] + 60
 
 
@@ -128,12 +128,12 @@ def test_eval_measures_what_render_shows(folder, tmp_path):
     assert nerfmac("render", folder, "--path", "test", "--out", out) == 0
     assert nerfmac("eval", folder, "--json", file) == 0
     told = json.loads(file.read_text())["views"]
-    for index, (picture, view) in enumerate(zip(pictures(out), told.values(), strict=True)):
-        with Image.open(folder.parent / "balls" / "test" / f"r_{index}.png") as photograph:
-            target = np.asarray(photograph).astype(float) / 255
+    for index, (image, view) in enumerate(zip(images(out), told.values(), strict=True)):
+        with Image.open(folder.parent / "balls" / "test" / f"r_{index}.png") as photo:
+            target = np.asarray(photo).astype(float) / 255
         target = target[..., :3] * target[..., 3:] + 1 - target[..., 3:]
-        psnr = -10 * np.log10(np.square(picture / 255 - target).mean())
-        assert psnr == pytest.approx(view["psnr"], abs=0.05)  # the pictures are rounded
+        psnr = -10 * np.log10(np.square(image / 255 - target).mean())
+        assert psnr == pytest.approx(view["psnr"], abs=0.05)  # the images are rounded
 
 
 def test_an_interrupted_video_is_continued_by_the_same_command(
@@ -193,17 +193,17 @@ def scene_file(folder, **values):
 def test_a_scene_s_file_is_a_path_with_one_frame_for_each_camera(folder, tmp_path, size):
     path = scene_file(tmp_path, **size)
     assert nerfmac("render", folder, "--path", path, "--out", tmp_path / "out") == 0
-    shown = pictures(tmp_path / "out")
+    shown = images(tmp_path / "out")
     width, height = size.get("w", WIDTH), size.get("h", HEIGHT)
-    assert [picture.shape for picture in shown] == [(height, width, 3)] * 3
+    assert [image.shape for image in shown] == [(height, width, 3)] * 3
     run, lens = Run.load(folder), Lens.from_fov(0.6, width, height)
-    for picture, index in zip(shown, (20, 21, 22), strict=True):
+    for image, index in zip(shown, (20, 21, 22), strict=True):
         pose = run.scene.placement.apply(_pose(index, LENS))
         expected = to_bytes(run.render(Camera(lens, pose)).color)
-        assert np.abs(picture.astype(int) - expected).max() <= 1
+        assert np.abs(image.astype(int) - expected).max() <= 1
     tour = ("--path", path, "--frames", 7, "--out", tmp_path / "tour")
     assert nerfmac("render", folder, *tour) == 0
-    assert len(pictures(tmp_path / "tour")) == 7
+    assert len(images(tmp_path / "tour")) == 7
 
 
 def test_the_test_split_needs_no_images(tmp_path):
@@ -212,4 +212,4 @@ def test_the_test_split_needs_no_images(tmp_path):
     scene_file(scene)
     flags = ("--path", "test", "--out", tmp_path / "out")
     assert nerfmac("render", tmp_path / "run", *flags) == 0
-    assert len(pictures(tmp_path / "out")) == 3
+    assert len(images(tmp_path / "out")) == 3

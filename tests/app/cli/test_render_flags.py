@@ -29,7 +29,7 @@ def rendered(run, out, *flags):
 
 
 def test_seconds_and_the_rate_give_the_frames(run, tmp_path):
-    out = tmp_path / "film.mp4"
+    out = tmp_path / "video.mp4"
     flags = ("--seconds", 0.5, "--fps", 12, "--device", "cpu", "--out", out)
     assert nerfmac("render", run, *flags) == 0
     about, frames = decoded(out)
@@ -59,8 +59,8 @@ def test_a_path_of_nerfstudio_has_its_length_rate_and_size_unless_flags_say_othe
     run, studio, tmp_path, caplog
 ):
     flags = ("--path", studio, "--device", "cpu")
-    assert nerfmac("render", run, *flags, "--out", tmp_path / "film.mp4") == 0
-    about, frames = decoded(tmp_path / "film.mp4")
+    assert nerfmac("render", run, *flags, "--out", tmp_path / "video.mp4") == 0
+    about, frames = decoded(tmp_path / "video.mp4")
     assert (frames.shape, "8 fps" in about) == ((6, 20, 26, 3), True)
     assert f"as {studio} asks: 26x20 pixels, 8 frames a second" in caplog.text
     caplog.clear()
@@ -85,7 +85,7 @@ def test_a_path_with_times_takes_as_long_as_it_says(run, studio, tmp_path):
     assert np.allclose(files[2]["pose"], Run.load(run).scene.cameras[1].pose, atol=1e-4)
 
 
-def test_crop_near_background_and_exposure_reach_the_pictures(run, tmp_path):
+def test_crop_near_background_and_exposure_reach_the_images(run, tmp_path):
     def color(name, *flags):
         return rendered(run, tmp_path / name, "--frames", 1, *flags)[0]["rgb"]
 
@@ -100,11 +100,11 @@ def test_crop_near_background_and_exposure_reach_the_pictures(run, tmp_path):
     assert brighter.mean() > plain.mean() + 0.05
 
 
-def test_a_transparent_background_gives_pictures_alpha(run, tmp_path):
+def test_a_transparent_background_gives_images_alpha(run, tmp_path):
     flags = ("--background", "transparent", "--frames", 1, "--size", "24x18", "--device", "cpu")
     assert nerfmac("render", run, *flags, "--out", tmp_path / "out") == 0
-    with Image.open(tmp_path / "out" / "frame_00000.png") as picture:
-        assert (picture.mode, picture.size) == ("RGBA", (24, 18))
+    with Image.open(tmp_path / "out" / "frame_00000.png") as image:
+        assert (image.mode, image.size) == ("RGBA", (24, 18))
 
 
 def test_blur_takes_several_samples_of_itself(run, tmp_path):
@@ -159,8 +159,8 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
         (("--depth-of-field", 0.1, "--samples-per-pixel", 1), ["needs several samples"]),
         (("--motion-blur", 1.5), ["--motion-blur is 1.5"]),
         (("--format", "exr"), ["--format exr is for a folder"]),
-        (("--out", "film.avi"), ["film.avi is neither", ".webm"]),
-        (("--out", "absent/film.mp4"), ["absent", "cannot be made"]),
+        (("--out", "video.avi"), ["video.avi is neither", ".webm"]),
+        (("--out", "absent/video.mp4"), ["absent", "cannot be made"]),
         (("--out", "absent/frames"), ["absent", "cannot be made"]),
         (("--path", "train", "--motion-blur", 0.5), ["--motion-blur needs a tour"]),
     ],
@@ -174,8 +174,8 @@ def test_what_cannot_be_is_refused_in_one_line(run, capsys, tmp_path, monkeypatc
     "flags",
     [
         (),
-        ("--out", "film.webm"),
-        ("--out", "film.gif"),
+        ("--out", "video.webm"),
+        ("--out", "video.gif"),
         ("--output", "depth", "--format", "exr", "--out", "frames"),
     ],
 )

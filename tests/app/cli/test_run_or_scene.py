@@ -8,15 +8,15 @@ from tests.app.cli.refusals import refused
 
 @pytest.fixture
 def with_preview(run, monkeypatch, tmp_path):
-    """A run with pictures and a film of its own, in the working folder."""
+    """A run with images and a video of its own, in the working folder."""
     monkeypatch.chdir(tmp_path)
     (run / "preview.png").write_bytes((nerfmac.builtin_scene_path() / "test/r_0.png").read_bytes())
-    (run / "video.mp4").write_bytes(b"film")
+    (run / "video.mp4").write_bytes(b"video")
     return run
 
 
 @pytest.mark.parametrize("command", ["train", "inspect", "capture"])
-def test_a_run_is_not_taken_for_photographs(capsys, tmp_path, with_preview, command):
+def test_a_run_is_not_taken_for_photos(capsys, tmp_path, with_preview, command):
     names = [f"{with_preview} is a run", f"nerfmac train --out {with_preview} --resume"]
     refused(capsys, tmp_path, command, with_preview, names=names)
 

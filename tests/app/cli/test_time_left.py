@@ -28,11 +28,11 @@ class Clock:
     """Stands still but for a moment at every look, and for the time that rendering takes."""
 
     def __init__(self, monkeypatch):
-        self.now, self.picture = 0.0, 0.0  # seconds
+        self.now, self.image = 0.0, 0.0  # seconds
         see = Renderer.see
 
         def slow(renderer, rays, width=0):
-            self.now += self.picture * rays.origin.shape[0] / (WIDTH * HEIGHT)
+            self.now += self.image * rays.origin.shape[0] / (WIDTH * HEIGHT)
             return see(renderer, rays, width)
 
         monkeypatch.setattr(Renderer, "see", slow)
@@ -69,7 +69,7 @@ def frames_of(video):
 
 
 def test_the_command_ends_in_twice_the_training_time_and_half_a_minute(train, clock):
-    clock.picture = 0.25
+    clock.image = 0.25
     out, told, (video, views) = train()
     assert clock.now < 2 * told["train_seconds"] + 30
     assert 40 < told["test_views"] < VIEWS == told["test_views_in_scene"]
@@ -83,15 +83,15 @@ def test_the_command_ends_in_twice_the_training_time_and_half_a_minute(train, cl
 
 
 def test_with_time_enough_nothing_is_left_out(train, clock):
-    clock.picture = 0.01
+    clock.image = 0.01
     out, told, said = train()
     assert told["test_views"] == told["test_views_in_scene"] == VIEWS
     assert frames_of(out / "video.mp4") == 48
     assert said == []
 
 
-def test_rather_than_a_film_of_few_frames_there_is_none(train, clock):
-    clock.picture = 2.0
+def test_rather_than_a_video_of_few_frames_there_is_none(train, clock):
+    clock.image = 2.0
     out, _, (said, _) = train()
     assert not (out / "video.mp4").exists()
     assert f"`nerfmac render {out}`" in said
@@ -117,7 +117,7 @@ def test_a_video_s_shorter_side_has_480_pixels_or_those_of_the_photos(
     cameras = tuple(replace(c, lens=c.lens.scaled(*photo)) for c in run.scene.cameras)
     run.scene = replace(run.scene, cameras=cameras)
     made = []
-    monkeypatch.setattr(command, "film", lambda run, cameras, *_, **__: made.extend(cameras))
+    monkeypatch.setattr(command, "video", lambda run, cameras, *_, **__: made.extend(cameras))
     monkeypatch.setattr(command, "seconds_per_pixel", lambda *_: cost)
     command.save_turntable(run, 30.0)
     assert len(made) == frames
@@ -128,7 +128,7 @@ def test_a_video_s_shorter_side_has_480_pixels_or_those_of_the_photos(
 
 
 def test_the_last_line_names_the_video_and_the_next_command(train, clock, capsys):
-    clock.picture = 0.01
+    clock.image = 0.01
     out, _, _ = train()
     *_, last = capsys.readouterr().out.splitlines()
     assert last.startswith(f"{out / 'video.mp4'} shows the scene")
@@ -151,16 +151,16 @@ def test_the_video_is_there_before_the_evaluation(train, clock, monkeypatch):
     assert seen == [True]
 
 
-def test_of_pictures_that_take_too_long_a_part_is_made(train, clock, capsys):
-    clock.picture = 25.0
+def test_of_images_that_take_too_long_a_part_is_made(train, clock, capsys):
+    clock.image = 25.0
     out, told, (views, preview) = train("--no-video")
     assert (told["test_views"], told["test_row_fraction"]) == (1, 11 / HEIGHT)
     part = f"the middle 69 % of 1 of {VIEWS} test views"
     assert (told["test_views_in_scene"], told["test_measured"]) == (VIEWS, part)
     assert views == f"as time is short, evaluated {part}; --all-views evaluates all"
     assert f"dB, SSIM {told['ssim_test']:.3f} on {part} (" in capsys.readouterr().out
-    with Image.open(out / "preview.png") as picture:
-        width, height = picture.width // 2, picture.height
+    with Image.open(out / "preview.png") as image:
+        width, height = image.width // 2, image.height
     assert width * height * 25.0 / (WIDTH * HEIGHT) < 6.0
     shown = f"{width}x{height} pixels and not {WIDTH}x{HEIGHT}"
     assert preview == f"as time is short, preview.png shows {shown}"

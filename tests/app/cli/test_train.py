@@ -87,14 +87,14 @@ def test_a_run_tells_all_its_figures(folder):
     assert told["peak_memory_bytes"] > 2**20
 
 
-def test_the_preview_shows_the_first_test_view_beside_its_photograph(scene, folder):
-    with Image.open(folder / "preview.png") as picture:
-        preview = np.asarray(picture)
+def test_the_preview_shows_the_first_test_view_beside_its_photo(scene, folder):
+    with Image.open(folder / "preview.png") as image:
+        preview = np.asarray(image)
     assert preview.shape == (HEIGHT, 2 * WIDTH, 3)
-    with Image.open(scene / "test" / "r_0.png") as picture:
-        photograph = np.asarray(picture).astype(float)
-    alpha = photograph[..., 3:] / 255
-    over_white = photograph[..., :3] * alpha + 255 * (1 - alpha)
+    with Image.open(scene / "test" / "r_0.png") as image:
+        photo = np.asarray(image).astype(float)
+    alpha = photo[..., 3:] / 255
+    over_white = photo[..., :3] * alpha + 255 * (1 - alpha)
     assert np.abs(preview[:, WIDTH:] - over_white).max() < 2
 
 
@@ -160,7 +160,7 @@ def test_a_run_keeps_its_cube_its_up_and_its_split_by_name(scene, tmp_path, caps
     assert [camera.pose[1, 3] for camera in loaded.orbit(2)] == pytest.approx(
         [loaded.orbit(2)[0].pose[1, 3]] * 2, abs=1e-5
     ), "an orbit's cameras stay at a height, along -y here"
-    views = [frame.name for frame in loaded.pictures().splits["test"]]
+    views = [frame.name for frame in loaded.images().splits["test"]]
     assert views == ["train/r_2", "train/r_6"]
     again = ("train", "--resume", "--out", out, "--steps", 2, "--no-video")
     for flags in (("--extent", 2), ("--up", "z"), ("--up", "auto"), ("--split", "none")):

@@ -267,4 +267,4 @@ def test_the_notebook_runs_from_top_to_bottom(view, made, run, tmp_path, what):
     ).execute()
     saved = tmp_path / "run-continued" if what == "run" else tmp_path / "runs" / NAME
     assert Run.load(saved).state.step == (2 if what == "run" else 20)
-    assert (path.parent / ("film.mp4" if what == "run" else f"{NAME}.mp4")).stat().st_size > 1000
+    assert (path.parent / ("video.mp4" if what == "run" else f"{NAME}.mp4")).stat().st_size > 1000

@@ -41,8 +41,8 @@ def publish(monkeypatch, server, content, *, checksum="right", inside="all"):
     monkeypatch.setattr(catalog, "COLLECTIONS", (zips,))
 
 
-PICTURES = bytes(range(256)) * 40
-CONTENT = archived({"all/ball/a.png": PICTURES, "all/ball/b/c.png": b"c", "all/cube/d.png": b"d"})
+IMAGES = bytes(range(256)) * 40
+CONTENT = archived({"all/ball/a.png": IMAGES, "all/ball/b/c.png": b"c", "all/cube/d.png": b"d"})
 
 
 def files_in(folder):
@@ -54,12 +54,12 @@ def test_a_scene_of_an_archive_is_fetched_and_the_next_needs_no_network(
     monkeypatch, tmp_path, server, inside
 ):
     prefix = f"{inside}/" if inside else ""
-    members = {"ball/a.png": PICTURES, "ball/b/c.png": b"c", "cube/d.png": b"d"}
+    members = {"ball/a.png": IMAGES, "ball/b/c.png": b"c", "cube/d.png": b"d"}
     content = archived({f"{prefix}{name}": content for name, content in members.items()})
     publish(monkeypatch, server, content, inside=inside)
     folder = fetch("ball", tmp_path, progress=False)
     assert folder == tmp_path / "zips" / "ball"
-    assert (folder / "a.png").read_bytes() == PICTURES
+    assert (folder / "a.png").read_bytes() == IMAGES
     assert files_in(tmp_path) == ["zips/ball/a.png", "zips/ball/b/c.png", "zips/zips.zip"]
     fetch("zips/cube", tmp_path, progress=False)
     fetch("ball", tmp_path, progress=False)
@@ -82,7 +82,7 @@ def test_a_broken_download_goes_on_where_it_broke(
     server.break_after = None
     assert nerfmac("data", "ball", "--out", tmp_path) == 0
     assert server.asked == [("/zips.zip", None), ("/zips.zip", "bytes=3000-")]
-    assert (tmp_path / "zips" / "ball" / "a.png").read_bytes() == PICTURES
+    assert (tmp_path / "zips" / "ball" / "a.png").read_bytes() == IMAGES
     assert (tmp_path / "zips" / "zips.zip").read_bytes() == CONTENT
     said = capsys.readouterr().out
     assert "ball is ready; its license: CC0" in said

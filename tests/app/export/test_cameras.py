@@ -56,7 +56,7 @@ def test_a_scene_in_memory_has_the_coordinates_of_scene_space(scene, on_the_cpu)
     assert np.array_equal(pose, run.scene.cameras[1].pose.astype(float))
 
 
-def test_without_the_pictures_the_views_are_numbered(capture, caplog):
+def test_without_the_images_the_views_are_numbered(capture, caplog):
     _, run = capture
     run.source, run.scene = None, replace(run.scene, path="/nowhere")
     assert extract_cameras(run)["frames"][3]["file_path"] == "view_0003.png"

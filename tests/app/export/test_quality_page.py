@@ -23,12 +23,12 @@ def page(run, tmp_path_factory):
     return path.read_text(encoding="utf-8"), found
 
 
-def pictures(text):
-    """By alternative text, the pictures (views, h, w, 3) in [0, 1]."""
+def images(text):
+    """By alternative text, the images (views, h, w, 3) in [0, 1]."""
     shown = {}
     for name, content in re.findall(r'alt="(.*?)" src="data:image/jpeg;base64,(.*?)"', text):
-        picture = np.asarray(Image.open(io.BytesIO(base64.b64decode(content)))) / 255.0
-        shown.setdefault(name, []).append(picture)
+        image = np.asarray(Image.open(io.BytesIO(base64.b64decode(content)))) / 255.0
+        shown.setdefault(name, []).append(image)
     return {name: np.stack(each) for name, each in shown.items()}
 
 
@@ -47,15 +47,15 @@ def test_the_title_names_the_scene_and_not_where_it_lies_on_this_machine(page, s
     assert str(scene.path.parent) not in page[0]
 
 
-def test_each_view_has_its_four_pictures(page, run, scene):
-    shown = pictures(page[0])
-    assert set(shown) == {"photograph", "rendering", "error", "depth"}
+def test_each_view_has_its_four_images(page, run, scene):
+    shown = images(page[0])
+    assert set(shown) == {"photo", "rendering", "error", "depth"}
     assert {each.shape for each in shown.values()} == {(8, HEIGHT, WIDTH, 3)}
     renderer, black = run.renderer(), (0.0, 0.0, 0.0)
     for index, camera in enumerate(run.scene.cameras):
-        truth = scene.views("train").photograph(index, black)
+        truth = scene.views("train").photo(index, black)
         seen = renderer.render(camera, black)
-        assert np.abs(shown["photograph"][index] - truth).mean() < 0.02
+        assert np.abs(shown["photo"][index] - truth).mean() < 0.02
         assert np.abs(shown["rendering"][index] - seen.color).mean() < 0.02
         error = np.abs(truth - seen.color).mean(axis=2)
         brightness = shown["error"][index].mean(axis=2)
@@ -66,7 +66,7 @@ def test_each_view_has_its_four_pictures(page, run, scene):
 
 
 def test_near_is_red_and_far_is_violet(page, run):
-    depth = pictures(page[0])["depth"][0]
+    depth = images(page[0])["depth"][0]
     seen = run.renderer().render(run.scene.cameras[0])
     place = np.where(seen.opacity > 0.99, seen.depth, np.nan)
     near = depth.reshape(-1, 3)[np.nanargmin(place)]

@@ -162,7 +162,7 @@ def test_another_ending_a_broken_profile_and_preview_are_refused(run, tmp_path):
         write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
     (tmp_path / "mine" / "profile.json").unlink()
     (tmp_path / "mine" / "preview.png").write_bytes(b"nothing")
-    with pytest.raises(InputError, match=r"preview\.png is not a readable picture"):
+    with pytest.raises(InputError, match=r"preview\.png is not a readable image"):
         write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
     assert not list(tmp_path.glob("*.html"))
 

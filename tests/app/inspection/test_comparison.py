@@ -1,4 +1,4 @@
-"""Cameras of the same pictures are compared wherever their coordinates lie."""
+"""Cameras of the same images are compared wherever their coordinates lie."""
 
 import json
 
@@ -61,21 +61,21 @@ def test_the_command_compares_by_names_without_folders_and_endings(tmp_path, cap
     write_json(path, values)
     assert nerfmac("inspect", "ours", "--against", "theirs") == 0
     told = capsys.readouterr().out
-    assert "in common  9 pictures, of 9 and 12" in told
+    assert "in common  9 images, of 9 and 12" in told
     assert "places     0.000% of the mean radius apart in the median" in told
     assert "rotations  0.00" in told
     assert "focal      0.9091 times as long" in told
 
 
-def film(count):
-    """Return pictures that all differ, as frames of a film do."""
+def render_video(count):
+    """Return images that all differ, as frames of a video do."""
     coarse = np.random.default_rng(8).integers(20, 230, (count, 4, 6, 3), np.uint8)
     return [np.asarray(Image.fromarray(each).resize((24, 16))) for each in coarse]
 
 
-def test_frames_of_a_film_are_matched_by_what_they_show(tmp_path, caplog, monkeypatch):
+def test_frames_of_a_video_are_matched_by_what_they_show(tmp_path, caplog, monkeypatch):
     ours, theirs = write_transforms(tmp_path / "ours", 9), write_transforms(tmp_path / "theirs", 12)
-    frames = film(12)
+    frames = render_video(12)
     for index in range(9):
         save(tmp_path / f"ours/images/{index:03d}.png", frames[index])
     values = json.loads(theirs.read_text())
@@ -97,14 +97,14 @@ def test_frames_of_a_film_are_matched_by_what_they_show(tmp_path, caplog, monkey
     assert "matched by what they show, as 0 have the same name" in caplog.text
 
 
-def test_scenes_of_other_pictures_are_refused(tmp_path, capsys, monkeypatch):
+def test_scenes_of_other_images_are_refused(tmp_path, capsys, monkeypatch):
     ours, theirs = write_transforms(tmp_path / "ours", 4), write_transforms(tmp_path / "theirs", 4)
     values = json.loads(theirs.read_text())
     for index, frame in enumerate(values["frames"][1:]):
         frame["file_path"] = f"other{index}.png"
         save(tmp_path / f"theirs/other{index}.png", np.zeros((16, 24, 3), np.uint8))
     write_json(theirs, values)
-    with pytest.raises(InputError, match=r"have 1 pictures of the same name.*expected 3 or more"):
+    with pytest.raises(InputError, match=r"have 1 images of the same name.*expected 3 or more"):
         compare_cameras(load_scene(ours), theirs)
     nowhere = tmp_path / "nowhere"
     flags = "--against", nowhere

@@ -1,4 +1,4 @@
-"""Cameras that leap where their pictures do not: a thing folded onto itself."""
+"""Cameras that leap where their images do not: a thing folded onto itself."""
 
 import numpy as np
 import pytest
@@ -48,7 +48,7 @@ def test_a_fold_is_named_where_it_tears(tmp_path):
     assert "look 1" in line
 
 
-def test_a_leap_between_pictures_that_differ_is_none():
+def test_a_leap_between_images_that_differ_is_none():
     assert fold_findings(NAMES, cameras(FOLDED), looks(np.where(WALK < 180, WALK, WALK + 90))) == []
 
 
@@ -58,7 +58,7 @@ def test_an_order_that_is_no_walk_says_nothing(seed):
     assert fold_findings(NAMES, cameras(order), looks(np.zeros(36))) == []
 
 
-def test_a_few_pictures_say_nothing():
+def test_a_few_images_say_nothing():
     some = slice(12, 23)
     found = fold_findings(NAMES[some], cameras(FOLDED)[some], looks(WALK[some]))
     assert found == []
@@ -78,7 +78,7 @@ def test_two_rigs_of_fixed_cameras_are_not_named(first, second):
     assert fold_findings(NAMES, found, looks(np.linspace(0, 20, 36))) == []
 
 
-def test_two_rigs_above_each_other_whose_pictures_all_look_alike_are_not_named():
+def test_two_rigs_above_each_other_whose_images_all_look_alike_are_not_named():
     degrees = np.tile(np.linspace(0, 170, 18), 2)
     found = cameras(degrees, HEIGHTS)
     noise = np.random.default_rng(5).normal(size=(36, 32, 32))
@@ -99,8 +99,8 @@ def test_training_names_a_fold_too(tmp_path, caplog, on_the_cpu, monkeypatch):
     monkeypatch.chdir(tmp_path)
     frames = []
     for index, camera in enumerate(cameras(FOLDED)):
-        picture = looks(WALK)(index).astype(np.uint8).repeat(3, axis=1).repeat(2, axis=0)
-        save(tmp_path / f"yard/{index:02}.png", np.stack([picture] * 3, axis=2))
+        image = looks(WALK)(index).astype(np.uint8).repeat(3, axis=1).repeat(2, axis=0)
+        save(tmp_path / f"yard/{index:02}.png", np.stack([image] * 3, axis=2))
         pose = [*camera.pose.tolist(), [0.0, 0.0, 0.0, 1.0]]
         frames.append({"file_path": f"{index:02}.png", "transform_matrix": pose})
     path = write_json(tmp_path / "yard/transforms.json", {"fl_x": 90.0, "frames": frames})

@@ -19,11 +19,11 @@ from nerfmac.app.scenes.diagram import (
     UPWARDS,
     camera_lines,
     cube_line,
-    scene_picture,
+    scene_image,
     shown,
     up_line,
 )
-from tests.app.capture.structures import write_pictures
+from tests.app.capture.structures import write_images
 from tests.app.cli.refusals import refused
 from tests.app.scenes.scene_files import save, write_json, write_transforms
 from tests.scene_factory import nerfmac
@@ -58,7 +58,7 @@ def test_findings_name_the_users_files(tmp_path, named):
     assert "someone" not in " ".join(found)
 
 
-def test_a_camera_is_drawn_where_it_stands_with_its_picture_before_it(scene):
+def test_a_camera_is_drawn_where_it_stands_with_its_image_before_it(scene):
     lines = camera_lines(scene)
     frames = sorted(
         (frame for frames in scene.splits.values() for frame in frames), key=lambda f: f.name
@@ -86,7 +86,7 @@ def test_everything_is_drawn_along_up(scene, up):
     start, tip = up_line(turned)[:2]
     np.testing.assert_allclose((tip - start)[:2], 0.0)
     assert tip[2] > start[2]
-    drawn = np.abs(np.asarray(scene_picture(turned)).astype(int) - UPWARDS).max(axis=2) < 60
+    drawn = np.abs(np.asarray(scene_image(turned)).astype(int) - UPWARDS).max(axis=2) < 60
     rows = np.flatnonzero(drawn[:, PANEL:].any(axis=1))
     assert rows[-1] - rows[0] > 0.1 * PANEL, "an arrow from the side"
 
@@ -94,7 +94,7 @@ def test_everything_is_drawn_along_up(scene, up):
 def framed(scene, extent):
     """In which columns of each panel the cube is drawn, if it has this side."""
     scene = replace(scene, extent=extent)
-    drawn = np.asarray(scene_picture(scene)).astype(int)
+    drawn = np.asarray(scene_image(scene)).astype(int)
     ink = np.abs(drawn - CUBE).max(axis=2) < 40
     ink[-40:] = False  # the words
     ink[:110, -340:] = False  # the legend
@@ -116,7 +116,7 @@ def test_a_cube_in_which_cameras_would_be_tiny_is_not_shown_whole(scene):
     assert all(len(across) == 0 for across in framed(scene, 100.0))
 
 
-def test_the_picture_is_zoomed_to_cameras_and_points(scene):
+def test_the_image_is_zoomed_to_cameras_and_points(scene):
     _, alone = shown(replace(scene, extent=0.1))
     for extent in (4.0 * alone, 16.0 * alone):
         assert shown(replace(scene, extent=extent))[1] == alone
@@ -146,8 +146,8 @@ def test_the_cube_is_asked_for_by_flags(tmp_path, capsys, monkeypatch):
     refused(capsys, tmp_path, "inspect", path, "--extent", 0, names=["extent is 0"])
 
 
-def test_photographs_alone_are_captured_first(tmp_path, monkeypatch):
-    write_pictures(tmp_path / "pile", ["a.png", "b.png", "c.png"])
+def test_photos_alone_are_captured_first(tmp_path, monkeypatch):
+    write_images(tmp_path / "pile", ["a.png", "b.png", "c.png"])
     asked = []
 
     def captured(path):

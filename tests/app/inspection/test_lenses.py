@@ -61,7 +61,7 @@ def test_a_single_training_view_and_two_equal_splits_are_named(tmp_path):
     )
     found = " ".join(inspect_scene(path, progress=False).findings)
     assert "one training view" in found
-    assert "val and test have the same 2 pictures" in found
+    assert "val and test have the same 2 images" in found
     whole = write_blender(tmp_path / "whole", train=3, test=2, val=2)
     found = " ".join(inspect_scene(whole, progress=False).findings)
     assert "one training view" not in found

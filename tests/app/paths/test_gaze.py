@@ -1,4 +1,4 @@
-"""What cameras look at is where the surfaces in the middle of their pictures are."""
+"""What cameras look at is where the surfaces in the middle of their images are."""
 
 import mlx.core as mx
 import numpy as np

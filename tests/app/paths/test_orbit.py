@@ -124,7 +124,7 @@ def test_the_path_follows_the_height_and_distance_of_the_cameras_on_each_side():
     assert np.abs(np.diff(turns, n=2)).max() < 1.0  # no corner: the speed changes smoothly
 
 
-def test_the_lens_is_plain_even_and_sees_as_much_as_those_that_took_the_pictures():
+def test_the_lens_is_plain_even_and_sees_as_much_as_those_that_took_the_images():
     tall = Lens(541, 961, 687.0, 687.0, 277.0, 482.0, k1=0.06, k2=-0.08, p1=-0.001)
     cameras = [Camera(tall, camera.pose) for camera in rig([0, 90, 180, 270], UPS[0])]
     lens = orbit(cameras, up=UPS[0], frames=1)[0].lens
@@ -139,7 +139,7 @@ def test_the_lens_is_plain_even_and_sees_as_much_as_those_that_took_the_pictures
 
 
 @pytest.mark.parametrize(
-    ("photograph", "size", "seen"),
+    ("photo", "size", "seen"),
     [
         ((540, 960), (1280, 720), math.sqrt(540 * 960)),  # else heads are cut
         ((540, 960), (600, 600), math.sqrt(540 * 960)),
@@ -151,8 +151,8 @@ def test_the_lens_is_plain_even_and_sees_as_much_as_those_that_took_the_pictures
         ((540, 540), (360, 640), 540),
     ],
 )
-def test_a_frame_across_the_photographs_sees_more_than_their_shorter_side(photograph, size, seen):
-    lens = Lens(*photograph, 687.0, 687.0, 270.0, 480.0)
+def test_a_frame_across_the_photos_sees_more_than_their_shorter_side(photo, size, seen):
+    lens = Lens(*photo, 687.0, 687.0, 270.0, 480.0)
     cameras = [Camera(lens, camera.pose) for camera in rig([0, 90, 180, 270], UPS[0])]
     framed = orbit(cameras, up=UPS[0], frames=1, size=size)[0].lens
     assert min(size) / framed.fl_y == pytest.approx(seen / 687.0, rel=1e-6)
@@ -178,7 +178,7 @@ def test_bad_numbers_are_refused(change, fault):
         orbit(rig([0, 90, 180], UPS[0]), **given)
 
 
-def test_on_a_phone_capture_of_one_side_every_frame_is_near_a_photograph(real_scenes):
+def test_on_a_phone_capture_of_one_side_every_frame_is_near_a_photo(real_scenes):
     capture = json.loads((real_scenes / "fox_540" / "transforms.json").read_text())
     poses = [np.array(each["transform_matrix"])[:3] for each in capture["frames"]]
     cameras = [Camera(Lens(540, 960, 687.0, 687.0, 277.0, 482.0), pose) for pose in poses]
@@ -186,5 +186,5 @@ def test_on_a_phone_capture_of_one_side_every_frame_is_near_a_photograph(real_sc
     for camera in orbit(cameras, up=(0.0, 0.0, 1.0), frames=60):
         distance = np.linalg.norm(taken[:, :3] - camera.pose[:, 3], axis=1)
         nearest = int(distance.argmin())
-        assert distance[nearest] < 1.7, "a third of the way to the fox from any photograph"
+        assert distance[nearest] < 1.7, "a third of the way to the fox from any photo"
         assert taken[nearest, 3:] @ camera.pose[:, 2] > 0.9

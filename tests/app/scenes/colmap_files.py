@@ -46,9 +46,9 @@ def write_colmap(
     absent: tuple[int, ...] = (),
     shown: dict[int, list[Shown]] | None = None,
 ) -> Path:
-    """A scene of `count` registered pictures, a camera each; return its folder.
+    """A scene of `count` registered images, a camera each; return its folder.
 
-    `shown` are the pixels of some pictures that show points; by default none shows a known one.
+    `shown` are the pixels of some images that show points; by default none shows a known one.
     """
     place = folder / sparse
     place.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Small scenes written to disk: no two pictures, cameras or axes alike."""
+"""Small scenes written to disk: no two images, cameras or axes alike."""
 
 import json
 from pathlib import Path
@@ -23,14 +23,14 @@ def matrix(index: int) -> list[list[float]]:
 
 
 def pixels(index: int, channels: int = 3, width: int = WIDTH, height: int = HEIGHT) -> np.ndarray:
-    """uint8 (h, w, channels): column, row and picture can be told from a color; alpha varies."""
+    """uint8 (h, w, channels): column, row and image can be told from a color; alpha varies."""
     column, row = np.meshgrid(np.arange(width), np.arange(height))
     planes = [column * 5, row * 7, np.full_like(row, index * 3), 255 - column - row]
     return np.stack(planes[:channels], axis=-1).astype(np.uint8)
 
 
 def save(path: Path, values: np.ndarray) -> None:
-    """Write a picture, making its folder."""
+    """Write a image, making its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(values).save(path)
 

@@ -92,7 +92,7 @@ TOP_LEVEL = [
     ("K", [[30, 0, 11], [0, 29, 8]], "K is [[30, 0, 11], [0, 29, 8]]; expected 3 rows"),
     ("K", [[30, 2, 11], [0, 29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
     ("intrinsics", [[30, 0, 11], [0, -29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
-    ("mask_color", [0, 0, 0, 1], "expected pictures with an alpha channel"),
+    ("mask_color", [0, 0, 0, 1], "expected images with an alpha channel"),
     ("white_transparent", True, "alpha channel, or masks"),
     ("rolling_shutter", [0.0, 0.0, 0.5, 0.0], "a shutter that opens for all rows at once"),
     ("from_na", True, "expected poses with OpenGL's axes"),
@@ -146,22 +146,22 @@ def test_keys_that_say_nothing_or_add_what_is_not_used_are_passed_over(tmp_path)
     assert load_scene(write_transforms(tmp_path, 2, frame=depth, **nothing, **more)).splits["train"]
 
 
-def test_no_picture_at_all_is_refused(tmp_path):
+def test_no_image_at_all_is_refused(tmp_path):
     path = write_transforms(tmp_path, 4, absent=range(4))
-    refused(path, f"none of the 4 pictures of {path} exist", "'images/000.png'")
+    refused(path, f"none of the 4 images of {path} exist", "'images/000.png'")
 
 
-def test_a_lens_of_another_shape_than_the_picture_is_refused(tmp_path):
+def test_a_lens_of_another_shape_than_the_image_is_refused(tmp_path):
     path = write_transforms(tmp_path, 2, w=WIDTH, h=2 * HEIGHT, cy=17.0)
     refused(path, "000.png is 24x16 pixels", "frame 0 (images/000.png)", "a lens for 24x32")
     path = write_transforms(tmp_path, 2, w=HEIGHT, h=WIDTH, cx=8.0, cy=11.0)
     refused(path, "000.png is 24x16 pixels", "a lens for 16x24")
 
 
-def test_a_file_that_is_no_picture_is_refused_before_decoding(tmp_path):
+def test_a_file_that_is_no_image_is_refused_before_decoding(tmp_path):
     path = write_transforms(tmp_path, 3)
-    (tmp_path / "images/001.png").write_text("not a picture")
-    refused(path, "001.png is not a readable picture")
+    (tmp_path / "images/001.png").write_text("not a image")
+    refused(path, "001.png is not a readable image")
 
 
 @pytest.mark.parametrize(("count", "every"), [(3, 1), (1, 8)])

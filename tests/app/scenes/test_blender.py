@@ -21,7 +21,7 @@ def test_each_file_is_a_split(tmp_path):
     assert scene.splits["val"][1].name == "val/r_1"
 
 
-def test_the_field_of_view_spans_the_pictures_width(tmp_path):
+def test_the_field_of_view_spans_the_images_width(tmp_path):
     lens = load_scene(write_blender(tmp_path, train=1)).splits["train"][0].camera.lens
     assert WIDTH / 2 / lens.fl_x == pytest.approx(np.tan(0.4))
     assert (lens.fl_y, lens.cx, lens.cy) == (lens.fl_x, WIDTH / 2, HEIGHT / 2)
@@ -60,7 +60,7 @@ def test_without_a_test_file_there_is_no_test_split_and_the_error_says_how_to_ge
     assert sizes(load_scene(tmp_path, split=8)) == {"train": 7, "test": 2}
 
 
-def test_missing_pictures_are_left_out_with_a_line_a_split(tmp_path, caplog):
+def test_missing_images_are_left_out_with_a_line_a_split(tmp_path, caplog):
     write_blender(tmp_path, train=3, test=2, val=2)
     for name in ("train/r_0", "test/r_1", "val/r_0", "val/r_1"):
         (tmp_path / f"{name}.png").unlink()
@@ -68,10 +68,10 @@ def test_missing_pictures_are_left_out_with_a_line_a_split(tmp_path, caplog):
     train, val, test = (str(tmp_path / f"transforms_{s}.json") for s in ("train", "val", "test"))
     told = caplog.messages
     assert len(told) == 3
-    assert told[0] == f"1 of 3 pictures of {train} do not exist; the other 2 are used"
-    assert told[1].startswith(f"none of the 2 pictures of {val} exist; the first is './val/r_0'")
+    assert told[0] == f"1 of 3 images of {train} do not exist; the other 2 are used"
+    assert told[1].startswith(f"none of the 2 images of {val} exist; the first is './val/r_0'")
     assert told[1].endswith("without them, there are no 'val' views to evaluate")
-    assert told[2] == f"1 of 2 pictures of {test} do not exist; the other 1 are used"
+    assert told[2] == f"1 of 2 images of {test} do not exist; the other 1 are used"
 
 
 @pytest.mark.parametrize(("factor", "extent"), [(0.1, 1.0), (1.0, 1.0), (20.0, 1.0)])

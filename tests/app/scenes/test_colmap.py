@@ -1,4 +1,4 @@
-"""COLMAP's models: both forms, every lens that can be read, where pictures are, what is missing."""
+"""COLMAP's models: both forms, every lens that can be read, where images are, what is missing."""
 
 import shutil
 
@@ -88,10 +88,10 @@ def test_the_scene_is_centered_scaled_and_level(tmp_path):
         ("dense/sparse", "dense/images", ""),
     ],
 )
-def test_the_model_and_its_pictures_are_found(tmp_path, sparse, images, given):
+def test_the_model_and_its_images_are_found(tmp_path, sparse, images, given):
     write_colmap(tmp_path, 3, sparse=sparse, images=images)
     (frame, *_) = load_scene(tmp_path / given, split=0).splits["train"]
-    assert frame.picture == tmp_path / images / "000.png"
+    assert frame.image == tmp_path / images / "000.png"
 
 
 def test_points_make_the_scene_larger_up_to_a_limit(tmp_path):
@@ -101,7 +101,7 @@ def test_points_make_the_scene_larger_up_to_a_limit(tmp_path):
     content = bytearray(path.read_bytes())
     pose = np.array(matrix(0))
     for far, extent in ((25.0, 16.0), (2500.0, 16.0), (12.0, 8.0)):
-        place = pose[:3, 3] - far * pose[:3, 2]  # in the first picture, which looks along -z
+        place = pose[:3, 3] - far * pose[:3, 2]  # in the first image, which looks along -z
         content[16:40] = place.tobytes()
         path.write_bytes(content)
         assert load_scene(tmp_path).extent == extent
@@ -109,14 +109,14 @@ def test_points_make_the_scene_larger_up_to_a_limit(tmp_path):
     assert load_scene(tmp_path).extent == 4.0
 
 
-def test_pictures_without_a_camera_or_absent_are_counted(tmp_path, caplog):
+def test_images_without_a_camera_or_absent_are_counted(tmp_path, caplog):
     write_colmap(tmp_path, 6, absent=(2,))
     save(tmp_path / "images/extra.png", pixels(9))
     assert len(load_scene(tmp_path, split=0).splits["train"]) == 5
     place = tmp_path / "sparse/0"
     assert caplog.messages == [
-        f"1 of 6 pictures of {place} do not exist; the other 5 are used",
-        f"1 of 6 pictures have no camera in {place} and are left out",
+        f"1 of 6 images of {place} do not exist; the other 5 are used",
+        f"1 of 6 images have no camera in {place} and are left out",
     ]
 
 
@@ -182,7 +182,7 @@ def test_an_unknown_camera_and_an_empty_model_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"images.txt: 001.png has camera 7, not in .*cameras.txt"):
         load_scene(tmp_path)
     images.write_text("# nothing\n")
-    with pytest.raises(InputError, match="no registered picture"):
+    with pytest.raises(InputError, match="no registered image"):
         load_scene(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""The cube of a scene holds what its pictures show, however few points that has."""
+"""The cube of a scene holds what its images show, however few points that has."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_few_points_on_the_walls_make_the_cube_as_large_as_the_room():
         assert extent(np.concatenate([THING, wall(radius, 30)])) == side
 
 
-def test_what_no_picture_shows_does_not_make_the_cube_larger():
+def test_what_no_image_shows_does_not_make_the_cube_larger():
     above = np.array([0.0, 0.0, 30.0]) + RANDOM.normal(size=(300, 3))
     assert extent(np.concatenate([THING, above])) == 4.0
 
@@ -47,7 +47,7 @@ def test_a_stray_point_does_not_make_the_cube_larger():
     assert extent(np.concatenate([THING, [[-200.0, 3.0, -50.0]]])) == 4.0
 
 
-def test_points_that_no_picture_shows_count_where_there_are_no_others():
+def test_points_that_no_image_shows_count_where_there_are_no_others():
     assert extent(wall(8.0, 30) + (0.0, 0.0, 60.0)) == 16.0
 
 

@@ -1,4 +1,4 @@
-"""LLFF's poses_bounds.npy: its axes, its one lens, and pictures of another size than the poses'."""
+"""LLFF's poses_bounds.npy: its axes, its one lens, and images of another size than the poses'."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ FOCAL = 31.0
 
 
 def rows(count: int, *, far: float = 5.0) -> np.ndarray:
-    """Rows of `matrix`, whose pictures are of the size of `scene_files`."""
+    """Rows of `matrix`, whose images are of the size of `scene_files`."""
     table = np.zeros((count, 17))
     for index in range(count):
         right, up, backwards, position = np.array(matrix(index))[:3].T
@@ -40,7 +40,7 @@ def test_a_point_is_seen_at_the_pixel_where_a_transforms_json_sees_it(tmp_path):
     assert_same_pixels(same, scene)
 
 
-def test_smaller_pictures_have_the_lens_scaled(tmp_path):
+def test_smaller_images_have_the_lens_scaled(tmp_path):
     scene = load_scene(write_llff(tmp_path, images="images_4", factor=4))
     lens = scene.splits["train"][0].camera.lens
     assert (lens.width, lens.height, lens.fl_x, lens.cy) == (6, 4, FOCAL / 4, 2.0)
@@ -79,7 +79,7 @@ def test_cameras_that_look_in_one_direction_are_placed_by_their_depths(tmp_path,
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda t: t[:, :16], r"holds float64 \(9, 16\); expected floats \(pictures, 17\)"),
+        (lambda t: t[:, :16], r"holds float64 \(9, 16\); expected floats \(images, 17\)"),
         (lambda t: t.astype(int), "holds int64"),
         (lambda t: t * np.where(np.arange(17) == 3, np.nan, 1), "not finite"),
         (lambda t: t[:7], "has 7 poses but there are 9 in images; expected as many"),

@@ -1,4 +1,4 @@
-"""Masks: found where they are, and as fine as the pictures that they belong to."""
+"""Masks: found where they are, and as fine as the images that they belong to."""
 
 import json
 
@@ -21,7 +21,7 @@ def kept(scene, index, split="train"):
 
 
 @pytest.mark.parametrize("name", ["masks/001.png", "images/masks/001.png", "masks/001.png.png"])
-def test_a_mask_is_found_by_its_pictures_name(tmp_path, name, caplog):
+def test_a_mask_is_found_by_its_images_name(tmp_path, name, caplog):
     caplog.set_level("INFO", "nerfmac")
     path = write_transforms(tmp_path, 3)
     save(tmp_path / name, mask(1))
@@ -29,7 +29,7 @@ def test_a_mask_is_found_by_its_pictures_name(tmp_path, name, caplog):
     assert kept(scene, 0).all()
     np.testing.assert_array_equal(kept(scene, 1), mask(1) > 0)
     assert caplog.messages == [
-        f"1 of 3 pictures have a mask, such as {tmp_path / name}: black pixels are ignored"
+        f"1 of 3 images have a mask, such as {tmp_path / name}: black pixels are ignored"
     ]
     assert kept(load_scene(path, split=0, masks=False), 1) is None
 
@@ -114,7 +114,7 @@ def test_pixels_that_instant_ngp_s_masks_mark_are_ignored(tmp_path, caplog):
     scene = load_scene(path, split=0)
     np.testing.assert_array_equal(kept(scene, 1), marks == 0)
     assert kept(scene, 0).all()
-    assert "1 of 3 pictures have a mask" in caplog.text
+    assert "1 of 3 images have a mask" in caplog.text
     assert "non-black pixels are ignored" in caplog.text
 
 

@@ -75,7 +75,7 @@ def test_fx_and_fy_are_focal_lengths(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("size", [(HEIGHT, WIDTH), (4 * WIDTH, 4 * HEIGHT), (WIDTH, 40)])
-def test_a_size_that_is_not_the_pictures_gives_way_to_the_principal_point(tmp_path, caplog, size):
+def test_a_size_that_is_not_the_images_gives_way_to_the_principal_point(tmp_path, caplog, size):
     path = write_transforms(tmp_path, 3, w=size[0], h=size[1])
     lens = lens_of(path)
     assert (lens.width, lens.height, lens.fl_x, lens.cx) == (WIDTH, HEIGHT, 30.0, 11.0)
@@ -135,15 +135,13 @@ def test_rotations_that_are_sheared_alike_are_refused(tmp_path, axis):
         "rgb/{}",
     ],
 )
-def test_pictures_named_otherwise_are_found_with_one_line(tmp_path, given, caplog):
+def test_images_named_otherwise_are_found_with_one_line(tmp_path, given, caplog):
     path = write_transforms(tmp_path, 3)
     rewrite(path, lambda i, frame: frame.update(file_path=given.format(f"{i:03d}")))
     frames = load_scene(path, split=0).splits["train"]
-    assert [frame.picture for frame in frames] == [
-        tmp_path / f"images/{i:03d}.png" for i in range(3)
-    ]
+    assert [frame.image for frame in frames] == [tmp_path / f"images/{i:03d}.png" for i in range(3)]
     assert len(caplog.messages) == 1
-    assert "3 of 3 pictures are not where" in caplog.text
+    assert "3 of 3 images are not where" in caplog.text
 
 
 def test_a_fisheye_lens_by_its_models_name_or_its_flag(tmp_path):
@@ -181,17 +179,17 @@ def test_a_json_file_is_parsed_once(tmp_path, monkeypatch, name):
     assert parsed == [path]
 
 
-def test_test_pictures_that_are_trained_on_are_told(tmp_path, caplog):
+def test_test_images_that_are_trained_on_are_told(tmp_path, caplog):
     names = [f"images/{index:03d}.png" for index in range(5)]
     path = write_transforms(tmp_path, 5, train_filenames=names[:4], test_filenames=names[2:])
     scene = load_scene(path)
     assert (len(scene.splits["train"]), len(scene.splits["test"])) == (4, 3)
     assert caplog.messages == [
-        f"2 of 3 test pictures of {tmp_path.name} are trained on too: their quality says little"
+        f"2 of 3 test images of {tmp_path.name} are trained on too: their quality says little"
     ]
 
 
-def test_a_lens_for_the_picture_as_it_is_stored_is_used_for_that(tmp_path, caplog):
+def test_a_lens_for_the_image_as_it_is_stored_is_used_for_that(tmp_path, caplog):
     path = write_transforms(tmp_path, 3)
     exif = Image.Exif()
     exif[0x0112] = 6
@@ -207,27 +205,27 @@ def test_a_lens_for_the_picture_as_it_is_stored_is_used_for_that(tmp_path, caplo
 
 @pytest.mark.parametrize("ending", [".TIF", ".bmp", ".Png", ".WebP"])
 @pytest.mark.parametrize("named", [True, False])
-def test_pictures_of_any_kind_and_spelling_are_read(tmp_path, ending, named):
+def test_images_of_any_kind_and_spelling_are_read(tmp_path, ending, named):
     path = write_transforms(tmp_path, 2)
     for index in range(2):
-        picture = tmp_path / f"images/{index:03d}.png"
-        with Image.open(picture) as opened:
-            opened.save(picture.with_suffix(ending))
-        picture.unlink()
+        image = tmp_path / f"images/{index:03d}.png"
+        with Image.open(image) as opened:
+            opened.save(image.with_suffix(ending))
+        image.unlink()
     name = "images/{:03d}" + (ending if named else "")
     rewrite(path, lambda i, frame: frame.update(file_path=name.format(i)))
     frames = load_scene(path, split=0).splits["train"]
-    assert [frame.picture.name for frame in frames] == [f"000{ending}", f"001{ending}"]
+    assert [frame.image.name for frame in frames] == [f"000{ending}", f"001{ending}"]
 
 
 def of_an_iphone(folder):
-    """A scene of one HEIC picture of 64x48 pixels."""
+    """A scene of one HEIC image of 64x48 pixels."""
     path = write_transforms(folder, 1, w=64, h=48, cx=32, cy=24)
     (folder / "images/000.png").unlink()
     return rewrite(path, lambda i, frame: frame.update(file_path="images/000.HEIC"))
 
 
-def test_pictures_of_an_iphone_are_read(tmp_path):
+def test_images_of_an_iphone_are_read(tmp_path):
     heif = pytest.importorskip("pillow_heif", reason="needs pillow-heif, of the extra capture")
     path = of_an_iphone(tmp_path)
     heif.from_pillow(Image.new("RGB", (64, 48), "red")).save(tmp_path / "images/000.HEIC")
@@ -242,7 +240,7 @@ def test_without_pillow_heif_it_is_said_how_to_install_it(tmp_path, monkeypatch)
 
     monkeypatch.setattr("nerfmac.common.extras.import_module", absent)
     path = of_an_iphone(tmp_path)
-    (tmp_path / "images/000.HEIC").write_bytes(b"picture")
+    (tmp_path / "images/000.HEIC").write_bytes(b"image")
     with pytest.raises(
         InputError,
         match=r"000.HEIC needs the extra capture: .*pillow-heif",
@@ -273,14 +271,14 @@ def test_frames_without_a_pose_are_left_out_with_one_line(tmp_path, caplog):
         ({"fl_x": 1.3, "fl_y": 1.7}, "fl_x is 1.3, cx 11 and cy 8.5"),
     ],
 )
-def test_a_lens_in_parts_of_the_pictures_sides_is_refused(tmp_path, own, shown):
+def test_a_lens_in_parts_of_the_images_sides_is_refused(tmp_path, own, shown):
     values = json.loads(write_transforms(tmp_path, 2, **own).read_text())
     expected = f"{shown}; expected pixels of {values.get('w', WIDTH)}x{values.get('h', HEIGHT)}"
     with pytest.raises(InputError, match=expected):
         load_scene(tmp_path)
 
 
-def test_pictures_behind_links_out_of_the_scene_are_read_and_said(tmp_path, caplog):
+def test_images_behind_links_out_of_the_scene_are_read_and_said(tmp_path, caplog):
     write_transforms(tmp_path / "scene", 3)
     load_scene(tmp_path / "scene", split=0)
     (tmp_path / "link").symlink_to(tmp_path / "scene")
@@ -291,7 +289,7 @@ def test_pictures_behind_links_out_of_the_scene_are_read_and_said(tmp_path, capl
     scene = load_scene(tmp_path / "scene", split=0)
     assert len(scene.splits["train"]) == 3
     (told,) = caplog.messages
-    assert told.startswith("3 of 3 pictures and masks of scene are read from outside")
+    assert told.startswith("3 of 3 images and masks of scene are read from outside")
     assert told.endswith(f"images/000.png to {(tmp_path / 'large' / '000.png').resolve()}")
     caplog.clear()
     (tmp_path / "scene" / "images").unlink()
@@ -300,7 +298,7 @@ def test_pictures_behind_links_out_of_the_scene_are_read_and_said(tmp_path, capl
     (tmp_path / "scene" / "images" / "001.png").symlink_to(tmp_path / "secret.png")
     load_scene(tmp_path / "scene", split=0)
     (told,) = caplog.messages
-    assert told.startswith("1 of 3 pictures")
+    assert told.startswith("1 of 3 images")
     assert "secret.png" in told
 
 

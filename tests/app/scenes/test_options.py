@@ -1,4 +1,4 @@
-"""Options of reading: smaller pictures and fewer of them, what is held out, the cube, and up."""
+"""Options of reading: smaller images and fewer of them, what is held out, the cube, and up."""
 
 import logging
 
@@ -21,7 +21,7 @@ from tests.app.scenes.scene_files import (
 POINT = np.array([0.52, 0.47, 0.61])
 
 
-def test_smaller_pictures_are_means_of_blocks_and_see_the_same(tmp_path):
+def test_smaller_images_are_means_of_blocks_and_see_the_same(tmp_path):
     path = write_transforms(tmp_path, 3, k1=0.1)
     whole, small = (load_scene(path, split=0, downscale=factor) for factor in (1, 3))
     views = small.views("train")
@@ -33,12 +33,12 @@ def test_smaller_pictures_are_means_of_blocks_and_see_the_same(tmp_path):
         np.testing.assert_allclose(got, project(one.camera, POINT), atol=1e-6)
 
 
-def test_hidden_colors_do_not_bleed_into_smaller_pictures(tmp_path):
+def test_hidden_colors_do_not_bleed_into_smaller_images(tmp_path):
     path = write_transforms(tmp_path, 2)
-    picture = np.zeros((HEIGHT, WIDTH, 4), np.uint8)
-    picture[:, ::2] = 200, 100, 50, 255
-    picture[:, 1::2] = 7, 8, 9, 0
-    save(tmp_path / "images/001.png", picture)
+    image = np.zeros((HEIGHT, WIDTH, 4), np.uint8)
+    image[:, ::2] = 200, 100, 50, 255
+    image[:, 1::2] = 7, 8, 9, 0
+    save(tmp_path / "images/001.png", image)
     small = np.array(load_scene(path, split=0, downscale=2).views("train").image(1))
     assert np.abs(small[..., :3].astype(int) - [200, 100, 50]).max() <= 1
     assert np.abs(small[..., 3].astype(int) - 128).max() <= 1

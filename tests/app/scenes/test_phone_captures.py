@@ -52,7 +52,7 @@ def polycam(folder, *, corrected=False):
 
 
 def assert_same(scene, same) -> None:
-    """As `assert_same_pixels`, whatever the pictures are called."""
+    """As `assert_same_pixels`, whatever the images are called."""
     for split, frames in scene.splits.items():
         assert len(frames) == len(same.splits[split])
     names = iter(range(100))
@@ -102,10 +102,10 @@ def test_polycam_sees_what_a_transforms_json_sees(tmp_path, corrected):
 def test_polycams_corrected_cameras_are_preferred(tmp_path):
     polycam(tmp_path)
     frame = load_scene(polycam(tmp_path, corrected=True)).splits["test"][0]
-    assert frame.picture.parent.name == "corrected_images"
+    assert frame.image.parent.name == "corrected_images"
 
 
-def test_nerfcapture_writes_a_transforms_json_with_depth_beside_the_pictures(tmp_path):
+def test_nerfcapture_writes_a_transforms_json_with_depth_beside_the_images(tmp_path):
     frames = []
     for index in range(4):
         save(tmp_path / f"images/{index}.png", pixels(index))
@@ -114,4 +114,4 @@ def test_nerfcapture_writes_a_transforms_json_with_depth_beside_the_pictures(tmp
         frames.append({**own, "transform_matrix": matrix(index)})
     write_json(tmp_path / "transforms.json", {"frames": frames, "depth_integer_scale": 0.1})
     scene = load_scene(tmp_path, split=0)
-    assert [frame.picture.name for frame in scene.splits["train"]] == [f"{i}.png" for i in range(4)]
+    assert [frame.image.name for frame in scene.splits["train"]] == [f"{i}.png" for i in range(4)]

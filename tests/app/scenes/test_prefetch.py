@@ -1,4 +1,4 @@
-"""Work in threads: results in order, few ahead, errors where they are; pictures held once."""
+"""Work in threads: results in order, few ahead, errors where they are; images held once."""
 
 import threading
 import time
@@ -59,7 +59,7 @@ def device(request):
     mx.set_default_device(before)
 
 
-def test_pictures_of_several_sizes_are_held_once(tmp_path, device):
+def test_images_of_several_sizes_are_held_once(tmp_path, device):
     frames = {index: {"w": 240 * (1 + index % 2), "h": 160 * (1 + index % 2)} for index in range(8)}
     path = write_transforms(tmp_path, 8, frame=frames)
     for index, frame in frames.items():

@@ -21,10 +21,10 @@ def test_the_built_in_scene_is_there_with_views_to_train_on_and_to_test():
     assert np.array(views.pixels).std() > 10, "nothing to see"
 
 
-def test_the_fox_loads_without_the_pictures_it_lacks(real_scenes, caplog):
+def test_the_fox_loads_without_the_images_it_lacks(real_scenes, caplog):
     scene = load_scene(folder(real_scenes, "fox_540"))
     assert len(caplog.messages) == 1
-    assert "17 of 67 pictures" in caplog.text
+    assert "17 of 67 images" in caplog.text
     assert "the other 50 are used" in caplog.text
     assert {split: len(frames) for split, frames in scene.splits.items()} == {
         "train": 43,
@@ -71,10 +71,10 @@ def test_a_phones_capture_has_the_same_cameras_as_colmap_and_as_llff(real_scenes
     assert caplog.messages == []
 
 
-def test_pictures_lying_and_standing_are_one_scene(real_scenes, caplog):
+def test_images_lying_and_standing_are_one_scene(real_scenes, caplog):
     scene = load_scene(folder(real_scenes, "mouse_colmap"), downscale=8, max_images=6)
     assert len(caplog.messages) == 1
-    assert "3 of 59 pictures have no camera" in caplog.text
+    assert "3 of 59 images have no camera" in caplog.text
     views = scene.views("train")
     assert {*views.cameras.sizes} == {(240, 180), (180, 240)}
     assert views.pixels.shape == (6 * 240 * 180, 3)

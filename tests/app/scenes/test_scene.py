@@ -20,11 +20,11 @@ from tests.app.scenes.scene_files import (
 LENS = Lens(WIDTH, HEIGHT, 30.0, 29.0, 11.0, 8.5)
 
 
-def frame(index: int, picture: np.ndarray | None = None) -> Frame:
+def frame(index: int, image: np.ndarray | None = None) -> Frame:
     pose = np.eye(3, 4)
     pose[:, 3] = index, 0, 1
-    picture = pixels(index) if picture is None else picture
-    return Frame(Camera(LENS, pose), picture, f"frame {index}")
+    image = pixels(index) if image is None else image
+    return Frame(Camera(LENS, pose), image, f"frame {index}")
 
 
 def scene(**values) -> Scene:
@@ -32,7 +32,7 @@ def scene(**values) -> Scene:
     return Scene(**({"name": "made", "extent": 1.0, "splits": splits} | values))
 
 
-def test_a_split_is_its_pictures_in_order_with_their_cameras(tmp_path):
+def test_a_split_is_its_images_in_order_with_their_cameras(tmp_path):
     views = load_scene(write_blender(tmp_path, train=5, test=2)).views("train")
     assert views.names == tuple(f"train/r_{index}" for index in range(5))
     assert (views.pixels.dtype, len(views.cameras)) == (mx.uint8, 5)
@@ -54,7 +54,7 @@ def test_an_absent_or_empty_split_is_refused_with_those_there_are(split):
         scene().views(split)
 
 
-def test_a_picture_of_another_size_than_its_lens_is_refused():
+def test_a_image_of_another_size_than_its_lens_is_refused():
     wrong = frame(1, pixels(1, width=WIDTH + 1))
     with pytest.raises(InputError, match=r"frame 1 is 25x16 pixels; its lens is for 24x16"):
         scene(splits={"train": (frame(0), wrong)}).views("train")
@@ -65,11 +65,11 @@ def test_a_truncated_file_is_refused_by_name_when_its_split_is_decoded(tmp_path)
     cut = tmp_path / "images/002.png"
     cut.write_bytes(cut.read_bytes()[:60])
     loaded = load_scene(path)
-    with pytest.raises(InputError, match=r"002\.png is not a readable picture"):
+    with pytest.raises(InputError, match=r"002\.png is not a readable image"):
         loaded.views("train")
 
 
-def test_pictures_of_several_sizes_are_decoded_each_in_its_own(tmp_path):
+def test_images_of_several_sizes_are_decoded_each_in_its_own(tmp_path):
     path = write_transforms(tmp_path, 4)
     save(tmp_path / "images/002.png", pixels(2, width=WIDTH // 2, height=HEIGHT // 2))
     loaded = load_scene(path, split=0)
@@ -86,5 +86,5 @@ def test_pictures_of_several_sizes_are_decoded_each_in_its_own(tmp_path):
 def test_more_pixels_than_can_be_numbered_are_refused():
     lens = Lens(2**16, 2**14, 1.0, 1.0, 0.0, 0.0)
     large = Frame(Camera(lens, np.eye(3, 4)), pixels(0), "a")
-    with pytest.raises(InputError, match=r"2 pictures of 65536x16384 have 2,147,483,648 pixels"):
+    with pytest.raises(InputError, match=r"2 images of 65536x16384 have 2,147,483,648 pixels"):
         scene(splits={"train": (large, large)}).views("train")

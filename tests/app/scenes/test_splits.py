@@ -7,12 +7,12 @@ from nerfmac.common.checks import InputError
 from tests.app.scenes.scene_files import write_transforms
 
 
-def picture(index: int) -> str:
+def image(index: int) -> str:
     return f"images/{index:03d}.png"
 
 
-def pictures(*indices: int) -> list[str]:
-    return [picture(index) for index in indices]
+def images(*indices: int) -> list[str]:
+    return [image(index) for index in indices]
 
 
 def names(scene) -> dict[str, list[str]]:
@@ -21,42 +21,42 @@ def names(scene) -> dict[str, list[str]]:
 
 def test_listed_splits_are_kept_in_the_order_of_names(tmp_path):
     lists = {
-        "train_filenames": pictures(7, 1, 4),
-        "val_filenames": pictures(0),
-        "test_filenames": pictures(5, 3),
+        "train_filenames": images(7, 1, 4),
+        "val_filenames": images(0),
+        "test_filenames": images(5, 3),
     }
     scene = load_scene(write_transforms(tmp_path, 10, **lists))
     assert names(scene) == {
-        "train": pictures(1, 4, 7),
-        "val": pictures(0),
-        "test": pictures(3, 5),
+        "train": images(1, 4, 7),
+        "val": images(0),
+        "test": images(3, 5),
     }
 
 
 def test_an_explicit_hold_out_goes_before_the_listed_test_views(tmp_path):
-    lists = {"train_filenames": pictures(1, 2, 3, 4), "test_filenames": pictures(5)}
-    path = write_transforms(tmp_path, 6, **lists, val_filenames=pictures(0))
+    lists = {"train_filenames": images(1, 2, 3, 4), "test_filenames": images(5)}
+    path = write_transforms(tmp_path, 6, **lists, val_filenames=images(0))
     got = names(load_scene(path, split=2))
-    assert got == {"train": pictures(2, 4), "val": pictures(0), "test": pictures(1, 3)}
-    assert names(load_scene(path, split=0))["train"] == pictures(1, 2, 3, 4)
+    assert got == {"train": images(2, 4), "val": images(0), "test": images(1, 3)}
+    assert names(load_scene(path, split=0))["train"] == images(1, 2, 3, 4)
     assert "test" not in load_scene(path, split=0).splits
 
 
-def test_a_listed_picture_that_is_absent_is_left_out_with_the_other_absent_ones(tmp_path, caplog):
-    lists = {"train_filenames": pictures(0, 1, 2), "test_filenames": pictures(3, 4)}
+def test_a_listed_image_that_is_absent_is_left_out_with_the_other_absent_ones(tmp_path, caplog):
+    lists = {"train_filenames": images(0, 1, 2), "test_filenames": images(3, 4)}
     scene = load_scene(write_transforms(tmp_path, 5, absent=(1, 4), **lists))
-    assert names(scene) == {"train": pictures(0, 2), "test": pictures(3)}
+    assert names(scene) == {"train": images(0, 2), "test": images(3)}
     assert len(caplog.messages) == 1
 
 
 @pytest.mark.parametrize(
     ("lists", "complaint"),
     [
-        ({"test_filenames": pictures(1)}, "no view is left to train on: train_filenames is miss"),
+        ({"test_filenames": images(1)}, "no view is left to train on: train_filenames is miss"),
         ({"train_filenames": []}, "no view is left to train on"),
-        ({"train_filenames": pictures(2)}, "no view is left to train on"),  # it is absent
+        ({"train_filenames": images(2)}, "no view is left to train on"),  # it is absent
         (
-            {"train_filenames": pictures(0), "val_filenames": ["000.png"]},
+            {"train_filenames": images(0), "val_filenames": ["000.png"]},
             "val_filenames lists '000.png', which is the file_path of no frame",
         ),
         ({"train_filenames": "all"}, 'train_filenames is "all"; expected a list of texts'),

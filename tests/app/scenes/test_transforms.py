@@ -1,4 +1,4 @@
-"""transforms.json of instant-ngp and nerfstudio: lenses, placement, absent pictures, the split."""
+"""transforms.json of instant-ngp and nerfstudio: lenses, placement, absent images, the split."""
 
 import logging
 
@@ -66,7 +66,7 @@ def test_the_lens_is_read_whole(tmp_path):
     assert lens.distortion == tuple(bent.values())
 
 
-def test_angles_stand_in_for_focal_lengths_and_the_picture_for_its_size(tmp_path):
+def test_angles_stand_in_for_focal_lengths_and_the_image_for_its_size(tmp_path):
     path = write_transforms(tmp_path, 1)
     frames = [{"file_path": "images/000.png", "transform_matrix": matrix(0)}]
     write_json(path, {"camera_angle_x": 0.8, "camera_angle_y": 0.5, "frames": frames})
@@ -87,7 +87,7 @@ def test_a_frame_overrides_its_files_lens(tmp_path):
     assert (second.fl_y, second.cx, second.k1, second.k2) == (29.0, 12.5, 0.3, 0.1)
 
 
-def test_a_lens_for_pictures_twice_as_large_is_scaled(tmp_path):
+def test_a_lens_for_images_twice_as_large_is_scaled(tmp_path):
     double = {key: 2 * value for key, value in LENS.items()}
     lens = lens_of(write_transforms(tmp_path, 1, **double, k1=0.1))
     assert (lens.width, lens.height) == (WIDTH, HEIGHT)
@@ -154,12 +154,12 @@ def test_cameras_side_by_side_are_placed_about_their_middle_with_a_warning(tmp_p
     assert "look in one direction" in caplog.text
 
 
-def test_absent_pictures_are_left_out_with_one_warning_that_counts_them(tmp_path, caplog):
+def test_absent_images_are_left_out_with_one_warning_that_counts_them(tmp_path, caplog):
     path = write_transforms(tmp_path, 10, absent=(0, 4, 9))
     with caplog.at_level(logging.WARNING, logger="nerfmac"):
         scene = load_scene(path)
     assert [record.name for record in caplog.records] == ["nerfmac"]
-    assert caplog.messages == [f"3 of 10 pictures of {path} do not exist; the other 7 are used"]
+    assert caplog.messages == [f"3 of 10 images of {path} do not exist; the other 7 are used"]
     assert names(scene, "test") == ["001"]
     assert names(scene, "train") == ["002", "003", "005", "006", "007", "008"]
 
@@ -177,9 +177,9 @@ def test_alpha_that_is_opaque_throughout_cuts_nothing_out(tmp_path):
     path = unplaced(tmp_path, [matrix(index) for index in range(5)], channels=4)
     assert load_scene(path).extent == 1.0
     for index in range(5):
-        picture = pixels(index, 4)
-        picture[..., 3] = 255
-        save(tmp_path / f"images/{index:03d}.png", picture)
+        image = pixels(index, 4)
+        image[..., 3] = 255
+        save(tmp_path / f"images/{index:03d}.png", image)
     scene = load_scene(path)
     assert (scene.extent, scene.has_alpha) == (4.0, True)
 

@@ -5,11 +5,11 @@ import pytest
 from nerfmac.app.capture import capture_scene
 from nerfmac.app.capture.inputs import unsupported_in
 from nerfmac.app.scenes import load_scene
-from tests.app.capture.test_capture import photographs, solved, somewhere
+from tests.app.capture.test_capture import photos, solved, somewhere
 from tests.app.cli.refusals import refused
 from tests.app.scenes.scene_files import pixels, save, write_transforms
 
-__all__ = ["photographs", "solved", "somewhere"]
+__all__ = ["photos", "solved", "somewhere"]
 
 COMMANDS = {"inspect": (), "capture": ("--out", "out"), "train": ("--out", "out")}
 TOLD = [
@@ -40,20 +40,20 @@ def test_the_image_of_the_same_stem_is_found(tmp_path, caplog):
     for index in range(3):
         save(tmp_path / f"images/{index:03d}.png", pixels(index))
     frames = load_scene(path, split=0).splits["train"]
-    assert [frame.picture.name for frame in frames] == [f"{index:03d}.png" for index in range(3)]
+    assert [frame.image.name for frame in frames] == [f"{index:03d}.png" for index in range(3)]
     (line,) = caplog.messages
-    assert line.startswith("3 of 3 pictures are not where")
+    assert line.startswith("3 of 3 images are not where")
 
 
 def test_a_capture_skips_them_with_one_line_unless_they_are_beside_their_photo(
-    photographs, solved, caplog
+    photos, solved, caplog
 ):
-    (photographs / "00.cr2").write_bytes(b"raw of 00.png")
-    capture_scene(photographs, "paired", progress=False)
+    (photos / "00.cr2").write_bytes(b"raw of 00.png")
+    capture_scene(photos, "paired", progress=False)
     assert caplog.messages == []
-    (photographs / "other.cr2").write_bytes(b"raw alone")
-    assert [path.name for path in unsupported_in(photographs)] == ["00.cr2", "other.cr2"]
-    capture_scene(photographs, "mixed", progress=False)
+    (photos / "other.cr2").write_bytes(b"raw alone")
+    assert [path.name for path in unsupported_in(photos)] == ["00.cr2", "other.cr2"]
+    capture_scene(photos, "mixed", progress=False)
     (line,) = caplog.messages
-    assert line.startswith(f"{photographs / 'other.cr2'} is in the format camera raw (.cr2)")
+    assert line.startswith(f"{photos / 'other.cr2'} is in the format camera raw (.cr2)")
     assert line.endswith("they are skipped")

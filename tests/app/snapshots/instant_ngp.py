@@ -1,4 +1,4 @@
-"""instant-ngp's snapshots in plain NumPy: one is made, and its field and pictures are computed.
+"""instant-ngp's snapshots in plain NumPy: one is made, and its field and images are computed.
 
 Nothing here is nerfmac's: it follows the descriptions of tiny-cuda-nn's HashGrid, FullyFusedMLP and
 SphericalHarmonics, and of instant-ngp's snapshot, Morton order and cameras.
@@ -239,7 +239,7 @@ def rays(index) -> tuple[np.ndarray, np.ndarray]:
     return pose[:, 3], direction / np.linalg.norm(direction, axis=-1, keepdims=True)
 
 
-def picture(values, index, step=0.002) -> tuple[np.ndarray, np.ndarray]:
+def image(values, index, step=0.002) -> tuple[np.ndarray, np.ndarray]:
     """sRGB (h, w, 3) over white, and opacity (h, w), by small equal steps through all cells."""
     origin, direction = rays(index)
     distance = np.arange(0.1 + step / 2, 2.5, step)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.app.scenes.pictures import decode
+from nerfmac.app.scenes.images import decode
 from nerfmac.app.snapshots import load_snapshot, open_run
 from nerfmac.common.checks import InputError
 from nerfmac.geometry.samples import Samples
@@ -68,7 +68,7 @@ def test_its_cameras_see_what_it_holds(tmp_path, name):
     values = ngp.snapshot()
     run = loaded(tmp_path, values, name)
     for index, camera in enumerate(run.scene.cameras):
-        color, opacity = ngp.picture(values, index)
+        color, opacity = ngp.image(values, index)
         assert 0.05 < (opacity > 0.1).mean() < 0.9
         got = run.render(camera)
         # A step at a cell's face is in it or not, so single pixels at edges differ more.
@@ -92,11 +92,11 @@ def test_a_snapshot_that_instant_ngp_trained_shows_its_scene(real_scenes):
         pytest.skip(f"no ngp_small.ingp and lego_400 in {real_scenes}")
     run = load_snapshot(path, scene)
     frame = run.source.splits["test"][0]
-    pixels = decode(frame.picture, 4, frame.name).astype(np.float32) / 255.0
+    pixels = decode(frame.image, 4, frame.name).astype(np.float32) / 255.0
     alpha = pixels[..., 3:]
-    photograph = pixels[..., :3] * alpha + 1.0 - alpha
+    photo = pixels[..., :3] * alpha + 1.0 - alpha
     rendered = run.render(frame.camera).color
-    assert psnr(mx.array(rendered), mx.array(photograph)) > 32.0  # the mean of 20 views is 31.2
+    assert psnr(mx.array(rendered), mx.array(photo)) > 32.0  # the mean of 20 views is 31.2
 
 
 def test_growth_and_coarsest_cells_have_instant_ngps_defaults(tmp_path):

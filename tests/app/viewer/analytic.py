@@ -1,4 +1,4 @@
-"""Fields known in closed form, behind a trainer's name, for the tests of the viewer's pictures."""
+"""Fields known in closed form, behind a trainer's name, for the tests of the viewer's images."""
 
 from math import sqrt
 

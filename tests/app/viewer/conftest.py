@@ -94,7 +94,7 @@ class Page:
         self.messages.clear()
         return taken
 
-    def pictures(self):
+    def images(self):
         """The frames so far, as (message, uint8 (h, w, 3))."""
         return [
             (message, np.asarray(Image.open(io.BytesIO(buffers[0]))))

@@ -29,6 +29,6 @@ def rolled(view: View, angle: float) -> np.ndarray:
 
 
 def seen(view: View, point) -> np.ndarray:
-    """Where `point` is in the picture, from its middle, in heights: x right, y down."""
+    """Where `point` is in the image, from its middle, in heights: x right, y down."""
     x, y, z = view.pose[:, :3].T @ (np.asarray(point) - view.pose[:, 3])
     return np.array([x, -y]) / -z * 0.5 / math.tan(0.5 * view.fov)

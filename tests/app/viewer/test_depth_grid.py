@@ -9,7 +9,7 @@ from nerfmac.app.viewer.depth_grid import RIM, deflated_grid, inverse_grid
 
 
 def vertices(length, cells):
-    """Places of the vertices along a side, in pixels, without the two outside the picture."""
+    """Places of the vertices along a side, in pixels, without the two outside the image."""
     return np.arange(cells + 1) * length / cells
 
 
@@ -56,7 +56,7 @@ def test_the_codes_are_the_grid_in_sixteen_bits():
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 2), (5, 300)])
-def test_any_picture_has_a_grid_with_a_pixel_in_each_cell(size):
+def test_any_image_has_a_grid_with_a_pixel_in_each_cell(size):
     width, height = size
     data, form = deflated_grid(np.ones((height, width), np.float32), 3840, 2160)
     assert form["columns"] - 3 == min(width, 160)

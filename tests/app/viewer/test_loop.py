@@ -12,7 +12,7 @@ from nerfmac.app.viewer.pixel_budget import SCALES
 from tests.scene_factory import HEIGHT, WIDTH
 
 
-def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_picture(page):
+def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_image(page):
     page.open(48, 32).settle()
     kinds = [message["kind"] for message, _ in page.messages]
     assert kinds[:2] == ["cameras", "state"]
@@ -22,7 +22,7 @@ def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_picture(page)
     assert state["scene"]["views"] == 8
     assert len(state["scene"]["cube"][1]) == 3
     assert state["settings"]["fov"] == pytest.approx(np.degrees(page.session.view.fov))
-    message, rgb = page.pictures()[-1]
+    message, rgb = page.images()[-1]
     assert message["still"]
     assert message["scale"] == 1.0
     assert rgb.shape == (32, 48, 3)
@@ -32,17 +32,17 @@ def test_a_page_that_opens_is_told_everything_and_ends_with_a_full_picture(page)
     assert cameras["cameras"][0]["aspect"] == pytest.approx(WIDTH / HEIGHT)
 
 
-def test_the_picture_is_what_the_run_renders_from_there(page, small_run):
+def test_the_image_is_what_the_run_renders_from_there(page, small_run):
     page.open(48, 32).settle()
-    message, rgb = page.pictures()[-1]
+    message, rgb = page.images()[-1]
     camera = page.session.view.camera(48, 32)
     assert np.allclose(np.reshape(message["pose"], (3, 4)), camera.pose)
     want = small_run.render(camera).color
     assert np.abs(page.session.screen.shown.drawn.rgb / 255.0 - want).max() < 0.5 / 255 + 1e-6
-    assert np.abs(rgb / 255.0 - want).mean() < 0.04  # JPEG's loss, in a picture full of noise
+    assert np.abs(rgb / 255.0 - want).mean() < 0.04  # JPEG's loss, in a image full of noise
 
 
-def test_moves_that_came_meanwhile_are_answered_by_one_picture_of_the_newest(page):
+def test_moves_that_came_meanwhile_are_answered_by_one_image_of_the_newest(page):
     page.open().settle()
     page.take("frame")
     for t in range(30):
@@ -56,7 +56,7 @@ def test_moves_that_came_meanwhile_are_answered_by_one_picture_of_the_newest(pag
     assert np.allclose(np.reshape(frame["pose"], (3, 4)), want.pose, atol=1e-6)
 
 
-def test_a_picture_that_answers_nothing_new_says_so(page):
+def test_a_image_that_answers_nothing_new_says_so(page):
     page.open().settle()
     page.turn(t=5)
     page.say("move", t=7, moving=False)
@@ -86,7 +86,7 @@ def test_while_a_button_is_held_nothing_is_drawn_in_full(page, monkeypatch):
     ("scale", "scales"),
     [(SCALES[3], [SCALES[3], 0.5, 1.0]), (0.5, [0.5, 1.0]), (1.0, [1.0])],
 )
-def test_between_a_small_picture_and_the_full_one_comes_one_of_half_its_side(
+def test_between_a_small_image_and_the_full_one_comes_one_of_half_its_side(
     page, monkeypatch, scale, scales
 ):
     monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: scale)
@@ -99,23 +99,23 @@ def test_between_a_small_picture_and_the_full_one_comes_one_of_half_its_side(
     assert [frame["still"] for frame in frames] == [False] * (len(scales) - 1) + [True]
 
 
-def test_a_picture_in_motion_is_drawn_in_one_piece(page, monkeypatch):
+def test_a_image_in_motion_is_drawn_in_one_piece(page, monkeypatch):
     monkeypatch.setattr(screen_module.PixelBudget, "rows", lambda *_: 4)
     monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: 0.5)
-    pieces, draw = [], screen_module.Pictures.draw
+    pieces, draw = [], screen_module.Images.draw
 
-    def counted(pictures, camera, focus):
+    def counted(images, camera, focus):
         pieces.append(camera.lens.height)
-        return draw(pictures, camera, focus)
+        return draw(images, camera, focus)
 
-    monkeypatch.setattr(screen_module.Pictures, "draw", counted)
+    monkeypatch.setattr(screen_module.Images, "draw", counted)
     page.open(32, 64).work()
     assert pieces == [32]
     page.settle()
     assert pieces == [32, *[4] * 16]
 
 
-def test_a_page_that_does_not_answer_has_two_pictures_under_way_and_no_more(page):
+def test_a_page_that_does_not_answer_has_two_images_under_way_and_no_more(page):
     page.answers = False
     page.open().work(3)
     for t in range(10):
@@ -154,10 +154,10 @@ def test_a_page_that_is_loaded_again_sees_everything_though_it_never_answered(pa
     page.open(40, 24, page="second").settle()
     kinds = {message["kind"] for message, _ in page.messages}
     assert {"cameras", "state", "frame"} <= kinds
-    assert page.pictures()[-1][1].shape == (24, 40, 3)
+    assert page.images()[-1][1].shape == (24, 40, 3)
 
 
-def test_a_large_picture_comes_in_strips_and_a_move_comes_first(page, monkeypatch):
+def test_a_large_image_comes_in_strips_and_a_move_comes_first(page, monkeypatch):
     monkeypatch.setattr(screen_module.PixelBudget, "rows", lambda *_: 4)
     monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: 0.5)
     page.open(32, 64).work(5)
@@ -166,7 +166,7 @@ def test_a_large_picture_comes_in_strips_and_a_move_comes_first(page, monkeypatc
     page.work()
     assert [(frame["t"], frame["still"]) for frame in page.take("frame")] == [(3, False)]
     page.settle()
-    message, rgb = page.pictures()[-1]
+    message, rgb = page.images()[-1]
     assert message["still"]
     whole = page.session.screen.shown.drawn.rgb
     assert rgb.shape == whole.shape == (64, 32, 3)
@@ -174,13 +174,13 @@ def test_a_large_picture_comes_in_strips_and_a_move_comes_first(page, monkeypatc
     assert np.abs(whole / 255.0 - want).max() < 0.02  # no seam
 
 
-def test_a_picture_that_cannot_be_drawn_is_told_once(page, monkeypatch, caplog):
+def test_a_image_that_cannot_be_drawn_is_told_once(page, monkeypatch, caplog):
     def fail(*_args, **_more):
         raise ZeroDivisionError("on purpose")
 
     page.open().settle()
     with monkeypatch.context() as broken:
-        broken.setattr(screen_module, "Pictures", fail)
+        broken.setattr(screen_module, "Images", fail)
         page.say("set", values={"mode": "depth"})
         page.work(10)
     assert page.notice == "ZeroDivisionError: on purpose"
@@ -191,7 +191,7 @@ def test_a_picture_that_cannot_be_drawn_is_told_once(page, monkeypatch, caplog):
     assert len(page.take("frame")) == 1
 
 
-def test_the_last_full_picture_is_kept_for_a_page_without_a_kernel(page):
+def test_the_last_full_image_is_kept_for_a_page_without_a_kernel(page):
     page.open().settle()
     shown = page.session.screen.shown
     assert page.kept == [shown.jpeg]

@@ -94,7 +94,7 @@ def test_kernels_are_built_before_the_first_step_and_not_again(small_run, monkey
     assert len(built) == 1
 
 
-def test_reading_the_pictures_is_told_and_shows_no_bar(scene, monkeypatch):
+def test_reading_the_images_is_told_and_shows_no_bar(scene, monkeypatch):
     # JupyterLab holds back all that the kernel says until it has loaded the code of a bar's widget
     bars = []
     monkeypatch.setattr(
@@ -116,9 +116,9 @@ def test_reading_the_pictures_is_told_and_shows_no_bar(scene, monkeypatch):
     page.settle()
 
 
-def test_pictures_that_cannot_be_read_end_training_and_are_told(page, monkeypatch):
+def test_images_that_cannot_be_read_end_training_and_are_told(page, monkeypatch):
     def decoding(*_args, **_options):
-        raise InputError("0007.png is no picture")
+        raise InputError("0007.png is no image")
         yield
 
     page.open().settle()
@@ -126,7 +126,7 @@ def test_pictures_that_cannot_be_read_end_training_and_are_told(page, monkeypatc
         broken.setattr("nerfmac.app.scenes.scene.Scene.decoding", decoding)
         page.say("train")
         page.settle()
-    assert page.notice == "0007.png is no picture"
+    assert page.notice == "0007.png is no image"
     assert isinstance(page.session.failure, InputError)
     assert page.session.is_resting.is_set()
 

@@ -33,7 +33,7 @@ def test_haze_before_the_background_counts_as_background(page):
     assert ((drawn.depth > 0.0) & ~drawn.is_surface).any()
 
 
-def test_a_page_that_warps_gets_pictures_that_take_longer(page):
+def test_a_page_that_warps_gets_images_that_take_longer(page):
     for warps, name in ((False, "first"), (True, "second")):
         page.open(48, 32, page=name, warps=warps).settle()
         page.turn(t=1)
@@ -89,7 +89,7 @@ def test_a_move_without_a_place_only_tells_whether_more_follow(page):
     assert page.session.view is before
 
 
-def test_on_the_cpu_a_page_that_warps_has_time_to_draw_between_pictures(page, monkeypatch):
+def test_on_the_cpu_a_page_that_warps_has_time_to_draw_between_images(page, monkeypatch):
     now = 100.0
     monkeypatch.setattr(screen_module.time, "monotonic", lambda: now)
     page.open(warps=True).settle()
@@ -188,5 +188,5 @@ def test_the_first_trained_image_waits_for_no_image_of_before(page):
 
 
 def finished(page):
-    """A finished picture: the one that was shown last."""
+    """A finished image: the one that was shown last."""
     return page.session.screen.shown

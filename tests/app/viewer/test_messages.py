@@ -58,7 +58,7 @@ def test_a_message_that_cannot_be_is_told_and_nothing_else_stops(page, message, 
     assert len(page.take("frame")) == 1
 
 
-def test_who_stands_in_a_training_camera_sees_its_photograph_and_how_close_it_comes(
+def test_who_stands_in_a_training_camera_sees_its_photo_and_how_close_it_comes(
     page, small_run, scene
 ):
     page.open(10 * WIDTH, 10 * HEIGHT).settle()
@@ -67,9 +67,9 @@ def test_who_stands_in_a_training_camera_sees_its_photograph_and_how_close_it_co
     ((photo, buffers),) = [each for each in page.messages if each[0]["kind"] == "photo"]
     assert (photo["index"], photo["width"], photo["height"]) == (3, WIDTH, HEIGHT)
     assert len(buffers[0]) > 100
-    last, rgb = page.pictures()[-1]
+    last, rgb = page.images()[-1]
     assert last["compared"] == 3
-    assert rgb.shape == (HEIGHT, WIDTH, 3)  # no finer than the photograph
+    assert rgb.shape == (HEIGHT, WIDTH, 3)  # no finer than the photo
     want = list(evaluate(small_run.renderer, scene.views("train")))[3]
     assert last["psnr"] == pytest.approx(want.psnr, abs=0.05)  # eight bits
     page.take("frame")

@@ -1,4 +1,4 @@
-"""Pictures fit the time there is, and are no smaller than helps."""
+"""Images fit the time there is, and are no smaller than helps."""
 
 import random
 
@@ -16,13 +16,13 @@ from nerfmac.app.viewer.pixel_budget import (
 FULL = 1280 * 720
 
 
-def draw(budget, pictures, *, fixed, cost, full=FULL, noise=lambda: 1.0):
-    """Draw `pictures` on a machine where one takes `fixed` seconds and `cost` more a pixel.
+def draw(budget, images, *, fixed, cost, full=FULL, noise=lambda: 1.0):
+    """Draw `images` on a machine where one takes `fixed` seconds and `cost` more a pixel.
 
     Returns the scale of each.
     """
     scales = []
-    for _ in range(pictures):
+    for _ in range(images):
         scales.append(budget.scale(full))
         pixels = int(full * scales[-1] ** 2)
         budget.learn(pixels, (fixed + cost * pixels) * noise())
@@ -40,7 +40,7 @@ def settled(cost, seconds, *, fixed=0.0):
 @pytest.mark.parametrize("fixed", [0.0, 0.008, 0.1])
 @pytest.mark.parametrize("cost", [3e-9, 5e-8, 2e-7, 1e-6])
 @pytest.mark.parametrize("seconds", [1 / 60, 0.2])
-def test_pictures_come_to_fill_their_time(fixed, cost, seconds):
+def test_images_come_to_fill_their_time(fixed, cost, seconds):
     _, scale = settled(cost, seconds, fixed=fixed)
     allowed = max(seconds, 2.0 * fixed)
     taken = fixed + cost * FULL * scale**2
@@ -51,13 +51,13 @@ def test_pictures_come_to_fill_their_time(fixed, cost, seconds):
 
 @pytest.mark.parametrize("fixed", [0.0, 0.01])
 @pytest.mark.parametrize("cost", [2e-7, 1e-6])
-def test_a_picture_that_cannot_be_in_time_keeps_an_eighth_of_its_pixels(fixed, cost):
+def test_a_image_that_cannot_be_in_time_keeps_an_eighth_of_its_pixels(fixed, cost):
     _, scale = settled(cost, 1 / 60, fixed=fixed)
     assert scale**2 == pytest.approx(1 / 8)
 
 
 @pytest.mark.parametrize("cost", [2e-6, 5e-6])
-def test_a_picture_whose_eighth_is_far_too_late_is_smaller(cost):
+def test_a_image_whose_eighth_is_far_too_late_is_smaller(cost):
     _, scale = settled(cost, 1 / 60)
     assert scale**2 < 1 / 8
     assert 0.4 * MAX_SECONDS < cost * FULL * scale**2 <= LATE * MAX_SECONDS
@@ -76,7 +76,7 @@ def test_an_image_of_unknown_cost_has_few_pixels_and_the_next_one_few_times_as_m
     assert 2**21 * budget.scale(2**21) ** 2 <= GROWTH * 2**11
 
 
-def test_times_that_the_pixels_hardly_change_do_not_make_pictures_small():
+def test_times_that_the_pixels_hardly_change_do_not_make_images_small():
     """16.8 ms at 7,560 pixels and 11.6 ms at 1,890, as once measured."""
     cost = (16.8e-3 - 11.6e-3) / (7560 - 1890)
     fixed = 11.6e-3 - 1890 * cost
@@ -93,7 +93,7 @@ def test_it_grows_again_when_there_is_room_though_half_the_time_is_fixed():
     assert after**2 == pytest.approx(1 / 2)
 
 
-def test_without_a_small_picture_to_compare_with_it_grows_to_see():
+def test_without_a_small_image_to_compare_with_it_grows_to_see():
     budget = PixelBudget(1 / 60, FULL // 16)
     assert draw(budget, 60, fixed=0.012, cost=4e-9)[-1] == 1.0
     budget = PixelBudget(1 / 60, FULL // 16)
@@ -102,7 +102,7 @@ def test_without_a_small_picture_to_compare_with_it_grows_to_see():
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("is_spiky", [False, True])
-def test_a_busy_machine_does_not_make_pictures_collapse(seed, is_spiky):
+def test_a_busy_machine_does_not_make_images_collapse(seed, is_spiky):
     budget, dice = PixelBudget(1 / 60, 2**14), random.Random(seed)
 
     def noise():
@@ -116,7 +116,7 @@ def test_a_busy_machine_does_not_make_pictures_collapse(seed, is_spiky):
     assert sum(scales) / len(scales) >= 0.8 * 0.5  # without noise it is half
 
 
-def test_one_late_picture_changes_nothing():
+def test_one_late_image_changes_nothing():
     budget, scale = settled(1e-7, 0.1)
     pixels = int(FULL * scale**2)
     for _ in range(20):

@@ -64,7 +64,7 @@ def test_the_background_becomes_the_mean_color_of_the_images_unless_a_user_has_c
     other.set(background="#102030")
     for each in (session, other):
         before = each.target()
-        for _ in each.run.pictures().decoding("train", progress=False):
+        for _ in each.run.images().decoding("train", progress=False):
             pass
         for _ in each.run.prepare():
             pass

@@ -23,7 +23,7 @@ def cameras(count):
 
 
 def painted(camera):
-    """Gray by the camera's place, with a gradient down the whole picture, whatever the strip."""
+    """Gray by the camera's place, with a gradient down the whole image, whatever the strip."""
     rows = np.arange(camera.lens.height) - camera.lens.cy + HEIGHT / 2
     rgb = np.zeros((camera.lens.height, camera.lens.width, 3), np.uint8)
     rgb[..., 0] = 40 * (camera.pose[0, 3] - 3.0)

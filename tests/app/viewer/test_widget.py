@@ -152,7 +152,7 @@ def test_a_video_is_made_of_what_is_seen(viewer, told, tmp_path):
     viewer.train(steps=30)
     viewer.wait(60.0)
     path = viewer.render_video(
-        tmp_path / "film.mp4", seconds=0.5, fps=8, size=(33, 20), progress=False
+        tmp_path / "video.mp4", seconds=0.5, fps=8, size=(33, 20), progress=False
     )
     _, frames = decoded(path)
     assert frames.shape == (4, 20, 32, 3)
@@ -160,7 +160,7 @@ def test_a_video_is_made_of_what_is_seen(viewer, told, tmp_path):
     ((_, buffers),) = [each for each in told if each[0]["kind"] == "video"]
     assert buffers == [path.read_bytes()]
     with pytest.raises(InputError, match=r"ends in \.mp4"):
-        viewer.render_video(tmp_path / "film.gif", progress=False)
+        viewer.render_video(tmp_path / "video.gif", progress=False)
 
 
 def test_what_ends_training_is_raised_to_who_waits(viewer, monkeypatch):
@@ -193,12 +193,12 @@ def test_a_closed_viewer_and_all_it_held_are_gone(scene, told):
     assert left <= {"nerfmac", "tqdm_monitor"}, "the worker and the bars' stay, one of each"
 
 
-def test_it_is_shown_with_a_picture_under_it_for_pages_without_a_kernel(viewer, monkeypatch):
+def test_it_is_shown_with_a_image_under_it_for_pages_without_a_kernel(viewer, monkeypatch):
     shown, updated = [], []
 
     class Handle:
-        def update(self, picture):
-            updated.append(picture)
+        def update(self, image):
+            updated.append(image)
 
         def display(self, bundle, raw):
             shown.append(bundle)

@@ -68,7 +68,7 @@ export class Flight {
     this.show(this.home, false);
   }
 
-  /** Turn to what is seen at (x, y) in [0, 1] of the picture. */
+  /** Turn to what is seen at (x, y) in [0, 1] of the image. */
   async lookThrough(x, y) {
     const point = await this.screen?.pointAt(x, y);
     if (!point) return;

@@ -22,7 +22,7 @@ const GPU_STOPPED = "WebGPU does not work in this browser at the moment: this is
 
 async function openScene() {
   const scene = JSON.parse(blockText("scene"));
-  const area = document.getElementById("picture");
+  const area = document.getElementById("image");
   const flight = new Flight(scene.view, scene.path);
   const { signal } = new AbortController(); // the page lives as long as its document
   const look = ({ x, y }) => flight.lookThrough(x / area.clientWidth, y / area.clientHeight);
@@ -109,10 +109,10 @@ function addButtons(flight) {
   if (flight.path) {
     const name = "nerfmac-play";
     const play = makeButton({
-      picture: "play", title: "Play the camera path", name, onClick: () => flight.play(),
+      image: "play", title: "Play the camera path", name, onClick: () => flight.play(),
     });
     const pause = makeButton({
-      picture: "pause", title: "Pause", name, onClick: () => flight.stop(),
+      image: "pause", title: "Pause", name, onClick: () => flight.stop(),
     });
     const showPlaying = (isPlaying) => {
       play.hidden = isPlaying;
@@ -123,9 +123,9 @@ function addButtons(flight) {
     bar.append(play, pause);
   }
   bar.append(
-    makeButton({ picture: "home", title: "First view (R)", onClick: () => flight.reset() }),
+    makeButton({ image: "home", title: "First view (R)", onClick: () => flight.reset() }),
     makeButton({
-      picture: "expand", title: "Full screen",
+      image: "expand", title: "Full screen",
       onClick: () => toggleFullScreen(document.documentElement),
     }),
   );

@@ -1,12 +1,12 @@
 /**
- * Two ways from a traced picture to the canvas. A software adapter may have no way to a WebGPU
+ * Two ways from a traced image to the canvas. A software adapter may have no way to a WebGPU
  * canvas, and some browsers' GPU process ends when they are asked for one: its pixels are read back
  * and drawn.
  */
 
 import { blockText } from "./blocks.js";
 
-/** A pipeline that draws a picture to a texture of `format`, by show.wgsl. */
+/** A pipeline that draws a image to a texture of `format`, by show.wgsl. */
 function drawingPipeline(device, format) {
   const module = device.createShaderModule({ code: blockText("show-shader") });
   return device.createRenderPipeline({
@@ -24,17 +24,17 @@ class Drawing {
     this.sizes = device.createBuffer({ size: 16, usage });
   }
 
-  /** Ask for a drawing of `picture` to a texture of the canvas' size; returns the open encoder. */
-  drawTo(texture, picture) {
+  /** Ask for a drawing of `image` to a texture of the canvas' size; returns the open encoder. */
+  drawTo(texture, image) {
     const { device, canvas, pipeline } = this;
-    const sizes = new Float32Array([picture.width, picture.height, canvas.width, canvas.height]);
+    const sizes = new Float32Array([image.width, image.height, canvas.width, canvas.height]);
     device.queue.writeBuffer(this.sizes, 0, sizes);
     const encoder = device.createCommandEncoder();
     const pass = encoder.beginRenderPass({
       colorAttachments: [{ view: texture.createView(), loadOp: "clear", storeOp: "store" }],
     });
     pass.setPipeline(pipeline);
-    const entries = [this.sizes, picture.sums].map(
+    const entries = [this.sizes, image.sums].map(
       (buffer, binding) => ({ binding, resource: { buffer } }),
     );
     const layout = pipeline.getBindGroupLayout(0);
@@ -45,13 +45,13 @@ class Drawing {
   }
 }
 
-/** What shows the pictures of `adapter` on `canvas`. */
+/** What shows the images of `adapter` on `canvas`. */
 export function makePresenter(adapter, device, canvas) {
   const Presenter = adapter.info?.isFallbackAdapter ? ReadingPresenter : DirectPresenter;
   return new Presenter(device, canvas);
 }
 
-/** Shows pictures by the canvas' own WebGPU context. */
+/** Shows images by the canvas' own WebGPU context. */
 class DirectPresenter extends Drawing {
   constructor(device, canvas) {
     const format = navigator.gpu.getPreferredCanvasFormat();
@@ -60,13 +60,13 @@ class DirectPresenter extends Drawing {
     this.context.configure({ device, format, alphaMode: "opaque" });
   }
 
-  show(picture) {
-    const encoder = this.drawTo(this.context.getCurrentTexture(), picture);
+  show(image) {
+    const encoder = this.drawTo(this.context.getCurrentTexture(), image);
     this.device.queue.submit([encoder.finish()]);
   }
 }
 
-/** Shows pictures by reading their pixels back. */
+/** Shows images by reading their pixels back. */
 class ReadingPresenter extends Drawing {
   constructor(device, canvas) {
     super(device, canvas, "rgba8unorm");
@@ -74,7 +74,7 @@ class ReadingPresenter extends Drawing {
     this.texture = null;
   }
 
-  async show(picture) {
+  async show(image) {
     const { device, canvas, context } = this;
     const { width, height } = canvas;
     if (this.texture?.width !== width || this.texture?.height !== height) {
@@ -82,7 +82,7 @@ class ReadingPresenter extends Drawing {
       const usage = GPUTextureUsage.RENDER_ATTACHMENT | GPUTextureUsage.COPY_SRC;
       this.texture = device.createTexture({ size: [width, height], format: "rgba8unorm", usage });
     }
-    const encoder = this.drawTo(this.texture, picture);
+    const encoder = this.drawTo(this.texture, image);
     const bytesPerRow = Math.ceil((4 * width) / 256) * 256; // as WebGPU asks
     const usage = GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ;
     const copy = device.createBuffer({ size: bytesPerRow * height, usage });

@@ -1,17 +1,17 @@
 /**
- * What the canvas shows next. While the view moves, a whole picture for each frame of the display,
- * as large as the GPU has time for. At rest the picture gets the canvas' size and then more samples
+ * What the canvas shows next. While the view moves, a whole image for each frame of the display,
+ * as large as the GPU has time for. At rest the image gets the canvas' size and then more samples
  * a pixel, in strips, so that the next move waits for one strip at most.
  */
 
 import { viewLens } from "../../viewer/page/motion/navigation.js";
 
-const FRAME_TIME = 24; // milliseconds for a picture while the view moves
+const FRAME_TIME = 24; // milliseconds for a image while the view moves
 const STRIP_TIME = 40; // milliseconds for a strip at rest
-const SOON = 600; // milliseconds: if the full picture takes longer, one of half the size comes first
-const FIRST_PIXELS = 96 * 64; // of the first picture, before the GPU's pace is known
-const LEAST_SCALE = 1 / 8; // of a picture's width and height while the view moves
-const MOST_STRIPS = 12; // of a picture: each also costs time that no pixel takes
+const SOON = 600; // milliseconds: if the full image takes longer, one of half the size comes first
+const FIRST_PIXELS = 96 * 64; // of the first image, before the GPU's pace is known
+const LEAST_SCALE = 1 / 8; // of a image's width and height while the view moves
+const MOST_STRIPS = 12; // of a image: each also costs time that no pixel takes
 const LEAST_STRIP = 8192; // pixels
 const ROWS = 8; // of a strip, a multiple of that
 const REMEMBERED = 512; // times of frames
@@ -25,15 +25,15 @@ export class Screen {
     this.view = null;
     this.isMoving = false;
     this.pace = { whole: null, strip: null }; // pixels per millisecond
-    this.pictures = []; // the shown one and one to draw in
-    this.shown = null; // {view, width, height, samples} of the picture on the canvas
-    this.job = null; // a picture in the making: {..., row, picture}
+    this.images = []; // the shown one and one to draw in
+    this.shown = null; // {view, width, height, samples} of the image on the canvas
+    this.job = null; // a image in the making: {..., row, image}
     this.isRunning = false;
-    this.frames = []; // performance.now() when pictures of new views were shown
+    this.frames = []; // performance.now() when images of new views were shown
     this.listeners = [];
   }
 
-  /** Call `listener()` after each picture that was shown. */
+  /** Call `listener()` after each image that was shown. */
   onShown(listener) {
     this.listeners.push(listener);
   }
@@ -47,10 +47,10 @@ export class Screen {
 
   /** Set the canvas' size in pixels. */
   resize(width, height) {
-    if (this.canvas.width !== width || this.canvas.height !== height || !this.pictures.length) {
+    if (this.canvas.width !== width || this.canvas.height !== height || !this.images.length) {
       Object.assign(this.canvas, { width, height });
-      this.pictures.forEach((picture) => this.tracer.discard(picture));
-      this.pictures = [0, 1].map(() => this.tracer.picture(width * height));
+      this.images.forEach((image) => this.tracer.discard(image));
+      this.images = [0, 1].map(() => this.tracer.image(width * height));
       this.shown = this.job = null;
     }
     this.wake();
@@ -80,7 +80,7 @@ export class Screen {
   /** Set the next job, or go on with the one that there is; false if there is nothing to do. */
   plan() {
     const { view, shown, canvas } = this;
-    if (!view || !this.pictures.length) return false;
+    if (!view || !this.images.length) return false;
     if (this.job?.view === view) return true;
     this.job = null;
     const isNew = shown?.view !== view;
@@ -93,7 +93,7 @@ export class Screen {
       const isSlow = pixels / this.pace.whole > SOON && shown.width < 0.5 * canvas.width;
       this.begin(isSlow ? 0.5 : 1, false);
     } else if (shown.samples < SAMPLES) {
-      this.job = { ...shown, row: 0, picture: this.pictures[0], isWhole: false };
+      this.job = { ...shown, row: 0, image: this.images[0], isWhole: false };
     } else return false;
     return true;
   }
@@ -102,18 +102,18 @@ export class Screen {
     const [width, height] = [this.canvas.width, this.canvas.height].map(
       (side) => Math.max(1, Math.round(side * scale)),
     );
-    const picture = Object.assign(this.pictures[1], { width, height });
-    this.job = { view: this.view, width, height, samples: 0, row: 0, picture, isWhole };
+    const image = Object.assign(this.images[1], { width, height });
+    this.job = { view: this.view, width, height, samples: 0, row: 0, image, isWhole };
   }
 
-  /** Trace the next strip of the job, and show the picture if it is whole. */
+  /** Trace the next strip of the job, and show the image if it is whole. */
   async work() {
     const { job, tracer } = this;
-    const { width, height, samples, row, picture } = job;
+    const { width, height, samples, row, image } = job;
     const end = job.isWhole ? height : Math.min(row + this.stripRows(job), height);
     const start = performance.now();
     const offset = sampleOffset(samples);
-    tracer.trace(picture, cameraOf(job.view, width, height), {
+    tracer.trace(image, cameraOf(job.view, width, height), {
       first: row, end, offset, isAdded: samples > 0,
     });
     job.row = end;
@@ -133,24 +133,24 @@ export class Screen {
   async finish() {
     const { job } = this;
     this.job = null;
-    if (job.picture === this.pictures[1]) this.pictures.reverse();
+    if (job.image === this.images[1]) this.images.reverse();
     if (job.view !== this.shown?.view) {
       this.frames.push(performance.now());
       if (this.frames.length > REMEMBERED) this.frames.shift();
     }
     this.shown = { ...job, samples: job.samples + 1 };
-    await this.tracer.show(job.picture);
+    await this.tracer.show(job.image);
     for (const listener of this.listeners) listener();
   }
 
   /** The scene position seen at (x, y) in [0, 1] of the canvas, or null where nothing is seen. */
   async pointAt(x, y) {
-    const { shown, tracer, pictures } = this;
+    const { shown, tracer, images } = this;
     if (!shown) return null;
     const { width, height, view: { pose } } = shown;
     const column = Math.min(Math.floor(x * width), width - 1);
     const row = Math.min(Math.floor(y * height), height - 1);
-    const [depth] = await tracer.read(pictures[0].depths, row * width + column, 1);
+    const [depth] = await tracer.read(images[0].depths, row * width + column, 1);
     if (!(depth > 0)) return null;
     const { lens: [fx, fy, cx, cy] } = cameraOf(shown.view, width, height);
     const local = [(x * width - cx) / fx, -(y * height - cy) / fy, -1];
@@ -161,7 +161,7 @@ export class Screen {
 }
 
 /**
- * The camera of a view for a picture of `width` x `height`; see tracer.js. In portrait the view's
+ * The camera of a view for a image of `width` x `height`; see tracer.js. In portrait the view's
  * angle is that of the width, or what fits the height would be cut off at the sides.
  */
 export function cameraOf(view, width, height) {
@@ -173,7 +173,7 @@ export function cameraOf(view, width, height) {
 }
 
 /**
- * Where in a pixel its sample `number` lies. The first is in the middle, as in a picture of one
+ * Where in a pixel its sample `number` lies. The first is in the middle, as in a image of one
  * sample; the others are the points of the plastic number's sequence (Roberts 2018).
  */
 function sampleOffset(number) {

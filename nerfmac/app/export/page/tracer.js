@@ -1,7 +1,7 @@
 /**
  * The trained field on the GPU: WebGPU traces rays through it.
  *
- * A camera is {pose, lens}: 12 numbers as in navigation.js, and fx, fy, cx, cy in pixels. A picture
+ * A camera is {pose, lens}: 12 numbers as in navigation.js, and fx, fy, cx, cy in pixels. A image
  * is {width, height, sums, depths}: linear colors summed over samples with their number, and
  * distances in scene units.
  */
@@ -32,7 +32,7 @@ function tableOf(codes, values, levels, features) {
 }
 
 export class Tracer {
-  /** The tracer of a field, which shows pictures on `canvas`; null without WebGPU. */
+  /** The tracer of a field, which shows images on `canvas`; null without WebGPU. */
   static async create(canvas, scene, field) {
     const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
     if (!adapter) return null;
@@ -75,8 +75,8 @@ export class Tracer {
     return buffer;
   }
 
-  /** An empty picture with room for `pixels`; a smaller one fits it too. */
-  picture(pixels) {
+  /** An empty image with room for `pixels`; a smaller one fits it too. */
+  image(pixels) {
     const { STORAGE } = GPUBufferUsage;
     const [sums, depths] = [this.buffer(16 * pixels, STORAGE), this.buffer(4 * pixels, STORAGE)];
     return { width: 0, height: 0, sums, depths };
@@ -88,29 +88,29 @@ export class Tracer {
   }
 
   /**
-   * Trace the rows from `first` to `end` of a picture as `camera` sees them, through `offset` [x, y]
+   * Trace the rows from `first` to `end` of a image as `camera` sees them, through `offset` [x, y]
    * in [0, 1] of each pixel. `isAdded` keeps the samples that the pixels have.
    */
-  trace(picture, camera, { first = 0, end = picture.height, offset = [0.5, 0.5], isAdded = false }) {
+  trace(image, camera, { first = 0, end = image.height, offset = [0.5, 0.5], isAdded = false }) {
     const { device } = this;
-    const frame = frameSettings(picture, camera, this.scene.background, offset);
+    const frame = frameSettings(image, camera, this.scene.background, offset);
     frame.setUint32(112, first, true);
     frame.setUint32(116, end, true);
     frame.setFloat32(120, isAdded ? 1 : 0, true);
     device.queue.writeBuffer(this.inputs[0], 0, frame);
-    const buffers = [...this.inputs, picture.sums, picture.depths];
+    const buffers = [...this.inputs, image.sums, image.depths];
     const encoder = device.createCommandEncoder();
     const pass = encoder.beginComputePass();
     pass.setPipeline(this.tracing);
     pass.setBindGroup(0, this.bound(this.tracing, buffers));
-    pass.dispatchWorkgroups(Math.ceil(picture.width / GROUP), Math.ceil((end - first) / GROUP));
+    pass.dispatchWorkgroups(Math.ceil(image.width / GROUP), Math.ceil((end - first) / GROUP));
     pass.end();
     device.queue.submit([encoder.finish()]);
   }
 
-  /** Show a picture on the canvas, at the canvas' size; may return a promise of it. */
-  show(picture) {
-    return this.presenter.show(picture);
+  /** Show a image on the canvas, at the canvas' size; may return a promise of it. */
+  show(image) {
+    return this.presenter.show(image);
   }
 
   bound(pipeline, buffers) {

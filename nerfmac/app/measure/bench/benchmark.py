@@ -1,4 +1,4 @@
-"""Time of every operation as kernels and as reference, and time of a picture.
+"""Time of every operation as kernels and as reference, and time of a image.
 
 Operations have the sizes of a training step (`StepInputs`).
 """
@@ -39,9 +39,9 @@ from nerfmac.ops.thin import thin
 from nerfmac.ops.trace import TraceGeometry, trace
 
 STEPS = 1024
-"""Training steps before the picture is timed: by then the occupancy grid is sparse."""
-PICTURE = {"cpu": 200}
-"""Width and height of the picture by device; 800 on other devices."""
+"""Training steps before the image is timed: by then the occupancy grid is sparse."""
+IMAGE = {"cpu": 200}
+"""Width and height of the image by device; 800 on other devices."""
 
 
 def benchmark(
@@ -51,10 +51,10 @@ def benchmark(
     seconds: float = 1.0,
     on_line: Callable[[str], None] = print,
 ) -> dict[str, Any]:
-    """Time every operation and a picture on the current device.
+    """Time every operation and a image on the current device.
 
     Args:
-        scene: the scene for the training before the picture.
+        scene: the scene for the training before the image.
         config: configuration of the operations' sizes and of the trained model.
         seconds: approximate time per measurement.
         on_line: called with each line of the printed table as soon as it is known.
@@ -63,11 +63,11 @@ def benchmark(
         The figures as JSON values, times in milliseconds.
 
     Raises:
-        InputError: no kernels run here, or a picture of the scene is broken.
+        InputError: no kernels run here, or a image of the scene is broken.
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to time: {why}")
-    scene.views("train")  # a broken picture fails before anything is measured
+    scene.views("train")  # a broken image fails before anything is measured
     about = machine()
     on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
     most = measure_ceilings(seconds)
@@ -77,10 +77,10 @@ def benchmark(
     for times in measure_operations(config, seconds):
         on_line(str(times))
         operations[times.name] = times.to_json()
-    on_line(f"\ntraining on {scene.name} for {STEPS} steps, then rendering a picture")
-    side, timing = time_picture(trained(Run.begin(scene, config), STEPS), seconds)
+    on_line(f"\ntraining on {scene.name} for {STEPS} steps, then rendering a image")
+    side, timing = time_image(trained(Run.begin(scene, config), STEPS), seconds)
     rays = side**2 / timing.median * 1e3
-    on_line(f"a picture of {side}x{side}: {timing}, {rays:.3g} rays/s")
+    on_line(f"a image of {side}x{side}: {timing}, {rays:.3g} rays/s")
     return {
         **about,
         "preset": config.preset,
@@ -91,12 +91,12 @@ def benchmark(
     }
 
 
-def time_picture(run: Run, seconds: float) -> tuple[int, Timing]:
-    """Side in pixels and time of a square picture of the run.
+def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
+    """Side in pixels and time of a square image of the run.
 
-    Its camera has the first photograph's pose and horizontal field of view.
+    Its camera has the first photo's pose and horizontal field of view.
     """
-    side = PICTURE.get(current_device(), 800)
+    side = IMAGE.get(current_device(), 800)
     camera = run.scene.cameras[0]
     angle = 2.0 * math.atan(0.5 * camera.lens.width / camera.lens.fl_x)
     view = Camera(Lens.from_fov(angle, side, side), camera.pose)

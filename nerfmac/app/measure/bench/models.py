@@ -147,7 +147,7 @@ def training_pixels(scene: Scene) -> int:
 
 def _trained(name: str, run: Run, seconds: float, points: int, views: HeldOutViews) -> ModelCurve:
     """Train one model for `seconds` and evaluate it at `evaluation_times`."""
-    pixels, curve = training_pixels(run.pictures()), list[ModelPoint]()
+    pixels, curve = training_pixels(run.images()), list[ModelPoint]()
     rays = before = 0.0
     goal = Goal(seconds=seconds, report_interval=seconds / REPORTS)
     with Bar(f"training {name}", seconds, "s") as bar:

@@ -20,10 +20,10 @@ from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import FloatImage
 from nerfmac.training.goal import Goal, Report
 
-BACKGROUND = BACKGROUNDS["white"]  # behind renderings and photographs (sRGB)
+BACKGROUND = BACKGROUNDS["white"]  # behind renderings and photos (sRGB)
 VIEW_PIXELS = {"cpu": 2**12}
 """Largest number of pixels to evaluate per view, by device; other devices evaluate all. On a CPU,
-rendering whole pictures of the vanilla model would take longer than its training."""
+rendering whole images of the vanilla model would take longer than its training."""
 
 
 class HeldOutViews:
@@ -43,22 +43,22 @@ class HeldOutViews:
         views = scene.views("test")
         self.names: list[str] = []
         self.cameras: list[Camera] = []
-        self._photographs: list[FloatImage] = []
+        self._photos: list[FloatImage] = []
         for index in map(int, np.unique(np.linspace(0, len(views.names) - 1, count).astype(int))):
-            photograph = views.image(index).astype(mx.float32) / 255.0
-            if photograph.shape[2] == 4:
-                photograph = over(photograph, mx.array(BACKGROUND), blend)
+            photo = views.image(index).astype(mx.float32) / 255.0
+            if photo.shape[2] == 4:
+                photo = over(photo, mx.array(BACKGROUND), blend)
             camera, step = views.cameras[index], 1
             if most_pixels:
                 step = ceil(sqrt(camera.lens.width * camera.lens.height / most_pixels))
             self.names.append(views.names[index])
             self.cameras.append(every_nth_pixel(camera, step))
-            self._photographs.append(np.array(photograph)[step // 2 :: step, step // 2 :: step])
+            self._photos.append(np.array(photo)[step // 2 :: step, step // 2 :: step])
 
     def psnr(self, render: Callable[[Camera], FloatImage]) -> float:
-        """Mean PSNR in dB over the views; `render` maps a camera to its picture."""
-        pairs = zip(self.cameras, self._photographs, strict=True)
-        return float(np.mean([psnr(render(camera), photograph) for camera, photograph in pairs]))
+        """Mean PSNR in dB over the views; `render` maps a camera to its image."""
+        pairs = zip(self.cameras, self._photos, strict=True)
+        return float(np.mean([psnr(render(camera), photo) for camera, photo in pairs]))
 
     def psnr_of(self, run: Run) -> float:
         """`psnr` of the run in its current state."""

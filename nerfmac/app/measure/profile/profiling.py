@@ -12,7 +12,6 @@ from typing import Any
 
 import mlx.core as mx
 
-from nerfmac.app.film import check_video, film
 from nerfmac.app.measure.ceilings import Ceilings, measure_ceilings
 from nerfmac.app.measure.launches import NEVER_EVALUATED, recorded_launches
 from nerfmac.app.measure.profile.parts import (
@@ -29,6 +28,7 @@ from nerfmac.app.measure.profile.parts import (
 )
 from nerfmac.app.measure.timing import Timing
 from nerfmac.app.run import Run
+from nerfmac.app.video import check_video, render_video
 from nerfmac.backend import references
 from nerfmac.backend.host import processors
 from nerfmac.backend.machine import machine
@@ -38,7 +38,7 @@ from nerfmac.common.timeline import Timeline, interval, recording
 STEPS = 64
 """Number of recorded steps for the host's times and the timeline."""
 FRAMES, SIZE, FPS = 6, (128, 96), 24.0
-"""Frames, size and frame rate of the film in the timeline."""
+"""Frames, size and frame rate of the video in the timeline."""
 LANE = "kernels"
 """Name of the timeline's row for kernels that are launched one by one."""
 
@@ -154,11 +154,11 @@ def profile(
             and to record; by default `seconds` decide, and `STEPS` are recorded.
         seconds: approximate time per measurement.
         trace: file for the timeline in Chrome's format: the steps, then a step kernel by kernel, an
-            evaluation and a film.
+            evaluation and a video.
         on_line: called with each line of the printed table.
 
     Raises:
-        InputError: a picture of the scene is broken, or `trace` cannot be written.
+        InputError: a image of the scene is broken, or `trace` cannot be written.
     """
     about = machine()
     on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {run.config.preset}")
@@ -180,18 +180,18 @@ def profile(
 def _record_the_rest(
     run: Run, timeline: Timeline, seconds: float, on_line: Callable[[str], None]
 ) -> None:
-    """Add to `timeline` a step kernel by kernel, an evaluation of about `seconds`, and a film."""
+    """Add to `timeline` a step kernel by kernel, an evaluation of about `seconds`, and a video."""
     with recording() as more, tempfile.TemporaryDirectory() as folder:
         _launch_one_by_one(run)
-        if run.pictures().splits.get("test"):
+        if run.images().splits.get("test"):
             run.evaluate("test", seconds=seconds, progress=False)
-        path = Path(folder, "film.gif")
+        path = Path(folder, "video.gif")
         try:
             check_video(path, FPS)
         except InputError as error:
-            on_line(f"the timeline has no film: {error}")
+            on_line(f"the timeline has no video: {error}")
         else:
-            film(run, run.orbit(FRAMES, SIZE), path, fps=FPS, progress=False)
+            render_video(run, run.orbit(FRAMES, SIZE), path, fps=FPS, progress=False)
     timeline.entries += more.entries
 
 

@@ -46,10 +46,10 @@ def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]
 
 
 def draw_pixels_cases() -> Iterator[Case]:
-    """Cases with pictures of several sizes, with and without alpha, through all kinds of lenses."""
+    """Cases with images of several sizes, with and without alpha, through all kinds of lenses."""
     lenses = {
         "pinhole": Lens(37, 23, 30.0, 28.0, 17.0, 12.5),
-        "photograph": Lens(37, 23, 34.0, 34.5, 18.0, 11.0, 0.06, -0.08, 0.0, 0.0, -0.001, 2e-4),
+        "photo": Lens(37, 23, 34.0, 34.5, 18.0, 11.0, 0.06, -0.08, 0.0, 0.0, -0.001, 2e-4),
         "strong": Lens(37, 23, 24.0, 23.0, 19.0, 10.8, -0.2, 0.05, -0.01, 0.002, 0.003, -0.004),
         "fisheye": Lens(37, 23, 12.0, 11.5, 19.0, 10.8, 0.03, -0.01, 2e-3, -4e-4, is_fisheye=True),
     }
@@ -69,7 +69,7 @@ def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
 
 
 def _view(lens: Lens, index: int) -> Camera:
-    """The camera of a view; the third's picture is smaller, the fourth's has another shape."""
+    """The camera of a view; the third's image is smaller, the fourth's has another shape."""
     width, height = {2: (11, 23), 3: (23, 37)}.get(index, (lens.width, lens.height))
     eye = 1.0 + index, 2.0 - index, 0.5 + 0.1 * index
     return Camera.look_at(eye, (0.1, 0.2, 0.0), (0, 0.3, 1), lens.scaled(width, height))

@@ -172,13 +172,13 @@ class Findings:
         }
 
     def kernels(self) -> list[dict[str, Any]]:
-        """Times of each kernel's largest launch in an occupancy update, a step and a picture."""
+        """Times of each kernel's largest launch in an occupancy update, a step and a image."""
         run = self._run
         *updates, step, _average = recorded_launches(run.trainer, run.state)
         computations = {
             "update": list(itertools.chain(*updates)),
             "step": step,
-            "picture": launches(partial(run.render, run.orbit(frames=1)[0])),
+            "image": launches(partial(run.render, run.orbit(frames=1)[0])),
         }
         self._kernels = []
         for computation, recorded in computations.items():

@@ -2,7 +2,7 @@
 
 A specialization is a kernel with template arguments, input dtypes and address spaces (MLX passes
 arrays of fewer than eight elements as `constant`). They are found by tracing, not listed: training
-steps, occupancy updates and pictures of `configurations` are traced and their launches recorded.
+steps, occupancy updates and images of `configurations` are traced and their launches recorded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from nerfmac.version import version as nerfmac_version
 
 _LEVELS = (2, 4, 16, 32)  # with fewer than 8, arrays per level are `constant`
 _LAYERS = range(1, 4 + 1)
-_PICTURES = (1, 4, 64)  # pixels: arrays of the rays are `constant`, mixed, `device`
+_IMAGES = (1, 4, 64)  # pixels: arrays of the rays are `constant`, mixed, `device`
 
 
 def configurations() -> Iterator[Config]:
@@ -66,7 +66,7 @@ def build_graphs(config: Config, bounds: Bounds = CUBE) -> None:
     """Build the graphs of training and rendering with `config`; evaluate nothing."""
     trainer, state = unseen(config, bounds)
     deque(trainer.trial(state), maxlen=0)
-    for pixels in _PICTURES:
+    for pixels in _IMAGES:
         trainer.renderer(state).render(small_camera(pixels))
     for chosen in _OTHER_VARIANTS:
         with using(**chosen):

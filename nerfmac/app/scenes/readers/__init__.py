@@ -23,7 +23,7 @@ SOUGHT = (
     "keyframes/cameras (Polycam)"
 )
 NEEDS_POSES = (
-    "Photographs or a video alone do not say where the cameras stood: `nerfmac capture FOLDER` or "
+    "Photos or a video alone do not say where the cameras stood: `nerfmac capture FOLDER` or "
     "`nerfmac capture VIDEO` finds that out and writes a transforms.json"
 )
 
@@ -47,7 +47,7 @@ def read_scene(path: Path) -> ParsedScene:
     refuse_run(path)
     if not path.is_dir():
         raise InputError(
-            f"{path} does not exist in {Path.cwd()}; name the folder of a scene or of photographs, "
+            f"{path} does not exist in {Path.cwd()}; name the folder of a scene or of photos, "
             "or a video"
         )
     if (read := reader_of(path)) is not None:

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import numpy as np
 
+from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.picture_search import PictureSearch
-from nerfmac.app.scenes.posed_picture import PosedPicture
+from nerfmac.app.scenes.posed_image import PosedImage
 from nerfmac.app.scenes.readers.json_frames import (
     SPLITS,
     Entry,
     entries_of,
+    images_of,
     is_placed,
-    pictures_of,
     placement_of,
     up_of,
 )
@@ -49,8 +49,8 @@ def read_blender(folder: Path) -> ParsedScene:
     }
     entries: list[Entry] = []
     splits = {}
-    # Splits have pictures of the same names, so a picture's folder has to match too.
-    search = PictureSearch(folder, tail=2)
+    # Splits have images of the same names, so a image's folder has to match too.
+    search = ImageSearch(folder, tail=2)
     for split, file in files.items():
         try:
             found = entries_of(file, search)
@@ -62,23 +62,23 @@ def read_blender(folder: Path) -> ParsedScene:
         else:
             splits[split] = range(len(entries), len(entries) + len(found))
             entries += found
-    train, pictures = files["train"], pictures_of(entries, folder)
+    train, images = files["train"], images_of(entries, folder)
     return ParsedScene(
         source=train.where,
         folder=folder,
-        pictures=pictures,
+        images=images,
         up=up_of(train),
-        placement=_placement(train, pictures),
+        placement=_placement(train, images),
         splits=splits,
     )
 
 
-def _placement(file: Fields, pictures: list[PosedPicture]) -> Placement | None:
+def _placement(file: Fields, images: list[PosedImage]) -> Placement | None:
     """The file's placement, else instant-ngp's default; None if the cameras are too near or far."""
     usual = placement_of(file)
     if is_placed(file):
         return usual
-    eyes = np.stack([usual.apply(picture.pose)[:, 3] for picture in pictures])
+    eyes = np.stack([usual.apply(image.pose)[:, 3] for image in images])
     distance = float(np.median(np.linalg.norm(eyes - 0.5, axis=1)))
     if USUAL_DISTANCES[0] < distance < USUAL_DISTANCES[1]:
         return usual

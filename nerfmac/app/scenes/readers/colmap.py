@@ -1,6 +1,6 @@
-"""COLMAP's folders: a model in `sparse/0`, `sparse` or the folder itself, and its pictures.
+"""COLMAP's folders: a model in `sparse/0`, `sparse` or the folder itself, and its images.
 
-Pictures without a camera are left out.
+Images without a camera are left out.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from nerfmac.app.scenes.image_search import ImageSearch
+from nerfmac.app.scenes.images import is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.picture_search import PictureSearch
-from nerfmac.app.scenes.pictures import is_picture
-from nerfmac.app.scenes.posed_picture import PosedPicture, has_aspect, headers_of
+from nerfmac.app.scenes.posed_image import PosedImage, has_aspect, headers_of
 from nerfmac.app.scenes.readers.colmap_model import (
     ColmapCamera,
     ColmapImage,
@@ -53,7 +53,7 @@ log = logging.getLogger("nerfmac")
 def model_folder(folder: Path) -> Path | None:
     """Return the folder of the COLMAP model of the scene in `folder`; None without one.
 
-    Of several models it is the one with the most pictures, as COLMAP starts a new one for pictures
+    Of several models it is the one with the most images, as COLMAP starts a new one for images
     that do not fit the others.
     """
     for name in MODEL_FOLDERS:
@@ -90,30 +90,29 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
         raise InputError(f"{error}{_remedy(roots)}") from error
     if not model.images:
         raise InputError(
-            f"{model_path} has no registered picture: COLMAP found no camera's place"
-            f"{_remedy(roots)}"
+            f"{model_path} has no registered image: COLMAP found no camera's place{_remedy(roots)}"
         )
-    search = PictureSearch(folder, roots=(*roots, *_reduced_in(folder)))
+    search = ImageSearch(folder, roots=(*roots, *_reduced_in(folder)))
     found = search.existing([entry.name for entry in model.images], str(model_path))
     paths = [path for _, path in found]
     _warn_of_unposed(model_path, paths)
-    pictures = []
+    images = []
     for (index, path), header in zip(found, headers_of(paths), strict=True):
         entry = model.images[index]
         where = f"camera {entry.camera} of {model_path}"
         lens, pose = lens_of(model.cameras[entry.camera], where), camera_to_file(entry)
-        pictures.append(
-            PosedPicture.of(path, header, lens=lens, pose=pose, where=where, name=entry.name)
+        images.append(
+            PosedImage.of(path, header, lens=lens, pose=pose, where=where, name=entry.name)
         )
     entries = [model.images[index] for index, _ in found]
-    tracks = tracks_of(model, entries, pictures)
-    return ParsedScene(str(folder), folder, pictures, points=model.points, tracks=tracks)
+    tracks = tracks_of(model, entries, images)
+    return ParsedScene(str(folder), folder, images, points=model.points, tracks=tracks)
 
 
 def _remedy(roots: Sequence[Path]) -> str:
-    """The command that replaces a broken model, if one of `roots` has pictures; else nothing."""
+    """The command that replaces a broken model, if one of `roots` has images; else nothing."""
     for root in roots:
-        if root.is_dir() and any(is_picture(path.name) for path in root.iterdir()):
+        if root.is_dir() and any(is_image(path.name) for path in root.iterdir()):
             return f"; `nerfmac capture {shlex.quote(str(root))}` finds the cameras anew"
     return ""
 
@@ -129,13 +128,13 @@ def _reduced_in(folder: Path) -> list[Path]:
     return folders
 
 
-def _warn_of_unposed(model_path: Path, pictures: list[Path]) -> None:
-    folders = {path.parent for path in pictures}
-    files = [path for folder in folders for path in folder.iterdir() if is_picture(path.name)]
-    without = len(files) - len(pictures)
+def _warn_of_unposed(model_path: Path, images: list[Path]) -> None:
+    folders = {path.parent for path in images}
+    files = [path for folder in folders for path in folder.iterdir() if is_image(path.name)]
+    without = len(files) - len(images)
     if without > 0:
         log.warning(
-            f"{without} of {len(files)} pictures have no camera in {model_path} and are left out"
+            f"{without} of {len(files)} images have no camera in {model_path} and are left out"
         )
 
 
@@ -149,7 +148,7 @@ def lens_of(camera: ColmapCamera, where: str) -> Lens:
     if camera.model not in SUPPORTED or any(denominator):
         raise InputError(
             f"{where} is of the model {camera.model}{' with a denominator' * any(denominator)}; "
-            f"expected one of {', '.join(SUPPORTED)}: COLMAP's image_undistorter makes pictures "
+            f"expected one of {', '.join(SUPPORTED)}: COLMAP's image_undistorter makes images "
             "and a model of PINHOLE cameras"
         )
     with prefix_errors(where):
@@ -157,26 +156,26 @@ def lens_of(camera: ColmapCamera, where: str) -> Lens:
 
 
 def camera_to_file(entry: ColmapImage) -> np.ndarray:
-    """Return the pose of a registered picture, camera to file (3, 4), with OpenGL's axes."""
+    """Return the pose of a registered image, camera to file (3, 4), with OpenGL's axes."""
     rotation = entry.pose[:, :3].T
     return np.column_stack([rotation * TO_OPENGL, -rotation @ entry.pose[:, 3]])
 
 
 def tracks_of(
-    model: ColmapModel, entries: Sequence[ColmapImage | None], pictures: Sequence[PosedPicture]
+    model: ColmapModel, entries: Sequence[ColmapImage | None], images: Sequence[PosedImage]
 ) -> Tracks | None:
-    """Return the tracks of a `model` in `pictures`, in its coordinates; None if it has none.
+    """Return the tracks of a `model` in `images`, in its coordinates; None if it has none.
 
-    `entries` has the model's entry of each picture, None for a picture that the model lacks.
-    Pictures may be smaller than those that the model was made of.
+    `entries` has the model's entry of each image, None for a image that the model lacks.
+    Images may be smaller than those that the model was made of.
     """
     order = np.argsort(model.numbers)
     numbers = model.numbers[order]
     views, pixels, points = [], [], []
-    for index, (entry, picture) in enumerate(zip(entries, pictures, strict=True)):
+    for index, (entry, image) in enumerate(zip(entries, images, strict=True)):
         if entry is None or not len(entry.points) or not len(numbers):
             continue
-        camera, lens = model.cameras[entry.camera], picture.lens
+        camera, lens = model.cameras[entry.camera], image.lens
         if not has_aspect(lens, camera.width, camera.height):  # a part of it, or turned
             continue
         place = np.minimum(np.searchsorted(numbers, entry.points), len(numbers) - 1)

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.scenes.posed_picture import PosedPicture
+from nerfmac.app.scenes.posed_image import PosedImage
 from nerfmac.app.scenes.readers.colmap import camera_to_file, model_folder, tracks_of
 from nerfmac.app.scenes.readers.colmap_model import ColmapImage, read_model
 from nerfmac.common.checks import InputError
@@ -26,12 +26,12 @@ ALIGNED_WITHIN = 1e-3
 log = logging.getLogger("nerfmac")
 
 
-def tracks_beside(folder: Path, pictures: Sequence[PosedPicture]) -> Tracks | None:
-    """Return the tracks of the COLMAP model in `folder`, in the coordinates of the `pictures`.
+def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
+    """Return the tracks of the COLMAP model in `folder`, in the coordinates of the `images`.
 
     `nerfmac capture` and nerfstudio's ns-process-data keep the model that a transforms.json was
-    made of. Its cameras, found by the pictures' names, say how the coordinates differ. None without
-    a model, or if its cameras are not those of the pictures, with a line in the log.
+    made of. Its cameras, found by the images' names, say how the coordinates differ. None without
+    a model, or if its cameras are not those of the images, with a line in the log.
     """
     path = model_folder(folder)
     if path is None:
@@ -41,38 +41,38 @@ def tracks_beside(folder: Path, pictures: Sequence[PosedPicture]) -> Tracks | No
     except InputError as error:
         log.warning(f"{error}; the scene is read without its tracks")
         return None
-    entries = _by_name(model.images, pictures)
+    entries = _by_name(model.images, images)
     found = {view: entry for view, entry in enumerate(entries) if entry is not None}
-    alignment = _alignment(found, pictures)
+    alignment = _alignment(found, images)
     if alignment is None:
         log.info(f"the cameras in {path} are others than the scene's: its tracks are not used")
         return None
-    tracks = tracks_of(model, entries, pictures)
+    tracks = tracks_of(model, entries, images)
     return tracks and tracks.transformed(alignment)
 
 
 def _by_name(
-    entries: Sequence[ColmapImage], pictures: Sequence[PosedPicture]
+    entries: Sequence[ColmapImage], images: Sequence[PosedImage]
 ) -> list[ColmapImage | None]:
-    """The entry of each picture, by its file name; None where that is missing or ambiguous."""
+    """The entry of each image, by its file name; None where that is missing or ambiguous."""
     by_name: dict[str, ColmapImage | None] = {}
     for entry in entries:
         name = PurePosixPath(entry.name.replace("\\", "/")).name
         by_name[name] = None if name in by_name else entry
-    return [by_name.get(PurePosixPath(picture.name).name) for picture in pictures]
+    return [by_name.get(PurePosixPath(image.name).name) for image in images]
 
 
 def _alignment(
-    entries: Mapping[int, ColmapImage], pictures: Sequence[PosedPicture]
+    entries: Mapping[int, ColmapImage], images: Sequence[PosedImage]
 ) -> Placement | None:
-    """The similarity that maps the images' cameras to those of the pictures; None without one.
+    """The similarity that maps the images' cameras to those of the images; None without one.
 
     Rotations give the rotation (the orthogonal Procrustes problem), positions the rest.
     """
     if len(entries) < FEWEST_CAMERAS:
         return None
     poses = np.stack([camera_to_file(entry) for entry in entries.values()])
-    wanted = np.stack([pictures[view].pose for view in entries])
+    wanted = np.stack([images[view].pose for view in entries])
     u, _, v = np.linalg.svd(np.einsum("nij,nkj->ik", wanted[:, :, :3], poses[:, :, :3]))
     rotation = u @ v
     eyes, targets = poses[:, :, 3] @ rotation.T, wanted[:, :, 3]

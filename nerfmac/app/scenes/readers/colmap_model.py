@@ -3,7 +3,7 @@
 The layout is that of COLMAP's documentation ("Output Format"). Poses map world to camera with
 OpenCV's axes: x right, y down, z forwards; quaternions are (w, x, y, z). As in this package, the
 center of the top left pixel is (0.5, 0.5). The files `rigs` and `frames` of newer models are not
-needed, as `images` still has the pose of every picture.
+needed, as `images` still has the pose of every image.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ Point = tuple[int, list[float], float]
 """Number, position and mean reprojection error of a sparse point."""
 
 SHOWN = np.dtype([("pixel", "<f8", 2), ("point", "<i8")])
-"""Binary layout of a picture's point: its pixel, and the number of its 3D point or -1."""
+"""Binary layout of a image's point: its pixel, and the number of its 3D point or -1."""
 
 UNREADABLE = (struct.error, UnicodeDecodeError, ValueError, IndexError, OverflowError)
 
 
 class ColmapCamera(NamedTuple):
-    """A lens: its model's name, the picture's size in pixels, and its parameters by name."""
+    """A lens: its model's name, the image's size in pixels, and its parameters by name."""
 
     model: str
     width: int
@@ -58,7 +58,7 @@ class ColmapCamera(NamedTuple):
 
 
 class ColmapImage(NamedTuple):
-    """A registered picture: its name, its camera's number, and its world-to-camera pose (3, 4).
+    """A registered image: its name, its camera's number, and its world-to-camera pose (3, 4).
 
     `pixels` (n, 2), x right and y down, are where it shows the sparse points numbered `points`.
     """
@@ -71,7 +71,7 @@ class ColmapImage(NamedTuple):
 
 
 class ColmapModel(NamedTuple):
-    """Cameras by number, the registered pictures, and the sparse points (n, 3).
+    """Cameras by number, the registered images, and the sparse points (n, 3).
 
     `numbers` (n,) and `errors` (n,) are the points' numbers and mean reprojection errors in pixels.
     """
@@ -84,7 +84,7 @@ class ColmapModel(NamedTuple):
 
 
 def is_model(folder: Path) -> bool:
-    """Return whether `folder` holds the cameras and pictures of a model, in either form."""
+    """Return whether `folder` holds the cameras and images of a model, in either form."""
     return any(
         (folder / f"cameras.{ending}").is_file() and (folder / f"images.{ending}").is_file()
         for ending in ("bin", "txt")
@@ -92,7 +92,7 @@ def is_model(folder: Path) -> bool:
 
 
 def count_images(folder: Path) -> int:
-    """Return the number of pictures of the model in `folder`, from a binary file's first bytes."""
+    """Return the number of images of the model in `folder`, from a binary file's first bytes."""
     path = folder / "images.bin"
     if path.is_file():
         return int.from_bytes(_bytes(path)[:8], "little")
@@ -148,7 +148,7 @@ def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapC
     if not names:
         raise InputError(f"camera model {model}; expected one of {', '.join(PARAMETERS)}")
     if min(width, height) < 1:
-        raise InputError(f"a camera is for pictures of {width}x{height} pixels; expected some")
+        raise InputError(f"a camera is for images of {width}x{height} pixels; expected some")
     named = dict(zip(names, values, strict=True))
     if not all(abs(value) <= LARGEST for value in values):
         raise InputError(f"a camera has the parameters {named}; expected finite numbers")
@@ -161,7 +161,7 @@ def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapC
 def _image(
     name: str, camera: int, pose: list[float], pixels: Array, points: npt.NDArray[np.int64]
 ) -> ColmapImage:
-    """The picture of a `pose` of 7 numbers, quaternion and translation; points -1 are left out."""
+    """The image of a `pose` of 7 numbers, quaternion and translation; points -1 are left out."""
     translation = pose[4:]
     if not all(abs(number) <= LARGEST for number in translation):
         raise InputError(f"{name} has the position {translation}; expected finite numbers")
@@ -211,7 +211,7 @@ def _binary_points(content: bytes) -> Iterator[Point]:
         number, *position = struct.unpack_from("<Q3d", content, at)
         yield _point(number, position, struct.unpack_from("<d", content, at + 35)[0])
         (track,) = struct.unpack_from("<Q", content, at + 43)
-        at += 51 + 8 * track  # an entry: the number of a picture, and of the point in it
+        at += 51 + 8 * track  # an entry: the number of a image, and of the point in it
         if at > len(content):
             raise InputError("it ends within a point")
 
@@ -226,7 +226,7 @@ def _text_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
 def _text_images(content: bytes) -> Iterator[ColmapImage]:
     image: tuple[str, int, list[float]] | None = None
     for line in content.decode("utf-8-sig").splitlines():
-        # The line after a picture's has its points. It may be empty, and some programs omit it.
+        # The line after a image's has its points. It may be empty, and some programs omit it.
         if image and (not line.strip() or _is_number(line.split()[-1])):
             yield _image(*image, *_text_shown(line))
             image = None
@@ -240,7 +240,7 @@ def _text_images(content: bytes) -> Iterator[ColmapImage]:
 
 
 def _text_shown(line: str) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Pixels (n, 2) and point numbers (n,) of a picture's line of points."""
+    """Pixels (n, 2) and point numbers (n,) of a image's line of points."""
     table = np.array(line.split(), np.float64).reshape(-1, 3)
     return table[:, :2], table[:, 2].astype(np.int64)
 

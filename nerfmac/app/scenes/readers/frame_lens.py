@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import pi, tan
 from typing import Any
 
-from nerfmac.app.scenes.pictures import Header
+from nerfmac.app.scenes.images import Header
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields
 from nerfmac.geometry.lenses import Lens, focal_length
@@ -22,12 +22,12 @@ MATRICES = ("K", "intrinsics", "intrinsic_matrix")
 """Keys under which scripts write the matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]]."""
 MISSPELLED = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
 NEAR_CENTER = 0.1
-"""A principal point counts as central if it is closer to the picture's center than this fraction of
+"""A principal point counts as central if it is closer to the image's center than this fraction of
 the width and of the height."""
 RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
-"""Factors on a picture's size, tried in this order, that may give the size its lens was for."""
+"""Factors on a image's size, tried in this order, that may give the size its lens was for."""
 TINY = 8
-"""Shorter side of a picture, in pixels, up to which a focal length of 2 pixels or less is read."""
+"""Shorter side of a image, in pixels, up to which a focal length of 2 pixels or less is read."""
 SQUARE = 1.2
 """Ratio of the larger to the smaller of fl_x and fl_y from which a warning is logged: cameras have
 square pixels."""
@@ -39,13 +39,13 @@ is logged."""
 log = logging.getLogger("nerfmac")
 
 
-def lens_of(frame: Fields, file: Fields, picture: Header, warned: set[str]) -> Lens:
-    """Return the lens of `frame`, for the size that it or its `file` names, else the picture's.
+def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Lens:
+    """Return the lens of `frame`, for the size that it or its `file` names, else the image's.
 
     `warned` collects the kinds of warnings given, so that a file has one of each. Raises InputError
     for an unsupported lens model, a missing focal length and values out of range.
     """
-    keys = _LensKeys(_normalized(frame, warned), _normalized(file, warned), picture, warned)
+    keys = _LensKeys(_normalized(frame, warned), _normalized(file, warned), image, warned)
     width, height = keys.size()
     fl_x, fl_y = keys.focal_lengths(width, height)
     defaults = {"cx": width / 2, "cy": height / 2}
@@ -55,7 +55,7 @@ def lens_of(frame: Fields, file: Fields, picture: Header, warned: set[str]) -> L
     if min(width, height) > TINY and (fl_x <= 2 or 0 <= max(rest["cx"], rest["cy"]) <= 1):
         raise InputError(
             f"{frame.where}: fl_x is {fl_x:g}, cx {rest['cx']:g} and cy {rest['cy']:g}; expected "
-            f"pixels of {width}x{height}, not parts of the picture's sides"
+            f"pixels of {width}x{height}, not parts of the image's sides"
         )
     with prefix_errors(frame.where):
         return Lens(width, height, fl_x, fl_y, **rest, is_fisheye=is_fisheye)
@@ -86,7 +86,7 @@ class _LensKeys:
 
     frame: Fields
     file: Fields
-    picture: Header
+    image: Header
     warned: set[str]
 
     def is_fisheye(self) -> bool:
@@ -101,8 +101,8 @@ class _LensKeys:
         return fields is not None and fields.flag("is_fisheye")
 
     def size(self) -> tuple[int, int]:
-        """Width and height of the picture that the lens is for."""
-        actual = self.picture.width, self.picture.height
+        """Width and height of the image that the lens is for."""
+        actual = self.image.width, self.image.height
         with_w, with_h = self._with("w"), self._with("h")
         named = (
             (with_w or self.file).count("w", actual[0]),
@@ -114,20 +114,20 @@ class _LensKeys:
         if named != actual and _is_middle(center, actual) and not _is_middle(center, named):
             self._warn(
                 f"w and h are {named[0]}x{named[1]}, but cx and cy are in the middle of the "
-                f"pictures as they are, such as {actual[0]}x{actual[1]}; the lens is taken as for "
+                f"images as they are, such as {actual[0]}x{actual[1]}; the lens is taken as for "
                 "these"
             )
             return actual
         return named
 
     def _size_by_center(self, center: tuple[float, float]) -> tuple[int, int]:
-        """The picture's size times the factor in RESIZED that centers it at (cx, cy), if any."""
-        width, height = self.picture.width, self.picture.height
+        """The image's size times the factor in RESIZED that centers it at (cx, cy), if any."""
+        width, height = self.image.width, self.image.height
         for factor in RESIZED:
             size = round(width * factor), round(height * factor)
             if _is_middle(center, size):
                 self._warn(
-                    f"cx and cy, {center[0]:g} and {center[1]:g}, are in the middle of pictures of "
+                    f"cx and cy, {center[0]:g} and {center[1]:g}, are in the middle of images of "
                     f"{size[0]}x{size[1]} pixels; the lens is scaled to the {width}x{height} there"
                 )
                 return size
@@ -143,7 +143,7 @@ class _LensKeys:
         if not 1 / SQUARE < fl_x / fl_y < SQUARE:
             self._warn(
                 f"fl_x is {fl_x:g} and fl_y {fl_y:g}, so pixels are not square; they are taken as "
-                "they are, and if pictures come out stretched one of them is wrong"
+                "they are, and if images come out stretched one of them is wrong"
             )
         return fl_x, fl_y
 

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.scenes.image_search import ImageSearch
+from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.masks import mask_of
 from nerfmac.app.scenes.options import LARGEST_EXTENT
-from nerfmac.app.scenes.picture_search import PictureSearch
-from nerfmac.app.scenes.pictures import Header
-from nerfmac.app.scenes.posed_picture import PosedPicture, headers_of
+from nerfmac.app.scenes.posed_image import PosedImage, headers_of
 from nerfmac.app.scenes.poses import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.app.scenes.readers.frame_lens import lens_of
 from nerfmac.common.checks import InputError
@@ -33,8 +33,8 @@ POSE = "transform_matrix"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
 """instant-ngp's default `scale` and `offset`, made for the Blender scenes of 2020."""
 
-_UNDISTORTED = "a lens of one of OpenCV's two models: undistort the pictures first"
-_ALPHA = "pictures with an alpha channel, or masks"
+_UNDISTORTED = "a lens of one of OpenCV's two models: undistort the images first"
+_ALPHA = "images with an alpha channel, or masks"
 NOT_READ = {
     **dict.fromkeys(("latlong", "equirectangular", "ftheta_p0"), _UNDISTORTED),
     "fisheye_crop_radius": _UNDISTORTED,
@@ -42,7 +42,7 @@ NOT_READ = {
     "rolling_shutter": "a shutter that opens for all rows at once",
     "from_na": "poses with OpenGL's axes",
 }
-"""Unsupported keys that change the meaning of a picture, and what is supported instead.
+"""Unsupported keys that change the meaning of a image, and what is supported instead.
 
 With the value null, false or 0 they are allowed. Other unknown keys, such as depth_file_path, only
 add what this program does not use; they are ignored.
@@ -52,16 +52,16 @@ log = logging.getLogger("nerfmac")
 
 
 class Entry(NamedTuple):
-    """A frame of a JSON file: its fields, the `file` with defaults for them, name and picture."""
+    """A frame of a JSON file: its fields, the `file` with defaults for them, name and image."""
 
     fields: Fields
     file: Fields
     name: str
-    picture: Path
+    image: Path
 
 
-def entries_of(file: Fields, search: PictureSearch) -> list[Entry]:
-    """Return a file's frames that have a pose and an existing picture, in the file's order.
+def entries_of(file: Fields, search: ImageSearch) -> list[Entry]:
+    """Return a file's frames that have a pose and an existing image, in the file's order.
 
     Warns of the others. Raises InputError if none is left.
     """
@@ -78,29 +78,29 @@ def entries_of(file: Fields, search: PictureSearch) -> list[Entry]:
         )
     names = [fields.text("file_path") for fields in frames]
     entries = []
-    for index, picture in search.existing(names, file.where):
+    for index, image in search.existing(names, file.where):
         fields, name = frames[index], names[index]
         fields = replace(fields, where=f"{fields.where} ({name})")
-        entries.append(Entry(fields, file, Path(name).as_posix(), picture))
+        entries.append(Entry(fields, file, Path(name).as_posix(), image))
     return entries
 
 
-def pictures_of(entries: Sequence[Entry], folder: Path) -> list[PosedPicture]:
-    """Return the frames' pictures with their cameras, and the masks that they name in `folder`.
+def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
+    """Return the frames' images with their cameras, and the masks that they name in `folder`.
 
-    Raises InputError for an unsupported key, lens or pose, and for a broken picture.
+    Raises InputError for an unsupported key, lens or pose, and for a broken image.
     """
     warned: set[str] = set()
     poses = _poses([entry.fields for entry in entries])
-    headers = headers_of([entry.picture for entry in entries])
-    pictures = []
+    headers = headers_of([entry.image for entry in entries])
+    images = []
     for (fields, file, name, path), header, pose in zip(entries, headers, poses, strict=True):
         _refuse_what_is_not_read(fields)
         _refuse_what_is_not_read(file)
         lens, where = lens_of(fields, file, header, warned), fields.where
-        picture = PosedPicture.of(path, header, lens=lens, pose=pose, where=where, name=name)
-        pictures.append(picture._replace(mask=mask_of(fields, folder)))
-    return pictures
+        image = PosedImage.of(path, header, lens=lens, pose=pose, where=where, name=name)
+        images.append(image._replace(mask=mask_of(fields, folder)))
+    return images
 
 
 def cameras_of(
@@ -109,7 +109,7 @@ def cameras_of(
     """Return the lens and the camera-to-file pose (3, 4) of a file's frames; images may be absent.
 
     `photo` is the size of an image for files that do not name one. `names` restricts the frames to
-    those with such a `file_path`. Raises InputError as `pictures_of` does, and without frames.
+    those with such a `file_path`. Raises InputError as `images_of` does, and without frames.
     """
     frames = [fields for fields in file.objects("frames") if not _lacks_pose(fields)]
     if names is not None:

@@ -1,4 +1,4 @@
-"""Polycam's raw data: `keyframes/cameras`, with a JSON file per picture, and `keyframes/images`.
+"""Polycam's raw data: `keyframes/cameras`, with a JSON file per image, and `keyframes/images`.
 
 `corrected_cameras` and `corrected_images` are preferred, since their poses agree better. A pose is
 t_00 to t_23, the rows of a camera-to-world matrix with OpenGL's axes, as ARKit writes them.
@@ -10,20 +10,20 @@ from pathlib import Path
 
 import numpy as np
 
+from nerfmac.app.scenes.image_search import ImageSearch
+from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.picture_search import PictureSearch
-from nerfmac.app.scenes.pictures import Header
-from nerfmac.app.scenes.posed_picture import PosedPicture, headers_of
+from nerfmac.app.scenes.posed_image import PosedImage, headers_of
 from nerfmac.app.scenes.poses import rigid
 from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.lenses import Lens
 
 FOLDERS = (("corrected_cameras", "corrected_images"), ("cameras", "images"))
-"""Folders of cameras and of their pictures; the first that exist are read."""
+"""Folders of cameras and of their images; the first that exist are read."""
 
 
 def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
-    """Return the folders of cameras and of pictures of a capture in `folder`; None without one."""
+    """Return the folders of cameras and of images of a capture in `folder`; None without one."""
     for place in (folder / "keyframes", folder):
         for cameras, images in FOLDERS:
             if (place / images).is_dir() and any((place / cameras).glob("*.json")):
@@ -40,17 +40,17 @@ def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene
     """
     files = [read_fields(path) for path in sorted(cameras.glob("*.json"))]
     names = [Path(file.where).stem for file in files]
-    found = PictureSearch(image_folder).existing(names, str(cameras))
-    headers, pictures = headers_of([path for _, path in found]), []
+    found = ImageSearch(image_folder).existing(names, str(cameras))
+    headers, images = headers_of([path for _, path in found]), []
     for (index, path), header in zip(found, headers, strict=True):
         file = files[index]
         rows = [[file.number(f"t_{i}{j}") for j in range(4)] for i in range(3)]
         pose, lens = rigid(np.array(rows), f"{file.where}: t_00 to t_23"), _lens(file, header)
-        pictures.append(PosedPicture.of(path, header, lens=lens, pose=pose, where=file.where))
-    return ParsedScene(str(folder), folder, pictures)
+        images.append(PosedImage.of(path, header, lens=lens, pose=pose, where=file.where))
+    return ParsedScene(str(folder), folder, images)
 
 
-def _lens(file: Fields, picture: Header) -> Lens:
-    width, height = file.count("width", picture.width), file.count("height", picture.height)
+def _lens(file: Fields, image: Header) -> Lens:
+    width, height = file.count("width", image.width), file.count("height", image.height)
     fl_x, fl_y = file.number("fx", above=0), file.number("fy", above=0)
     return Lens(width, height, fl_x, fl_y, file.number("cx"), file.number("cy"))

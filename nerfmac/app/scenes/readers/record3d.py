@@ -1,9 +1,9 @@
-"""Record3D's export: `metadata` (JSON, with or without that ending) next to a folder of pictures.
+"""Record3D's export: `metadata` (JSON, with or without that ending) next to a folder of images.
 
 A pose is a quaternion (x, y, z, w) and a position, camera to world with OpenGL's axes, as ARKit
-writes them. `K` is the matrix of intrinsics, column after column, for pictures of `w` x `h`. A
-pose's picture is named by its number. Poses without a picture are left out, as phones write more
-poses than pictures. Depth is not used.
+writes them. `K` is the matrix of intrinsics, column after column, for images of `w` x `h`. A
+pose's image is named by its number. Poses without a image are left out, as phones write more
+poses than images. Depth is not used.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.scenes.images import Header, is_image
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.pictures import Header, is_picture
-from nerfmac.app.scenes.posed_picture import PosedPicture, headers_of
+from nerfmac.app.scenes.posed_image import PosedImage, headers_of
 from nerfmac.app.scenes.poses import rotation_of
 from nerfmac.common.checks import InputError, prefix_errors
 from nerfmac.common.json_reader import Fields, read_fields
@@ -38,33 +38,29 @@ def metadata_of(folder: Path) -> Path | None:
 def read_record3d(path: Path) -> ParsedScene:
     """Read the scene of the metadata at `path`; see `load_scene` for InputError."""
     file = read_fields(path)
-    poses, files = file.rows("poses", 7), _pictures(path.parent)
+    poses, files = file.rows("poses", 7), _images(path.parent)
     numbers = [number for number in sorted(files) if number < len(poses)]
     if not numbers:
         raise InputError(
-            f"{path} has {len(poses)} poses but no picture is called by a number below that; "
+            f"{path} has {len(poses)} poses but no image is called by a number below that; "
             f"looked in {', '.join(FOLDERS)} of {path.parent}"
         )
-    headers, pictures = headers_of([files[number] for number in numbers]), []
+    headers, images = headers_of([files[number] for number in numbers]), []
     for number, header in zip(numbers, headers, strict=True):
-        where, picture = f"{path}, pose {number}", files[number]
+        where, image = f"{path}, pose {number}", files[number]
         lens, pose = _lens(file, number, header, where), _pose(poses[number], where)
-        name = f"{number:06d}{picture.suffix}"  # zeros in front, so that names sort as numbers
-        pictures.append(
-            PosedPicture.of(picture, header, lens=lens, pose=pose, where=where, name=name)
-        )
-    return ParsedScene(str(path.parent), path.parent, pictures)
+        name = f"{number:06d}{image.suffix}"  # zeros in front, so that names sort as numbers
+        images.append(PosedImage.of(image, header, lens=lens, pose=pose, where=where, name=name))
+    return ParsedScene(str(path.parent), path.parent, images)
 
 
-def _pictures(folder: Path) -> dict[int, Path]:
-    """Pictures by the numbers that name them, from the first of FOLDERS that holds any."""
+def _images(folder: Path) -> dict[int, Path]:
+    """Images by the numbers that name them, from the first of FOLDERS that holds any."""
     for name in FOLDERS:
         place = folder / name
         files = sorted(place.iterdir()) if place.is_dir() else []
         found = {
-            int(path.stem): path
-            for path in files
-            if is_picture(path.name) and path.stem.isdecimal()
+            int(path.stem): path for path in files if is_image(path.name) and path.stem.isdecimal()
         }
         if found:
             return found
@@ -76,7 +72,7 @@ def _pose(row: tuple[float, ...], where: str) -> npt.NDArray[np.float64]:
     return np.column_stack([rotation_of((w, x, y, z), where), row[4:]])
 
 
-def _lens(file: Fields, number: int, picture: Header, where: str) -> Lens:
+def _lens(file: Fields, number: int, image: Header, where: str) -> Lens:
     if FRAME_INTRINSICS in file:
         rows = file.rows(FRAME_INTRINSICS, 4)
         if number >= len(rows):
@@ -86,6 +82,6 @@ def _lens(file: Fields, number: int, picture: Header, where: str) -> Lens:
         fl_x, fl_y, cx, cy = rows[number]
     else:
         fl_x, _, _, _, fl_y, _, cx, cy, _ = file.numbers("K", 9)
-    width, height = file.count("w", picture.width), file.count("h", picture.height)
+    width, height = file.count("w", image.width), file.count("h", image.height)
     with prefix_errors(where):
         return Lens(width, height, fl_x, fl_y, cx, cy)

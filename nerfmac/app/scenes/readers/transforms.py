@@ -1,8 +1,8 @@
 """The `transforms.json` of instant-ngp, nerfstudio and NeRFCapture: one file for all frames.
 
-The lens is in pixels of a `w` x `h` picture, and a frame may override any of its values. Frames
-whose picture is absent are left out, because published captures, such as instant-ngp's fox, name
-pictures that they do not contain.
+The lens is in pixels of a `w` x `h` image, and a frame may override any of its values. Frames
+whose image is absent are left out, because published captures, such as instant-ngp's fox, name
+images that they do not contain.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.parsed_scene import ParsedScene
-from nerfmac.app.scenes.picture_search import PictureSearch
 from nerfmac.app.scenes.ply_points import read_ply_points
 from nerfmac.app.scenes.readers.colmap_beside import tracks_beside
 from nerfmac.app.scenes.readers.json_frames import (
     SPLITS,
     entries_of,
+    images_of,
     is_placed,
-    pictures_of,
     placement_of,
     up_of,
 )
@@ -38,18 +38,18 @@ log = logging.getLogger("nerfmac")
 
 def read_transforms(path: Path, file: Fields) -> ParsedScene:
     """Read the scene of the parsed `file` at `path`; see `load_scene` for InputError."""
-    entries = entries_of(file, PictureSearch(path.parent))
+    entries = entries_of(file, ImageSearch(path.parent))
     entries.sort(key=lambda entry: entry.name)
-    pictures = pictures_of(entries, path.parent)
+    images = images_of(entries, path.parent)
     return ParsedScene(
         source=str(path),
         folder=path.resolve().parent,
-        pictures=pictures,
-        up=up_of(file, [picture.pose for picture in pictures]),
+        images=images,
+        up=up_of(file, [image.pose for image in images]),
         points=_points_of(file, path.parent),
         placement=placement_of(file) if is_placed(file) else None,
         splits=_listed_splits(file, [entry.name for entry in entries]),
-        tracks=tracks_beside(path.parent, pictures),
+        tracks=tracks_beside(path.parent, images),
     )
 
 
@@ -73,7 +73,7 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
     """The indices of `names` by split, from nerfstudio's lists such as `train_filenames`.
 
     None without lists. A frame in no list is left out. Raises InputError for a name that no frame
-    has, and if nothing is left to train on; frames without a picture may be listed.
+    has, and if nothing is left to train on; frames without a image may be listed.
     """
     keys = {split: f"{split}_filenames" for split in SPLITS}
     if not any(key in file for key in keys.values()):
@@ -96,6 +96,6 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
     if "train" not in splits:
         raise InputError(
             f"{file.where}: no view is left to train on: {keys['train']} is missing or lists no "
-            f"frame that has a picture; expected a list of names such as {names[0]!r}"
+            f"frame that has a image; expected a list of names such as {names[0]!r}"
         )
     return splits

@@ -4,7 +4,7 @@
  * a second view is complete after its `ready` message.
  */
 
-import { Compare } from "./picture/compare.js";
+import { Compare } from "./image/compare.js";
 import { bringIntoView, makeButton } from "./controls/controls.js";
 import { CropBox } from "./overlay/cropbox.js";
 import { Frusta } from "./overlay/frusta.js";
@@ -16,15 +16,15 @@ import { Overlay } from "./overlay/overlay.js";
 import { buildPanels } from "./panels/panels.js";
 import { buildPath } from "./panels/path.js";
 import { PathLine } from "./overlay/pathline.js";
-import { Picture } from "./picture/picture.js";
+import { Image } from "./image/image.js";
 import { PointerInput } from "./motion/pointer.js";
 import { tellVisible, watchKernel } from "./kernel/pulse.js";
 import { Settings } from "./kernel/settings.js";
 import { buildStage, letGripResize, toggleFullScreen, watchSize } from "./stage.js";
-import { buildNotice, showSharpness, showStillUntilLive } from "./picture/status.js";
+import { buildNotice, showSharpness, showStillUntilLive } from "./image/status.js";
 import { buildTraining } from "./panels/training.js";
 import { buildView } from "./panels/view.js";
-import { Warp } from "./picture/warp.js";
+import { Warp } from "./image/warp.js";
 
 const READY_AGAIN = 500; // milliseconds until `ready` is sent again
 
@@ -32,7 +32,7 @@ function render({ model, el }) {
   const ending = new AbortController();
   const { signal } = ending;
   const parts = buildStage(el);
-  // What end-to-end tests read: when pictures were drawn, and how long after
+  // What end-to-end tests read: when images were drawn, and how long after
   // the pointer's event; when the kernel's came; the view asked for, and what is shown of it.
   const record = {
     frames: [], latencies: [], answered: [], received: [], view: null, pose: null, lastFrame: null,
@@ -44,80 +44,80 @@ function render({ model, el }) {
   const warp = Warp.begin(parts.warp);
   const motion = new Motion({ link, page, warps: warp !== null });
   motion.onMove(() => (record.view = motion.view));
-  const picture = new Picture({ canvas: parts.frame, link, record, motion, warp });
+  const image = new Image({ canvas: parts.frame, link, record, motion, warp });
   const reset = (t) => link.send({ kind: "reset", t });
   settings.onChange((name, value) => {
     if (name === "fov") motion.zoom((value * Math.PI) / 180);
   });
-  const seen = buildSeen({ parts, picture, link, settings, motion });
-  buildControls({ parts, link, settings, motion, record, seen, picture, reset, signal });
+  const seen = buildSeen({ parts, image, link, settings, motion });
+  buildControls({ parts, link, settings, motion, record, seen, image, reset, signal });
   parts.floating.append(...seen.compare.elements, seen.overlay.tooltip, buildNotice(link));
-  new PointerInput(parts.area, motion, targetsOf(parts.area, picture, link, seen.overlay), signal);
+  new PointerInput(parts.area, motion, targetsOf(parts.area, image, link, seen.overlay), signal);
   walkByKeys(parts.area, motion, reset, signal);
   letGripResize(parts.grip, parts.floating);
-  showSharpness(parts.status, picture);
-  showStillUntilLive({ model, parts, picture, link, signal });
+  showSharpness(parts.status, image);
+  showStillUntilLive({ model, parts, image, link, signal });
   watchKernel(link, signal);
   const leave = tellVisible(parts.area, link, page, signal);
-  tellSize({ area: parts.area, picture, link, page, signal });
+  tellSize({ area: parts.area, image, link, page, signal });
   return () => {
     motion.stop();
     leave();
     ending.abort();
-    for (const part of [picture, seen.overlay, seen.compare]) part.close();
+    for (const part of [image, seen.overlay, seen.compare]) part.close();
     parts.root.remove();
   };
 }
 
 /** What lies over the frame. */
-function buildSeen({ parts, picture, link, settings, motion }) {
+function buildSeen({ parts, image, link, settings, motion }) {
   const { area } = parts;
   const frusta = new Frusta(link);
   const pathLine = new PathLine(link);
   const cropBox = new CropBox(link, settings);
-  const compare = new Compare({ canvas: parts.photo, area, picture, link, frusta, motion });
+  const compare = new Compare({ canvas: parts.photo, area, image, link, frusta, motion });
   const overlay = new Overlay({
-    canvas: parts.overlay, area, picture, link, frusta, pathLine, cropBox,
+    canvas: parts.overlay, area, image, link, frusta, pathLine, cropBox,
   });
   settings.onChange(() => overlay.refresh());
   return { frusta, pathLine, cropBox, compare, overlay };
 }
 
 /** The toolbar and its panels. */
-function buildControls({ parts, link, settings, motion, record, seen, picture, reset, signal }) {
+function buildControls({ parts, link, settings, motion, record, seen, image, reset, signal }) {
   const training = buildTraining(link, settings, signal);
   const view = buildView({ settings, seen, motion });
   const path = buildPath(link, motion, record, signal);
   const { buttons, panels, close } = buildPanels([
-    { name: "training", label: "Training", picture: "chart", content: training.panel },
-    { name: "view", label: "View", picture: "eye", content: view },
-    { name: "path", label: "Path", picture: "path", content: path },
+    { name: "training", label: "Training", image: "chart", content: training.panel },
+    { name: "view", label: "View", image: "eye", content: view },
+    { name: "path", label: "Path", image: "path", content: path },
   ]);
   parts.panels.append(...panels);
-  // A panel covers the right of the picture or, on a narrow page, lies below it.
+  // A panel covers the right of the image or, on a narrow page, lies below it.
   seen.compare.onBegin = () => {
     close();
     bringIntoView(parts.floating);
     parts.area.focus({ preventScroll: true });
   };
   parts.toolbar.append(
-    training.runButton, training.summary, ...buttons, ...buildKeep(link, picture),
+    training.runButton, training.summary, ...buttons, ...buildKeep(link, image),
     makeButton({
-      picture: "home", title: "Reset view (R)", onClick: () => reset(performance.now()),
+      image: "home", title: "Reset view (R)", onClick: () => reset(performance.now()),
     }),
     makeButton({
-      picture: "expand", title: "Full screen", onClick: () => toggleFullScreen(parts.root),
+      image: "expand", title: "Full screen", onClick: () => toggleFullScreen(parts.root),
     }),
   );
 }
 
-/** Handlers for things on the picture that the pointer can hit; see pointer.js. */
-function targetsOf(area, picture, link, overlay) {
+/** Handlers for things on the image that the pointer can hit; see pointer.js. */
+function targetsOf(area, image, link, overlay) {
   const look = ({ x, y }, t) => {
-    const { left, top, width, height } = picture.rectangle(area.clientWidth, area.clientHeight);
+    const { left, top, width, height } = image.rectangle(area.clientWidth, area.clientHeight);
     const [across, down] = [(x - left) / width, (y - top) / height];
-    const isOnPicture = across >= 0 && across <= 1 && down >= 0 && down <= 1;
-    if (isOnPicture) link.send({ kind: "look", x: across, y: down, t });
+    const isOnImage = across >= 0 && across <= 1 && down >= 0 && down <= 1;
+    if (isOnImage) link.send({ kind: "look", x: across, y: down, t });
   };
   return {
     look, press: (place) => overlay.press(place), hover: (place) => overlay.hover(place),
@@ -132,9 +132,9 @@ function targetsOf(area, picture, link, overlay) {
  * before waits for the cell. So it is said again until the kernel answers; `page` tells it that it
  * is the same view.
  */
-function tellSize({ area, picture, link, page, signal }) {
+function tellSize({ area, image, link, page, signal }) {
   let size = null;
-  const tell = () => link.post({ kind: "ready", page, warps: picture.warp !== null, ...size });
+  const tell = () => link.post({ kind: "ready", page, warps: image.warp !== null, ...size });
   const again = setInterval(() => {
     if (link.isLive) clearInterval(again);
     else if (size) tell();
@@ -143,7 +143,7 @@ function tellSize({ area, picture, link, page, signal }) {
   watchSize(area, (width, height) => {
     const isFirst = size === null;
     size = { width, height };
-    picture.resize(width, height);
+    image.resize(width, height);
     if (isFirst) tell();
     else link.later("size", { kind: "size", ...size });
   }, signal);

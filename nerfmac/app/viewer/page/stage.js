@@ -1,9 +1,9 @@
 /**
- * The elements of the viewer on the page, and the size of its picture.
+ * The elements of the viewer on the page, and the size of its image.
  *
- *     root .nerfmac-viewer > stage (picture, status and hint over it, panels, grip), toolbar
+ *     root .nerfmac-viewer > stage (image, status and hint over it, panels, grip), toolbar
  *
- * The kernel gets the picture's size in device pixels, at least 1 x 1 and at most 3840 x 2160 at
+ * The kernel gets the image's size in device pixels, at least 1 x 1 and at most 3840 x 2160 at
  * the same aspect; for a hidden area it gets none.
  */
 
@@ -25,11 +25,11 @@ export function buildStage(el) {
     toolbar: make("fieldset", { class: "nerfmac-toolbar", "aria-label": "Viewer" }),
     grip: make("div", {
       class: "nerfmac-grip", tabindex: 0, role: "separator", "aria-orientation": "horizontal",
-      "aria-label": "Height of the picture", title: "Drag to change the height",
+      "aria-label": "Height of the image", title: "Drag to change the height",
     }),
   };
   parts.area = make("div", {
-    class: "nerfmac-picture", tabindex: 0, role: "application",
+    class: "nerfmac-image", tabindex: 0, role: "application",
     "aria-label": "Scene: drag to orbit, shift and drag to pan, wheel to come closer, WASD to walk,"
       + " R to return",
   }, parts.frame, parts.warp, parts.photo, parts.overlay);
@@ -71,7 +71,7 @@ export function watchSize(area, onSize, signal) {
   signal.addEventListener("abort", () => observer.disconnect());
 }
 
-/** Make the grip set the picture's height when it is dragged or moved by the arrow keys. */
+/** Make the grip set the image's height when it is dragged or moved by the arrow keys. */
 export function letGripResize(grip, floating) {
   let from = null;
   const set = (height) => {

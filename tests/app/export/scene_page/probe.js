@@ -34,19 +34,19 @@
     return Array.from(await tracer.read(found, 0, count * columns));
   },
 
-  /** Sums and depths of a picture, a list of `offsets` [x, y] in pixels, one for each sample. */
-  async picture({ pose, lens, width, height, offsets, strips }) {
+  /** Sums and depths of a image, a list of `offsets` [x, y] in pixels, one for each sample. */
+  async image({ pose, lens, width, height, offsets, strips }) {
     const { tracer } = document.body.nerfmac.flight.screen;
-    const picture = Object.assign(tracer.picture(width * height), { width, height });
+    const image = Object.assign(tracer.image(width * height), { width, height });
     offsets.forEach((offset, sample) => {
       for (let first = 0; first < height; first += strips) {
         const end = Math.min(first + strips, height);
-        tracer.trace(picture, { pose, lens }, { first, end, offset, isAdded: sample > 0 });
+        tracer.trace(image, { pose, lens }, { first, end, offset, isAdded: sample > 0 });
       }
     });
-    const sums = await tracer.read(picture.sums, 0, 4 * width * height);
-    const depths = await tracer.read(picture.depths, 0, width * height);
-    tracer.discard(picture);
+    const sums = await tracer.read(image.sums, 0, 4 * width * height);
+    const depths = await tracer.read(image.depths, 0, width * height);
+    tracer.discard(image);
     return [Array.from(sums), Array.from(depths)];
   },
 })

@@ -73,7 +73,7 @@ class Tab:
         return self.wait("document.body.dataset.shows")
 
     def rest(self) -> None:
-        """Wait until the picture has its full size and all its samples."""
+        """Wait until the image has its full size and all its samples."""
         screen = "document.body.nerfmac.flight.screen"
         self.wait(f"{screen} && {screen}.shown && !{screen}.isRunning")
 
@@ -94,7 +94,7 @@ class Tab:
         given = {"text": text, "points": rows.tolist(), "columns": columns + 9}
         return np.array(self.call("probe", **given)).reshape(len(points), -1)
 
-    def picture(
+    def image(
         self,
         camera: Camera,
         offsets: Sequence[tuple[float, float]] = ((0.5, 0.5),),
@@ -103,7 +103,7 @@ class Tab:
         """Linear colors with their number, and depths, of what the page's tracer sees."""
         lens = camera.lens
         sums, depths = self.call(
-            "picture",
+            "image",
             pose=camera.pose.ravel().tolist(),
             lens=[lens.fl_x, lens.fl_y, lens.cx, lens.cy],
             width=lens.width,

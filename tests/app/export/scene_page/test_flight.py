@@ -19,7 +19,7 @@ def tab(trained, open_page):
 @pytest.fixture
 def home(trained, tab):
     """Return the first view, which the page is at."""
-    tab.run("document.getElementById('picture').focus()")
+    tab.run("document.getElementById('image').focus()")
     tab.page.keyboard.press("KeyR")
     view = View.initial(trained.scene.cameras, trained.scene.up)
     tab.wait("document.body.nerfmac.flight.view === document.body.nerfmac.flight.home")
@@ -110,9 +110,9 @@ def test_a_double_click_looks_at_what_is_seen_there(trained, tab, home):
     assert np.abs(np.reshape(tab.view()["pose"], (3, 4)) - want.pose).max() < 1e-6
 
 
-def test_while_it_moves_pictures_are_as_large_as_there_is_time_for(tab, home):
+def test_while_it_moves_images_are_as_large_as_there_is_time_for(tab, home):
     screen = "document.body.nerfmac.flight.screen"
-    tab.wait(f"!{screen}.isRunning")  # a picture that ends changes the pace
+    tab.wait(f"!{screen}.isRunning")  # a image that ends changes the pace
     before = tab.run(f"{screen}.frames.length")
     turned = "{...flight.home, pose: flight.home.pose.map((v, i) => (i === 3 ? v + 0.1 : v))}"
     flight = "const flight = document.body.nerfmac.flight;"

@@ -30,14 +30,14 @@ WITH_A_GPU = """Object.defineProperty(
 
 
 def hide_words(tab) -> None:
-    """Hide what lies over the picture."""
+    """Hide what lies over the image."""
     tab.run("document.querySelectorAll('header, #note, #buttons').forEach((e) => e.remove())")
 
 
 def screenshot(tab) -> np.ndarray:
     """Return what the tab shows, (h, w, 3) in [0, 1]."""
-    picture = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
-    return np.asarray(picture, np.float32) / 255
+    image = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
+    return np.asarray(image, np.float32) / 255
 
 
 def test_its_modules_are_joined_into_one_without_a_name_twice():
@@ -62,11 +62,11 @@ def tab(trained, open_page):
 
 
 @pytest.mark.parametrize("view", [0, 1, 2])
-def test_its_pictures_are_the_renderers(trained, tab, view):
+def test_its_images_are_the_renderers(trained, tab, view):
     own = trained.orbit(3)[view]
     camera = Camera(own.lens.within(48, 36), own.pose)
     want = trained.render(camera, (0.3, 0.6, 0.2))
-    sums, _ = tab.picture(camera)
+    sums, _ = tab.image(camera)
     assert psnr(np.array(linear_to_srgb(mx.array(sums[..., :3]))), want.color) > 40
     assert 0.1 < want.opacity.mean() < 0.9, "the scene and its background are both seen"
 
@@ -133,7 +133,7 @@ def test_a_gpu_draws_to_the_canvas_itself(trained, folder, browser):
           await screen.tracer.done();
           const flat = Object.assign(document.createElement("canvas"), { width: 32, height: 24 });
           const context = flat.getContext("2d");
-          screen.tracer.show(screen.pictures[0]); // what a canvas of WebGPU shows lasts a task
+          screen.tracer.show(screen.images[0]); // what a canvas of WebGPU shows lasts a task
           context.drawImage(screen.canvas, 0, 0);
           return [screen.shown.width, [...context.getImageData(0, 0, 32, 24).data]];
         }"""
@@ -243,7 +243,7 @@ def test_a_path_plays_from_its_start_until_the_reader_moves(trained, open_page):
         if stop:
             other.run(stop)
         else:
-            other.run("document.getElementById('picture').focus()")
+            other.run("document.getElementById('image').focus()")
             other.page.keyboard.press("KeyW")
         other.wait(f"!{flight}.isPlaying")
     other.close()

@@ -1,4 +1,4 @@
-"""The page's shader computes what the reference does: features, cells, samples, pictures."""
+"""The page's shader computes what the reference does: features, cells, samples, images."""
 
 from dataclasses import replace
 
@@ -122,10 +122,10 @@ def seen(run, camera: Camera) -> Rendered:
 
 
 @pytest.mark.parametrize("view", range(3))
-def test_pictures_are_the_references(case, view):
+def test_images_are_the_references(case, view):
     run, tab = case
     camera = cameras(run.scene.extent)[view]
-    sums, depths = tab.picture(camera)
+    sums, depths = tab.image(camera)
     want = seen(run, camera)
     assert (sums[..., 3] == 1).all()
     difference = np.abs(sums[..., :3] - np.array(srgb_to_linear(mx.array(want.color))))
@@ -141,13 +141,13 @@ def test_pictures_are_the_references(case, view):
 def test_samples_of_a_pixel_are_averaged_in_linear_light_strip_by_strip(case_of):
     run, tab = case_of("hashed, one cascade")
     camera, offsets = cameras(1.0)[1], ((0.5, 0.5), (0.1, 0.8), (0.9, 0.3))
-    sums, _ = tab.picture(camera, offsets, strips=16)
+    sums, _ = tab.image(camera, offsets, strips=16)
     lens = camera.lens
     parts = []
     for x, y in offsets:
         moved = replace(lens, cx=lens.cx + 0.5 - x, cy=lens.cy + 0.5 - y)
-        picture = seen(run, Camera(moved, camera.pose)).color
-        parts.append(np.array(srgb_to_linear(mx.array(picture))))
+        image = seen(run, Camera(moved, camera.pose)).color
+        parts.append(np.array(srgb_to_linear(mx.array(image))))
     assert (sums[..., 3] == 3).all()
     assert psnr(sums[..., :3] / 3, np.mean(parts, axis=0)) > 60
     assert psnr(sums[..., :3] / 3, parts[0]) < 45, "the samples differ"

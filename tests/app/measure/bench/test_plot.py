@@ -15,8 +15,8 @@ RISING = [(1.0, 10.0), (10.0, 20.0), (100.0, 30.0)]
 def drawn(path, curves, **options):
     """Each curve's own pixels (row, column), those of the legend left out."""
     plot_quality(path / "plot.png", curves, **options)
-    with Image.open(path / "plot.png") as picture:
-        pixels = np.array(picture.convert("RGB"))[:, :740]
+    with Image.open(path / "plot.png") as image:
+        pixels = np.array(image.convert("RGB"))[:, :740]
     return [np.argwhere((pixels == color).all(axis=2)) for color in COLORS[: len(curves)]]
 
 

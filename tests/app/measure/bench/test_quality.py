@@ -26,7 +26,7 @@ def scene(tmp_path_factory):
     return load_scene(write_scene(tmp_path_factory.mktemp("scene"), test=5))
 
 
-def photographs(scene):
+def photos(scene):
     views = scene.views("test")
     return [np.array(views.blended(index)) for index in range(len(views.names))]
 
@@ -44,17 +44,17 @@ def test_every_nth_pixel_looks_along_that_pixel_s_ray(step):
 
 
 def test_the_psnr_is_that_of_the_views_chosen(scene):
-    views, truth = HeldOutViews(scene, 3, "srgb"), photographs(scene)
+    views, truth = HeldOutViews(scene, 3, "srgb"), photos(scene)
     assert views.names == [scene.views("test").names[index] for index in (0, 2, 4)]
     remaining = iter((0, 2, 4))
     # An error of a tenth everywhere is 20 dB.
     assert views.psnr(lambda _: truth[next(remaining)] + np.float32(0.1)) == pytest.approx(20.0)
 
 
-def test_fewer_pixels_are_compared_with_their_own_photograph(scene):
+def test_fewer_pixels_are_compared_with_their_own_photo(scene):
     views, truth = (
         HeldOutViews(scene, 1, "srgb", most_pixels=WIDTH * HEIGHT // 4),
-        photographs(scene),
+        photos(scene),
     )
     (camera,) = views.cameras
     assert (camera.lens.width, camera.lens.height) == (WIDTH // 2, HEIGHT // 2)

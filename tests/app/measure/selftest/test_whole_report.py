@@ -38,11 +38,11 @@ def test_training_has_the_variants_that_were_found(findings):
     assert 5 < training["psnr"] < 40
 
 
-def test_each_kernel_of_an_update_a_step_and_a_picture_is_timed(findings):
+def test_each_kernel_of_an_update_a_step_and_a_image_is_timed(findings):
     timed = {(each["computation"], each["function"]): each for each in findings["kernels"]}
     assert len(timed) == len(findings["kernels"])
-    assert {computation for computation, _ in timed} == {"update", "step", "picture"}
-    assert {("picture", "trace"), ("step", "adam"), ("update", "occupancy_splat")} <= set(timed)
+    assert {computation for computation, _ in timed} == {"update", "step", "image"}
+    assert {("image", "trace"), ("step", "adam"), ("update", "occupancy_splat")} <= set(timed)
     for each in timed.values():
         time = each["milliseconds"]
         assert 0 < time["low"] <= time["median"] <= time["high"]

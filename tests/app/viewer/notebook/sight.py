@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.app.viewer.notebook.tab import PATIENCE, Tab
 
-PICTURE = ".nerfmac-picture"
+IMAGE = ".nerfmac-image"
 
 
 class Sight:
@@ -30,7 +30,7 @@ class Sight:
         return self.record().get("lastFrame") or {}
 
     def wait_for_rest(self) -> "Sight":
-        """Wait until the picture is finished: training is not under way."""
+        """Wait until the image is finished: training is not under way."""
         self.tab.wait_for(lambda: self.last().get("still"))
         return self
 
@@ -39,8 +39,8 @@ class Sight:
         return np.reshape(self.last()["pose"], (3, 4))
 
     def drag(self, by: tuple[float, float], steps: int = 20, *, hold: bool = False) -> None:
-        """Drag in the middle of the picture."""
-        self.tab.drag(f".nerfmac-viewer >> nth={self.number} >> {PICTURE}", by, steps, hold=hold)
+        """Drag in the middle of the image."""
+        self.tab.drag(f".nerfmac-viewer >> nth={self.number} >> {IMAGE}", by, steps, hold=hold)
 
     def turn(self, by: tuple[float, float]) -> None:
         """Drag, and wait until the camera has turned for it.
@@ -60,8 +60,8 @@ class Sight:
             self.tab.wait_for(has_turned)
 
     def seen(self) -> np.ndarray:
-        """What the picture's area shows, float (h, w, 3) in [0, 1]."""
-        shown = self.tab.picture(f".nerfmac-viewer >> nth={self.number} >> canvas.nerfmac-frame")
+        """What the image's area shows, float (h, w, 3) in [0, 1]."""
+        shown = self.tab.image(f".nerfmac-viewer >> nth={self.number} >> canvas.nerfmac-frame")
         return shown / 255.0
 
     def click(self, label: str) -> None:

@@ -125,7 +125,7 @@ class Tab:
         """Release the mouse button where the mouse is."""
         self.page.mouse.up(button=button)
 
-    def picture(self, selector: str) -> np.ndarray:
+    def image(self, selector: str) -> np.ndarray:
         """Return what an element shows, `(height, width, 3)` bytes, in device pixels."""
         shown = self.page.locator(selector).first.screenshot()
         return np.asarray(Image.open(io.BytesIO(shown)).convert("RGB"))

@@ -73,12 +73,12 @@ def test_a_probe_answers_in_json_and_waits_until_an_interrupt_ends_a_running_cel
         desk.run("kept")
 
 
-def test_pictures_and_screenshots_show_what_the_page_shows(browser, tmp_path, monkeypatch):
+def test_images_and_screenshots_show_what_the_page_shows(browser, tmp_path, monkeypatch):
     with browser.new_page(viewport={"width": 300, "height": 200}, device_scale_factor=2) as page:
         page.set_content("<p style='width: 90px; height: 30px; background: rgb(10, 200, 30)'>")
         tab = Tab(page, "")
-        assert tab.picture("p").shape == (60, 180, 3)
-        assert np.unique(tab.picture("p").reshape(-1, 3), axis=0).tolist() == [[10, 200, 30]]
+        assert tab.image("p").shape == (60, 180, 3)
+        assert np.unique(tab.image("p").reshape(-1, 3), axis=0).tolist() == [[10, 200, 30]]
         monkeypatch.delenv("NERFMAC_ARTIFACTS", raising=False)
         tab.screenshot("unwanted")
         monkeypatch.setenv("NERFMAC_ARTIFACTS", str(tmp_path / "kept"))

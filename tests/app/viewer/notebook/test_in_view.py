@@ -107,4 +107,4 @@ def test_a_video_is_in_view_once_it_is_done(sight):
     sight.tab.wait_for(".nerfmac-download", timeout=120)
     come_on_top(sight, "video")
     come_on_top(sight, ".nerfmac-download", scrolled=True)
-    sight.tab.screenshot("filmed")
+    sight.tab.screenshot("recorded")

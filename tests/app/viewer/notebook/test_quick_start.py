@@ -1,4 +1,4 @@
-"""The quick start as its reader goes through it: run, watch, drag, pause, film, play."""
+"""The quick start as its reader goes through it: run, watch, drag, pause, video, play."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ TRAINING = "train(seconds=20)"
 
 
 @pytest.mark.slow
-def test_the_quick_start_can_be_run_watched_dragged_paused_and_filmed(desk):
+def test_the_quick_start_can_be_run_watched_dragged_paused_and_recorded(desk):
     text = (ROOT / "notebooks" / NOTEBOOK).read_text(encoding="utf-8")
     # Small images and a small video: the usual ones take minutes on a busy machine.
     shorter = text
@@ -33,7 +33,7 @@ def test_the_quick_start_can_be_run_watched_dragged_paused_and_filmed(desk):
     assert tab.page.locator(".jp-OutputArea-output video:not(.nerfmac-video)").count() == 1
     continue_and_pause(desk, tab, sight)
     drag_at_rest(desk, tab, sight)
-    film(desk, tab, sight)
+    render_video(desk, tab, sight)
     tab.screenshot("quick-start")
 
 
@@ -72,7 +72,7 @@ def drag_at_rest(desk, tab, sight):
     assert np.abs(sight.seen() - shown).mean() > 0.01
 
 
-def film(desk, tab, sight):
+def render_video(desk, tab, sight):
     """Between two keyframes, a second of eight frames, and play it."""
     sight.click("Path panel")
     sight.click("Add the present view to the path")

@@ -68,7 +68,7 @@ def test_two_viewers_at_once_train_and_turn_each_by_itself(desk, scene):
     first.turn((-60, 10))
     trains_on(desk, tab, "one")
     trains_on(desk, tab, "two")
-    # What the first page says of its last picture may be under way when its viewer closes.
+    # What the first page says of its last image may be under way when its viewer closes.
     desk.forgive(r"^standard error: No such comm: \w+$")
     desk.run("one.close(); two.pause()")
     tab.wait_for(lambda: tab.page.locator(".nerfmac-viewer").count() == 1)
@@ -108,7 +108,7 @@ def with_a_viewer(lab, browser, scene):
 
 @pytest.fixture
 def viewing(with_a_viewer):
-    """That desk, with the picture at rest in its last page; any error fails the test."""
+    """That desk, with the image at rest in its last page; any error fails the test."""
     Sight(with_a_viewer.tabs[-1]).wait_for_rest()
     yield with_a_viewer
     with_a_viewer.check()
@@ -144,7 +144,7 @@ def test_a_page_closed_in_mid_drag_leaves_a_kernel_that_trains_on(viewing):
     viewing.run("viewer.pause()")
 
 
-def test_a_drag_ends_with_a_middle_picture_and_then_the_full_one(viewing):
+def test_a_drag_ends_with_a_middle_image_and_then_the_full_one(viewing):
     tab = viewing.tabs[-1]
     sight = Sight(tab)
     tab.page.evaluate(
@@ -170,11 +170,11 @@ def test_a_drag_ends_with_a_middle_picture_and_then_the_full_one(viewing):
     assert scales == pytest.approx([1.0, 0.125, 0.5, 1.0], abs=0.01)
 
 
-def test_a_picture_of_one_pixel_and_one_of_4k_are_drawn(viewing):
+def test_a_image_of_one_pixel_and_one_of_4k_are_drawn(viewing):
     tab = viewing.tabs[-1]
     sight = Sight(tab)
     for width, height in ((1, 1), (3840, 2160), (640, 300)):
-        area = sight.root.locator(".nerfmac-picture")
+        area = sight.root.locator(".nerfmac-image")
         area.evaluate(
             "(area, [width, height]) => Object.assign(area.style,"
             " {position: 'absolute', width: `${width}px`, height: `${height}px`})",
@@ -187,7 +187,7 @@ def test_a_picture_of_one_pixel_and_one_of_4k_are_drawn(viewing):
     assert viewing.run("viewer._session.notice") is None
 
 
-def test_a_notebook_opened_without_its_kernel_shows_the_last_picture(viewing):
+def test_a_notebook_opened_without_its_kernel_shows_the_last_image(viewing):
     tab = viewing.tabs[-1]
     live = tab.page.locator(".jp-OutputArea-output img")
     tab.wait_for(lambda: live.count() == 1)

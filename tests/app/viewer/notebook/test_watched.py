@@ -12,17 +12,17 @@ pytestmark = pytest.mark.slow
 BEGIN = """
 import json, time, nerfmac
 from nerfmac.config import Config
-from nerfmac.app.viewer import pictures
+from nerfmac.app.viewer import images
 
 config = Config.from_json(json.loads({config!r}))
-draw = pictures.Pictures.draw
+draw = images.Images.draw
 
 def slow(self, camera, focus):
     # as long as haze takes on a real capture: a full image is not drawn within the test
     time.sleep(2e-5 * camera.lens.width * camera.lens.height)
     return draw(self, camera, focus)
 
-pictures.Pictures.draw = slow
+images.Images.draw = slow
 """
 
 

@@ -93,7 +93,7 @@ def open_view(tabs, origin):
 
 @pytest.fixture
 def view(open_view):
-    """Return a live view, whose picture is 640 x 480 at the page's top left corner."""
+    """Return a live view, whose image is 640 x 480 at the page's top left corner."""
     return open_view().live()
 
 

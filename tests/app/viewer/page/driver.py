@@ -43,11 +43,11 @@ STATE: dict[str, Any] = {
 
 
 def jpeg(colors, width: int = 64, height: int = 48) -> bytes:
-    """Return a picture of upright stripes of the given colors, all as wide."""
+    """Return a image of upright stripes of the given colors, all as wide."""
     stripes = np.array(colors, np.uint8)[np.arange(width) * len(colors) // width]
     out = io.BytesIO()
-    picture = np.broadcast_to(stripes, (height, width, 3))
-    Image.fromarray(np.ascontiguousarray(picture)).save(out, "JPEG", quality=95, subsampling=0)
+    image = np.broadcast_to(stripes, (height, width, 3))
+    Image.fromarray(np.ascontiguousarray(image)).save(out, "JPEG", quality=95, subsampling=0)
     return out.getvalue()
 
 

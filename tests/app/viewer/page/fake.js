@@ -4,8 +4,8 @@ const handlers = new Map();
 const decode = window.createImageBitmap.bind(window);
 
 window.sent = [];
-window.held = null; // an array: pictures wait in it, as functions, until they are let go
-window.decoded = []; // every picture so far; one that was closed has no width
+window.held = null; // an array: images wait in it, as functions, until they are let go
+window.decoded = []; // every image so far; one that was closed has no width
 window.still = "";
 
 window.bytesOf = (encoded) => {

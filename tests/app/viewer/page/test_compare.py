@@ -1,4 +1,4 @@
-"""A photograph beside the frame from its camera, as long as frames say that they are compared."""
+"""A photo beside the frame from its camera, as long as frames say that they are compared."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def compared(view):
 
 
 def over(view, x, y=240):
-    """The photograph's layer at a place: None where nothing lies over the frame."""
+    """The photo's layer at a place: None where nothing lies over the frame."""
     red, green, blue, opacity = view.pixel(x, y, "photo")
     return (red, green, blue) if opacity else None
 
@@ -36,7 +36,7 @@ def near(color):
     return pytest.approx(color, abs=6)
 
 
-def test_left_of_the_divider_is_the_frame_and_right_of_it_the_photograph(compared):
+def test_left_of_the_divider_is_the_frame_and_right_of_it_the_photo(compared):
     assert over(compared, 310) is None
     assert over(compared, 330) == near(PHOTO)
     assert compared.page.locator(".nerfmac-compared").inner_text() == "train/b.png · 31.3 dB"
@@ -63,8 +63,8 @@ def test_the_divider_follows_the_arrow_keys(compared):
 @pytest.mark.parametrize(
     ("mode", "color"),
     [
-        ("The rendered picture alone", None),
-        ("The photograph alone", PHOTO),
+        ("The rendered image alone", None),
+        ("The photo alone", PHOTO),
         ("The difference of both, four times as strong", (0, 120, 0)),
     ],
 )

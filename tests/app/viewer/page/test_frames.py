@@ -19,7 +19,7 @@ def acks(view):
     return [each["id"] for each in view.sent("ack")]
 
 
-def test_a_frame_fills_the_picture_and_is_acked(view):
+def test_a_frame_fills_the_image_and_is_acked(view):
     view.show(7)
     assert color_at(view, 20, 10) == list(RED)
     assert color_at(view, 620, 470) == list(BLUE)
@@ -33,7 +33,7 @@ def test_a_frame_of_another_aspect_has_dark_bars_beside_it(view):
     assert color_at(view, 430, 475) == list(BLUE)
 
 
-def test_what_is_no_picture_is_acked_and_the_frame_before_stays(view):
+def test_what_is_no_image_is_acked_and_the_frame_before_stays(view):
     view.show(1)
     view.say({"kind": "frame", "id": 2, "width": 4, "height": 3, "t": None}, b"no jpeg")
     view.say({"kind": "frame", "id": 3, "width": 4, "height": 3, "t": None})
@@ -120,7 +120,7 @@ def test_a_hidden_view_says_nothing_until_it_is_seen(open_view):
 
 
 def test_the_lower_edge_can_be_dragged_and_moved_by_keys(view):
-    grip = view.control("Height of the picture")
+    grip = view.control("Height of the image")
     box = grip.bounding_box()
     mouse = view.page.mouse
     mouse.move(box["x"] + 300, box["y"] + 4)

@@ -9,7 +9,7 @@ from tests.app.viewer.page.driver import START
 
 pytestmark = pytest.mark.browser
 
-HEIGHT = 480  # of the picture; travel is in units of it
+HEIGHT = 480  # of the image; travel is in units of it
 
 
 def drag(view, button="left", to=(330, 260), end=True):
@@ -57,7 +57,7 @@ def test_a_camera_that_is_dragged_is_moving_until_the_button_is_up(shown):
 def test_one_animation_frame_sends_one_motion(shown):
     shown.run(
         """async () => {
-          const area = document.querySelector(".nerfmac-picture");
+          const area = document.querySelector(".nerfmac-image");
           const fire = (type, x) => area.dispatchEvent(new PointerEvent(type, {
             pointerId: 7, bubbles: true, button: 0, clientX: x, clientY: 200 }));
           await new Promise(requestAnimationFrame);
@@ -76,7 +76,7 @@ def test_a_click_is_no_motion(shown):
     # In the page: from here, the button may be down for longer than a click's.
     shown.run(
         """async () => {
-          const area = document.querySelector(".nerfmac-picture");
+          const area = document.querySelector(".nerfmac-image");
           const fire = (type, x, y) => area.dispatchEvent(new PointerEvent(type, {
             pointerId: 7, bubbles: true, button: 0, clientX: x, clientY: y }));
           fire("pointerdown", 300, 300);
@@ -94,7 +94,7 @@ def test_whatever_takes_the_pointer_away_ends_the_motion(shown, how):
     drag(shown, end=False)
     shown.run(
         """(how) => how === "blur" ? window.dispatchEvent(new Event("blur"))
-          : document.querySelector(".nerfmac-picture").dispatchEvent(
+          : document.querySelector(".nerfmac-image").dispatchEvent(
             new PointerEvent(how, { pointerId: 1, bubbles: true }))""",
         how,
     )
@@ -130,7 +130,7 @@ def test_the_wheel_comes_closer_and_rests_after_a_while(shown):
 )
 def test_every_kind_of_wheel_has_its_measure_and_scrolls_nothing(shown, event, dolly):
     is_kept = shown.run(
-        "(event) => document.querySelector('.nerfmac-picture').dispatchEvent("
+        "(event) => document.querySelector('.nerfmac-image').dispatchEvent("
         "new WheelEvent('wheel', { bubbles: true, cancelable: true, ...event }))",
         event,
     )
@@ -146,7 +146,7 @@ def test_every_kind_of_wheel_has_its_measure_and_scrolls_nothing(shown, event, d
     ],
 )  # fmt: skip
 def test_a_key_walks_for_as_long_as_it_is_held(shown, key, direction):
-    shown.page.locator(".nerfmac-picture").focus()
+    shown.page.locator(".nerfmac-image").focus()
     start = shown.run("performance.now()")
     shown.page.keyboard.down(key)
     shown.page.wait_for_timeout(60)
@@ -162,7 +162,7 @@ def test_a_key_walks_for_as_long_as_it_is_held(shown, key, direction):
 
 
 def test_two_keys_walk_both_ways_and_losing_the_focus_lets_go_of_both(shown):
-    shown.page.locator(".nerfmac-picture").focus()
+    shown.page.locator(".nerfmac-image").focus()
     shown.page.keyboard.down("w")
     shown.page.keyboard.down("d")
     shown.page.wait_for_timeout(50)
@@ -178,7 +178,7 @@ def test_two_keys_walk_both_ways_and_losing_the_focus_lets_go_of_both(shown):
     assert shown.sent() == []
 
 
-def test_keys_act_only_while_the_picture_has_the_focus(shown):
+def test_keys_act_only_while_the_image_has_the_focus(shown):
     shown.button("Training panel").click()
     shown.control("Stop after steps").focus()
     shown.page.keyboard.press("w")
@@ -196,7 +196,7 @@ def test_no_key_gets_past_the_viewer(shown):
 
 
 def test_r_goes_back(shown):
-    shown.page.mouse.click(200, 300)  # gives the picture the focus
+    shown.page.mouse.click(200, 300)  # gives the image the focus
     shown.page.keyboard.press("r")
     assert [each["kind"] for each in shown.sent()] == ["reset"]
 
@@ -204,8 +204,8 @@ def test_r_goes_back(shown):
 @pytest.mark.parametrize(
     ("aspect", "place"), [((640, 480), (160 / 640, 120 / 480)), ((240, 480), None)]
 )
-def test_a_double_click_looks_at_that_place_of_the_picture(shown, aspect, place):
-    """A picture of 240 x 480 leaves bars at its sides, where there is nothing to look at."""
+def test_a_double_click_looks_at_that_place_of_the_image(shown, aspect, place):
+    """A image of 240 x 480 leaves bars at its sides, where there is nothing to look at."""
     shown.show(2, width=aspect[0], height=aspect[1])
     shown.page.mouse.dblclick(160, 120)
     shown.page.wait_for_timeout(450)
@@ -246,7 +246,7 @@ def test_a_page_at_rest_follows_another_page_but_not_while_it_moves_itself(shown
 def test_a_page_that_warps_tells_where_it_is_a_few_times_a_second_and_before_all_else(shown):
     shown.run(
         """async () => {
-          const area = document.querySelector(".nerfmac-picture");
+          const area = document.querySelector(".nerfmac-image");
           const fire = (type, x) => area.dispatchEvent(new PointerEvent(type, {
             pointerId: 7, bubbles: true, button: 0, clientX: x, clientY: 200 }));
           fire("pointerdown", 100);

@@ -120,7 +120,7 @@ def test_a_view_that_ends_leaves_nothing_behind(open_view):
     view.button("View panel").click()
     view.run("document.querySelector('.nerfmac-panel-view .nerfmac-more').open = true")
     view.control("Exposure").fill("1")
-    view.page.locator(".nerfmac-picture").focus()
+    view.page.locator(".nerfmac-image").focus()
     view.page.keyboard.down("w")
     view.page.mouse.move(200, 200)
     view.page.mouse.wheel(0, 50)

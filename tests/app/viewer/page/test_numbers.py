@@ -44,5 +44,5 @@ def test_ticks_of_a_logarithmic_axis_are_powers_of_ten_and_parts_of_few(call):
 
 
 def test_a_name_gets_its_ending_once(call):
-    assert call(NUMBERS, "withEnding", " film ", ".mp4") == "film.mp4"
-    assert call(NUMBERS, "withEnding", "film.MP4", ".mp4") == "film.MP4"
+    assert call(NUMBERS, "withEnding", " video ", ".mp4") == "video.mp4"
+    assert call(NUMBERS, "withEnding", "video.MP4", ".mp4") == "video.MP4"

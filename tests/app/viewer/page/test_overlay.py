@@ -13,7 +13,7 @@ HANDLES = {(0, 1): [1.5, 1.0, 2.0], (1, 0): [0.5, -0.5, 2.0], (1, 1): [0.5, 2.5,
 
 
 def place_of(point, pose=POSE):
-    """Where a scene point lies on the picture of 640 x 480."""
+    """Where a scene point lies on the image of 640 x 480."""
     matrix = np.reshape(pose, (3, 4))
     right, up, back = matrix[:, :3].T @ (np.array(point) - matrix[:, 3])
     return (
@@ -159,8 +159,8 @@ def test_a_face_never_passes_the_opposite_one_nor_leaves_the_cube(cropped):
     assert crops(cropped)[-1] == CUBE
 
 
-def test_the_overlay_lies_on_the_picture_not_on_its_bars(cropped):
-    """In a picture of 240 x 480, in the middle of the area, all is at 240 / 640 of the place."""
+def test_the_overlay_lies_on_the_image_not_on_its_bars(cropped):
+    """In a image of 240 x 480, in the middle of the area, all is at 240 / 640 of the place."""
     cropped.show(2, width=240, height=480)
     x, y = place_of(HANDLES[2, 1])
     assert cropped.pixel(round(200 + x * 240 / 640), round(y), "overlay")[:3] == [0x79, 0xC0, 0xFF]
@@ -172,7 +172,7 @@ def test_the_overlay_lies_on_the_picture_not_on_its_bars(cropped):
 
 
 def test_lines_that_pass_behind_the_viewer_are_cut_not_flipped(cropped):
-    """From in here all edges lie beside the picture, and one handle straight ahead."""
+    """From in here all edges lie beside the image, and one handle straight ahead."""
     inside = pose_at(1.0, 1.0, 2.0)
     cropped.show(2, pose=inside)
     drawn = cropped.run(

@@ -121,7 +121,7 @@ def test_a_file_may_be_named_without_its_ending(panel):
     assert [video[name] for name in ("seconds", "fps", "width", "height")] == [2.5, 30, 1080, 1080]
 
 
-def test_a_video_as_shown_has_the_pictures_size_in_even_numbers(panel):
+def test_a_video_as_shown_has_the_images_size_in_even_numbers(panel):
     panel.show(1, width=641, height=361)
     panel.control("Size").select_option("as shown")
     panel.button("Render the video").click()

@@ -7,7 +7,7 @@ from tests.app.viewer.page.driver import LENS, POSE
 
 pytestmark = pytest.mark.browser
 
-PROJECTION = "picture/projection"
+PROJECTION = "image/projection"
 
 ASKEW = [0.36, -0.48, 0.8, 1.5, 0.8, 0.6, 0.0, -0.7, -0.48, 0.64, 0.6, 2.5]
 
@@ -50,8 +50,8 @@ def test_along_an_axis_one_comes_to_where_the_ray_points(call, axis):
     assert call(PROJECTION, "alongAxis", start, axis, ray) == pytest.approx(0.35)
 
 
-def test_a_camera_sees_the_corners_of_its_own_picture_at_its_corners(call):
-    corners = call(PROJECTION, "pictureCorners", ASKEW, LENS, 0.7)
+def test_a_camera_sees_the_corners_of_its_own_image_at_its_corners(call):
+    corners = call(PROJECTION, "imageCorners", ASKEW, LENS, 0.7)
     seen = [call(PROJECTION, "projectPoint", ASKEW, LENS, corner, 0.1) for corner in corners]
     assert np.array(seen) == pytest.approx(
         np.array([[0, 0, 0.7], [1, 0, 0.7], [1, 1, 0.7], [0, 1, 0.7]]), abs=1e-9
@@ -59,7 +59,7 @@ def test_a_camera_sees_the_corners_of_its_own_picture_at_its_corners(call):
 
 
 @pytest.mark.parametrize(
-    ("area", "picture", "rectangle"),
+    ("area", "image", "rectangle"),
     [
         ((900, 480), (256, 256), (210, 0, 480, 480)),
         ((300, 500), (600, 400), (0, 150, 300, 200)),
@@ -68,8 +68,8 @@ def test_a_camera_sees_the_corners_of_its_own_picture_at_its_corners(call):
         ((1, 1), (1, 1), (0, 0, 1, 1)),
     ],
 )
-def test_a_picture_is_as_large_as_its_aspect_allows_and_centered(call, area, picture, rectangle):
-    fitted = call(PROJECTION, "fitRectangle", *area, *picture)
+def test_a_image_is_as_large_as_its_aspect_allows_and_centered(call, area, image, rectangle):
+    fitted = call(PROJECTION, "fitRectangle", *area, *image)
     assert [fitted[name] for name in ("left", "top", "width", "height")] == pytest.approx(
         list(rectangle), rel=1e-5
     )

@@ -8,7 +8,7 @@ from tests.app.viewer.page.driver import START
 
 pytestmark = pytest.mark.browser
 
-HEIGHT = 480  # of the picture; travel is in units of it
+HEIGHT = 480  # of the image; travel is in units of it
 
 
 @pytest.fixture

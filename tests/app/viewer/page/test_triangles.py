@@ -25,7 +25,7 @@ def triangles_of(call):
 
     def triangles(values):
         codes = [int(value) for value in values.ravel()]
-        indices = call("picture/triangles", "trianglesOf", codes, *values.shape[::-1])
+        indices = call("image/triangles", "trianglesOf", codes, *values.shape[::-1])
         return np.reshape([*indices.values()] if isinstance(indices, dict) else indices, (-1, 3))
 
     return triangles

@@ -26,7 +26,7 @@ NO_WEBGL = """
 
 
 def frame(view, number=1, place=START, **changes):
-    """Send the picture of the scene from a place, with its depth, and wait until it is drawn."""
+    """Send the image of the scene from a place, with its depth, and wait until it is drawn."""
     rgb, distance = seen(place, WIDTH, HEIGHT)
     grid, depth = deflated_grid(distance, WIDTH, HEIGHT)
     told = place.to_json()
@@ -42,22 +42,22 @@ def frame(view, number=1, place=START, **changes):
     )
 
 
-def shown_picture(view):
-    """What the picture's area shows, uint8 (h, w, 3)."""
-    view.page.add_style_tag(content=".nerfmac-floating > :not(.nerfmac-picture) { display: none }")
+def shown_image(view):
+    """What the image's area shows, uint8 (h, w, 3)."""
+    view.page.add_style_tag(content=".nerfmac-floating > :not(.nerfmac-image) { display: none }")
     area = {"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT}
     shown = Image.open(io.BytesIO(view.page.screenshot(clip=area)))
     return within(np.asarray(shown.convert("RGB")))
 
 
-def within(picture):
-    """A picture without its edge, where the area has round corners and shows the focus."""
-    return picture[EDGE:-EDGE, EDGE:-EDGE]
+def within(image):
+    """A image without its edge, where the area has round corners and shows the focus."""
+    return image[EDGE:-EDGE, EDGE:-EDGE]
 
 
-def decibels(picture, place):
+def decibels(image, place):
     truth = within(seen(place, WIDTH, HEIGHT)[0])
-    return psnr(picture / np.float32(255), truth / np.float32(255))
+    return psnr(image / np.float32(255), truth / np.float32(255))
 
 
 def drag(view, travel, button="left"):
@@ -86,7 +86,7 @@ def scene(view):
 
 
 def test_a_frame_from_where_the_view_is_is_shown_as_it_came(scene):
-    assert decibels(shown_picture(scene), START) > 35.0
+    assert decibels(shown_image(scene), START) > 35.0
 
 
 @pytest.mark.parametrize(
@@ -97,29 +97,29 @@ def test_a_frame_from_where_the_view_is_is_shown_as_it_came(scene):
     ],
 )  # fmt: skip
 def test_a_drag_shows_nearly_what_is_seen_from_there(scene, button, travel, least):
-    before = shown_picture(scene)
+    before = shown_image(scene)
     drag(scene, travel, button)
     there = START.orbit(*travel) if button == "left" else START.pan(*travel)
-    shown = decibels(shown_picture(scene), there)
+    shown = decibels(shown_image(scene), there)
     assert shown > least
     assert shown > decibels(before, there) + 5.0
 
 
 @pytest.mark.parametrize(("scrolled", "least"), [(-60, 29.8), (90, 27.9)])
 def test_the_wheel_shows_nearly_what_is_seen_from_there(scene, scrolled, least):
-    before = shown_picture(scene)
+    before = shown_image(scene)
     scene.page.mouse.move(200, 200)
     scene.page.mouse.wheel(0, scrolled)
     scene.page.wait_for_function("sent.some((each) => each.kind === 'move' && !each.moving)")
     there = START.dolly(scrolled * 0.0015)
-    shown = decibels(shown_picture(scene), there)
+    shown = decibels(shown_image(scene), there)
     assert shown > least
     assert shown > decibels(before, there) + 5.0
 
 
 def test_a_key_shows_what_is_seen_on_the_way(scene):
-    before = shown_picture(scene)
-    scene.page.locator(".nerfmac-picture").focus()
+    before = shown_image(scene)
+    scene.page.locator(".nerfmac-image").focus()
     scene.page.keyboard.down("d")
     scene.page.wait_for_timeout(60)
     scene.page.keyboard.up("d")
@@ -128,13 +128,13 @@ def test_a_key_shows_what_is_seen_on_the_way(scene):
     there = START.walk(np.linalg.norm(way), 0.0, 0.0, 1.0)
     assert np.allclose(there.pose, place_of(scene))
     # How far it is depends on how long a busy machine holds the key.
-    assert decibels(shown_picture(scene), there) > decibels(before, there) + 5.0
+    assert decibels(shown_image(scene), there) > decibels(before, there) + 5.0
 
 
 def test_another_field_of_view_is_shown_at_once(scene):
     scene.state(settings={"fov": 46.0})
     scene.settle()
-    assert decibels(shown_picture(scene), START.with_fov(math.radians(46.0))) > 33.5
+    assert decibels(shown_image(scene), START.with_fov(math.radians(46.0))) > 33.5
 
 
 def test_what_comes_into_sight_has_the_colors_behind_it(view):
@@ -151,7 +151,7 @@ def test_what_comes_into_sight_has_the_colors_behind_it(view):
     view.say({**content, **more, **told, "mover": None}, encode_jpeg(rgb, 95), grid)
     view.page.wait_for_function("sent.some((each) => each.kind === 'ack')")
     drag(view, (0.1, 0.0), button="right")
-    row = shown_picture(view)[240 - EDGE].astype(int)
+    row = shown_image(view)[240 - EDGE].astype(int)
     view.page.mouse.up(button="right")
     is_red, is_blue = row[:, 0] > row[:, 2] + 60, row[:, 2] > row[:, 0] + 60
     red = np.flatnonzero(is_red)
@@ -164,24 +164,24 @@ def test_what_comes_into_sight_has_the_colors_behind_it(view):
 def test_the_next_frame_takes_the_place_of_the_warped_one(scene):
     drag(scene, (0.05, 0.0))
     there = START.orbit(0.05, 0.0)
-    warped = decibels(shown_picture(scene), there)
+    warped = decibels(shown_image(scene), there)
     frame(scene, 2, there)
-    assert decibels(shown_picture(scene), there) > max(35.0, warped + 4.0)
+    assert decibels(shown_image(scene), there) > max(35.0, warped + 4.0)
 
 
 def test_a_frame_that_is_late_is_warped_to_where_the_view_has_gone(scene):
     drag(scene, (0.075, 0.0))
     frame(scene, 2, START.orbit(0.05, 0.0))
-    assert decibels(shown_picture(scene), START.orbit(0.075, 0.0)) > 27.4
+    assert decibels(shown_image(scene), START.orbit(0.075, 0.0)) > 27.4
     assert np.allclose(place_of(scene), START.orbit(0.075, 0.0).pose)
 
 
-def test_a_picture_beside_a_photograph_stays_as_it_is(view):
+def test_a_image_beside_a_photo_stays_as_it_is(view):
     frame(view, depth=None, compared=1)
-    before = shown_picture(view)
+    before = shown_image(view)
     drag(view, (0.05, 0.0))
     view.page.mouse.up()
-    assert (shown_picture(view) == before).all()
+    assert (shown_image(view) == before).all()
 
 
 def test_without_webgl_frames_are_shown_as_they_come(open_view, origin):
@@ -192,11 +192,11 @@ def test_without_webgl_frames_are_shown_as_they_come(open_view, origin):
     (ready,) = [each for each in view.run("sent") if each["kind"] == "ready"]
     assert ready["warps"] is False
     frame(view, depth=None)
-    before = shown_picture(view)
+    before = shown_image(view)
     drag(view, (0.05, 0.0))
     view.page.mouse.up()
     assert np.allclose(place_of(view), START.orbit(0.05, 0.0).pose)
-    assert (shown_picture(view) == before).all()
+    assert (shown_image(view) == before).all()
     frame(view, 2, START.orbit(0.05, 0.0), depth=None)
-    assert decibels(shown_picture(view), START.orbit(0.05, 0.0)) > 35.0
+    assert decibels(shown_image(view), START.orbit(0.05, 0.0)) > 35.0
     view.run("HTMLCanvasElement.prototype.getContext = window.getContextBefore; null")

@@ -25,11 +25,11 @@ export function bringIntoView(element) {
 }
 
 /** A button with an icon, a text or both; `title` says what it does. */
-export function makeButton({ picture = null, text = "", title, name = "", onClick }) {
+export function makeButton({ image = null, text = "", title, name = "", onClick }) {
   const element = make("button", {
     type: "button", title, "aria-label": title, class: `nerfmac-button ${name}`.trim(),
   });
-  if (picture) element.append(icon(picture));
+  if (image) element.append(icon(image));
   if (text) element.append(make("span", { text }));
   element.addEventListener("click", onClick);
   return element;

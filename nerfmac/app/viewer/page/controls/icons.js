@@ -18,7 +18,7 @@ const STROKES = {
   save: "M8 2.5v7.5M4.8 7 8 10.2 11.2 7M3 13.5h10",
   page: "M3.5 2h6l3 3v9h-9zM9.5 2v3h3M8 7.5v4M6 9.7l2 2 2-2",
   camera: "M2.5 5h2.7l1-1.8h3.6l1 1.8h2.7v8h-11zM8 6.8a2.1 2.1 0 1 0 0 4.2 2.1 2.1 0 0 0 0-4.2z",
-  film: "M2.5 3.5h11v9h-11zM5.5 3.5v9M10.5 3.5v9M2.5 8h3M10.5 8h3",
+  video: "M2.5 3.5h11v9h-11zM5.5 3.5v9M10.5 3.5v9M2.5 8h3M10.5 8h3",
 };
 
 const SVG = "http://www.w3.org/2000/svg";

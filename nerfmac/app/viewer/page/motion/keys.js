@@ -1,5 +1,5 @@
 /**
- * Walking by keys, while the picture has the focus.
+ * Walking by keys, while the image has the focus.
  *
  * W and S or up and down: forward and back; A and D or left and right: sideways; Q and E: down and
  * up; R: back to the first view. Keys are physical positions, so WASD is under the same fingers on

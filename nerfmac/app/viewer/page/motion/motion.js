@@ -3,7 +3,7 @@
  *
  * Travel is accumulated between animation frames. At each, it moves the view, which a page that
  * warps shows at once. The kernel is told where the view is, at most once an INTERVAL if the page
- * warps: its pictures take longer than that, and reading messages takes time from them. Several
+ * warps: its images take longer than that, and reading messages takes time from them. Several
  * things may move the view at once (pointer, keys, wheel); each holds it while it does. The message
  * says `moving` while anything holds it, and a last one says that nothing does. A hold without any
  * travel says nothing: a click is no motion.

@@ -8,7 +8,7 @@
  *     up      unit vector, the scene's upright direction
  *     fov     vertical field of view, in radians
  *
- * Pointer travel is in units of the picture's height, x to the right and y down. The scene follows
+ * Pointer travel is in units of the image's height, x to the right and y down. The scene follows
  * the pointer. These are the moves of nerfmac.app.paths.view.View, number by number, for finite
  * arguments.
  */
@@ -39,13 +39,13 @@ export function centeredistance({ pose, center }) {
   return Math.max(lengthOf(minus(center, eyeOfPose(pose))), CLOSEST);
 }
 
-/** The lens [fx / w, fy / h, cx / w, cy / h] of the view's picture of `width` x `height`. */
+/** The lens [fx / w, fy / h, cx / w, cy / h] of the view's image of `width` x `height`. */
 export function viewLens({ fov }, width, height) {
   const focal = 0.5 / Math.tan(0.5 * fov);
   return [(focal * height) / width, focal, 0.5, 0.5];
 }
 
-/** Turn about the center, by pi radians for a picture's height; the horizon becomes level. */
+/** Turn about the center, by pi radians for a image's height; the horizon becomes level. */
 export function orbitView(view, right, down) {
   const { pose, center, up } = view;
   const { heading, elevation } = directionOf(view, axisOf(pose, 2), Math.cos(STEEPEST));

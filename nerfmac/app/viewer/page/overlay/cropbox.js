@@ -1,12 +1,12 @@
 /**
- * The crop box over the picture, with a handle on each of its six faces.
+ * The crop box over the image, with a handle on each of its six faces.
  *
  * A handle is dragged along its face's axis only, within the scene's cube and never past the
  * opposite face: the face goes to where its axis comes closest to the ray through the pointer.
  */
 
 import { makeToggle } from "../controls/controls.js";
-import { alongAxis } from "../picture/projection.js";
+import { alongAxis } from "../image/projection.js";
 import { strokeRimmed, traceLines } from "./sight.js";
 
 const HANDLE_REACH = 13; // CSS pixels within which the pointer is on a handle

@@ -1,6 +1,6 @@
-/** The training cameras, as frusta over the picture: the nearer ones stronger, one highlighted. */
+/** The training cameras, as frusta over the image: the nearer ones stronger, one highlighted. */
 
-import { pictureCorners } from "../picture/projection.js";
+import { imageCorners } from "../image/projection.js";
 import { distanceOf, strokeRimmed, traceLines } from "./sight.js";
 
 const CAMERA_SIZE = 0.06; // depth of a frustum, as a fraction of the cameras' median distance
@@ -9,10 +9,10 @@ const WEAKENING = 0.75; // fraction by which the farthest camera's lines are fai
 const CAMERA_COLOR = "#6cb6ff";
 const CAMERA_HOVERED = "#ffffff";
 
-/** The eight lines of a camera's frustum, its picture at distance `size`. */
+/** The eight lines of a camera's frustum, its image at distance `size`. */
 export function frustumLines(pose, lens, size) {
   const eye = [pose[3], pose[7], pose[11]];
-  const corners = pictureCorners(pose, lens, size);
+  const corners = imageCorners(pose, lens, size);
   return corners.flatMap((corner, index) => [[eye, corner], [corner, corners[(index + 1) % 4]]]);
 }
 

@@ -1,8 +1,8 @@
 /**
  * The lines drawn over the frame (cameras, path, crop box), and which of them the pointer is on.
  *
- * Drawn right after each picture with the picture's own camera, and again whenever something else of it
- * changes. During a comparison nothing lies over the pictures.
+ * Drawn right after each image with the image's own camera, and again whenever something else of it
+ * changes. During a comparison nothing lies over the images.
  */
 
 import { make } from "../controls/controls.js";
@@ -11,12 +11,12 @@ import { Sight } from "./sight.js";
 const NEAR = 0.01; // depth at which lines are cut, as a fraction of the scene's extent
 
 export class Overlay {
-  constructor({ canvas, area, picture, link, frusta, pathLine, cropBox }) {
-    Object.assign(this, { canvas, area, picture, link, frusta, pathLine, cropBox });
+  constructor({ canvas, area, image, link, frusta, pathLine, cropBox }) {
+    Object.assign(this, { canvas, area, image, link, frusta, pathLine, cropBox });
     this.extent = 1;
     this.frame = 0;
     this.tooltip = make("div", { class: "nerfmac-tooltip", role: "tooltip", hidden: "" });
-    picture.onDrawn(() => this.draw());
+    image.onDrawn(() => this.draw());
     link.on("cameras", () => this.refresh());
     link.on("state", ({ scene }) => {
       this.extent = scene.extent;
@@ -24,13 +24,13 @@ export class Overlay {
     });
   }
 
-  /** How the picture sees the scene; null if there is none, or it lies beside a photograph. */
+  /** How the image sees the scene; null if there is none, or it lies beside a photo. */
   sight() {
-    const content = this.picture.shown?.content;
+    const content = this.image.shown?.content;
     if (!content || typeof content.compared === "number") return null;
     const { area } = this;
-    const rectangle = this.picture.rectangle(area.clientWidth, area.clientHeight);
-    const { pose, lens } = this.picture.camera;
+    const rectangle = this.image.rectangle(area.clientWidth, area.clientHeight);
+    const { pose, lens } = this.image.camera;
     return new Sight(pose, lens, rectangle, NEAR * this.extent);
   }
 
@@ -53,10 +53,10 @@ export class Overlay {
     if (!sight) this.hover(null);
     const layers = [this.frusta, this.pathLine, this.cropBox];
     const isBlank = !sight || layers.every((layer) => layer.isBlank);
-    if (isBlank && canvas.hidden) return; // spares the page a layer as large as the picture
+    if (isBlank && canvas.hidden) return; // spares the page a layer as large as the image
     canvas.hidden = isBlank;
-    canvas.width = this.picture.canvas.width;
-    canvas.height = this.picture.canvas.height;
+    canvas.width = this.image.canvas.width;
+    canvas.height = this.image.canvas.height;
     if (isBlank) return;
     const context = canvas.getContext("2d");
     const { left, top, width, height } = sight.rectangle;

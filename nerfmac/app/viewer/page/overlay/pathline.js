@@ -1,4 +1,4 @@
-/** The camera path over the picture: keyframes as numbered frusta, and the line through them. */
+/** The camera path over the image: keyframes as numbered frusta, and the line through them. */
 
 import { frustumLines } from "./frusta.js";
 import { strokeRimmed, traceLines } from "./sight.js";

@@ -5,7 +5,7 @@
  * over the frame fit it.
  */
 
-import { projectLine, projectPoint, rayThrough } from "../picture/projection.js";
+import { projectLine, projectPoint, rayThrough } from "../image/projection.js";
 
 export class Sight {
   /** `rectangle`: where the frame lies on the area. `near`: the depth that lines are cut at. */

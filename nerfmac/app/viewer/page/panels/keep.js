@@ -2,12 +2,12 @@
 
 import { makeButton } from "../controls/controls.js";
 
-/** The buttons. `picture`: what is on screen. */
-export function buildKeep(link, picture) {
+/** The buttons. `image`: what is on screen. */
+export function buildKeep(link, image) {
   let name = "scene";
   link.on("state", ({ scene }) => (name = scene.name));
   const screenshot = async () => {
-    const blob = await picture.toBlob();
+    const blob = await image.toBlob();
     const address = URL.createObjectURL(blob);
     const anchor = document.createElement("a");
     Object.assign(anchor, { href: address, download: `${name}.png` });
@@ -16,13 +16,13 @@ export function buildKeep(link, picture) {
   };
   return [
     makeButton({
-      picture: "save", title: "Save the run in the folder runs",
+      image: "save", title: "Save the run in the folder runs",
       onClick: () => link.send({ kind: "save_run", name: `runs/${name}` }),
     }),
     makeButton({
-      picture: "page", title: "Export a page of the scene to the folder runs",
+      image: "page", title: "Export a page of the scene to the folder runs",
       onClick: () => link.send({ kind: "save_page", name: `runs/${name}.html` }),
     }),
-    makeButton({ picture: "camera", title: "Download a screenshot", onClick: screenshot }),
+    makeButton({ image: "camera", title: "Download a screenshot", onClick: screenshot }),
   ];
 }

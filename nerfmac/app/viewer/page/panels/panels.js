@@ -1,18 +1,18 @@
-/** The toolbar's buttons that open a panel beside the picture: one at a time, or none. */
+/** The toolbar's buttons that open a panel beside the image: one at a time, or none. */
 
 import { bringIntoView, make, makeButton } from "../controls/controls.js";
 
 /**
- * `panels`: [{name, label, picture, content}]. Returns the buttons, the panels, and `close`, which
+ * `panels`: [{name, label, image, content}]. Returns the buttons, the panels, and `close`, which
  * closes the one that is open.
  */
 export function buildPanels(panels) {
-  const opened = panels.map(({ name, label, picture, content }) => {
+  const opened = panels.map(({ name, label, image, content }) => {
     const panel = make("section", {
       class: `nerfmac-panel nerfmac-panel-${name}`, "aria-label": label, hidden: "",
     }, make("h2", { text: label }), content);
     const button = makeButton({
-      picture, text: label, title: `${label} panel`, name: "nerfmac-opens",
+      image, text: label, title: `${label} panel`, name: "nerfmac-opens",
       onClick: () => open(panel.hidden ? panel : null),
     });
     button.setAttribute("aria-expanded", "false");
@@ -23,7 +23,7 @@ export function buildPanels(panels) {
       panel.hidden = panel !== chosen;
       button.setAttribute("aria-expanded", String(panel === chosen));
       if (panel !== chosen) continue;
-      bringIntoView(button); // a panel below the picture moves the buttons
+      bringIntoView(button); // a panel below the image moves the buttons
       bringIntoView(panel);
     }
   };

@@ -12,7 +12,7 @@ const LAP = 12000; // milliseconds that playing the whole path takes
 const MOVES = [
   ["keyframes", "through keyframes"], ["orbit", "orbit"], ["spiral", "spiral"],
   ["figure-of-eight", "figure of eight"],
-  ["train", "along the photographs"], ["test", "along the test views"],
+  ["train", "along the photos"], ["test", "along the test views"],
 ];
 
 /** The panel. `record`: see main.js. */
@@ -27,7 +27,7 @@ export function buildPath(link, motion, record, signal) {
       + " than two the video is an orbit around the scene.",
   });
   const add = makeButton({
-    picture: "plus", text: "Add keyframe", title: "Add the present view to the path",
+    image: "plus", text: "Add keyframe", title: "Add the present view to the path",
     name: "nerfmac-plain", onClick: () => say("add"),
   });
   const clear = makeButton({
@@ -76,7 +76,7 @@ export function buildPath(link, motion, record, signal) {
 function buildPlay({ link, motion, scrub, go, signal }) {
   let frame = 0;
   const element = makeButton({
-    picture: "play", text: "Play", title: "Play the path", name: "nerfmac-plain",
+    image: "play", text: "Play", title: "Play the path", name: "nerfmac-plain",
     onClick: () => (frame ? stop() : start()),
   });
   const show = (name, text) => {
@@ -117,11 +117,11 @@ function buildKeyframe(fov, index, say) {
       name: "nerfmac-grow", onClick: () => say("go", index),
     }),
     makeButton({
-      picture: "again", title: `Replace keyframe ${number} by the present view`,
+      image: "again", title: `Replace keyframe ${number} by the present view`,
       onClick: () => say("replace", index),
     }),
     makeButton({
-      picture: "bin", title: `Remove keyframe ${number}`, onClick: () => say("remove", index),
+      image: "bin", title: `Remove keyframe ${number}`, onClick: () => say("remove", index),
     }),
   );
 }

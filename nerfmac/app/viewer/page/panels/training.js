@@ -12,10 +12,10 @@ const MOST_RAYS = 16;
 const REFINED = [
   ["poses", "Poses", "Refine each camera's position and direction"],
   ["lenses", "Lenses", "Refine each camera's focal length and distortion"],
-  ["exposures", "Exposures", "Refine each photograph's brightness"],
-  ["colors", "Colors", "Refine each photograph's colors"],
+  ["exposures", "Exposures", "Refine each photo's brightness"],
+  ["colors", "Colors", "Refine each photo's colors"],
 ];
-const CANNOT = "This run was loaded without its photographs: it can be viewed, not trained further.";
+const CANNOT = "This run was loaded without its photos: it can be viewed, not trained further.";
 
 /** {panel, runButton, summary}: the panel, and training's button and text in the toolbar. */
 export function buildTraining(link, settings, signal) {
@@ -56,7 +56,7 @@ export function buildTraining(link, settings, signal) {
 
 function makeRunButton(onClick) {
   const element = makeButton({
-    picture: "play", text: "Start", title: "Start training", name: "nerfmac-run", onClick,
+    image: "play", text: "Start", title: "Start training", name: "nerfmac-run", onClick,
   });
   const show = ({ is_running: isRunning, can_train: canTrain, step }) => {
     const text = isRunning ? "Pause" : step > 0 ? "Continue" : "Start";
@@ -94,7 +94,7 @@ function buildReport(link) {
     grid.append(make("div", {}, make("dt", { text: label }), values[name]));
   }
   const measure = makeButton({
-    picture: "again", title: "Measure PSNR on the held-out views: a few seconds, in which all else waits",
+    image: "again", title: "Measure PSNR on the held-out views: a few seconds, in which all else waits",
     name: "nerfmac-inline", onClick: () => {
       measure.disabled = true; // until it is measured
       link.send({ kind: "measure" });
@@ -157,7 +157,7 @@ function buildLimits(settings) {
 function buildSliders(settings) {
   const share = settings.bind("share", makeSlider({
     label: "Training share", min: 0, max: 1, step: 0.05,
-    title: "Training's share of the device's time; the rest draws pictures. Lower is smoother",
+    title: "Training's share of the device's time; the rest draws images. Lower is smoother",
     toText: (value) => `${Math.round(100 * value)} %`,
     onInput: (value) => settings.set("share", value),
   }));

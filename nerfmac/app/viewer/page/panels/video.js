@@ -10,7 +10,7 @@ const SIZES = [
 ];
 const AS_SHOWN = "as shown";
 
-/** The video's controls and progress. `record.lastFrame` holds the size of the picture shown. */
+/** The video's controls and progress. `record.lastFrame` holds the size of the image shown. */
 export function buildVideo(link, record, signal) {
   const name = makeText({ label: "File of the video", value: "video.mp4" });
   name.classList.add("nerfmac-grow");
@@ -22,7 +22,7 @@ export function buildVideo(link, record, signal) {
     label: "Size", choices: [...SIZES, AS_SHOWN].map((text) => [text, text]), onChange: () => {},
   });
   const start = makeButton({
-    picture: "film", text: "Render", title: "Render the video", name: "nerfmac-run",
+    image: "video", text: "Render", title: "Render the video", name: "nerfmac-run",
     onClick: () => {
       if (!length.input.reportValidity() || !rate.input.reportValidity()) return;
       const [width, height] = sizeOf(size.input.value, record.lastFrame);

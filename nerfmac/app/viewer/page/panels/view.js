@@ -1,4 +1,4 @@
-/** The view panel: content, appearance and field of view of the picture. */
+/** The view panel: content, appearance and field of view of the image. */
 
 import {
   make, makeButton, makeColor, makeMore, makeSelect, makeSlider, makeToggle,
@@ -34,7 +34,7 @@ export function buildView({ settings, seen, motion }) {
   );
 }
 
-/** Controls of the picture: [those used often, those used rarely]. */
+/** Controls of the image: [those used often, those used rarely]. */
 function buildAppearance(settings) {
   const set = (name) => (value) => settings.set(name, value);
   const controls = {

@@ -1,0 +1,18 @@
+"""Videos: a run rendered along a camera path, as a video or as numbered files."""
+
+from nerfmac.app.video.camera_samples import CameraSamples as CameraSamples
+from nerfmac.app.video.camera_samples import blurred as blurred
+from nerfmac.app.video.encoding import VIDEOS as VIDEOS
+from nerfmac.app.video.encoding import check_video as check_video
+from nerfmac.app.video.encoding import even as even
+from nerfmac.app.video.encoding import write_video as write_video
+from nerfmac.app.video.frames import FrameRenderer as FrameRenderer
+from nerfmac.app.video.options import DIAGNOSTICS as DIAGNOSTICS
+from nerfmac.app.video.options import OUTPUTS as OUTPUTS
+from nerfmac.app.video.options import RenderOptions as RenderOptions
+from nerfmac.app.video.render_video import refuse_existing as refuse_existing
+from nerfmac.app.video.render_video import render_video as render_video
+from nerfmac.app.video.view_renderer import ViewRenderer as ViewRenderer
+from nerfmac.app.video.view_renderer import colors as colors
+from nerfmac.app.video.view_renderer import over_background as over_background
+from nerfmac.app.video.view_renderer import to_bytes as to_bytes

@@ -1,0 +1,85 @@
+"""Camera samples of a frame: over the pixels, the aperture and the time that the shutter is open.
+
+A frame is the mean of the images of its samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.common import checks
+from nerfmac.geometry.cameras import Camera
+
+CameraSamples = Sequence[Camera]
+"""The cameras of one frame at successive moments; only one without motion blur."""
+
+PLASTIC = 1.32471795724474602596
+"""The real root of x^3 = x + 1. Multiples of its inverse powers spread evenly in the unit square.
+
+Roberts: The unreasonable effectiveness of quasirandom sequences (2018).
+"""
+
+
+def spread(
+    frame: CameraSamples, samples: int, aperture: float = 0.0, focus: float = 1.0
+) -> CameraSamples:
+    """max(`samples`, len(`frame`)) cameras: the frame's own in turn, shifted within the pixel.
+
+    With `aperture`, a radius in scene units, the cameras also move on the aperture; their images
+    agree at the distance `focus`. A single sample is the frame's camera, unchanged.
+    """
+    count = max(samples, len(frame))
+    if count == 1:
+        return frame
+    shifts, squares = _evenly_spread(count, 0.5) - 0.5, _evenly_spread(count, 0.25)
+    return [
+        _moved(frame[index % len(frame)], shifts[index], aperture * _on_disc(squares[index]), focus)
+        for index in range(count)
+    ]
+
+
+def blurred(
+    path: Callable[[int], Sequence[Camera]], frames: int, moments: int, shutter: float
+) -> list[CameraSamples]:
+    """The camera samples of `frames` frames with motion blur, `moments` cameras a frame.
+
+    `path(n)` gives n cameras at equal intervals. `shutter` in (0, 1] is the fraction of a frame's
+    time that the shutter is open.
+    """
+    checks.number("shutter", shutter, low=1e-3, high=1.0)
+    steps = max(round(moments / shutter), moments)
+    cameras = path(frames * steps)
+    return [cameras[i * steps : i * steps + moments] for i in range(frames)]
+
+
+def _moved(
+    camera: Camera, shift: npt.NDArray[np.float64], offset: npt.NDArray[np.float64], focus: float
+) -> Camera:
+    """The camera with its principal point moved by `shift` (2,) pixels and its center by `offset`.
+
+    `offset` (2,) is in scene units, right and up. The principal point also makes up for `offset`,
+    so that points at the distance `focus` stay in place on the image.
+    """
+    lens, (right, up) = camera.lens, offset
+    cx = lens.cx + shift[0] + right * lens.fl_x / focus
+    cy = lens.cy + shift[1] - up * lens.fl_y / focus
+    pose = camera.pose.copy()
+    pose[:, 3] += pose[:, 0] * right + pose[:, 1] * up
+    return Camera(replace(lens, cx=float(cx), cy=float(cy)), pose)
+
+
+def _evenly_spread(count: int, start: float) -> npt.NDArray[np.float64]:
+    """(count, 2) points spread evenly over the unit square; `start` shifts all, modulo 1."""
+    steps = np.array([1.0 / PLASTIC, 1.0 / PLASTIC**2])
+    return (start + np.arange(1, count + 1)[:, None] * steps) % 1.0
+
+
+def _on_disc(point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Map a `point` of the unit square to the unit disc; equal areas map to equal areas."""
+    angle = 2.0 * math.pi * point[1]
+    return math.sqrt(point[0]) * np.array([math.cos(angle), math.sin(angle)])

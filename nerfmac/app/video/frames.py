@@ -1,0 +1,202 @@
+"""`FrameRenderer` renders the frames of a video; `SideBySide` joins frames of several runs or eyes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.app.paths import center_of
+from nerfmac.app.run import Run, placement_of
+from nerfmac.app.video.camera_samples import CameraSamples, spread
+from nerfmac.app.video.options import OUTPUTS, RenderOptions
+from nerfmac.app.video.view_renderer import ViewRenderer, colors, to_bytes
+from nerfmac.backend import to_numpy
+from nerfmac.backend.watchdog import resumed
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.timeline import interval
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.color import linear_to_srgb, srgb_to_linear
+
+Values = npt.NDArray[np.float32]
+Pixels = npt.NDArray[np.uint8]
+OnDevice = TypeVar("OnDevice", bound=tuple[mx.array, ...])
+
+MIN_OPACITY = 0.5
+"""A pixel counts in the estimated depth range if its opacity exceeds this."""
+
+TRIALS, TRIAL_SIDE = 6, 96
+"""Largest number of images for estimating the depth range, and of pixels on their longer side."""
+
+
+class FrameValues(NamedTuple):
+    """The values of one frame, on the host."""
+
+    values: Values
+    """(h, w, 3) or (h, w), as `PixelValues.values`."""
+    opacity: Values
+    """(h, w) in [0, 1]."""
+
+
+class FrameRenderer:
+    """Renders frames of a run with the parameters it has when the renderer is made."""
+
+    def __init__(self, run: Run, options: RenderOptions, eye: float = 0.0) -> None:
+        """`eye`: distance of the viewpoint to the right of the cameras, in scene units.
+
+        Raises `InputError` if the run's sampler cannot do what `options` ask for.
+        """
+        checks.choice("output", options.output, OUTPUTS)
+        self.options, self._eye = options, eye
+        self._scene_cameras = run.scene.cameras
+        placement = placement_of(run)
+        self._new_view = partial(ViewRenderer, run.trainer, run.state, options, placement)
+        self._view = self._new_view()
+        _ = self._view.occupied  # raises now, before anything is written
+
+    def values(self, frames: Iterable[CameraSamples]) -> Iterator[FrameValues]:
+        """Yield each frame's values, in order, while the device computes the next frame."""
+        for (values, opacity), camera in self._on_host(frames, self._mean):
+            size = camera.lens.height, camera.lens.width
+            yield FrameValues(values.reshape(*size, *values.shape[1:]), opacity.reshape(size))
+
+    def images(
+        self, frames: Iterable[CameraSamples], depth_range: tuple[float, float] = (0.0, 1.0)
+    ) -> Iterator[Pixels]:
+        """Yield each frame's image, uint8 (h, w, 3), with the colors of `view_renderer.colors`.
+
+        With a transparent background images are (h, w, 4), with straight alpha. The device
+        computes the next frame meanwhile.
+        """
+
+        def draw(frame: CameraSamples) -> tuple[mx.array]:
+            return (to_bytes(colors(*self._mean(frame), self.options, depth_range)),)
+
+        for (pixels,), camera in self._on_host(frames, draw):
+            yield pixels.reshape(camera.lens.height, camera.lens.width, -1)
+
+    def _on_host(
+        self, frames: Iterable[CameraSamples], draw: Callable[[CameraSamples], tuple[mx.array, ...]]
+    ) -> Iterator[tuple[list[npt.NDArray[Any]], Camera]]:
+        """Yield the arrays of `draw(frame)`, on the host, and the camera of each frame."""
+        given = list(frames)
+
+        def from_frame(first: int) -> Iterator[tuple[list[npt.NDArray[Any]], Camera]]:
+            self._view = self._new_view()
+            items = ((draw(frame), frame[0]) for frame in given[first:])
+            for arrays, camera in _one_ahead(items):
+                with interval("wait for a frame"):
+                    on_host = [to_numpy(array) for array in arrays]
+                yield on_host, camera
+
+        return resumed(from_frame)
+
+    def depth_range(self, frames: Sequence[CameraSamples]) -> tuple[float, float]:
+        """Distances, in scene units, at the two ends of the color map for all frames of the video.
+
+        By default the 1st and 99th percentile of the distances in a few small images. (0, 1)
+        unless depth is drawn, and if nothing is visible.
+        """
+        if self.options.output != "depth":
+            return 0.0, 1.0
+        if self.options.depth_range is not None:
+            return self.options.depth_range
+        parts = []
+        for index in np.linspace(0, len(frames) - 1, min(TRIALS, len(frames))).astype(int):
+            camera = frames[index][0]
+            scale = min(1.0, TRIAL_SIDE / max(camera.lens.width, camera.lens.height))
+            size = (max(round(side * scale), 1) for side in (camera.lens.width, camera.lens.height))
+            seen = self._view.render(Camera(camera.lens.scaled(*size), camera.pose), self._eye)
+            parts.append(to_numpy(seen.depth)[to_numpy(seen.opacity) > MIN_OPACITY])
+        depths = np.concatenate(parts)
+        if not len(depths):
+            return 0.0, 1.0
+        low, high = np.percentile(depths, [1, 99])
+        return float(low), float(max(high, low + 1e-3))
+
+    def _mean(self, frame: CameraSamples) -> tuple[mx.array, mx.array]:
+        """Mean values and opacity of the frame's camera samples."""
+        options, output = self.options, self.options.output
+        cameras = spread(frame, options.samples, options.aperture, self._focus(frame[0]))
+        if len(cameras) == 1:
+            seen = self._view.render(cameras[0], self._eye)
+            return seen.values, seen.opacity
+        is_color = output == "rgb"
+        is_weighted = output in ("depth", "normal") or (is_color and options.background is None)
+        total, opacity = mx.array(0.0), mx.array(0.0)
+        for camera in cameras:
+            seen = self._view.render(camera, self._eye)
+            values = srgb_to_linear(seen.values) if is_color else seen.values
+            if is_weighted:
+                values = values * seen.opacity.reshape(-1, *[1] * (values.ndim - 1))
+            total, opacity = total + values, opacity + seen.opacity
+            mx.async_eval(total, opacity)  # at most one more image is in memory
+        count = float(len(cameras))
+        if output == "normal":
+            total = total / mx.maximum(mx.linalg.norm(total, axis=1, keepdims=True), 1e-6)
+        elif is_weighted:
+            total = total / mx.maximum(opacity, 1e-6).reshape(-1, *[1] * (total.ndim - 1))
+        else:
+            total = total / count
+        return linear_to_srgb(total) if is_color else total, opacity / count
+
+    def _focus(self, camera: Camera) -> float:
+        """Distance of sharp focus, in scene units; by default to what the scene's cameras see."""
+        if self.options.focus is not None or not self.options.aperture:
+            return self.options.focus or 1.0
+        ahead = (center_of(self._scene_cameras) - camera.pose[:, 3]) @ -camera.pose[:, 2]
+        return max(abs(float(ahead)), 1e-3)
+
+
+class SideBySide:
+    """Frames of one run, of several runs from left to right, or of one run for two eyes."""
+
+    def __init__(self, runs: Sequence[Run], options: RenderOptions) -> None:
+        """Raises `InputError` for stereo with several runs, for runs of different scenes or
+        extents, and as `FrameRenderer` does."""
+        if options.stereo is not None and len(runs) > 1:
+            raise InputError("a video in stereo is of one run; leave the others out")
+        for other in runs[1:]:
+            if (other.scene.path, other.scene.extent) != (runs[0].scene.path, runs[0].scene.extent):
+                raise InputError(
+                    f"runs of {runs[0].scene.path} and {other.scene.path} stand side by side; "
+                    "expected runs of one scene"
+                )
+        self._axis = 0 if options.stereo == "over-under" else 1
+        eyes = [0.0] if options.stereo is None else [-0.5 * options.eyes, 0.5 * options.eyes]
+        self.renderers = [FrameRenderer(run, options, eye) for run in runs for eye in eyes]
+
+    def images(
+        self, frames: Sequence[CameraSamples], numbers: Iterable[int] | None = None
+    ) -> Iterator[Pixels]:
+        """The joined images of all `frames`, or of those whose indices are `numbers`.
+
+        The depth range is that of all `frames` and all renderers.
+        """
+        chosen = frames if numbers is None else [frames[number] for number in numbers]
+        ranges = [renderer.depth_range(frames) for renderer in self.renderers]
+        depth_range = min(low for low, _ in ranges), max(high for _, high in ranges)
+        sources = [renderer.images(chosen, depth_range) for renderer in self.renderers]
+        for images in zip(*sources, strict=True):
+            yield np.concatenate(images, axis=self._axis)
+
+
+def _one_ahead(items: Iterable[tuple[OnDevice, Camera]]) -> Iterator[tuple[OnDevice, Camera]]:
+    """Yield the `items`, each after the device has begun to compute the next one."""
+    waiting: tuple[OnDevice, Camera] | None = None
+    coming = iter(items)
+    while True:
+        with interval("begin a frame"):
+            item = next(coming, None)
+            if item is not None:
+                mx.async_eval(*item[0])
+        if waiting is not None:
+            yield waiting
+        if item is None:
+            return
+        waiting = item

@@ -1,0 +1,192 @@
+"""`render_video`: render a run along cameras, to a video or to numbered files."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from nerfmac.app.run import Run
+from nerfmac.app.video import series
+from nerfmac.app.video.camera_samples import CameraSamples
+from nerfmac.app.video.encoding import VIDEOS, check_video, in_background, write_video
+from nerfmac.app.video.frames import SideBySide
+from nerfmac.app.video.options import RenderOptions
+from nerfmac.common.checks import InputError
+from nerfmac.common.files import user_path
+from nerfmac.common.lock import locked
+from nerfmac.geometry.cameras import Camera
+
+log = logging.getLogger("nerfmac")
+
+Item = TypeVar("Item")
+
+
+def render_video(
+    run: Run | Sequence[Run],
+    cameras: Sequence[Camera | CameraSamples],
+    out: Path | str,
+    options: RenderOptions | None = None,
+    *,
+    fps: float = 24.0,
+    form: str = "png",
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: bool = True,
+) -> None:
+    """Render one frame per camera to a video or a folder.
+
+    Args:
+        run: the run to render, as it is now; several runs of one scene appear side by side.
+        cameras: a camera per frame, all of one size; or, for motion blur, several per frame.
+        out: a video's name, ending in .mp4, .webm or .gif, or a folder for numbered files.
+        options: content and appearance of the images. By default RGB over the scene's `backdrop`.
+        fps: the video's frames per second.
+        form: format of the files in a folder: `png`, `exr` or `npz` (`video.series`).
+        resume: continue an interrupted video. Frames of a video are then kept in the folder
+            OUT.frames until the video is complete.
+        overwrite: replace an existing `out`, and kept frames of another video.
+        progress: show a progress bar.
+
+    Raises `InputError` before rendering if existing files would be replaced without `overwrite`,
+    for a video with a transparent background, without cameras, and for a format, a frame rate or
+    options that it cannot write.
+
+    >>> from nerfmac.app.video import RenderOptions, render_video
+    >>> cameras = run.orbit(frames=4, size=(64, 48))
+    >>> render_video(run, cameras, "orbit.mp4", fps=2.0, progress=False)
+    >>> options = RenderOptions(output="depth")
+    >>> render_video(run, cameras, "depths", options, form="npz", progress=False)
+    """
+    out, runs = user_path(out), [run] if isinstance(run, Run) else run
+    options = options or RenderOptions(background=runs[0].scene.backdrop)
+    series.check_format(form)
+    frames = [[camera] if isinstance(camera, Camera) else camera for camera in cameras]
+    if not frames:
+        raise InputError(f"there are no frames to render to {out}")
+    is_video = out.suffix.lower() in VIDEOS
+    if is_video:
+        check_video(out, fps)
+        if options.background is None:
+            raise InputError(
+                f"{out} is a video, and these are not transparent: name a folder for PNG or EXR "
+                "files, or a background such as white"
+            )
+        if options.projection == "equirectangular" and out.suffix.lower() != ".mp4":
+            log.warning("%s does not tell players that it shows 360 degrees; an .mp4 does", out)
+    refuse_existing(out, resume=resume, overwrite=overwrite)
+    joined = SideBySide(runs, options)
+    if form != "png" and len(joined.renderers) > 1:
+        raise InputError(f"{form} files are of one run and one eye; several make images only")
+    made_by = _made_by(runs, frames, options, form)
+    if not is_video:
+        if overwrite and not resume:
+            _remove_series(out)
+        series.begin(out, made_by, resume=resume)
+        _write_files(out, joined, frames, form, progress)
+        return
+    rendered: AbstractContextManager[Iterator[np.ndarray]] = nullcontext(joined.images(frames))
+    if resume:
+        kept = out.with_name(f"{out.name}.frames")
+        if overwrite and series.is_other(kept, made_by):
+            _remove_series(kept)
+        rendered = _kept_frames(kept, made_by, joined, frames)
+    with rendered as images, closing(_bar(images, len(frames), progress)) as bar:
+        write_video(out, bar, fps, options.projection, options.stereo)
+
+
+@contextmanager
+def _kept_frames(
+    folder: Path, made_by: dict[str, Any], joined: SideBySide, frames: Sequence[CameraSamples]
+) -> Iterator[Iterator[np.ndarray]]:
+    """Context manager that yields a video's images, kept in `folder` until it is complete.
+
+    Raises `InputError` as `series.begin` does, and while another process uses the folder.
+    """
+    series.begin(folder, made_by, resume=True)
+    with locked(folder):
+        missing = series.missing(folder, len(frames), "png")
+        yield series.resumed(folder, len(frames), missing, joined.images(frames, missing))
+        _remove_series(folder)  # its record last: if this is interrupted, the video can be resumed
+        shutil.rmtree(folder)
+
+
+def refuse_existing(out: Path, *, resume: bool, overwrite: bool) -> None:
+    """Raise `InputError` if a video at `out` would replace files and `overwrite` is false.
+
+    With `resume` a folder may hold frames.
+    """
+    if overwrite:
+        return
+    expected = "name another, or replace it with --overwrite"
+    if out.suffix.lower() in VIDEOS:
+        if out.exists():
+            raise InputError(f"{out} exists already; {expected}")
+    elif out.is_file():
+        raise InputError(f"{out} is a file; expected a video's name or a folder")
+    elif out.is_dir() and any(out.glob("frame_*.*")) and not resume:
+        raise InputError(f"{out} already holds frames; {expected}, or go on with --resume")
+
+
+def _remove_series(folder: Path) -> None:
+    if folder.is_dir():
+        for path in [*folder.glob("frame_*.*"), *folder.glob(series.RECORD)]:
+            path.unlink()
+
+
+def _made_by(
+    runs: Sequence[Run], frames: Sequence[CameraSamples], options: RenderOptions, form: str
+) -> dict[str, Any]:
+    """Record of a folder's frames, as JSON values: format, options, a hash of the cameras, and each
+    run's step and training time. A video is resumed only with an equal record."""
+    digest = sha256()
+    for frame in frames:
+        for camera in frame:
+            digest.update(camera.pose.tobytes())
+            digest.update(repr(camera.lens).encode())
+    states = [{"step": run.state.step, "seconds": run.state.train_seconds} for run in runs]
+    values = json.loads(json.dumps(asdict(options)))  # lists in place of tuples
+    return {"format": form, **values, "path": digest.hexdigest(), "run": states}
+
+
+def _write_files(
+    folder: Path, joined: SideBySide, frames: Sequence[CameraSamples], form: str, progress: bool
+) -> None:
+    """Render the frames whose files are missing in `folder`, and write these files."""
+    numbers = series.missing(folder, len(frames), form)
+    first = joined.renderers[0]
+
+    def save(item: tuple[int, Any]) -> None:
+        number, frame = item
+        path = series.name_of(folder, number, form)
+        if form == "png":
+            series.save_png(path, frame)
+        elif form == "exr":
+            series.save_exr(path, first.options, frame)
+        else:
+            series.save_npz(path, first.options.output, frame, frames[number][0])
+
+    rendered: Iterator[Any] = joined.images(frames, numbers)
+    if form != "png":
+        rendered = first.values([frames[number] for number in numbers])
+    done = len(frames) - len(numbers)
+    with closing(_bar(rendered, len(frames), progress, done)) as bar, in_background(save) as submit:
+        for item in zip(numbers, bar, strict=True):
+            submit(item)
+
+
+def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Generator[Item]:
+    """The `items` with a progress bar that starts at `done` of `total` frames.
+
+    Closing it ends the bar's line, before an error is printed.
+    """
+    yield from tqdm(items, "frames", total, initial=done, unit="frame", disable=not progress)

@@ -1,0 +1,175 @@
+"""Rendering of a image from a state of training: its values, and their colors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import NamedTuple
+
+import mlx.core as mx
+
+from nerfmac.app.video.options import RenderOptions
+from nerfmac.backend import unfused
+from nerfmac.common.checks import InputError
+from nerfmac.geometry.bounds import from_center
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.color import exposed
+from nerfmac.geometry.placement import Placement
+from nerfmac.geometry.rays import Rays, camera_rays, panorama_rays
+from nerfmac.ops.march import Occupied
+from nerfmac.rendering.color_map import MAPS, colored
+from nerfmac.rendering.crop import cropped
+from nerfmac.rendering.normals import normals
+from nerfmac.rendering.renderer import Renderer
+from nerfmac.training.state import TrainState
+from nerfmac.training.trainer import Trainer
+
+CELLS = 128
+"""Number of cells along the unit cube's side, for normals of a run without an occupancy grid. Their
+densities are taken half a cell from the point along each axis."""
+
+NORMALS_AT_ONCE = 2**17
+"""Number of normals computed at a time; each takes eight densities."""
+
+
+class PixelValues(NamedTuple):
+    """Values of a image on the device, one row per pixel."""
+
+    values: mx.array
+    """(pixels, 3) sRGB or normals; (pixels,) distances in scene units, or opacity. Colors are over
+    the background; with a transparent background they are straight, not multiplied by opacity."""
+    opacity: mx.array
+    """(pixels,) in [0, 1]."""
+    depth: mx.array
+    """(pixels,) distance in scene units as in `Rendered`; 0 where nothing is seen."""
+
+
+class ViewRenderer:
+    """Renders `options.output`, such as color or depth, from one state of training."""
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        state: TrainState,
+        options: RenderOptions,
+        placement: Placement | None = None,
+    ) -> None:
+        """Renders nothing yet.
+
+        Args:
+            trainer, state: the model and its parameters.
+            options: content and appearance of the images.
+            placement: placement of the scene's files, if `options.crop` is in their coordinates;
+                None: the crop is in scene coordinates.
+        """
+        self.options = options
+        self._trainer, self._state, self._placement = trainer, state, placement
+
+    @cached_property
+    def occupied(self) -> Occupied | None:
+        """Occupied cells inside the crop, with the near plane; None if the sampler has no grid.
+
+        Raises `InputError` if crop or near need the grid that is missing.
+        """
+        occupied, options = self._trainer.sampler.occupied(self._state.sampling), self.options
+        if options.crop is None and options.near is None:
+            return occupied
+        if occupied is None:
+            raise InputError("crop and near need an occupancy grid; the run's sampler keeps none")
+        geometry, bits = occupied
+        bits = cropped(bits, geometry, options.crop, self._placement)
+        if options.near is not None:
+            geometry = replace(geometry, near=options.near)
+        return Occupied(geometry, bits)
+
+    @cached_property
+    def _renderer(self) -> Renderer:
+        return self._trainer.renderer(self._state, self.occupied)
+
+    def render(self, camera: Camera, eye: float = 0.0) -> PixelValues:
+        """The values at the camera's pixels, row by row.
+
+        `eye` is the distance in scene units by which the viewpoint moves to the camera's right. In
+        an equirectangular image each direction has its own right.
+        """
+        options = self.options
+        with unfused():
+            if options.projection == "equirectangular":
+                rays = panorama_rays(camera, eye)
+            else:
+                rays = camera_rays(_moved_right(camera, eye) if eye else camera)
+        background = options.background or (0.0, 0.0, 0.0)
+        color, opacity, depth = self._renderer.over(rays, camera.lens.width, background)
+        if options.output == "rgb":
+            if options.background is None:
+                color = mx.minimum(color / mx.maximum(opacity, 1e-6)[:, None], 1.0)
+            return PixelValues(exposed(color, options.exposure), opacity, depth)
+        if options.output == "normal":
+            return PixelValues(self._normals(rays, depth), opacity, depth)
+        return PixelValues(depth if options.output == "depth" else opacity, opacity, depth)
+
+    def _normals(self, rays: Rays, depth: mx.array) -> mx.array:
+        position = rays.origin + depth[:, None] * rays.direction
+        cells = self.occupied.geometry.resolution if self.occupied else CELLS
+        field, parameters = self._trainer.field, self._state.average
+        parts = []
+        for first in range(0, len(position), NORMALS_AT_ONCE):
+            part = position[first : first + NORMALS_AT_ONCE]
+            # About half a cell of an occupancy grid, whose cells grow beyond the unit cube.
+            step = mx.maximum(from_center(part), 0.5) / cells
+            parts.append(normals(lambda at: field.density(parameters, at), part, step))
+            mx.async_eval(parts[-1])
+        return mx.concatenate(parts)
+
+
+def colors(
+    values: mx.array,
+    opacity: mx.array,
+    options: RenderOptions,
+    depth_range: tuple[float, float] = (0.0, 1.0),
+    *,
+    is_eased: bool = False,
+) -> mx.array:
+    """(pixels, 3) sRGB in [0, 1] that shows `values`; (pixels, 4) if the background is transparent.
+
+    Opacity runs from black to white. Depth has the colors of the map: its last at the nearest
+    distance of `depth_range`, its first at the farthest. Normals are 0.5 + 0.5 normal as red,
+    green and blue. The background is behind depth and normals.
+
+    `is_eased` maps depth by Perlin's smooth step (2002), which is steepest in the middle of the
+    range and has nearly twice the contrast there.
+    """
+    if options.output == "opacity":
+        return mx.broadcast_to(opacity[:, None], (len(opacity), 3))
+    if options.output != "rgb":
+        if options.output == "depth":
+            low, high = depth_range
+            nearness = (high - values) / (high - low)
+            if is_eased:
+                nearness = nearness**3 * (10.0 + nearness * (6.0 * nearness - 15.0))
+            values = colored(nearness, MAPS[options.color_map])
+        else:
+            values = 0.5 + 0.5 * values
+        values = over_background(values, opacity, options)
+    if options.background is None:
+        values = mx.concatenate([values, opacity[:, None]], axis=1)
+    return values
+
+
+def over_background(color: mx.array, opacity: mx.array, options: RenderOptions) -> mx.array:
+    """(pixels, 3) `color` over the options' background; unchanged if that is transparent."""
+    if options.background is None:
+        return color
+    opacity = opacity[:, None]
+    return color * opacity + (1.0 - opacity) * mx.array(options.background)
+
+
+def to_bytes(color: mx.array) -> mx.array:
+    """uint8 values, 0 to 255, of colors, which are clipped to [0, 1]; rounded."""
+    return (mx.clip(color, 0.0, 1.0) * 255.0 + 0.5).astype(mx.uint8)
+
+
+def _moved_right(camera: Camera, distance: float) -> Camera:
+    pose = camera.pose.copy()
+    pose[:, 3] += distance * pose[:, 0]
+    return Camera(camera.lens, pose)

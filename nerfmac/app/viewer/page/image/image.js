@@ -1,0 +1,195 @@
+/**
+ * The frames that the kernel sends, on a canvas.
+ *
+ * Every frame is acked, in the order of their coming, drawn or not. One that is decoded when a
+ * newer one has already come is skipped, but never two in a row: were decoding slower than the
+ * kernel, nothing would be seen at all.
+ *
+ * Once the page's view has moved on from the frame's, the frame is warped to it (warp.js). Without
+ * WebGL2, and beside a photo, it stays as it is until the next one comes.
+ */
+
+import { viewLens } from "../motion/navigation.js";
+import { fitRectangle } from "./projection.js";
+
+const KEPT = 1024; // latencies and times of frames that are remembered
+const SHARP = 1.25; // pixels drawn for one of a small frame, to each side: more show nothing new
+const SAME = 1e-4; // largest difference of two cameras' numbers that cannot be seen
+
+export class Image {
+  /**
+   * `record`: what is kept for tests, see main.js; `warp`: null without
+   * WebGL2.
+   */
+  constructor({ canvas, link, record, motion, warp }) {
+    Object.assign(this, { canvas, link, record, motion, warp });
+    this.context = canvas.getContext("2d", { alpha: false });
+    this.shown = null; // {bitmap, content}: content is null for the still
+    this.camera = null; // {pose, lens} of what is drawn
+    this.waiting = []; // ids without an ack, oldest first
+    this.newest = -Infinity;
+    this.hasSkipped = false;
+    this.listeners = [];
+    link.on("frame", (content, buffers) => this.receive(content, buffers));
+    motion.onMove((time) => this.follow(time));
+  }
+
+  /** Call `listener(content)` right after a frame, and after each redraw of it. */
+  onDrawn(listener) {
+    this.listeners.push(listener);
+  }
+
+  async receive(content, [jpeg, deflated]) {
+    this.waiting.push(content.id);
+    this.newest = content.id;
+    const isWarped = this.warp && content.depth;
+    const [bitmap, inverses] = await Promise.all([
+      decodeJpeg(jpeg), isWarped ? inflate(deflated) : null,
+    ]);
+    if (this.link.isClosed) {
+      bitmap?.close();
+      return;
+    }
+    const isLate = !this.waiting.includes(content.id); // a newer one was decoded sooner
+    const mayWait = this.newest !== content.id && !this.hasSkipped;
+    if (bitmap && !isLate && !mayWait) this.show(bitmap, content, inverses);
+    else bitmap?.close();
+    this.hasSkipped = bitmap !== null && !isLate && mayWait;
+    if (!isLate) this.ackUpTo(content.id);
+  }
+
+  ackUpTo(id) {
+    const count = this.waiting.indexOf(id) + 1;
+    for (const each of this.waiting.splice(0, count)) this.link.post({ kind: "ack", id: each });
+  }
+
+  /** Show the still image of a saved notebook, until a kernel sends frames. */
+  async showStill(jpeg) {
+    const bitmap = await decodeJpeg(jpeg);
+    if (bitmap && !this.link.isLive && !this.link.isClosed) this.show(bitmap, null);
+    else bitmap?.close();
+  }
+
+  show(bitmap, content, inverses = null) {
+    this.shown?.bitmap.close();
+    this.shown = { bitmap, content };
+    if (content) this.motion.receive(content);
+    if (inverses) this.warp.load(bitmap, content, inverses);
+    this.redraw();
+    if (!content) return;
+    this.record.lastFrame = { ...content };
+    keepLast(this.record.received, performance.now());
+    this.note(inverses ? null : content.t); // the warp has already answered the pointer
+  }
+
+  /** The view has moved, by an event at `time`. */
+  follow(time) {
+    if (!this.warp || !this.shown?.content?.depth) return;
+    this.redraw();
+    this.note(time);
+  }
+
+  /** Remember when the image changed, and how long after the event that it answers. */
+  note(time) {
+    const { record } = this;
+    const now = performance.now();
+    keepLast(record.frames, now);
+    if (time !== null && time !== undefined) {
+      keepLast(record.latencies, now - time);
+      keepLast(record.answered, now);
+    }
+    record.pose = this.camera.pose;
+    this.canvas.dispatchEvent(new Event("drawn")); // for tests that measure
+  }
+
+  /** Give the canvas a size in device pixels. */
+  resize(width, height) {
+    if (this.canvas.width === width && this.canvas.height === height) return;
+    this.canvas.width = width;
+    this.canvas.height = height;
+    this.redraw();
+  }
+
+  redraw() {
+    const { shown, canvas } = this;
+    this.camera = this.warped();
+    if (!this.camera) {
+      this.camera = shown?.content ?? null;
+      this.warp?.hide();
+      const { context } = this;
+      context.fillStyle = "#14161a";
+      context.fillRect(0, 0, canvas.width, canvas.height);
+      if (shown) {
+        const at = this.rectangle(canvas.width, canvas.height);
+        context.imageSmoothingEnabled = true;
+        context.drawImage(shown.bitmap, at.left, at.top, at.width, at.height);
+      }
+    }
+    for (const listener of this.listeners) listener(shown?.content ?? null);
+  }
+
+  /** The view's camera, once the frame has been warped to it; null if it stays as it is. */
+  warped() {
+    const { warp, canvas: { width, height }, motion: { view } } = this;
+    const content = this.shown?.content;
+    if (!warp || !view || !content?.depth) return null;
+    const camera = { pose: view.pose, lens: viewLens(view, width, height) };
+    if (isAlike(camera.pose, content.pose) && isAlike(camera.lens, content.lens)) return null;
+    const scale = Math.min(1, SHARP * content.scale);
+    const size = [width, height].map((side) => Math.max(1, Math.round(scale * side)));
+    return warp.draw(camera, ...size) ? camera : null;
+  }
+
+  /** What is shown now, as a PNG. */
+  toBlob() {
+    const { canvas, warp } = this;
+    const copy = new OffscreenCanvas(canvas.width, canvas.height);
+    const context = copy.getContext("2d");
+    this.redraw(); // WebGL's image can be read only in the task that draws it
+    const isWarped = warp !== null && !warp.canvas.hidden;
+    context.drawImage(isWarped ? warp.canvas : canvas, 0, 0, copy.width, copy.height);
+    return copy.convertToBlob({ type: "image/png" });
+  }
+
+  /** Where the image lies in an area of this size, in the units of the size. */
+  rectangle(width, height) {
+    const frame = this.shown?.content ?? this.shown?.bitmap;
+    const isWarped = this.camera !== (this.shown?.content ?? null);
+    if (!frame || isWarped) return { left: 0, top: 0, width, height };
+    return fitRectangle(width, height, frame.width, frame.height);
+  }
+
+  close() {
+    this.shown?.bitmap.close();
+    this.shown = null;
+    this.warp?.close();
+  }
+}
+
+/** The decoded image in `bytes`; null if they hold none. */
+export async function decodeJpeg(bytes) {
+  if (!bytes?.byteLength) return null;
+  try {
+    return await createImageBitmap(new Blob([bytes], { type: "image/jpeg" }));
+  } catch {
+    return null;
+  }
+}
+
+/** The uint16 numbers in deflated `bytes`. */
+async function inflate(bytes) {
+  const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint16Array(await new Response(inflated).arrayBuffer());
+}
+
+/** Whether two lists of numbers are the same but for rounding. */
+function isAlike(one, other) {
+  return one.every((value, index) => (
+    Math.abs(value - other[index]) <= SAME * Math.max(1, Math.abs(value))
+  ));
+}
+
+function keepLast(values, value) {
+  values.push(value);
+  if (values.length > KEPT) values.shift();
+}

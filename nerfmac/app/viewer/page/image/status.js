@@ -1,0 +1,71 @@
+/** What lies over the image: how sharp it is, notices, and whether there is a kernel. */
+
+import { make, makeButton } from "../controls/controls.js";
+
+const PATIENCE = 2500; // milliseconds without a message: no kernel is assumed
+const NO_KERNEL = "No kernel is connected to this image. Run the cell to look around.";
+const STOPPED = "The kernel has stopped or was restarted. Run the cell again to continue.";
+
+/** Keep the bar `element` as long as the image is sharp: full resolution hides it. */
+export function showSharpness(element, image) {
+  image.onDrawn((content) => {
+    const scale = content?.scale ?? 1;
+    element.hidden = scale >= 1;
+    element.style.transform = `scaleX(${scale})`;
+    element.title = `${Math.round(100 * scale)} % of the full resolution`;
+  });
+}
+
+/** A line for the kernel's notices; a dismissed notice is hidden until there is another one. */
+export function buildNotice(link) {
+  let dismissed = null;
+  const text = make("span", {});
+  const element = make("div", { class: "nerfmac-notice", role: "alert", hidden: "" }, text);
+  element.append(makeButton({
+    image: "close", title: "Dismiss",
+    onClick: () => {
+      dismissed = text.textContent;
+      element.hidden = true;
+    },
+  }));
+  link.on("state", ({ notice }) => {
+    if (notice !== dismissed) dismissed = null;
+    element.hidden = !notice || notice === dismissed;
+    if (notice && text.textContent !== notice) text.textContent = notice;
+  });
+  return element;
+}
+
+/** While no kernel answers: show the last image or the still, and disable the controls. */
+export function showStillUntilLive({ model, parts, image, link, signal }) {
+  const { root, toolbar, panels, hint } = parts;
+  const setLive = (isLive) => {
+    root.dataset.live = String(isLive);
+    toolbar.disabled = !isLive;
+    panels.disabled = !isLive;
+  };
+  const show = () => {
+    if (!link.isLive) image.showStill(model.get("still"));
+  };
+  const timer = setTimeout(() => {
+    hint.textContent = NO_KERNEL;
+  }, PATIENCE);
+  setLive(false);
+  show();
+  model.on("change:still", show);
+  for (const event of ["live", "answering"]) {
+    link.on(event, () => {
+      clearTimeout(timer);
+      hint.textContent = "";
+      setLive(true);
+    });
+  }
+  link.on("silent", () => {
+    hint.textContent = STOPPED;
+    setLive(false);
+  });
+  signal.addEventListener("abort", () => {
+    clearTimeout(timer);
+    model.off("change:still", show);
+  });
+}

@@ -1,0 +1,57 @@
+"""A ball known in closed form, and what a video's files say of it."""
+
+import mlx.core as mx
+import numpy as np
+
+from nerfmac.app.video import RenderOptions, render_video
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+from tests.app.viewer.analytic import Known
+
+CENTER, RADIUS = np.array([0.55, 0.45, 0.6]), 0.22
+LENS = Lens(40, 30, 62.0, 58.0, 21.0, 14.0)
+FRONT = Camera.look_at((0.3, 2.0, 0.9), (0.5, 0.5, 0.5), (0.1, 0.0, 1.0), LENS)
+SIDE = Camera.look_at((-1.1, 0.2, 0.8), (0.5, 0.5, 0.5), (0.0, 0.3, 1.0), LENS)
+
+
+class Ball(Known):
+    """A ball with a sharp edge that is redder to the right."""
+
+    def __call__(self, parameters, samples, directions):
+        x, y, z = (samples.position[:, axis] for axis in range(3))
+        color = mx.clip(mx.stack([x, 0.4 * y, 0.1 + 0.2 * z], axis=1), 0.0, 1.0)
+        return self.density(parameters, samples.position), color
+
+    def density(self, _, position):
+        away = mx.linalg.norm(position - mx.array(CENTER, mx.float32), axis=-1)
+        return 2e3 * mx.sigmoid(2e3 * (RADIUS - away))
+
+
+def rays(camera) -> tuple[np.ndarray, np.ndarray]:
+    """Origin (3,) and directions (h, w, 3) through the pixels' centers."""
+    lens, pose = camera.lens, camera.pose.astype(float)
+    row, column = np.mgrid[: lens.height, : lens.width] + 0.5
+    x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
+    direction = np.stack([x, y, -np.ones_like(x)], axis=-1) @ pose[:, :3].T
+    return pose[:, 3], direction / np.linalg.norm(direction, axis=-1, keepdims=True)
+
+
+def hits(origin, direction) -> np.ndarray:
+    """(h, w) distances to the ball; infinite beside it, NaN at its edge."""
+    offset = origin - CENTER
+    along = direction @ offset
+    inside = along**2 - offset @ offset + RADIUS**2
+    distance = -along - np.sqrt(np.maximum(inside, 0.0))
+    beside = (inside < -4e-3) | (along > 0.0)
+    return np.where(beside, np.inf, np.where(inside > 4e-3, distance, np.nan))
+
+
+def values_of(run, tmp_path, name, camera=FRONT, **shot):
+    render_video(run, [camera], tmp_path / name, RenderOptions(**shot), form="npz", progress=False)
+    return arrays(tmp_path / name / "frame_00000.npz")
+
+
+def arrays(path):
+    """What is in an NPZ file, by name."""
+    with np.load(path) as file:
+        return dict(file)

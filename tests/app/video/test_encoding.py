@@ -1,0 +1,152 @@
+"""Videos are decoded again, frame by frame; a failed render leaves nothing behind."""
+
+import stat
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.video import write_video
+from nerfmac.app.video.series import make_series, name_of, read_png, save_png
+from nerfmac.common.checks import InputError
+from tests.decoding import decoded
+from tests.killed import half_written
+
+LISTS = 'case "$*" in *-encoders*) echo " V.. libx264 H.264"; exit;; esac\n'
+"""What a stand-in for ffmpeg does first: say that it can encode H.264."""
+HEIGHT, WIDTH = 46, 70  # even, and no multiple of a codec's 16-pixel block
+
+
+def frame(index: int) -> np.ndarray:
+    """Return a frame whose colors, smooth in space, tell its number and its way up."""
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    red = np.full_like(x, 30 * index)
+    return np.stack([red, 40 + 3 * y, 20 + 3 * x], axis=-1).astype(np.uint8)
+
+
+def test_a_video_gives_back_its_frames_in_number_order_size_and_color(tmp_path):
+    write_video(tmp_path / "video.mp4", (frame(i) for i in range(8)), fps=12.5)
+    about, got = decoded(tmp_path / "video.mp4")
+    assert got.shape == (8, HEIGHT, WIDTH, 3)
+    assert "yuv420p(tv, bt709/bt709/iec61966-2-1" in about
+    assert "12.50 fps" in about
+    for index in range(8):
+        error = got[index].astype(float) - frame(index)
+        assert np.abs(error).mean() < 2.5, f"frame {index}"
+        assert np.abs(error.mean(axis=(0, 1))).max() < 2.5, f"frame {index} has a color cast"
+    assert [path.name for path in tmp_path.iterdir()] == ["video.mp4"]
+
+
+def test_what_a_killed_render_left_is_removed_with_the_next(tmp_path):
+    abandoned = half_written(tmp_path / "video.mp4")
+    write_video(tmp_path / "video.mp4", (frame(i) for i in range(2)), fps=12.0)
+    assert not abandoned.exists()
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, RuntimeError, BrokenPipeError])
+@pytest.mark.parametrize("rendered", [0, 3])
+def test_an_interrupted_render_leaves_the_folder_as_it_was(tmp_path, fault, rendered):
+    (tmp_path / "video.mp4").write_bytes(b"an older video")
+
+    def frames():
+        yield from (frame(i) for i in range(rendered))
+        raise fault("halfway")
+
+    with pytest.raises(fault):
+        write_video(tmp_path / "video.mp4", frames(), fps=30)
+    assert [path.name for path in tmp_path.iterdir()] == ["video.mp4"]
+    assert (tmp_path / "video.mp4").read_bytes() == b"an older video"
+
+
+SAID = """[out#0/mp4 @ 0x5654a8303c80] No space left on device
+[out#0/mp4 @ 0x5654a8303c80] Error closing file: No space left on device
+"""
+
+
+@pytest.mark.parametrize("reads", ["head -c 100 > /dev/null", "cat > /dev/null"])
+def test_an_encoder_that_fails_is_quoted_and_leaves_nothing(tmp_path, monkeypatch, reads):
+    encoder = tmp_path / "encoder"
+    encoder.write_text(f"#!/bin/sh\n{LISTS}{reads}\ncat >&2 <<END\n{SAID}END\nexit 1\n")
+    encoder.chmod(encoder.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(encoder))
+    (tmp_path / "out").mkdir()
+    with pytest.raises(InputError, match=r"ffmpeg said: No space left on device$"):
+        write_video(tmp_path / "out" / "video.mp4", (frame(i % 8) for i in range(40)), fps=30)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("frames", "fault"),
+    [
+        ([], "no frames"),
+        ([np.zeros((45, 70, 3), np.uint8)], "70x45; .mp4 needs an even size"),
+        ([np.zeros((46, 71, 3), np.uint8)], "71x46"),
+        ([frame(0), frame(1)[:44]], r"frame 1 has shape \(44, 70, 3\), but frame 0"),
+        ([frame(0), frame(1) / 255.0], "frame 1 is float64; expected .* uint8"),
+        ([np.zeros((46, 70, 4), np.uint8)], r"frame 0 has shape \(46, 70, 4\)"),
+        ([np.zeros((46, 70), np.uint8)], r"frame 0 has shape \(46, 70\)"),
+    ],
+)
+def test_frames_that_no_video_can_hold_are_refused(tmp_path, frames, fault):
+    with pytest.raises(InputError, match=fault):
+        write_video(tmp_path / "video.mp4", frames, fps=30)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_a_frame_is_rendered(tmp_path):
+    def never():
+        raise AssertionError("a frame was rendered for nothing")
+        yield
+
+    (tmp_path / "folder.mp4").mkdir()
+    places = {
+        tmp_path / "absent" / "video.mp4": "No such file or directory",
+        tmp_path / "folder.mp4": "it is a folder",
+        tmp_path / "video.avi": "ends in one of: .mp4, .webm, .gif",
+        tmp_path / "video": "ends in one of: .mp4",
+    }
+    for path, fault in places.items():
+        with pytest.raises(InputError, match=fault):
+            write_video(path, never(), fps=30)
+    with pytest.raises(InputError, match="fps is 0; expected at least 1"):
+        write_video(tmp_path / "video.mp4", never(), fps=0)
+
+
+LISTED = """ V....D libx264              libx264 H.264 (codec h264)
+ V....D h264_videotoolbox    VideoToolbox H.264 Encoder (codec h264)
+"""
+
+
+@pytest.mark.parametrize("is_mac", [False, True])
+def test_the_macs_own_encoder_is_taken_where_ffmpeg_has_it(tmp_path, monkeypatch, is_mac):
+    told, listed = tmp_path / "told", tmp_path / "listed"
+    listed.write_text(LISTED if is_mac else LISTED.splitlines()[0] + "\n")
+    program = tmp_path / "ffmpeg"
+    program.write_text(
+        "#!/bin/sh\n"
+        f'for last; do :; done; if [ "$last" = -encoders ]; then cat {listed}; exit; fi\n'
+        f'echo "$@" > {told}; cat > /dev/null\n'
+        'echo whole > "${last#file:}"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(program))
+    write_video(tmp_path / "video.mp4", [frame(0), frame(1)], fps=24)
+    flags = told.read_text().split()
+    assert flags[flags.index("-c:v") + 1] == ("h264_videotoolbox" if is_mac else "libx264")
+    assert ("-crf" in flags, "-q:v" in flags) == (not is_mac, is_mac)
+    assert "out_color_matrix=bt709" in told.read_text()
+    assert (tmp_path / "video.mp4").read_text() == "whole\n"
+
+
+def test_numbered_images_are_exact(tmp_path):
+    make_series(tmp_path / "video")
+    for index in range(3):
+        save_png(name_of(tmp_path / "video", index, "png"), frame(index))
+    paths = sorted((tmp_path / "video").iterdir())
+    assert [path.name for path in paths] == [f"frame_0000{i}.png" for i in range(3)]
+    for index, path in enumerate(paths):
+        with Image.open(path) as image:
+            assert (np.asarray(image) == frame(index)).all()
+        assert (read_png(path) == frame(index)).all()
+    with pytest.raises(InputError, match="already holds frames"):
+        make_series(tmp_path / "video")

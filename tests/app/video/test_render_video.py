@@ -1,0 +1,261 @@
+"""Videos are decoded again and compared with a scene known in closed form."""
+
+import math
+import subprocess
+from dataclasses import replace
+
+import imageio_ffmpeg
+import numpy as np
+import pytest
+from PIL import Image
+
+from nerfmac.app.run import Run
+from nerfmac.app.video import RenderOptions, render_video
+from nerfmac.common.checks import InputError
+from nerfmac.geometry.cameras import Camera
+from nerfmac.training.method import Method
+from tests.app.video.ball import CENTER, FRONT, LENS, RADIUS, SIDE, Ball, hits, rays, values_of
+from tests.decoding import decoded
+from tests.killed import half_written
+from tests.scene_factory import CONFIG
+
+
+def read_exr(path, channels) -> np.ndarray:
+    layout = {1: "grayf32le", 3: "gbrpf32le", 4: "gbrapf32le"}[channels]
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", str(path)]
+    command += ["-f", "rawvideo", "-pix_fmt", layout, "-"]
+    data = subprocess.run(command, capture_output=True, check=True).stdout
+    planes = np.frombuffer(data, "<f4").reshape(channels, LENS.height, LENS.width)
+    return planes[0] if channels == 1 else planes[[2, 0, 1, 3][:channels]].transpose(1, 2, 0)
+
+
+def test_depth_is_the_distance_in_scene_units(run, tmp_path):
+    want = hits(*rays(FRONT))
+    seen = np.isfinite(want)
+    assert 0.1 < seen.mean() < 0.5, "the ball fills the image, or nearly none of it"
+    got = values_of(run, tmp_path, "npz", output="depth")
+    error = np.abs(got["depth"] - want)[seen]
+    assert error.mean() < 0.01 * want[seen].mean()
+    assert (got["depth"][np.isinf(want)] == 0.0).all()
+    assert (got["opacity"][seen] > 0.99).all()
+    assert np.array_equal(got["pose"], FRONT.pose)
+    assert got["lens"] == pytest.approx([62.0, 58.0, 21.0, 14.0])
+    render_video(
+        run, [FRONT], tmp_path / "exr", RenderOptions(output="depth"), form="exr", progress=False
+    )
+    exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 1)
+    assert np.array_equal(exr, got["depth"])
+
+
+def test_normals_point_out_of_the_ball(run, tmp_path):
+    origin, direction = rays(FRONT)
+    distance = hits(origin, direction)
+    seen = np.isfinite(distance)
+    want = (origin + distance[seen][:, None] * direction[seen] - CENTER) / RADIUS
+    got = values_of(run, tmp_path, "npz", output="normal")["normal"]
+    # Of eight corners around a point of this sharp edge, few are inside of the ball.
+    assert np.mean((got[seen] * want).sum(axis=1)) > 0.95
+    render_video(
+        run, [FRONT], tmp_path / "exr", RenderOptions(output="normal"), form="exr", progress=False
+    )
+    assert np.array_equal(read_exr(tmp_path / "exr" / "frame_00000.exr", 3), got)
+    render_video(run, [FRONT], tmp_path / "png", RenderOptions(output="normal"), progress=False)
+    with Image.open(tmp_path / "png" / "frame_00000.png") as image:
+        assert np.abs(np.asarray(image)[seen] - 127.5 * (1.0 + got[seen])).max() < 1.0
+
+
+def test_colors_are_srgb_in_numpy_and_linear_light_in_exr(run, tmp_path):
+    got = values_of(run, tmp_path, "npz", background=(0.2, 0.4, 0.6))["rgb"]
+    outside = np.isinf(hits(*rays(FRONT)))
+    assert got[outside] == pytest.approx(np.tile([0.2, 0.4, 0.6], (outside.sum(), 1)), abs=1e-6)
+    want = 255.0 * run.render(FRONT, (0.2, 0.4, 0.6)).color
+    assert 255.0 * got == pytest.approx(want, abs=1e-3)
+    shot = RenderOptions(background=(0.2, 0.4, 0.6))
+    render_video(run, [FRONT], tmp_path / "exr", shot, form="exr", progress=False)
+    exr = read_exr(tmp_path / "exr" / "frame_00000.exr", 3)
+    assert exr[outside][0] == pytest.approx([0.0331, 0.1329, 0.3185], abs=2e-4)
+
+
+def test_exposure_doubles_the_light(run, tmp_path):
+    plain, twice = (
+        values_of(run, tmp_path, str(stops), background=(0.3, 0.3, 0.3), exposure=stops)["rgb"]
+        for stops in (0.0, 1.0)
+    )
+    linear = [((each + 0.055) / 1.055) ** 2.4 for each in (plain, twice)]
+    bright = (plain > 0.1) & (twice < 0.99)
+    assert bright.sum() > 100
+    assert linear[1][bright] == pytest.approx(2.0 * linear[0][bright], rel=1e-3)
+
+
+def test_depth_is_colored_alike_in_all_frames(run, tmp_path):
+    shot = RenderOptions(
+        output="depth", color_map="gray", background=(0.0, 0.0, 0.0), depth_range=(1, 2)
+    )
+    render_video(run, [FRONT, SIDE], tmp_path / "png", shot, progress=False)
+    for index, camera in enumerate([FRONT, SIDE]):
+        want = hits(*rays(camera))
+        with Image.open(tmp_path / "png" / f"frame_0000{index}.png") as image:
+            got = np.asarray(image)[np.isfinite(want)][:, 0]
+        shade = 255.0 * np.clip(2.0 - want[np.isfinite(want)], 0.0, 1.0)
+        assert np.abs(got - shade).mean() < 5.0
+    render_video(
+        run, [FRONT, SIDE], tmp_path / "any", replace(shot, depth_range=None), progress=False
+    )
+    with Image.open(tmp_path / "any" / "frame_00000.png") as image:
+        assert np.asarray(image).max() > 200
+
+
+def test_near_and_crop_cut_the_scene(run, tmp_path):
+    whole = values_of(run, tmp_path, "whole", output="depth")["depth"]
+    middle = whole[14, 18]
+    near = values_of(run, tmp_path, "near", output="depth", near=float(middle) + 0.1)["depth"]
+    assert near[14, 18] == pytest.approx(middle + 0.1, abs=0.02)
+    box = ((0.0, -9.0, -9.0), (9.0, 9.0, 9.0))  # the files' origin is in the cube's middle
+    half = values_of(run, tmp_path, "half", output="depth", crop=box)
+    origin, direction = rays(FRONT)
+    place = origin + half["depth"][..., None] * direction
+    seen = half["opacity"] > 0.99
+    assert 20 < seen.sum() < 0.9 * (whole > 0.0).sum()
+    assert place[seen][:, 0].min() > 0.45
+
+
+@pytest.mark.parametrize("kind", ["mp4", "webm", "gif"])
+def test_a_video_has_the_images_in_order_with_their_size_rate_and_colors(run, tmp_path, kind):
+    cameras = [Camera(LENS, each.pose) for each in (FRONT, SIDE, FRONT)]
+    render_video(run, cameras, tmp_path / f"video.{kind}", fps=12.5, progress=False)
+    about, frames = decoded(tmp_path / f"video.{kind}")
+    assert frames.shape == (3, 30, 40, 3)
+    assert "12.50 fps" in about or "12.5 fps" in about
+    for frame, camera in zip(frames, cameras, strict=True):
+        want = 255.0 * run.render(camera).color
+        assert np.abs(frame - want).mean() < 4.0
+    assert [path.name for path in tmp_path.iterdir()] == [f"video.{kind}"]
+
+
+def test_runs_stand_side_by_side(run, scene, tmp_path):
+    class Hole(Ball):
+        def density(self, parameters, position):
+            return 0.0 * super().density(parameters, position)
+
+    other = Run.begin(scene, CONFIG, method=Method(field=Hole()))
+    render_video([run, other, run], [SIDE, FRONT], tmp_path / "some", progress=False)
+    render_video(run, [SIDE, FRONT], tmp_path / "one", progress=False)
+    for name in ("frame_00000.png", "frame_00001.png"):
+        with (
+            Image.open(tmp_path / "some" / name) as some,
+            Image.open(tmp_path / "one" / name) as one,
+        ):
+            left, middle, right = np.split(np.asarray(some), 3, axis=1)
+            assert np.array_equal(left, np.asarray(one))
+            assert np.array_equal(right, np.asarray(one))
+        assert (middle == 255).all()
+    with pytest.raises(InputError, match="npz files are of one run and one eye"):
+        render_video([run, other], [FRONT], tmp_path / "npz", form="npz", progress=False)
+    stranger = replace(run, scene=replace(run.scene, path="/elsewhere"))
+    with pytest.raises(InputError, match="/elsewhere stand side by side"):
+        render_video([run, stranger], [FRONT], tmp_path / "npz", progress=False)
+
+
+def interrupted(run, out, monkeypatch, after=2, **keywords):
+    """Begin a video of five frames that ends with an error after some of them."""
+    cameras = [FRONT, SIDE, FRONT, SIDE, FRONT]
+    draw, drawn = run.trainer.renderer, []
+
+    class Broken:
+        def __init__(self, *given):
+            self.real = draw(*given)
+
+        def over(self, *given):
+            drawn.append(given)
+            if len(drawn) > after + 1:  # the device is one frame ahead
+                raise KeyboardInterrupt
+            return self.real.over(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run.trainer, "renderer", Broken)
+        with pytest.raises(KeyboardInterrupt):
+            render_video(run, cameras, out, progress=False, **keywords)
+    return cameras
+
+
+@pytest.mark.parametrize("form", ["png", "npz"])
+def test_a_broken_series_goes_on_where_it_broke_and_makes_no_frame_twice(
+    run, tmp_path, monkeypatch, form
+):
+    cameras = interrupted(run, tmp_path / "some", monkeypatch, form=form)
+    made = {path: path.stat().st_mtime_ns for path in (tmp_path / "some").glob("frame_*")}
+    assert len(made) == 2
+    abandoned = half_written(tmp_path / "some" / f"frame_00002.{form}")
+    render_video(run, cameras, tmp_path / "some", form=form, resume=True, progress=False)
+    assert all(path.stat().st_mtime_ns == when for path, when in made.items())
+    assert not abandoned.exists()
+    render_video(run, cameras, tmp_path / "whole", form=form, progress=False)
+    for index in range(5):
+        name = f"frame_0000{index}.{form}"
+        assert (tmp_path / "some" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_broken_video_goes_on_where_it_broke(run, tmp_path, monkeypatch):
+    cameras = interrupted(run, tmp_path / "some.mp4", monkeypatch, resume=True)
+    assert not (tmp_path / "some.mp4").exists()
+    assert len(list((tmp_path / "some.mp4.frames").glob("frame_*"))) == 2
+    half_written(tmp_path / "some.mp4")
+    render_video(run, cameras, tmp_path / "some.mp4", resume=True, progress=False)
+    render_video(run, cameras, tmp_path / "whole.mp4", progress=False)
+    some, whole = (decoded(tmp_path / f"{name}.mp4")[1] for name in ("some", "whole"))
+    assert np.array_equal(some, whole)
+    assert {path.name for path in tmp_path.iterdir()} == {"some.mp4", "whole.mp4"}
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"options": RenderOptions(exposure=1.0)}, "exposure"),
+        ({"form": "npz"}, "format"),
+        ({}, "path"),
+    ],
+)
+def test_frames_of_another_video_are_not_taken_for_this_ones(run, tmp_path, change, named):
+    render_video(run, [FRONT], tmp_path / "some", progress=False)
+    cameras = [FRONT] if change else [SIDE]
+    with pytest.raises(InputError, match=f"made with another {named}; resume"):
+        render_video(run, cameras, tmp_path / "some", resume=True, progress=False, **change)
+
+
+def test_what_exists_is_kept_unless_it_is_to_be_overwritten(run, tmp_path):
+    render_video(run, [FRONT, SIDE], tmp_path / "some", progress=False)
+    (tmp_path / "video.mp4").write_text("mine")
+    for out in ("some", "video.mp4"):
+        with pytest.raises(InputError, match=r"already.*overwrite"):
+            render_video(run, [FRONT], tmp_path / out, progress=False)
+        render_video(run, [FRONT], tmp_path / out, overwrite=True, progress=False)
+    assert len(list((tmp_path / "some").glob("frame_*"))) == 1
+    assert len(decoded(tmp_path / "video.mp4")[1]) == 1
+    (tmp_path / "note").write_text("mine")
+    with pytest.raises(InputError, match="note is a file; expected"):
+        render_video(run, [FRONT], tmp_path / "note", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"output": "color"}, "output is 'color'; expected one of: depth, normal"),
+        ({"samples": 0}, "samples is 0"),
+        ({"exposure": math.nan}, "exposure is nan"),
+        ({"near": -1.0}, "near is -1"),
+        ({"crop": ((0, 0, 0), (1, 0, 1))}, "lowest corner first"),
+        ({"crop": ((0, 0, 0), (1, math.nan, 1))}, "crop's highest corner is nan"),
+        ({"crop": ((0, 0, 0), (1, math.inf, 1))}, "crop's highest corner is inf"),
+        ({"crop": ((0, 0), (1, 1, 1))}, "crop is .*three numbers"),
+        ({"crop": ((0, 0, 0),)}, "crop is .*two corners"),
+        ({"background": (0.0, 2.0, 0.0)}, "background is 2"),
+        ({"background": (1.0, 1.0)}, "background has 2 numbers"),
+        ({"depth_range": (2.0, 1.0)}, "depth range is 1"),
+        ({"color_map": "jet"}, "color map is 'jet'"),
+        ({"aperture": 0.1}, "an aperture needs several samples"),
+        ({"aperture": 0.1, "samples": 4, "projection": "equirectangular"}, "has no aperture"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(change, fault):
+    with pytest.raises(InputError, match=fault):
+        RenderOptions(**change)
