@@ -1,4 +1,4 @@
-"""`FrameRenderer` renders the frames of a video; `SideBySide` joins frames of several runs or eyes."""
+"""`FrameRenderer` renders the frames of a video; `SideBySide` joins frames of runs or of eyes."""
 
 from __future__ import annotations
 
