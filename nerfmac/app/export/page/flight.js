@@ -4,7 +4,7 @@
  * accumulated between animation frames. It also plays the page's camera path.
  */
 
-import { centeredistance, lookAt, travelView } from "../../viewer/page/motion/navigation.js";
+import { centerDistance, lookAt, travelView } from "../../viewer/page/motion/navigation.js";
 
 export class Flight {
   /** Fly from `home`; `path` is {fps, frames, closed} or null, a frame 12 numbers and the fov. */
@@ -114,7 +114,7 @@ export class Flight {
     const part = place - before;
     const mixed = frames[before].map((value, i) => value + part * (frames[after][i] - value));
     const pose = squared(mixed.slice(0, 12));
-    const far = centeredistance(this.home);
+    const far = centerDistance(this.home);
     const center = [0, 4, 8].map((line) => pose[line + 3] - far * pose[line + 2]);
     return { pose, center, up: this.home.up, fov: mixed[12] };
   }

@@ -92,12 +92,12 @@ class ReadingPresenter extends Drawing {
     device.queue.submit([encoder.finish()]);
     await copy.mapAsync(GPUMapMode.READ);
     const rows = new Uint8Array(copy.getMappedRange());
-    const image = new ImageData(width, height);
+    const pixels = new ImageData(width, height);
     for (let row = 0; row < height; row += 1) {
       const first = row * bytesPerRow;
-      image.data.set(rows.subarray(first, first + 4 * width), 4 * row * width);
+      pixels.data.set(rows.subarray(first, first + 4 * width), 4 * row * width);
     }
     copy.destroy();
-    if (canvas.width === width && canvas.height === height) context.putImageData(image, 0, 0);
+    if (canvas.width === width && canvas.height === height) context.putImageData(pixels, 0, 0);
   }
 }

@@ -72,8 +72,8 @@ def test_the_lens_and_the_distance_are_the_kernels(call, size):
     lens = level().camera(*size).lens
     want = [lens.fl_x / size[0], lens.fl_y / size[1], 0.5, 0.5]
     assert call(NAVIGATION, "viewLens", level().to_json(), *size) == pytest.approx(want)
-    distance = call(NAVIGATION, "centeredistance", level().to_json())
+    distance = call(NAVIGATION, "centerDistance", level().to_json())
     assert distance == pytest.approx(np.linalg.norm(EYE - CENTER))
     inside = View(np.c_[np.eye(3), CENTER], CENTER, UP, FOV)
-    assert call(NAVIGATION, "centeredistance", inside.to_json()) == CLOSEST
+    assert call(NAVIGATION, "centerDistance", inside.to_json()) == CLOSEST
     assert math.isclose(inside.distance, CLOSEST)

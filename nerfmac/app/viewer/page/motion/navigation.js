@@ -35,7 +35,7 @@ const poseOf = (axes, eye) => [0, 1, 2].flatMap(
 const axesOf = (pose) => [0, 1, 2].map((axis) => axisOf(pose, axis));
 
 /** Distance from the camera to the center, in scene units; at least CLOSEST. */
-export function centeredistance({ pose, center }) {
+export function centerDistance({ pose, center }) {
   return Math.max(lengthOf(minus(center, eyeOfPose(pose))), CLOSEST);
 }
 
@@ -64,7 +64,7 @@ export function orbitView(view, right, down) {
 
 /** Move sideways; points at the center's distance follow the pointer. */
 export function panView(view, right, down) {
-  const height = 2 * centeredistance(view) * Math.tan(0.5 * view.fov);
+  const height = 2 * centerDistance(view) * Math.tan(0.5 * view.fov);
   return movedView(view, [-right * height, down * height, 0]);
 }
 
@@ -73,7 +73,7 @@ export function panView(view, right, down) {
  * on and pushes the center ahead.
  */
 export function dollyView(view, logFactor) {
-  const distance = centeredistance(view);
+  const distance = centerDistance(view);
   const wanted = distance * Math.exp(Math.min(logFactor, Math.log(FARTHEST / distance)));
   const moved = movedView(view, [0, 0, distance - wanted]);
   if (wanted >= CLOSEST) return { ...moved, center: view.center };
@@ -83,7 +83,7 @@ export function dollyView(view, logFactor) {
 
 /** Move so many seconds to the right, up and forward along the camera's axes. */
 export function walkView(view, right, up, forward) {
-  const speed = WALK_SPEED * centeredistance(view);
+  const speed = WALK_SPEED * centerDistance(view);
   return movedView(view, scaled(speed, [right, up, forward]));
 }
 
