@@ -32,7 +32,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "README.md": "index.md",
-    "SECURITY.md": "promises.md",
+    "SECURITY.md": "security.md",
     "THIRD_PARTY.md": "licenses.md",
 }
 """Page of the site for each page of the repository's root. Only README.md has one of its own."""
