@@ -99,9 +99,7 @@ def commands() -> str:
         all_arguments = declared(arguments)
         if shown := [argument for argument in all_arguments if not is_setting(argument)]:
             rows = [row(argument) for argument in shown]
-            parts.append(
-                "\n".join(["| Option | Effect | Default |", "| --- | --- | --- |", *rows])
-            )
+            parts.append("\n".join(["| Option | Effect | Default |", "| --- | --- | --- |", *rows]))
         if len(shown) < len(all_arguments):
             parts.append("The settings of the [configuration](configuration.md) are also options.")
         examples = "\n".join(f"nerfmac {name} {words}".rstrip() for words in EXAMPLES[name])
