@@ -220,6 +220,14 @@ REFERENCE = "".join(
 )
 
 
+def test_names_that_guides_import_are_in_the_reference():
+    text = "".join(body for page in PAGES for body in blocks(page, "python"))
+    imports = re.findall(r"^ *from nerfmac[\w.]* import (.+)$", text, re.MULTILINE)
+    names = {name for line in imports for name in line.split(", ")}
+    assert {"render_video", "extract_mesh", "working_dtype"} <= names
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", REFERENCE)] == []
+
+
 def test_the_site_is_built_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
