@@ -21,11 +21,11 @@ ifeq ($(SYSTEM),Linux)
   else
     FLAVOUR := cpu
   endif
-  PACKAGE := .[$(FLAVOUR),capture,notebook]
+  PACKAGE := .[$(FLAVOUR),capture,notebook,export]
   PACKAGE_DEV := .[$(FLAVOUR),notebook,export,ingp,plot,tensorboard]
 else
   FLAVOUR := metal
-  PACKAGE := .[capture,notebook]
+  PACKAGE := .[capture,notebook,export]
   PACKAGE_DEV := .[notebook,export,ingp,plot,tensorboard]
 endif
 

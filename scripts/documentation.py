@@ -32,7 +32,7 @@ PAGES = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "README.md": "index.md",
-    "SECURITY.md": "promises.md",
+    "SECURITY.md": "security.md",
     "THIRD_PARTY.md": "licenses.md",
 }
 """Page of the site for each page of the repository's root. Only README.md has one of its own."""
@@ -84,8 +84,9 @@ def commands() -> str:
     """The page of all commands with their flags."""
     parts = [
         "# Commands",
-        "`nerfmac COMMAND --help-all` shows the same. Every command takes `--log-file FILE`, which "
-        "keeps the whole log. A flag such as `--masks` has a counterpart, `--no-masks`.",
+        "This page lists all commands and their options. `nerfmac COMMAND --help-all` prints the "
+        "same text. Every command accepts `--log-file FILE`, to write the complete log to a file. "
+        "An option such as `--masks` has a counterpart, `--no-masks`.",
     ]
     for title, group in GROUPS.items():
         named = [f"- [`nerfmac {name}`](#nerfmac-{name}): {text}" for name, text in group.items()]
@@ -94,15 +95,13 @@ def commands() -> str:
         arguments = import_module(f"nerfmac.app.cli.{name}").Arguments
         values = "".join(f" {argument.value}" for argument in positionals_of(arguments))
         parts += [f"## nerfmac {name}", prose(getdoc(arguments) or "")]
-        parts.append(f"```text\nnerfmac {name}{values} [FLAGS]\n```")
+        parts.append(f"```text\nnerfmac {name}{values} [OPTIONS]\n```")
         all_arguments = declared(arguments)
         if shown := [argument for argument in all_arguments if not is_setting(argument)]:
             rows = [row(argument) for argument in shown]
-            parts.append(
-                "\n".join(["| flag | what it does | default |", "| --- | --- | --- |", *rows])
-            )
+            parts.append("\n".join(["| Option | Effect | Default |", "| --- | --- | --- |", *rows]))
         if len(shown) < len(all_arguments):
-            parts.append("The numbers of the [configuration](configuration.md) are flags too.")
+            parts.append("The settings of the [configuration](configuration.md) are also options.")
         examples = "\n".join(f"nerfmac {name} {words}".rstrip() for words in EXAMPLES[name])
         parts.append(f"```text\n{examples}\n```")
     return "\n\n".join(parts) + "\n"
@@ -126,15 +125,15 @@ def configuration() -> str:
     """The page of all settings, with their values in each preset."""
     parts = [
         "# Configuration",
-        "Each number of a run is a setting. It is a flag of `nerfmac train`, such as "
-        "`--grid.levels 12`, and it is saved with the run in `config.json`. The preset gives the "
-        "numbers that are not set: `tiny`, `small`, `base` or `big`. Ten settings, with a star ★, "
-        "are worth a try before all others.",
+        "This page lists all settings of a run and their values in each preset: `tiny`, `small`, "
+        "`base`, and `big`. Each setting is an option of `nerfmac train`, such as "
+        "`--grid.levels 12`, and is saved with the run in `config.json`. The ten settings with a "
+        "star ★ have the largest effect. Try these settings first.",
     ]
     for name, part in [("", Config), *parts_of()]:
-        title = f"`--{name}`" if name else "The run"
+        title = f"`--{name}`" if name else "Run"
         parts += [f"## {title}", prose((getdoc(part) or "").partition("\n\n")[0]) if name else ""]
-        head = "| setting | what it does | " + " | ".join(PRESETS) + " |"
+        head = "| Setting | Effect | " + " | ".join(PRESETS) + " |"
         rows = [
             setting_row(name, field.name, part) for field in fields(part) if is_plain(field.name)
         ]

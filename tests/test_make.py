@@ -78,7 +78,7 @@ def test_make_demo_installs_what_the_commands_of_readme_need():
     assert "make demo" in readme
     shown = re.findall(r"^nerfmac ([a-z]+)", readme, re.MULTILINE)
     needed = {EXTRAS[command] for command in shown if EXTRAS.get(command)}
-    assert needed == {"capture", "notebook"}
+    assert needed == {"capture", "notebook", "export"}
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     packages = re.findall(r"^ *PACKAGE := \.(.*)$", makefile, re.MULTILINE)
     assert len(packages) == 2
