@@ -28,6 +28,9 @@ class TrainConfig:
     smoothness: float = 0.0
     """Weight of the smoothness loss, which makes depth alike at neighboring pixels of one color, as
     on plain surfaces. Half of the rays of a step are then next to the other half. 0: off."""
+    ground: float = 0.0
+    """Weight of the ground loss, which pulls density to the ground plane of the sparse points, such
+    as a floor or a table; for scenes whose floor is plain. 0: off."""
     gradient_scaling: float = 1.0
     """In scenes larger than the unit cube: scale down the gradients of samples nearer to the camera
     than this, in scene units, against fog there. 0: off."""
@@ -46,6 +49,7 @@ class TrainConfig:
         checks.number("train.entropy", self.entropy, low=0.0)
         checks.number("train.depth", self.depth, low=0.0)
         checks.number("train.smoothness", self.smoothness, low=0.0)
+        checks.number("train.ground", self.ground, low=0.0)
         checks.number("train.depth_rays", self.depth_rays, low=1e-3, high=0.5)
         checks.number("train.depth_until", self.depth_until, low=1e-3, high=1.0)
         checks.number("train.gradient_scaling", self.gradient_scaling, low=0.0)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from nerfmac.geometry.cameras import Cameras, shown_sizes
 from nerfmac.geometry.color import over
+from nerfmac.geometry.ground_plane import GroundPlane
 from nerfmac.geometry.tracks import Tracks
 
 Color = tuple[float, float, float]
@@ -24,7 +25,8 @@ class Views:
 
     `pixels` is uint8 (pixels, 3 or 4) with straight alpha, view after view, row by row from the
     top. Views may differ in size. `kept` is bool (pixels,), False where a mask is black; None
-    without masks. `tracks` are those in these views; only the training split has any.
+    without masks. Only the training split has `tracks`, observations of sparse points, and
+    `ground`, the ground plane of the sparse points.
     """
 
     pixels: mx.array
@@ -32,6 +34,7 @@ class Views:
     names: tuple[str, ...]
     kept: mx.array | None = None
     tracks: Tracks | None = None
+    ground: GroundPlane | None = None
 
     def __repr__(self) -> str:
         sizes, channels = shown_sizes(self.cameras.sizes), self.pixels.shape[1]

@@ -28,6 +28,14 @@ Edges of objects usually have an edge in color, so there depth may jump (Heise e
 Niemeyer et al. 2022, compares depths without colors). Depth is the mean along the ray. Without the
 disparity loss, smooth haze in front of cameras satisfies it as well.
 
+A sixth one pulls the density of rays that intersect the ground plane, at the distance g, to it:
+
+    ground = sum_i weight_i min(|t_i / g - 1|, GROUND_REACH)
+
+A plain floor has the right color wherever its density is along a ray, so colors cannot place it.
+The gradient is zero for density that is far from the plane, such as a tall object in front of it,
+and an object's colors outweigh it otherwise.
+
 The distortion loss is that of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares instead
 of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024): three sums along
 each ray then suffice. Distances are in scene units.
@@ -57,6 +65,9 @@ LEAST_OPACITY, LEAST_DEPTH = 1e-3, 1e-2
 """Least opacity by which a depth is divided, and least depth in scene units whose logarithm is
 taken."""
 
+GROUND_REACH = 0.3
+"""Relative distance from the ground plane from which the ground loss is constant."""
+
 _MARGIN = 1e-4  # kept from opacities 0 and 1, where the slope of the entropy is infinite
 
 
@@ -76,6 +87,7 @@ class RayBatch(NamedTuple):
     proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays, same backgrounds
     progress: mx.array | float = 0.0  # () float32, finished fraction of the run
     tracks: TrackTargets | None = None  # distances known from tracks, of the first rays; None: none
+    ground: mx.array | None = None  # (rays,) float32, distance of the ground plane, may be infinite
     pairs: int = 0  # rays i and i + pairs, for i < pairs, go through neighboring pixels
 
     @property
@@ -194,6 +206,20 @@ def smoothness_loss(rays: RayBatch, target: mx.array) -> mx.array:
     return mx.concatenate([loss, loss, mx.zeros(len(depth) - 2 * pairs)])
 
 
+def ground_loss(rays: RayBatch, _target: mx.array) -> mx.array:
+    """(rays,): mean distance of each ray's density from the ground plane; formula above.
+
+    It is 0 for rays that do not intersect the plane.
+    """
+    density, samples = rays.packed
+    if rays.ground is None:
+        return mx.zeros(rays.mask.shape[0])
+    ground = rays.ground[samples.ray]
+    away = mx.minimum(mx.abs(samples.distance / ground - 1.0), GROUND_REACH)
+    away = mx.where(mx.isinf(ground), 0.0, away)
+    return composite(density, away[:, None] * mx.array([1.0, 0.0, 0.0]), samples).color[:, 0]
+
+
 def _first_of(samples: Samples, rays: int, slots: int) -> Samples:
     """The first `rays` rays of `samples`, with at most the first `slots` slots."""
     thinning = samples.thinning
@@ -221,6 +247,7 @@ def configured_extra_losses(config: TrainConfig, extent: float) -> tuple[Loss, .
         (entropy_loss, config.entropy),
         (partial(depth_loss, until=config.depth_until), config.depth),
         (smoothness_loss, config.smoothness),
+        (ground_loss, config.ground),
     )
     return tuple(partial(_weighted, loss, weight) for loss, weight in weights if weight)
 

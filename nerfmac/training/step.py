@@ -76,7 +76,8 @@ class Batch(NamedTuple):
     color: mx.array  # (rays, 3) float32, of the pixel, without its alpha
     target: mx.array  # (rays, 3) float32, the pixel over the background
     tracks: TrackTargets | None  # distances of the first rays, for the depth loss
-    pairs: int  # as in `RayBatch`
+    ground: mx.array | None  # as in `RayBatch`
+    pairs: int  # likewise
 
 
 class Rendering(NamedTuple):
@@ -180,7 +181,9 @@ class Step:
         background = background.T
         target = over(rgba, background, self.config.train.blend)
         color, numbers = rgba[:, :3], (pixel_draws, sample_draws)
-        return Batch(rays, view, *numbers, background, color, target, tracks, pairs)
+        plane = self.views.ground if self.config.train.ground else None
+        ground = plane.distance(rays) if plane else None
+        return Batch(rays, view, *numbers, background, color, target, tracks, ground, pairs)
 
     def render(
         self, parameters: Parameters, sampling: Arrays, batch: Batch, schedule: Schedule
@@ -207,7 +210,7 @@ class Step:
         mask = self._mask(samples, batch.pixel_draws)
         rendered = RayBatch(
             *(*seen, mask, density, samples, tuple(proposals)),
-            *(schedule.progress, batch.tracks, batch.pairs),
+            *(schedule.progress, batch.tracks, batch.ground, batch.pairs),
         )
         used = samples.used.reshape(()).astype(mx.float32)
         return Rendering(rendered, used, sampled.mean_samples_per_ray)

@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from nerfmac.rendering.surface_metrics import depth_errors, ground_plane, normal_angles
-
-RANDOM = np.random.default_rng(11)
-UP = (0.0, 0.0, 1.0)
+from nerfmac.rendering.surface_metrics import depth_errors, normal_angles
 
 
 def test_depth_errors_are_relative_to_the_true_distance_and_have_no_sign():
@@ -32,70 +29,3 @@ def test_angles_of_normals_do_not_depend_on_their_length():
     normal = 0.3 * np.stack([np.sin(angle), 0.0 * angle, np.cos(angle)], axis=1)
     np.testing.assert_allclose(normal_angles(normal, truth), [0.0, 30.0, 90.0, 180.0], atol=1e-5)
     assert normal_angles(np.zeros((1, 3)), truth[:1]) == 90.0
-
-
-def room(floor: int, wall: int, strewn: int, noise: float = 0.001) -> np.ndarray:
-    """Points on a tilted floor of 2 x 1, on a wall, and anywhere."""
-    flat = RANDOM.uniform((-1.0, -0.5), (1.0, 0.5), (floor, 2))
-    rise = 0.1 * flat[:, 0] - 0.3 + RANDOM.normal(0.0, noise, floor)
-    upright = RANDOM.uniform((-1.0, -0.3), (1.0, 2.0), (wall, 2))
-    behind = 0.5 + RANDOM.normal(0.0, noise, wall)
-    points = [
-        np.column_stack([flat, rise]),
-        np.column_stack([upright[:, 0], behind, upright[:, 1]]),
-        RANDOM.uniform(-3.0, 3.0, (strewn, 3)),
-    ]
-    return np.concatenate(points)
-
-
-def test_the_ground_plane_is_level_even_if_a_wall_has_more_points():
-    points = room(300, 900, 400)
-    plane = ground_plane(points, np.full(len(points), 0.01), UP)
-    want = np.array([-0.1, 0.0, 1.0]) / np.hypot(0.1, 1.0)
-    assert abs(plane.normal @ want) > 0.9999
-    on_it = np.array([[0.5, 0.2, -0.25], [-0.9, -0.4, -0.39]])
-    np.testing.assert_allclose(on_it @ plane.normal, plane.offset, atol=2e-3)
-
-
-def test_distances_to_the_plane_end_at_the_hull_of_its_points():
-    points = room(2000, 0, 0)
-    plane = ground_plane(points, np.full(len(points), 0.01), UP)
-    origin = np.array([0.3, 0.1, 2.0])
-    aim = np.array(
-        [[0.3, 0.1], [0.9, 0.0], [-0.9, 0.0], [0.0, 0.45], [1.1, 0.0], [0.0, 0.6], [0.9, 0.6]]
-    )
-    aimed = np.column_stack([aim, 0.1 * aim[:, 0] - 0.3])
-    away = np.linalg.norm(aimed - origin, axis=1)
-    ways = (aimed - origin) / away[:, None]
-    origins = np.broadcast_to(origin, ways.shape)
-    distance = plane.distance(origins, ways)
-    np.testing.assert_allclose(distance[:4], away[:4], rtol=2e-3)
-    assert np.isinf(distance[4:]).all()
-    assert np.isinf(plane.distance(origins, -ways)).all()
-
-
-def test_a_far_point_may_miss_the_plane_by_more():
-    points = room(400, 0, 200)
-    far = np.linalg.norm(points, axis=1) > 0.7
-    points[:400, 2] += np.where(far[:400], 0.03 * RANDOM.choice([-1.0, 1.0], 400), 0.0)
-    tight = ground_plane(points, np.full(600, 0.002), UP)
-    loose = ground_plane(points, np.where(far, 0.04, 0.002), UP)
-    spread = [
-        np.ptp(plane.reach.reshape(4, -1).max(axis=1)) + plane.reach.max()
-        for plane in (tight, loose)
-    ]
-    assert spread[1] > 1.2 * spread[0]
-
-
-@pytest.mark.parametrize(
-    "points",
-    [
-        np.zeros((9, 3)),
-        np.column_stack([np.arange(50.0), np.zeros(50), np.zeros(50)]),  # a line
-        room(0, 500, 0),
-        RANDOM.uniform(-3.0, 3.0, (500, 3)),
-    ],
-    ids=["few", "line", "wall", "strewn"],
-)
-def test_there_may_be_no_ground_plane(points):
-    assert ground_plane(points, np.full(len(points), 0.01), UP) is None

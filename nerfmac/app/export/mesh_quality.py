@@ -10,8 +10,8 @@ import numpy.typing as npt
 from nerfmac.app.export.shape_files import needed
 from nerfmac.app.export.source import Region
 from nerfmac.app.run import Run
-from nerfmac.app.run.surfaces import nearest_camera
 from nerfmac.common.checks import InputError
+from nerfmac.geometry.ground_plane import nearest_distance
 
 WITHIN = 0.01
 """Greatest distance of a point on a mesh from it, relative to that from the nearest camera."""
@@ -50,7 +50,8 @@ def held_out_share(
     if not is_inside.any():
         return None
     distance = scene.placement.scale * distances_to_mesh(position[is_inside], vertices, faces)
-    share = (distance <= WITHIN * nearest_camera(points[is_inside], run.cameras)).mean()
+    eyes = np.stack([camera.pose[:, 3] for camera in run.cameras])
+    share = (distance <= WITHIN * nearest_distance(points[is_inside], eyes)).mean()
     return float(share), int(is_inside.sum())
 
 

@@ -5,18 +5,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.run.run import Run
-from nerfmac.geometry.cameras import Camera, Cameras
+from nerfmac.geometry.cameras import Cameras
+from nerfmac.geometry.ground_plane import (
+    TOLERANCE,
+    GroundPlane,
+    ground_plane,
+    nearest_distance,
+)
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.geometry.tracks import distances_of
 from nerfmac.rendering.renderer import Renderer
-from nerfmac.rendering.surface_metrics import TOLERANCE, Plane, depth_errors, ground_plane
+from nerfmac.rendering.surface_metrics import depth_errors
 
 MOST_RAYS = 2**13
 """Largest number of rays that are traced for a metric, spread evenly or at random over views."""
@@ -83,30 +89,23 @@ def _at_points(run: Run, renderer: Renderer, cameras: Cameras, split: str) -> di
     }
 
 
-def _plane_of(run: Run, points: Array) -> Plane | None:
+def _plane_of(run: Run, points: Array) -> GroundPlane | None:
     """The ground plane of the sparse points in the scene's cube."""
     points = points[np.asarray(run.scene.bounds.holds(points))]
-    tolerance = TOLERANCE * nearest_camera(points, run.cameras)
+    eyes = np.stack([camera.pose[:, 3] for camera in run.cameras])
+    tolerance = TOLERANCE * nearest_distance(points, eyes)
     return ground_plane(points, tolerance, run.scene.up)
 
 
-def nearest_camera(points: Array, cameras: Sequence[Camera]) -> Array:
-    """Return the distance (n,) of each point (n, 3) from the nearest of the cameras."""
-    distance = np.full(len(points), np.inf)
-    for camera in cameras:
-        distance = np.minimum(distance, np.linalg.norm(points - camera.pose[:, 3], axis=1))
-    return distance
-
-
 def _on_plane(
-    renderer: Renderer, cameras: Cameras, plane: Plane, split: str, seed: int
+    renderer: Renderer, cameras: Cameras, plane: GroundPlane, split: str, seed: int
 ) -> dict[str, float]:
     """Depth errors at random pixels whose rays meet the plane inside its hull."""
     random = np.random.default_rng(seed)
     view = random.integers(0, len(cameras), MOST_RAYS, np.int32)
     pixel = random.random((MOST_RAYS, 2)) * np.array(cameras.sizes)[view]
     rays = rays_through(cameras, mx.array(view), mx.array(pixel, mx.float32))
-    distance = plane.distance(*(np.array(values, np.float64) for values in rays))
+    distance = np.array(plane.distance(rays), np.float64)
     is_on = np.flatnonzero(np.isfinite(distance))
     if not len(is_on):
         return {}

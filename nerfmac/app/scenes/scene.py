@@ -25,6 +25,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.progress import delayed_progress
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
+from nerfmac.geometry.ground_plane import TOLERANCE, GroundPlane, ground_plane, nearest_distance
 from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.geometry.views import Views
@@ -110,8 +111,18 @@ class Scene:
         if split not in self._views:
             channels = 4 if self.has_alpha else 3
             views = yield from _decoding(self._frames(split), channels, progress)
-            tracks = self.tracks if split == "train" else None
-            self._views[split] = replace(views, tracks=tracks)
+            if split == "train":
+                views = replace(views, tracks=self.tracks, ground=self._ground(views))
+            self._views[split] = views
+
+    def _ground(self, views: Views) -> GroundPlane | None:
+        """The ground plane of the sparse points in the cube that training uses."""
+        points = self.points if self.tracks is None else self.tracks.points
+        if points is None:
+            return None
+        points = points[np.asarray(self.bounds.holds(points))]
+        eyes = np.array(views.cameras.poses[:, :, 3], np.float64)
+        return ground_plane(points, TOLERANCE * nearest_distance(points, eyes), self.up)
 
     def cameras(self, split: str) -> tuple[Camera, ...]:
         """Return the cameras of a split; raises InputError if it is absent or empty."""

@@ -1,0 +1,132 @@
+"""The ground plane of sparse points, such as a floor or a table.
+
+Structure from motion triangulates points on textured surfaces only. A plain floor between them has
+the right color wherever its density is along a ray, but the points at its seams and stains define
+its plane. The ground plane is the level plane that most points are on. Random sample consensus
+finds it (Fischler and Bolles 1981). It ends at the convex hull of its points.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
+
+from nerfmac.geometry.rays import Rays
+
+Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+TOLERANCE = 0.01
+"""Maximum distance of a point from its plane, relative to the distance from the nearest camera."""
+TRIALS = 512
+"""Number of random planes, of which the plane with the most points is used. If a quarter of the
+points are on one plane, the probability of missing it is 0.03 %."""
+MAX_POINTS = 4096
+"""Maximum number of points in the search for a plane, spread evenly over all points."""
+MIN_SHARE = 0.05
+"""Minimum fraction of the points that are on the ground plane."""
+LEVEL = 15.0
+"""Maximum angle, in degrees, between the normal of a level plane and the up direction."""
+DIRECTIONS = 64
+"""Number of half planes that bound a hull."""
+WITHIN = 0.98
+"""Fraction of the points on the inner side of each half plane of a hull; others may be strays."""
+
+
+class GroundPlane(NamedTuple):
+    """A plane with the convex hull of the points on it, in scene coordinates."""
+
+    normal: Array  # (3,) unit vector
+    offset: float  # normal @ position = offset on the plane
+    axes: Array  # (2, 3) unit vectors along the plane
+    reach: Array  # (DIRECTIONS,) maximum extent of the hull along each direction in the plane
+
+    def distance(self, rays: Rays) -> mx.array:
+        """Return the distances along rays to the plane.
+
+        Args:
+            rays: Rays in scene coordinates.
+
+        Returns:
+            (rays,) float32, in scene units; infinite for rays that miss the hull.
+        """
+        origin, direction = rays
+        slope = _along(direction, self.normal)
+        slope = mx.where(mx.abs(slope) < 1e-9, 1e-9, slope)
+        distance = (self.offset - _along(origin, self.normal)) / slope
+        position = origin + distance[:, None] * direction
+        first, second = (_along(position, axis)[:, None] for axis in self.axes)
+        across, along = (mx.array(column, mx.float32) for column in _circle().T)
+        is_inside = (first * across + second * along <= mx.array(self.reach, mx.float32)).all(
+            axis=1
+        )
+        return mx.where((distance > 0.0) & is_inside, distance, mx.inf)
+
+
+def ground_plane(
+    points: Array, tolerance: Array, up: tuple[float, float, float], seed: int = 0
+) -> GroundPlane | None:
+    """Find the level plane that most points are on.
+
+    Args:
+        points: (n, 3) positions in scene coordinates.
+        tolerance: (n,) maximum distance of each point from its plane, in scene units.
+        up: Unit vector in the up direction.
+        seed: Seed of the random choice of planes.
+
+    Returns:
+        The least-squares plane of the points on it; None if it has fewer than 5 % of the points, or
+        fewer than ten.
+    """
+    step = max(-(-len(points) // MAX_POINTS), 1)
+    points, tolerance = points[::step], tolerance[::step]
+    if len(points) < 10:
+        return None
+    chosen = np.random.default_rng(seed).integers(0, len(points), (TRIALS, 3))
+    first, second, third = (points[column] for column in chosen.T)
+    normals = np.cross(second - first, third - first)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
+    misses = np.abs(points @ normals.T - np.einsum("ij,ij->i", normals, first))
+    # Three points on a line have the normal 0, so their plane is not level.
+    is_on_each = (misses <= tolerance[:, None]) & _is_level(normals, up)
+    is_on = is_on_each[:, int(is_on_each.sum(axis=0).argmax())]
+    for _ in range(2):  # the least-squares plane has other inliers than the random plane
+        if is_on.sum() < max(MIN_SHARE * len(points), 10):
+            return None
+        center = points[is_on].mean(axis=0)
+        axes = np.linalg.svd(points[is_on] - center, full_matrices=False)[2]
+        is_on = (np.abs((points - center) @ axes[2]) <= tolerance) & _is_level(axes[2], up)
+    if not is_on.any():
+        return None
+    extent = points[is_on] @ axes[:2].T @ _circle().T
+    return GroundPlane(
+        axes[2], float(axes[2] @ center), axes[:2], np.quantile(extent, WITHIN, axis=0)
+    )
+
+
+def nearest_distance(points: Array, eyes: Array) -> Array:
+    """Return the distance (n,) of each point (n, 3) from the nearest camera, at `eyes` (m, 3)."""
+    distance = np.full(len(points), np.inf)
+    for eye in eyes:
+        distance = np.minimum(distance, np.linalg.norm(points - eye, axis=1))
+    return distance
+
+
+def _along(vectors: mx.array, axis: Array) -> mx.array:
+    """Inner products (n,) of vectors (n, 3) with an axis."""
+    # A sum of products, not a matmul: a GPU may compute that in TF32, with ten bits of mantissa.
+    return (vectors * mx.array(axis, mx.float32)).sum(axis=1)
+
+
+def _is_level(normal: Array, up: tuple[float, float, float]) -> Flags:
+    """Whether planes with unit normals (..., 3) are level, (...)."""
+    return np.asarray(np.abs(normal @ np.array(up)) >= np.cos(np.radians(LEVEL)))
+
+
+def _circle() -> Array:
+    """Unit directions (DIRECTIONS, 2) at equal angles."""
+    angle = 2.0 * np.pi * np.arange(DIRECTIONS) / DIRECTIONS
+    return np.stack([np.cos(angle), np.sin(angle)], axis=1)
