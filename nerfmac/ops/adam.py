@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.backend import Kernel
 from nerfmac.common import checks
+from nerfmac.ops.operation import operation
 
 
 @cache
@@ -74,15 +75,7 @@ def adam_step(
     for name, values, size in (("unscale", unscale, 1), ("step", step, len(Step._fields))):
         checks.shape(name, values, (size,))
         checks.dtype(name, values, mx.float32)
-    if not runs_kernel("adam"):
-        return adam_reference(parameters, moments, gradient, unscale, step)
-    moved, after = _kernel(gradient.ndim)(
-        *(parameters, moments, gradient, unscale, step),
-        grid=(gradient.size, 1, 1),
-        output_shapes=[gradient.shape] * 2,
-        output_dtypes=[mx.float32, mx.uint32],
-    )
-    return moved, after
+    return _adam(parameters, moments, gradient, unscale, step)
 
 
 def adam_reference(
@@ -98,6 +91,18 @@ def adam_reference(
     is_still = slope == 0
     packed = mx.where(is_still, moments, pack_moments(first, second, most, _dither(gradient)))
     return mx.where(is_still, parameters, moved), packed
+
+
+@operation("adam", adam_reference)
+def _adam(
+    parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
+) -> list[mx.array]:
+    return _kernel(gradient.ndim)(
+        *(parameters, moments, gradient, unscale, step),
+        grid=(gradient.size, 1, 1),
+        output_shapes=[gradient.shape] * 2,
+        output_dtypes=[mx.float32, mx.uint32],
+    )
 
 
 def pack_moments(

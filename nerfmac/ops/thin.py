@@ -20,13 +20,14 @@ still learn, and a step's sample budget holds more rays.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel, simd_width
+from nerfmac.backend import Kernel, simd_width
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import sum_before, weights_along
+from nerfmac.ops.operation import operation
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.signature import Signature
 
@@ -84,8 +85,7 @@ def thin(
     samples = samples._replace(width=width)
     counts = count_kept(density, width, samples.ray_start, offsets, below)
     kept_start = ray_starts(counts, slots)
-    write: Any = _write if runs_kernel("thin") else _write_reference
-    written = write(samples, density, offsets, kept_start, slots, below)
+    written = _write(samples, density, offsets, kept_start, slots, below)
     position, distance, width, ray, *thinning = map(mx.stop_gradient, written)
     wanted = mx.where(samples.fits, counts, samples.wanted)
     return Samples(position, distance, width, ray, kept_start, wanted, Thinning(*thinning))
@@ -106,15 +106,7 @@ def count_kept(
     rays = offsets.shape[0]
     _TAKES.check(density, widths, ray_start, offsets, **{"rays": rays, "rays + 1": rays + 1})
     density, widths = mx.stop_gradient(density), mx.stop_gradient(widths)
-    if not runs_kernel("thin"):
-        return count_kept_reference(density, widths, ray_start, offsets, below)
-    (counts,) = _COUNT(
-        *(density, widths, ray_start, offsets, mx.array([below], mx.float32)),
-        grid=(rays * simd_width(), 1, 1),
-        output_shapes=[(rays,)],
-        output_dtypes=[mx.int32],
-    )
-    return counts
+    return _count(density, widths, ray_start, offsets, below)
 
 
 def count_kept_reference(
@@ -130,6 +122,16 @@ def count_kept_reference(
         return mx.zeros(rays, mx.int32)
     choice = _choice(density, widths, ray_start, offsets, below)
     return mx.zeros(rays, mx.int32).at[choice.ray].add(choice.is_kept.astype(mx.int32))
+
+
+@operation("thin", count_kept_reference)
+def _count(density, widths, ray_start, offsets, below):  # type: ignore[no-untyped-def]
+    return _COUNT(
+        *(density, widths, ray_start, offsets, mx.array([below], mx.float32)),
+        grid=(offsets.shape[0] * simd_width(), 1, 1),
+        output_shapes=[offsets.shape],
+        output_dtypes=[mx.int32],
+    )
 
 
 class _Choice(NamedTuple):
@@ -166,18 +168,6 @@ def _count_before(values: mx.array, ray_start: mx.array, ray: mx.array) -> mx.ar
     return sums - sums[mx.minimum(ray_start[:-1], values.shape[0] - 1)][ray]
 
 
-def _write(samples, density, offsets, kept_start, slots, below):  # type: ignore[no-untyped-def]
-    packed = samples.position, samples.distance
-    _PACKED.check(*packed, slots=density.shape[0])
-    return _WRITE(
-        *(density, samples.width, samples.ray_start, offsets, mx.array([below], mx.float32)),
-        *(*map(mx.stop_gradient, packed), kept_start),
-        mx.array([slots], mx.int32),
-        grid=(offsets.shape[0] * simd_width(), 1, 1),
-        **_GIVES.outputs(kept=slots, rays=offsets.shape[0]),
-    )
-
-
 def _write_reference(samples, density, offsets, kept_start, slots, below):  # type: ignore[no-untyped-def]
     rays = offsets.shape[0]
     if density.shape[0] == 0 or rays == 0:
@@ -202,3 +192,16 @@ def _write_reference(samples, density, offsets, kept_start, slots, below):  # ty
     omitted = pack(sum_before(choice.omitted, place))
     ray_omitted = mx.zeros(rays).at[ray].add(choice.omitted)
     return *packed, inverse_probability, omitted, ray_omitted
+
+
+@operation("thin", _write_reference)
+def _write(samples, density, offsets, kept_start, slots, below):  # type: ignore[no-untyped-def]
+    packed = samples.position, samples.distance
+    _PACKED.check(*packed, slots=density.shape[0])
+    return _WRITE(
+        *(density, samples.width, samples.ray_start, offsets, mx.array([below], mx.float32)),
+        *(*map(mx.stop_gradient, packed), kept_start),
+        mx.array([slots], mx.int32),
+        grid=(offsets.shape[0] * simd_width(), 1, 1),
+        **_GIVES.outputs(kept=slots, rays=offsets.shape[0]),
+    )
