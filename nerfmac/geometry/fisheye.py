@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import mlx.core as mx
 
+from nerfmac.common.constants import LONGEST_STEP
+
 NEWTON_STEPS = 5
-LONGEST_STEP = 0.5
-"""Largest Newton step, in radians."""
 
 
 def fisheye_directions(point: mx.array, coefficients: mx.array) -> mx.array:

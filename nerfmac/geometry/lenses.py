@@ -20,12 +20,10 @@ import mlx.core as mx
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.common.constants import LONGEST_STEP
 
 NEWTON_STEPS = 5
 """Newton steps that invert a distortion. For float32 precision usual lenses need 3, strong 4."""
-
-LONGEST_STEP = 0.5
-"""Largest change of x or y in a Newton step, in focal lengths."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 The module of an operation contains a public function that checks the arguments, the reference that
 defines the operation, and the launches of the kernel and of its gradient. `operation` combines
-these: it runs the kernel where `nerfmac.backend.runs_kernel` allows it, and otherwise the reference.
+these: it runs the kernel if `runs_kernel(operation)`, and otherwise the reference.
 
 Kernels and references have the same dtypes, so any subset of the operations may run as references.
 Features, tables and activations may come in float32 or in `nerfmac.backend.working_dtype()`.

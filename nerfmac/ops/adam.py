@@ -21,6 +21,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Kernel
 from nerfmac.common import checks
+from nerfmac.common.constants import FRACTION_UNITS, HASH_PRIME_Y
 from nerfmac.ops.operation import operation
 
 
@@ -124,7 +125,7 @@ def pack_moments(
 
 def _dither(gradient: mx.array) -> mx.array:
     """Pseudo-random number in [0, 1), hashed from the gradient's bits."""
-    return ((mx.view(gradient, mx.uint32) * 2654435761) >> 8).astype(mx.float32) / 2.0**24
+    return ((mx.view(gradient, mx.uint32) * HASH_PRIME_Y) >> 8).astype(mx.float32) / FRACTION_UNITS
 
 
 def unpack_moments(packed: mx.array, most: mx.array | float) -> tuple[mx.array, mx.array]:

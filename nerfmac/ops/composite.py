@@ -36,12 +36,10 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, simd_width
+from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
-
-EARLY_STOP_TRANSMITTANCE = 1e-4
-"""Transmittance below which a ray ends; the same number as in `kernels/light.h`."""
 
 _TAKES = Signature(
     density=(mx.float32, "slots"),

@@ -9,9 +9,9 @@ import mlx.core as mx
 
 from nerfmac.backend import Kernel
 from nerfmac.common import checks
+from nerfmac.common.constants import FRACTION_UNITS
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.lenses import NEWTON_STEPS
-from nerfmac.geometry.pixel_places import WHOLE
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
@@ -113,7 +113,7 @@ def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
     share = fractions[0] * len(cameras)
     view = mx.minimum(share.astype(mx.int32), len(cameras) - 1)
     _, _, _, kept, other = cameras.places[view].T
-    view = mx.where(((share - view) * WHOLE).astype(mx.int32) < kept, view, other)
+    view = mx.where(((share - view) * FRACTION_UNITS).astype(mx.int32) < kept, view, other)
     first, height, width, _, _ = cameras.places[view].T
     row = mx.minimum((fractions[1] * height).astype(mx.int32), height - 1)
     column = mx.minimum((fractions[2] * width).astype(mx.int32), width - 1)

@@ -17,6 +17,7 @@ import mlx.core as mx
 from nerfmac.backend import Kernel, simd_width, variant, working_dtype
 from nerfmac.backend.apple import additions_per_launch
 from nerfmac.backend.metal_text import DEVICE_SIZE
+from nerfmac.common.constants import HASH_PRIME_Y, HASH_PRIME_Z
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
@@ -160,7 +161,9 @@ def _entry(vertex: mx.array, level: int, levels: HashLevels) -> mx.array:
     vertices, first, entries = levels.shapes[level]
     x, y, z = (vertex[:, axis] for axis in range(3))
     if levels.is_hashed(level):
-        index = x ^ (y * mx.array(2654435761, mx.uint32)) ^ (z * mx.array(805459861, mx.uint32))
+        index = (
+            x ^ (y * mx.array(HASH_PRIME_Y, mx.uint32)) ^ (z * mx.array(HASH_PRIME_Z, mx.uint32))
+        )
     else:
         size = mx.array(vertices, mx.uint32)
         index = x + size * (y + size * z)

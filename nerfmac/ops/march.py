@@ -22,7 +22,8 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Kernel, simd_width, variant
-from nerfmac.geometry.bounds import CENTER, Bounds, from_center
+from nerfmac.common.constants import SCENE_CENTER
+from nerfmac.geometry.bounds import Bounds, from_center
 from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.operation import operation
@@ -237,7 +238,7 @@ def cell_of(position: mx.array, geometry: MarchGeometry) -> mx.array:
     sizes = mx.array([2.0**c for c in range(cascades)])
     cascade = (from_center(position)[..., None] >= 0.5 * sizes).astype(mx.int32).sum(axis=-1)
     size = mx.power(2.0, cascade)[..., None]
-    index = (position - CENTER + 0.5 * size) * (resolution / size)
+    index = (position - SCENE_CENTER + 0.5 * size) * (resolution / size)
     index = mx.clip(index.astype(mx.int32), 0, resolution - 1)
     cells = Cells(cascade, index[..., 0], index[..., 1], index[..., 2])
     return mx.where(cascade < cascades, number_of(cells, resolution), -1)

@@ -17,12 +17,11 @@ from typing import Any, cast
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, current_device, simd_width, variant, working_dtype
-from nerfmac.ops.networks_shape import BASIS, MlpShape, NetworksShape
+from nerfmac.common.constants import BASIS, DENSITY_LIMIT, OF_DEVICES, TILE_ROWS
+from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
-_ROWS = 16  # rows of a tile; kernels/dialects/*/tile.h say the same
-_SIMDGROUPS = 4  # simdgroups of a threadgroup on a GPU; as in tile.h
 # Partial sums of the weights' gradient, one for each threadgroup. Their number on a CPU is fixed,
 # so that results do not depend on the number of cores.
 _GROUPS = {"groups_32": 32, "groups_64": 64, "groups_256": 256, "groups_512": 512}
@@ -131,12 +130,6 @@ def _check(features: mx.array, density: mx.array, color: mx.array, shape: Networ
     return _TAKES.check(features, density, color, features=shape.features, **weights)["slots"]
 
 
-DENSITY_LIMIT = 15.0
-"""Largest logarithm of a density: e^15 per scene unit is opaque within one marching step.
-
-Without the limit, a ray's sum becomes infinite where the network's output exceeds 88."""
-
-
 @mx.custom_function
 def truncated_exp(x: mx.array) -> mx.array:
     """exp(min(x, DENSITY_LIMIT)).
@@ -229,7 +222,7 @@ def _networks_vjp(primals, cotangents, _outputs, *, shape):  # type: ignore[no-u
 
 def _tiles(rows: int) -> dict[str, Any]:
     """Grid and threadgroup of a launch whose simdgroups compute one tile of the `rows` each."""
-    return _groups(-(-rows // (_ROWS * _simdgroups())))
+    return _groups(-(-rows // (TILE_ROWS * _simdgroups())))
 
 
 def _groups(groups: int) -> dict[str, Any]:
@@ -249,9 +242,9 @@ def gradient_padding(shape: NetworksShape) -> int:
     padding = _PADDING[variant("networks_gradient_rows")]
     longest = max(shape.features, shape.width, shape.color.inputs)
     columns = longest + shape.width + 2 * padding
-    size = _SIMDGROUPS * _ROWS * columns * mx.float16.size  # a tile_value on a GPU
+    size = _simdgroups() * TILE_ROWS * columns * mx.float16.size  # a tile_value on a GPU
     return padding if size <= _SPACE[current_device()] else 0
 
 
 def _simdgroups() -> int:
-    return 1 if simd_width() == 1 else _SIMDGROUPS
+    return OF_DEVICES["TILE_SIMDGROUPS"][current_device()]

@@ -25,14 +25,12 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, simd_width
+from nerfmac.common.constants import THINNING_UNITS
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import sum_before, weights_along
 from nerfmac.ops.operation import operation
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.signature import Signature
-
-WHOLE = 32
-"""The integer for a probability of 1; the same number as in `kernels/thin.metal`."""
 
 _TAKES = Signature(
     density=(mx.float32, "slots"),
@@ -138,7 +136,7 @@ class _Choice(NamedTuple):
     """What becomes of samples, each array (slots,)."""
 
     ray: mx.array  # int32
-    shares: mx.array  # int32, probability in units of 1 / WHOLE
+    shares: mx.array  # int32, probability in units of 1 / THINNING_UNITS
     is_kept: mx.array  # bool
     omitted: mx.array  # float32, optical depth of the sample if it is visible and not kept
 
@@ -151,13 +149,13 @@ def _choice(
     below: float,
 ) -> _Choice:
     along = weights_along(density, widths, ray_start)
-    shares = mx.where(along.is_visible, WHOLE, 0)
-    for halvings in range(1, WHOLE.bit_length()):
+    shares = mx.where(along.is_visible, THINNING_UNITS, 0)
+    for halvings in range(1, THINNING_UNITS.bit_length()):
         is_lighter = along.is_visible & (along.weight < below * 0.5**halvings)
-        shares = mx.where(is_lighter, WHOLE >> halvings, shares)
-    first = (offsets * WHOLE).astype(mx.int32)[along.ray]
+        shares = mx.where(is_lighter, THINNING_UNITS >> halvings, shares)
+    first = (offsets * THINNING_UNITS).astype(mx.int32)[along.ray]
     before = first + _count_before(shares, ray_start, along.ray)
-    is_kept = (before + shares) // WHOLE > before // WHOLE
+    is_kept = (before + shares) // THINNING_UNITS > before // THINNING_UNITS
     omitted = mx.where(along.is_visible & ~is_kept, along.optical, 0.0)
     return _Choice(along.ray, shares, is_kept, omitted)
 
@@ -188,7 +186,7 @@ def _write_reference(samples, density, offsets, kept_start, slots, below):  # ty
 
     place = mx.arange(ray.shape[0]) - ray_start[ray]
     packed = map(pack, (samples.position, samples.distance, samples.width, ray))
-    inverse_probability = pack(WHOLE / mx.maximum(choice.shares, 1), 1.0)
+    inverse_probability = pack(THINNING_UNITS / mx.maximum(choice.shares, 1), 1.0)
     omitted = pack(sum_before(choice.omitted, place))
     ray_omitted = mx.zeros(rays).at[ray].add(choice.omitted)
     return *packed, inverse_probability, omitted, ray_omitted

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, simd_width, working_dtype
+from nerfmac.backend import Kernel, current_device, simd_width, working_dtype
+from nerfmac.common.constants import OF_DEVICES
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
@@ -26,8 +27,6 @@ from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
-_QUEUE = 32  # rays that a simdgroup traces; TRACE_QUEUE in kernels/dialects/*/tile.h
-_CPU_QUEUE = 512  # the same on a CPU, where a simdgroup is one thread
 _TAKES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),
@@ -94,8 +93,14 @@ def trace(
     return _trace(rays, bits, geometry, table, density_weights, color_weights, width)
 
 
-def _trace_reference(  # type: ignore[no-untyped-def]
-    rays, bits, geometry, table, density_weights, color_weights, _width
+def _trace_reference(
+    rays: Rays,
+    bits: mx.array,
+    geometry: TraceGeometry,
+    table: mx.array,
+    density_weights: mx.array,
+    color_weights: mx.array,
+    _width: int,
 ) -> Composited:
     # Separate operations. The host waits for the device to count the samples.
     along = (*rays, mx.full(rays.origin.shape[:1], 0.5), Occupied(geometry.march, bits))
@@ -121,9 +126,10 @@ def _trace(  # type: ignore[no-untyped-def]
     rays, bits, geometry, table, density_weights, color_weights, width
 ) -> Composited:
     count, shape = rays.origin.shape[0], geometry.networks
-    simdgroups = 1 if simd_width() == 1 else 4 if shape.features <= 64 else 2
-    group = simdgroups * simd_width()
-    rays_of_group = simdgroups * (_CPU_QUEUE if simd_width() == 1 else _QUEUE)
+    device = current_device()
+    simdgroups, queue = (OF_DEVICES[name][device] for name in ("TILE_SIMDGROUPS", "TRACE_QUEUE"))
+    simdgroups = min(simdgroups, 4 if shape.features <= 64 else 2)
+    group, rays_of_group = simdgroups * simd_width(), simdgroups * queue
     results = _TRACE(
         *(*rays, bits, geometry.march.settings(), mx.array([width], mx.int32)),
         *(table.astype(working_dtype()), *geometry.levels.arrays()),

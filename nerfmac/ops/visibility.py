@@ -12,8 +12,9 @@ from collections.abc import Callable
 import mlx.core as mx
 
 from nerfmac.backend import Kernel
+from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE, composite
+from nerfmac.ops.composite import composite
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march, march_reference
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
