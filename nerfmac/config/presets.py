@@ -26,8 +26,8 @@ class Config:
     replaces some of their settings.
 
     Raises:
-        InputError: If a setting has a wrong type or size, or if `preset` is another preset than
-            base, but all parts are those of base.
+        InputError: If a setting has a wrong type or size, or if `preset` is not base,
+            but every part has its default value.
     """
 
     preset: str = "base"  # Preset that the settings were taken from.
@@ -54,7 +54,7 @@ class Config:
         parts = [part.name for part in fields(self) if part.default is MISSING]
         if self.preset != "base" and all(getattr(self, x) == getattr(Config(), x) for x in parts):
             raise InputError(
-                f"preset is {self.preset!r}, but all settings are those of base; pass "
+                f"preset is {self.preset!r}, but every part has its default value, as in preset base; pass "
                 f"preset={self.preset!r} to nerfmac.train or nerfmac.Viewer, or take "
                 f"nerfmac.config.PRESETS[{self.preset!r}]"
             )
@@ -254,7 +254,7 @@ def vanilla(config: Config) -> Config:
 
 
 def preset_of(model: str, name: str) -> Config:
-    """Return the preset `name` of `model`, which is `hash` or `vanilla`."""
+    """Return the preset `name` of the model `hash` or `vanilla`."""
     return vanilla(PRESETS[name]) if model == "vanilla" else PRESETS[name]
 
 
