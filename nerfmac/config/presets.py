@@ -54,7 +54,7 @@ class Config:
         parts = [part.name for part in fields(self) if part.default is MISSING]
         if self.preset != "base" and all(getattr(self, x) == getattr(Config(), x) for x in parts):
             raise InputError(
-                f"preset is {self.preset!r}, but every part has its default value, as in preset base; pass "
+                f"preset is {self.preset!r}, but every part has its default value; pass "
                 f"preset={self.preset!r} to nerfmac.train or nerfmac.Viewer, or take "
                 f"nerfmac.config.PRESETS[{self.preset!r}]"
             )
