@@ -1,11 +1,9 @@
 // The space that is trained, a cube of side `extent` around (0.5, 0.5, 0.5), and its map to the
 // coordinates that encodings read, as in nerfmac/geometry/bounds.py.
 
-constant constexpr float bounds_center = 0.5f;
-
 // From the center to a position, in scene units.
 METAL_FUNC float3 bounds_offset(float3 position) {
-  return position - float3{bounds_center, bounds_center, bounds_center};
+  return position - float3{SCENE_CENTER, SCENE_CENTER, SCENE_CENTER};
 }
 
 // The largest coordinate of an offset.
@@ -16,7 +14,7 @@ METAL_FUNC float bounds_farthest(float3 offset) {
 // Cuts the part [enter, leave] of a ray down to what is between the cube's two faces of one axis.
 METAL_FUNC void bounds_clip(
     float origin, float slope, float extent, thread float& enter, thread float& leave) {
-  const float half_side = 0.5f * extent, offset = origin - bounds_center;
+  const float half_side = 0.5f * extent, offset = origin - SCENE_CENTER;
   if (abs(slope) < 1e-9f) {
     // A ray parallel to the faces is between them everywhere or nowhere.
     if (abs(offset) > half_side) leave = -1.0f;

@@ -35,7 +35,7 @@ METAL_FUNC void composite_forward(
   const int end = ray_start[ray + 1];
   float optical = 0.0f, visible = 0.0f, far = 0.0f;
   float sum[3] = {0.0f, 0.0f, 0.0f};
-  for (int first = ray_start[ray]; first < end && exp(-optical) >= light_end;
+  for (int first = ray_start[ray]; first < end && exp(-optical) >= EARLY_STOP_TRANSMITTANCE;
        first += SIMD_WIDTH) {
     const int i = first + lane;
     const float own = i < end ? density[i] * widths[i] : 0.0f;
@@ -122,7 +122,7 @@ METAL_FUNC void composite_gradient(
     const float part = weight * along;
     const float rest = behind - simd_prefix_exclusive_sum(part) - part;
     // Nothing counts behind the ray's end: the difference is a rounding error there.
-    const float after = sample.passing >= light_end ? rest : 0.0f;
+    const float after = sample.passing >= EARLY_STOP_TRANSMITTANCE ? rest : 0.0f;
     behind -= simd_sum(part);
     optical += simd_sum(own);
     if (i < end) {

@@ -14,7 +14,6 @@ struct DrawnDirection {
 // coefficients k1 to k4 are distortion[lens] and those after it.
 template <int NEWTON_STEPS, typename Distortion>
 METAL_FUNC DrawnDirection draw_fisheye(float x, float y, Distortion distortion, int lens) {
-  constexpr float longest_step = 0.5f;  // LONGEST_STEP in nerfmac/geometry/fisheye.py
   const float k1 = distortion[lens], k2 = distortion[lens + 1], k3 = distortion[lens + 2];
   const float k4 = distortion[lens + 3], away = sqrt(x * x + y * y);
   float angle = away;
@@ -25,7 +24,7 @@ METAL_FUNC DrawnDirection draw_fisheye(float x, float y, Distortion distortion, 
     const float derivative = radial + 2.0f * square * slope;
     const float step =
         (angle * radial - away) / (abs(derivative) < 1e-6f ? 1e-6f : derivative);
-    angle -= clamp(step, -longest_step, longest_step);
+    angle -= clamp(step, -LONGEST_STEP, LONGEST_STEP);
   }
   const float side = away < 1e-6f ? 1.0f : precise::sin(angle) / away;
   return DrawnDirection{side * x, side * y, precise::cos(angle)};
@@ -37,7 +36,6 @@ METAL_FUNC DrawnDirection draw_fisheye(float x, float y, Distortion distortion, 
 template <int NEWTON_STEPS, typename Distortion>
 METAL_FUNC DrawnDirection draw_undistorted(
     float wanted_x, float wanted_y, Distortion distortion, int lens) {
-  constexpr float longest_step = 0.5f;  // LONGEST_STEP in nerfmac/geometry/lenses.py
   if (NEWTON_STEPS > 0 && distortion[lens + 6] > 0.0f) {
     return draw_fisheye<NEWTON_STEPS>(wanted_x, wanted_y, distortion, lens);
   }
@@ -57,8 +55,8 @@ METAL_FUNC DrawnDirection draw_undistorted(
     const float yy = radial + 2.0f * y * y * slope + 2.0f * p2 * x + 6.0f * p1 * y;
     const float determinant = xx * yy - xy * xy;
     const float inverse = 1.0f / (abs(determinant) < 1e-6f ? 1e-6f : determinant);
-    x -= clamp((yy * miss_x - xy * miss_y) * inverse, -longest_step, longest_step);
-    y -= clamp((xx * miss_y - xy * miss_x) * inverse, -longest_step, longest_step);
+    x -= clamp((yy * miss_x - xy * miss_y) * inverse, -LONGEST_STEP, LONGEST_STEP);
+    y -= clamp((xx * miss_y - xy * miss_x) * inverse, -LONGEST_STEP, LONGEST_STEP);
   }
   return DrawnDirection{x, y, 1.0f};
 }
@@ -74,7 +72,7 @@ METAL_FUNC void draw_pixels(
   if (ray >= count) return;
   const float share = fractions[ray] * float(views[0]);
   int view = min(int(share), views[0] - 1);
-  if (int((share - float(view)) * 16777216.0f) >= places[5 * view + 3]) view = places[5 * view + 4];
+  if (int((share - float(view)) * float(FRACTION_UNITS)) >= places[5 * view + 3]) view = places[5 * view + 4];
   view_of[ray] = view;
   const int height = places[5 * view + 1], width = places[5 * view + 2];
   const int row = min(int(fractions[count + ray] * float(height)), height - 1);

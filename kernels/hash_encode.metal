@@ -22,8 +22,8 @@ METAL_FUNC HashLevel hash_level(uint level, Scales scales, Shapes shapes) {
   // 1625 cubed is the last cube below 2^32, so the product cannot wrap.
   result.is_hashed = vertices > 1625 || vertices * vertices * vertices > result.entries;
   result.multiplier[0] = 1;
-  result.multiplier[1] = result.is_hashed ? 2654435761u : vertices;
-  result.multiplier[2] = result.is_hashed ? 805459861u : vertices * vertices;
+  result.multiplier[1] = result.is_hashed ? HASH_PRIME_Y : vertices;
+  result.multiplier[2] = result.is_hashed ? HASH_PRIME_Z : vertices * vertices;
   return result;
 }
 

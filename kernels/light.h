@@ -1,6 +1,5 @@
-// Transmittance along a ray. A ray ends before the first sample whose transmittance is below 1e-4.
-
-constant constexpr float light_end = 1e-4f;  // EARLY_STOP_TRANSMITTANCE in ops/composite.py
+// Transmittance along a ray. A ray ends before the first sample whose transmittance is below
+// EARLY_STOP_TRANSMITTANCE.
 
 struct LightSample {
   bool is_visible;
@@ -13,7 +12,7 @@ struct LightSample {
 METAL_FUNC LightSample light_sample(bool exists, float own, float before) {
   LightSample sample;
   sample.reaching = exp(-before);
-  sample.is_visible = exists && sample.reaching >= light_end;
+  sample.is_visible = exists && sample.reaching >= EARLY_STOP_TRANSMITTANCE;
   sample.passing = sample.reaching * exp(-own);
   sample.weight = sample.is_visible ? sample.reaching - sample.passing : 0.0f;
   return sample;

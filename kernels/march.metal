@@ -93,8 +93,8 @@ METAL_FUNC MarchProbe march_probe(MarchRay r, int k, Bits bits, MarchSettings se
   probe.is_sample = (word >> (cell.index & 31)) & 1;
   if (probe.is_sample) return probe;
   // Leave the empty cell, or its whole brick if that is empty: the nearest of three faces ahead.
-  const float width = word == 0 ? float(brick_width) : 1.0f;
-  const float depth = word == 0 ? float(brick_depth) : 1.0f;
+  const float width = word == 0 ? float(BRICK_WIDTH) : 1.0f;
+  const float depth = word == 0 ? float(BRICK_DEPTH) : 1.0f;
   const float ahead = min(min(march_ahead(cell.place.x, r.inverse.x, width),
                               march_ahead(cell.place.y, r.inverse.y, width)),
                           march_ahead(cell.place.z, r.inverse.z, depth));

@@ -1,7 +1,7 @@
 #include "tile.h"
 
 // One network on tiles: forward, and back with the gradient of its matrices, which stand one after
-// the other. No biases, ReLU between layers, none after the last, which has 16 outputs.
+// the other. No biases, ReLU between layers, none after the last, which has NETWORK_OUTPUTS outputs.
 
 constexpr int networks_weights(int in, int width, int layers, int out) {
   return in * width + (layers - 1) * width * width + width * out;
@@ -10,7 +10,7 @@ constexpr int networks_weights(int in, int width, int layers, int out) {
 // One network's activations: each layer's outputs after ReLU, and the last layer's sums.
 template <int IN, int WIDTH, int LAYERS, typename Stored>
 METAL_FUNC void network_forward(uint local, thread Tile<IN>& x, Stored stored,
-                                thread Tile<WIDTH>* hidden, thread Sums<16>& out) {
+                                thread Tile<WIDTH>* hidden, thread Sums<NETWORK_OUTPUTS>& out) {
   Sums<WIDTH> sums;
   tile_multiply<IN, WIDTH>(local, x, stored, sums);
   tile_rectify(sums, hidden[0]);
@@ -20,7 +20,7 @@ METAL_FUNC void network_forward(uint local, thread Tile<IN>& x, Stored stored,
         local, hidden[layer - 1], stored + IN * WIDTH + (layer - 1) * WIDTH * WIDTH, sums);
     tile_rectify(sums, hidden[layer]);
   }
-  tile_multiply<WIDTH, 16>(
+  tile_multiply<WIDTH, NETWORK_OUTPUTS>(
       local, hidden[LAYERS - 1], stored + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH, out);
 }
 
@@ -29,7 +29,7 @@ template <int IN, int WIDTH, int LAYERS>
 struct NetworkGradient {
   MatrixGradient<IN, WIDTH> first;
   MatrixGradient<WIDTH, WIDTH> square[LAYERS > 1 ? LAYERS - 1 : 1];
-  MatrixGradient<WIDTH, 16> last;
+  MatrixGradient<WIDTH, NETWORK_OUTPUTS> last;
 };
 
 template <int IN, int WIDTH, int LAYERS, typename Out>
@@ -58,13 +58,13 @@ METAL_FUNC void network_gradient_store(
 // Back through one network: d belongs to its outputs, d_x to its inputs.
 template <int IN, int WIDTH, int LAYERS, int PADDING, typename Transposed, typename Space>
 METAL_FUNC void network_backward(
-    uint local, thread Tile<IN>& x, thread Tile<WIDTH>* hidden, thread Tile<16>& d,
+    uint local, thread Tile<IN>& x, thread Tile<WIDTH>* hidden, thread Tile<NETWORK_OUTPUTS>& d,
     Transposed transposed, thread NetworkGradient<IN, WIDTH, LAYERS>& gradient,
     thread Sums<IN>& d_x, Space space) {
   Sums<WIDTH> sums;
   Tile<WIDTH> d_hidden;
-  tile_gradient<WIDTH, 16, PADDING>(local, hidden[LAYERS - 1], d, gradient.last, space);
-  tile_multiply<16, WIDTH>(
+  tile_gradient<WIDTH, NETWORK_OUTPUTS, PADDING>(local, hidden[LAYERS - 1], d, gradient.last, space);
+  tile_multiply<NETWORK_OUTPUTS, WIDTH>(
       local, d, transposed + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH, sums);
   tile_gate(sums, hidden[LAYERS - 1], d_hidden);
   UNROLL

@@ -19,7 +19,7 @@ template <typename Basis, typename Ray>
 struct NetworkBasis {
   Basis basis;
   Ray ray;
-  METAL_FUNC Basis operator()(int row) const { return basis + 16 * int(ray[row]); }
+  METAL_FUNC Basis operator()(int row) const { return basis + BASIS * int(ray[row]); }
 };
 
 template <typename Basis, typename Ray>
@@ -77,13 +77,11 @@ METAL_FUNC NetworkScale<Values> network_scale(Values values, int columns) {
 }
 
 // The activations of density and color, and their derivatives: of one sum or of a vector of them.
-constant constexpr float network_density_limit = 15.0f;  // DENSITY_LIMIT in nerfmac/ops/networks.py
-
 template <int DENSITY_BIAS>
 struct NetworkExp {
   template <typename Sum>
   METAL_FUNC Sum operator()(Sum sum) const {
-    return exp(clamp(sum - float(DENSITY_BIAS), -104.0f, network_density_limit));  // e^-104 is zero
+    return exp(clamp(sum - float(DENSITY_BIAS), -104.0f, DENSITY_LIMIT));  // e^-104 is zero
   }
 };
 
@@ -91,7 +89,7 @@ template <int DENSITY_BIAS>
 struct NetworkExpSlope {
   template <typename Sum>
   METAL_FUNC Sum operator()(Sum sum) const {
-    return exp(clamp(sum - float(DENSITY_BIAS), -network_density_limit, network_density_limit));
+    return exp(clamp(sum - float(DENSITY_BIAS), -DENSITY_LIMIT, DENSITY_LIMIT));
   }
 };
 

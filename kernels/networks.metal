@@ -36,26 +36,27 @@ template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOR_LAYERS, typename Dens
           typename Color, typename Stored>
 METAL_FUNC void networks_store(
     uint3 thread_index, int count, Density density, Color color, Stored stored) {
-  constexpr uint FIRST = networks_weights(IN, WIDTH, DENSITY_LAYERS, 16);
-  constexpr uint ALL = FIRST + networks_weights(32, WIDTH, COLOR_LAYERS, 16);
+  constexpr uint FIRST = networks_weights(IN, WIDTH, DENSITY_LAYERS, NETWORK_OUTPUTS);
+  constexpr uint ALL = FIRST + networks_weights(NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS, NETWORK_OUTPUTS);
   if (thread_index.x >= 2 * ALL) return;
   const bool is_transposed = thread_index.x >= ALL;
   const uint index = is_transposed ? thread_index.x - ALL : thread_index.x;
   uint source;
   if (index < FIRST) {
-    source = is_transposed ? networks_source<IN, WIDTH, DENSITY_LAYERS, 16, true>(index)
-                           : networks_source<IN, WIDTH, DENSITY_LAYERS, 16, false>(index);
+    source = is_transposed ? networks_source<IN, WIDTH, DENSITY_LAYERS, NETWORK_OUTPUTS, true>(index)
+                           : networks_source<IN, WIDTH, DENSITY_LAYERS, NETWORK_OUTPUTS, false>(index);
     stored[thread_index.x] = tile_value(density[source]);
   } else {
-    source = is_transposed ? networks_source<32, WIDTH, COLOR_LAYERS, 16, true>(index - FIRST)
-                           : networks_source<32, WIDTH, COLOR_LAYERS, 16, false>(index - FIRST);
+    source = is_transposed ? networks_source<NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS, NETWORK_OUTPUTS, true>(index - FIRST)
+                           : networks_source<NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS, NETWORK_OUTPUTS, false>(index - FIRST);
     stored[thread_index.x] = tile_value(color[source]);
   }
 }
 
 // The most values of a row that a layer of either network reads.
 constexpr int networks_longest(int in, int width) {
-  return in > width ? (in > 32 ? in : 32) : (width > 32 ? width : 32);
+  constexpr int joined = NETWORK_OUTPUTS + BASIS;
+  return in > width ? (in > joined ? in : joined) : (width > joined ? width : joined);
 }
 
 // Density alone, of the first used[0] rows. A simdgroup works on sixteen rows.
@@ -64,12 +65,12 @@ template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, typename Feat
 METAL_FUNC void networks_density(
     uint3 thread_index, int rows, Features features, Used used, Stored stored, Density density) {
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
-  const int first = int(thread_index.x / SIMD_WIDTH) * 16;
+  const int first = int(thread_index.x / SIMD_WIDTH) * TILE_ROWS;
   const TileBlock block{first, min(rows, used[0]) - first};
   if (block.count <= 0) return;
   Tile<IN> x;
   Tile<WIDTH> hidden[DENSITY_LAYERS];
-  Sums<16> sums;
+  Sums<NETWORK_OUTPUTS> sums;
   tile_fill(local, x, block, network_read(features, IN));
   network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
   tile_activate<1>(local, sums, NetworkExp<DENSITY_BIAS>{});
@@ -84,9 +85,10 @@ METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Dir
                               Stored stored, Density density, Color color) {
   Tile<IN> x;
   Tile<WIDTH> hidden[DENSITY_LAYERS > COLOR_LAYERS ? DENSITY_LAYERS : COLOR_LAYERS];
-  Tile<16> embedding, basis;
-  Tile<32> joined;
-  Sums<16> sums;
+  Tile<NETWORK_OUTPUTS> embedding;
+  Tile<BASIS> basis;
+  Tile<NETWORK_OUTPUTS + BASIS> joined;
+  Sums<NETWORK_OUTPUTS> sums;
   tile_fill(local, x, rows, network_read(features, IN));
   network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
   tile_round(sums, embedding);
@@ -94,8 +96,8 @@ METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Dir
   tile_each<1>(local, sums, rows, network_write(density, 1));
   tile_fill(local, basis, rows, directions);
   tile_join(embedding, basis, joined);
-  network_forward<32, WIDTH, COLOR_LAYERS>(
-      local, joined, stored + networks_weights(IN, WIDTH, DENSITY_LAYERS, 16), hidden, sums);
+  network_forward<NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS>(
+      local, joined, stored + networks_weights(IN, WIDTH, DENSITY_LAYERS, NETWORK_OUTPUTS), hidden, sums);
   tile_activate<3>(local, sums, NetworkSigmoid{});
   tile_each<3>(local, sums, rows, network_write(color, 3));
 }
@@ -108,7 +110,7 @@ METAL_FUNC void networks_forward(
     uint3 thread_index, int rows, Features features, Basis basis, Ray ray, Used used, Stored stored,
     Density density, Color color) {
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
-  const int first = int(thread_index.x / SIMD_WIDTH) * 16;
+  const int first = int(thread_index.x / SIMD_WIDTH) * TILE_ROWS;
   const TileBlock block{first, min(rows, used[0]) - first};
   if (block.count <= 0) return;
   networks_tile<IN, WIDTH, DENSITY_LAYERS, DENSITY_BIAS, COLOR_LAYERS>(
@@ -126,13 +128,13 @@ METAL_FUNC void networks_gradient(
     uint3 thread_index, int rows, Features features, Basis basis, Ray ray, Used used, Stored stored,
     DensityGradient d_density, ColorGradient d_color, Groups groups, FeaturesGradient d_features,
     WeightsGradient d_weights, Space space) {
-  constexpr int FIRST = networks_weights(IN, WIDTH, DENSITY_LAYERS, 16);
-  constexpr int ALL = FIRST + networks_weights(32, WIDTH, COLOR_LAYERS, 16);
+  constexpr int FIRST = networks_weights(IN, WIDTH, DENSITY_LAYERS, NETWORK_OUTPUTS);
+  constexpr int ALL = FIRST + networks_weights(NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS, NETWORK_OUTPUTS);
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
   const int group = int(thread_index.x / (SIMD_WIDTH * TILE_SIMDGROUPS));
   if (group >= groups[0]) return;
   NetworkGradient<IN, WIDTH, DENSITY_LAYERS> density_gradient;
-  NetworkGradient<32, WIDTH, COLOR_LAYERS> color_gradient;
+  NetworkGradient<NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS> color_gradient;
   network_gradient_start(density_gradient, d_weights + group * ALL);
   network_gradient_start(color_gradient, d_weights + group * ALL + FIRST);
 
@@ -142,7 +144,7 @@ METAL_FUNC void networks_gradient(
        row += groups[0] * SIMD_WIDTH * TILE_SIMDGROUPS) {
     clear(row);
   }
-  constexpr int ROWS = 16 * TILE_SIMDGROUPS;
+  constexpr int ROWS = TILE_ROWS * TILE_SIMDGROUPS;
   const int stride = groups[0] * ROWS;
   const NetworkHasGradient<DensityGradient, ColorGradient> has_gradient{d_density, d_color};
   int next = group * ROWS;
@@ -150,23 +152,24 @@ METAL_FUNC void networks_gradient(
   while (tile_choose(local, next, end, stride, has_gradient, clear, chosen, space)) {
     Tile<IN> x;
     Tile<WIDTH> density_hidden[DENSITY_LAYERS], color_hidden[COLOR_LAYERS];
-    Tile<16> embedding, directions, d;
-    Tile<32> joined;
+    Tile<NETWORK_OUTPUTS> embedding, d;
+    Tile<BASIS> directions;
+    Tile<NETWORK_OUTPUTS + BASIS> joined;
     Sums<IN> d_x;
-    Sums<16> density_sums, color_sums;
-    Sums<32> d_joined;
+    Sums<NETWORK_OUTPUTS> density_sums, color_sums;
+    Sums<NETWORK_OUTPUTS + BASIS> d_joined;
     tile_fill(local, x, chosen, network_read(features, IN));
     network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, density_hidden, density_sums);
     tile_round(density_sums, embedding);
     tile_fill(local, directions, chosen, network_basis(basis, ray));
     tile_join(embedding, directions, joined);
-    network_forward<32, WIDTH, COLOR_LAYERS>(
+    network_forward<NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS>(
         local, joined, stored + FIRST, color_hidden, color_sums);
 
     tile_activate<3>(local, color_sums, NetworkSigmoidSlope{});
     tile_each<3>(local, color_sums, chosen, network_scale(d_color, 3));
     tile_round(color_sums, d);
-    network_backward<32, WIDTH, COLOR_LAYERS, PADDING>(
+    network_backward<NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS, PADDING>(
         local, joined, color_hidden, d, stored + ALL + FIRST, color_gradient, d_joined, space);
     tile_activate<1>(local, density_sums, NetworkExpSlope<DENSITY_BIAS>{});
     tile_each<1>(local, density_sums, chosen, network_scale(d_density, 1));

@@ -8,8 +8,6 @@
 // cascade. With several cascades `resolution` is a multiple of 16, so that no brick is half inside
 // a smaller cascade.
 
-constant constexpr int brick_width = 4, brick_depth = 2;  // along x and y; along z
-
 struct OccupancyCell {
   float3 place;  // position in units of cells, from the cascade's lowest corner
   float side;    // a cell's side, in scene units
@@ -32,11 +30,11 @@ METAL_FUNC OccupancyCell occupancy_cell(float3 position, int resolution, int cas
   const int x = min(max(int(cell.place.x), 0), resolution - 1);
   const int y = min(max(int(cell.place.y), 0), resolution - 1);
   const int z = min(max(int(cell.place.z), 0), resolution - 1);
-  const int across = resolution / brick_width, deep = resolution / brick_depth;  // in bricks
-  const int brick = ((cascade * deep + z / brick_depth) * across + y / brick_width) * across +
-                    x / brick_width;
-  const int within = (z % brick_depth * brick_width + y % brick_width) * brick_width +
-                     x % brick_width;
+  const int across = resolution / BRICK_WIDTH, deep = resolution / BRICK_DEPTH;  // in bricks
+  const int brick = ((cascade * deep + z / BRICK_DEPTH) * across + y / BRICK_WIDTH) * across +
+                    x / BRICK_WIDTH;
+  const int within = (z % BRICK_DEPTH * BRICK_WIDTH + y % BRICK_WIDTH) * BRICK_WIDTH +
+                     x % BRICK_WIDTH;
   cell.index = cascade < cascades ? 32 * brick + within : -1;
   return cell;
 }

@@ -11,10 +11,8 @@
 // that the two passes agree. With below[0] = 0 every visible sample is kept. A simdgroup thins one
 // ray: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
 
-constant constexpr int thin_whole = 32;  // WHOLE in ops/thin.py: the integer for a probability of 1
-
 struct ThinSample {
-  int chance;  // in thin_whole-ths; 0 if the sample is not visible
+  int chance;  // in THINNING_UNITS-ths; 0 if the sample is not visible
   bool is_kept;
   float omitted;  // its optical depth, if it is visible and not kept
 };
@@ -33,12 +31,12 @@ METAL_FUNC ThinSample thin_sample(
   const LightSample light =
       light_sample(i < end, own, ray.optical + simd_prefix_exclusive_sum(own));
   ThinSample sample;
-  sample.chance = light.is_visible ? thin_whole : 0;
+  sample.chance = light.is_visible ? THINNING_UNITS : 0;
   for (float limit = 0.5f * below[0]; sample.chance > 1 && light.weight < limit; limit *= 0.5f) {
     sample.chance /= 2;
   }
   const int before = ray.sum + simd_prefix_exclusive_sum(sample.chance);
-  sample.is_kept = (before + sample.chance) / thin_whole > before / thin_whole;
+  sample.is_kept = (before + sample.chance) / THINNING_UNITS > before / THINNING_UNITS;
   sample.omitted = light.is_visible && !sample.is_kept ? own : 0.0f;
   ray.optical += simd_sum(own);
   ray.sum += simd_sum(sample.chance);
@@ -54,9 +52,9 @@ METAL_FUNC void thin_count(
   const int lane = int(thread_index.x % SIMD_WIDTH);
   if (ray >= uint(rays)) return;
   const int end = ray_start[ray + 1];
-  ThinRay along = {0.0f, int(offsets[ray] * float(thin_whole))};
+  ThinRay along = {0.0f, int(offsets[ray] * float(THINNING_UNITS))};
   int count = 0;
-  for (int first = ray_start[ray]; first < end && exp(-along.optical) >= light_end;
+  for (int first = ray_start[ray]; first < end && exp(-along.optical) >= EARLY_STOP_TRANSMITTANCE;
        first += SIMD_WIDTH) {
     count += simd_sum(int(thin_sample(first + lane, end, density, widths, below, along).is_kept));
   }
@@ -100,8 +98,8 @@ METAL_FUNC void thin_write(
   const int end = ray_start[ray + 1], kept_end = kept_start[ray + 1];
   int kept = kept_start[ray];  // slot of the next sample
   float missing = 0.0f;        // optical depth omitted so far
-  ThinRay along = {0.0f, int(offsets[ray] * float(thin_whole))};
-  for (int first = ray_start[ray]; first < end && exp(-along.optical) >= light_end;
+  ThinRay along = {0.0f, int(offsets[ray] * float(THINNING_UNITS))};
+  for (int first = ray_start[ray]; first < end && exp(-along.optical) >= EARLY_STOP_TRANSMITTANCE;
        first += SIMD_WIDTH) {
     const int i = first + lane;
     const ThinSample sample = thin_sample(i, end, density, widths, below, along);
@@ -114,7 +112,7 @@ METAL_FUNC void thin_write(
       kept_distances[slot] = distances[i];
       kept_widths[slot] = widths[i];
       ray_of[slot] = int(ray);
-      inverse_probability[slot] = float(thin_whole) / float(sample.chance);
+      inverse_probability[slot] = float(THINNING_UNITS) / float(sample.chance);
       omitted[slot] = missing_before;
     }
     kept += simd_sum(int(sample.is_kept));

@@ -3,14 +3,12 @@
 #include "spherical_harmonics.metal"
 #include "networks.metal"
 
-// Whole rays in one pass: marching, encoding, networks and compositing, until less than 1e-4 of the
-// light is left.
+// Whole rays in one pass: marching, encoding, networks and compositing, until the
+// transmittance is below EARLY_STOP_TRANSMITTANCE.
 //
 // A simdgroup follows TRACE_RAYS rays at once, one sample of each at a time, so that the networks'
 // tiles are full. It has a queue of TRACE_QUEUE rays, neighbors in the image: when a ray ends,
 // the next of the queue takes its place.
-
-constant constexpr float trace_early_stop = 1e-4f;  // light_end of light.h
 
 // Simdgroups of a threadgroup: as many as have room in its memory.
 constexpr int trace_simdgroups(int in) {
@@ -21,7 +19,7 @@ constexpr int trace_simdgroups(int in) {
 template <int IN>
 struct TraceSpace {
   tile_value features[TRACE_RAYS * IN];
-  float basis[TRACE_RAYS * 16];
+  float basis[TRACE_RAYS * BASIS];
   float density[TRACE_RAYS];
   float color[TRACE_RAYS * 3];
 };
@@ -133,7 +131,7 @@ METAL_FUNC void trace(
     own[o].index = -1;
     own[o].has_sample = false;
     for (int i = 0; i < IN; ++i) space->features[(o * SIMD_WIDTH + lane) * IN + i] = tile_value(0);
-    for (int i = 0; i < 16; ++i) space->basis[(o * SIMD_WIDTH + lane) * 16 + i] = 0.0f;
+    for (int i = 0; i < BASIS; ++i) space->basis[(o * SIMD_WIDTH + lane) * BASIS + i] = 0.0f;
   }
 
   for (;;) {
@@ -152,7 +150,7 @@ METAL_FUNC void trace(
           next += simd_sum(int(is_free));
           if (is_free && index < last) {
             ray = trace_start(trace_index(index, rays, width[0]), origins, directions, to,
-                              space->basis + (o * SIMD_WIDTH + lane) * 16);
+                              space->basis + (o * SIMD_WIDTH + lane) * BASIS);
           }
         }
         if (ray.index >= 0 && !ray.has_sample) {
@@ -178,9 +176,9 @@ METAL_FUNC void trace(
       }
     }
     simd_publish();
-    for (int first = 0; first < TRACE_RAYS; first += 16) {
+    for (int first = 0; first < TRACE_RAYS; first += TILE_ROWS) {
       networks_tile<IN, WIDTH, DENSITY_LAYERS, DENSITY_BIAS, COLOR_LAYERS>(
-          local, TileBlock{first, 16}, space->features, network_read(space->basis, 16), stored,
+          local, TileBlock{first, TILE_ROWS}, space->features, network_read(space->basis, BASIS), stored,
           space->density, space->color);
     }
     simd_publish();
@@ -189,7 +187,7 @@ METAL_FUNC void trace(
       if (own[o].has_sample) {
         const int row = o * SIMD_WIDTH + lane;
         trace_composite(own[o], space->density[row], space->color + 3 * row, to);
-        if (own[o].transmittance < trace_early_stop) trace_finish(own[o], ray_color, opacity, depth);
+        if (own[o].transmittance < EARLY_STOP_TRANSMITTANCE) trace_finish(own[o], ray_color, opacity, depth);
       }
     }
   }

@@ -40,7 +40,7 @@ from trials import (
 
 import nerfmac
 from nerfmac import Config
-from nerfmac.config.record import with_settings
+from nerfmac.config.presets import with_settings
 
 GROUPS = ("object", "place")
 SHEET_VIEWS, SHEET_WIDTH = 6, 320

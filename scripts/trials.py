@@ -19,7 +19,7 @@ from nerfmac.app.scenes import load_scene
 from nerfmac.backend import choose_device
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
-from nerfmac.config.record import with_settings
+from nerfmac.config.presets import with_settings
 from nerfmac.training.measured import DivergedError
 
 OPTIONS: dict[str, Callable[[Any], Any]] = {

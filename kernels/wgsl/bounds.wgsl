@@ -1,12 +1,12 @@
 // The space that is trained, a cube of side `extent` around (0.5, 0.5, 0.5), and its map to the
 // coordinates that the encoding reads; kernels/bounds.h in WGSL.
 
-const bounds_center = vec3<f32>(0.5);
+const bounds_center = vec3<f32>(SCENE_CENTER);
 
 // The part of a ray between the cube's two faces of one axis, within [span.x, span.y].
 fn bounds_clip(origin: f32, slope: f32, span: vec2<f32>) -> vec2<f32> {
   let half_side = 0.5 * march.extent;
-  let offset = origin - 0.5;
+  let offset = origin - SCENE_CENTER;
   if (abs(slope) < 1e-9) {
     // A ray parallel to the faces is between them everywhere or nowhere.
     if (abs(offset) > half_side) { return vec2(span.x, -1.0); }

@@ -16,7 +16,7 @@ fn hash_entry(level: HashLevel, vertex: vec3<u32>) -> u32 {
   let across = level.vertices;
   // 1625 cubed is the last cube below 2^32, so the product cannot wrap.
   if (across > 1625 || across * across * across > level.entries) {  // hashed: 2^k entries
-    let hashed = vertex.x ^ (vertex.y * 2654435761u) ^ (vertex.z * 805459861u);
+    let hashed = vertex.x ^ (vertex.y * HASH_PRIME_Y) ^ (vertex.z * HASH_PRIME_Z);
     return level.first + (hashed & (level.entries - 1));
   }
   let index = vertex.x + across * (vertex.y + across * vertex.z);

@@ -8,7 +8,6 @@ const QUARTERS = LEVELS * FEATURES / 4;    // vectors of features
 const SQUARE = COLUMNS * COLUMNS;
 const DENSITY_BLOCKS = (QUARTERS + 4) * COLUMNS + (DENSITY_LAYERS - 1) * SQUARE;
 const DIRECTION_BLOCKS = DENSITY_BLOCKS + 4 * COLUMNS;  // behind the embedding's rows
-const MOST_LOGARITHM = 15.0;               // DENSITY_LIMIT in ops/networks.py
 
 alias Hidden = array<vec4<half>, COLUMNS>;
 alias Embedding = array<vec4<half>, 4>;
@@ -62,7 +61,7 @@ fn network_embedding(unit: vec3<f32>) -> Embedding {
 
 // Density per scene unit.
 fn network_density(embedding: Embedding) -> f32 {
-  return exp(min(f32(embedding[0].x) - DENSITY_BIAS, MOST_LOGARITHM));
+  return exp(min(f32(embedding[0].x) - DENSITY_BIAS, DENSITY_LIMIT));
 }
 
 // What the direction adds to the first hidden layer of the color network, the same for all samples

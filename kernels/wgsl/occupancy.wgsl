@@ -1,8 +1,5 @@
 // The occupancy grid's geometry; kernels/occupancy.h in WGSL.
 
-const brick_width = 4;  // cells of a brick along x and y
-const brick_depth = 2;  // along z
-
 @group(0) @binding(3) var<storage, read> bits: array<u32>;
 
 struct OccupancyCell {
@@ -25,12 +22,12 @@ fn occupancy_cell(position: vec3<f32>) -> OccupancyCell {
   cell.side = size / f32(resolution);
   cell.place = (offset + 0.5 * size) * (f32(resolution) / size);
   let at = clamp(vec3<i32>(cell.place), vec3(0), vec3(resolution - 1));
-  let across = resolution / brick_width;  // in bricks
-  let deep = resolution / brick_depth;
-  let brick = ((cascade * deep + at.z / brick_depth) * across + at.y / brick_width) * across
-    + at.x / brick_width;
-  let within = (at.z % brick_depth * brick_width + at.y % brick_width) * brick_width
-    + at.x % brick_width;
+  let across = resolution / BRICK_WIDTH;  // in bricks
+  let deep = resolution / BRICK_DEPTH;
+  let brick = ((cascade * deep + at.z / BRICK_DEPTH) * across + at.y / BRICK_WIDTH) * across
+    + at.x / BRICK_WIDTH;
+  let within = (at.z % BRICK_DEPTH * BRICK_WIDTH + at.y % BRICK_WIDTH) * BRICK_WIDTH
+    + at.x % BRICK_WIDTH;
   cell.index = select(-1, 32 * brick + within, cascade < march.cascades);
   return cell;
 }

@@ -3,9 +3,7 @@
 // samples of video/frames.py.
 //
 // Before these files stand LEVELS, FEATURES, WIDTH, DENSITY_LAYERS, COLOR_LAYERS (u32) and
-// DENSITY_BIAS (f32) as constants, and `half`, an alias of f16 or f32.
-
-const EARLY_STOP = 1e-4;  // EARLY_STOP_TRANSMITTANCE in ops/composite.py
+// DENSITY_BIAS (f32) as constants, those of nerfmac/common/constants.py, and `half`, an alias of f16 or f32.
 
 struct Frame {
   right: vec3<f32>,   // the camera's axes and place, in scene coordinates
@@ -40,7 +38,7 @@ fn trace_ray(origin: vec3<f32>, direction: vec3<f32>) -> Traced {
   var median = 0.0;  // distance at which the transmittance fell to 1/2
   var transmittance = 1.0;
   var k = 0;
-  while (transmittance >= EARLY_STOP) {
+  while (transmittance >= EARLY_STOP_TRANSMITTANCE) {
     var probe: MarchProbe;
     while (k < ray.intervals) {
       probe = march_probe(ray, k);

@@ -28,6 +28,7 @@ from nerfmac.backend.device import current_device
 from nerfmac.backend.fallback import backend, users_operations, why_no_extension
 from nerfmac.backend.sources import kernel_source, read_ascii, user_source
 from nerfmac.common.checks import InputError
+from nerfmac.common.constants import OF_DEVICES
 
 _GROUP = 256  # threads of a threadgroup; some Apple GPUs do not allow more
 
@@ -261,4 +262,4 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
 
 def simd_width() -> int:
     """Number of threads of a simdgroup, which run in lockstep: 32 on a GPU, one on a CPU."""
-    return 1 if current_device() == "cpu" else 32
+    return OF_DEVICES["SIMD_WIDTH"][current_device()]

@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from nerfmac.common.checks import InputError
+from nerfmac.common.constants import declarations
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"[ \t]*(//.*)?$', re.MULTILINE)
 
@@ -34,8 +35,13 @@ def operations() -> tuple[str, ...]:
 
 
 def dialect_source(dialect: str) -> str:
-    """Text of the header that defines the names that the dialect `metal`, `cuda` or `cpu` lacks."""
-    return (kernels_folder() / "dialects" / dialect / "prelude.h").read_text()
+    """Return the shared constants, and the header with the names that a dialect lacks.
+
+    Args:
+        dialect: `metal`, `cuda`, or `cpu`.
+    """
+    header = (kernels_folder() / "dialects" / dialect / "prelude.h").read_text()
+    return declarations(dialect) + header
 
 
 @cache

@@ -7,8 +7,7 @@ text of its flag, as `nerfmac train --help` prints it.
 
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimizer import OptimizerConfig, ParameterGroup
-from nerfmac.config.presets import PRESETS
-from nerfmac.config.record import PRESET_NAMES, Config, override
+from nerfmac.config.presets import PRESET_NAMES, PRESETS, Config, override
 from nerfmac.config.refine import REFINED, RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
 from nerfmac.config.training import RanksConfig, TrainConfig

@@ -1,16 +1,156 @@
-"""Presets: configurations by device and memory."""
+"""`Config`: all settings of a run, read from strict JSON and written to it; and its presets."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal
 
 from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.common.json_reader import Fields
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimizer import OptimizerConfig
-from nerfmac.config.record import BY_MODEL, Config, override
 from nerfmac.config.refine import RefineConfig
 from nerfmac.config.sampling import MarchConfig, OccupancyConfig
-from nerfmac.config.training import TrainConfig
+from nerfmac.config.training import RanksConfig, TrainConfig
+
+PRESET_NAMES = ("tiny", "small", "base", "big")
+
+
+@dataclass(frozen=True, repr=False)
+class Config:
+    """All settings of a run, saved with it as `config.json`.
+
+    `Config()` is preset base. `nerfmac.config.PRESETS` has the other presets, and `override`
+    replaces some of their settings.
+
+    Raises:
+        InputError: If a setting has a wrong type or size, or if `preset` is not base,
+            but every part has its default value.
+    """
+
+    preset: str = "base"  # Preset that the settings were taken from.
+    seed: int = 0  # Seed of all random numbers, from 0 to 2^32 - 1.
+    deterministic: bool = False
+    """Make training on a GPU repeatable bit for bit, for the same seed and steps: gradients are
+    summed as integers, in any order. Training on a CPU always is repeatable."""
+    model: Literal["hash", "vanilla"] = "hash"
+    """hash: an encoding and small networks. vanilla: two large MLPs (Mildenhall et al. 2020)."""
+    encoding: Literal["hash", "dense", "frequency"] = "hash"
+    """Encoding of positions for model hash: a hash grid, dense grids without hashing, or sines."""
+    grid: HashGridConfig = field(default_factory=HashGridConfig)
+    networks: NetworkConfig = field(default_factory=NetworkConfig)
+    vanilla: VanillaConfig = field(default_factory=VanillaConfig)
+    march: MarchConfig = field(default_factory=MarchConfig)
+    occupancy: OccupancyConfig = field(default_factory=OccupancyConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    ranks: RanksConfig = field(default_factory=RanksConfig)
+    refine: RefineConfig = field(default_factory=RefineConfig)
+
+    def __post_init__(self) -> None:
+        checks.choice("preset", self.preset, PRESET_NAMES)
+        parts = [part.name for part in fields(self) if part.default is MISSING]
+        if self.preset != "base" and all(getattr(self, x) == getattr(Config(), x) for x in parts):
+            raise InputError(
+                f"preset is {self.preset!r}, but every part has its default value; pass "
+                f"preset={self.preset!r} to nerfmac.train or nerfmac.Viewer, or take "
+                f"nerfmac.config.PRESETS[{self.preset!r}]"
+            )
+        checks.number("seed", self.seed, low=0, high=2**32 - 1, whole=True)
+        checks.flag("deterministic", self.deterministic)
+        checks.choice("model", self.model, ("hash", "vanilla"))
+        checks.choice("encoding", self.encoding, ("hash", "dense", "frequency"))
+
+    def __repr__(self) -> str:
+        """The preset's name, and a line for each setting that differs from the preset."""
+        of_preset = dict(flattened(self.unchanged.to_json()))
+        changed = [item for item in flattened(self.to_json()) if item[1] != of_preset[item[0]]]
+        width = max((len(name) for name, _ in changed), default=0)
+        lines = [f"  {name:{width}}  {value!r}, not {of_preset[name]!r}" for name, value in changed]
+        named = f"preset {self.preset}" + (", model vanilla" if self.model == "vanilla" else "")
+        return "\n".join([f"Config({named}{' with' if lines else ''}", *lines]) + ")"
+
+    @property
+    def unchanged(self) -> Config:
+        """The preset that the settings were taken from."""
+        return preset_of(self.model, self.preset)
+
+    def for_scene(
+        self, pixels_per_unit: float, *, has_alpha: bool, near_plane: float = 0.0
+    ) -> Config:
+        """The configuration with the settings that depend on the scene.
+
+        Args:
+            pixels_per_unit: resolution of the images, in pixels per scene unit.
+            has_alpha: whether the images have an alpha channel.
+            near_plane: distance from the cameras at which the scene begins; 0: unknown.
+        """
+        networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
+        near = self.march.near_training or (near_plane if near_plane > self.march.near else 0.0)
+        grid, march = self.grid.for_pixels(pixels_per_unit), replace(self.march, near_training=near)
+        return replace(self, grid=grid, networks=networks, march=march)
+
+    def to_json(self) -> dict[str, Any]:
+        """The configuration as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Any) -> Config:
+        """The configuration from JSON values; absent keys keep their defaults.
+
+        Raises `InputError` for an unknown key, or a value of the wrong type or size.
+        """
+        return _from_json(cls, Fields.of(values, "config"))
+
+
+def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the settings in the JSON `values` by their dotted names, such as "train.steps"."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flattened(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
+    """`config` with the JSON values of some `settings`, by names as `flattened` yields them.
+
+    Raises `InputError` for a name that no setting has, and for a value of the wrong type or size.
+    """
+    values = config.to_json()
+    for name, value in settings.items():
+        part, _, key = name.rpartition(".")
+        of_part = values.get(part) if part else values
+        if not isinstance(of_part, dict) or key not in of_part:
+            raise InputError(f"{name} is no setting; expected a name such as train.steps")
+        of_part[key] = value
+    return Config.from_json(values)
+
+
+def override(config: Config, **changes: Any) -> Config:
+    """`config` with some settings replaced, as in `override(config, train={"steps": 9})`."""
+    parts: dict[str, Any] = {}
+    for name, change in changes.items():
+        part: Any = getattr(config, name)
+        parts[name] = replace(part, **change) if isinstance(change, dict) else change
+    return replace(config, **parts)
+
+
+def _from_json(kind: Any, json: Fields) -> Any:
+    json.allow_only(*(setting.name for setting in fields(kind)))
+    default = kind()
+    arguments = {setting.name: getattr(default, setting.name) for setting in fields(kind)}
+    for name, value in json.values.items():
+        old = getattr(default, name)
+        if is_dataclass(old):
+            part = Fields.of(value, f"{json.where}.{name}")
+            arguments[name] = _from_json(type(old), part)
+        else:
+            arguments[name] = json.flag_or_null(name) if old is None else json.like(name, old)
+    return kind(**arguments)
+
 
 # Few steps along a ray: the shortest step and its growth with distance are four times base's.
 _CPU_MARCH = MarchConfig(steps=256, cone=1 / 64, march_factor=4)
@@ -113,18 +253,26 @@ def vanilla(config: Config) -> Config:
     )
 
 
-BY_MODEL["hash"] |= PRESETS
-BY_MODEL["vanilla"] |= {name: vanilla(config) for name, config in PRESETS.items()}
+def preset_of(model: str, name: str) -> Config:
+    """Return the preset `name` of the model `hash` or `vanilla`."""
+    return vanilla(PRESETS[name]) if model == "vanilla" else PRESETS[name]
 
 
 def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Config:
-    """The preset `name` of a model; `auto` chooses by device (metal, cuda, cpu) and its memory.
+    """Return a preset.
 
-    Raises `InputError` for an unknown name or model.
+    Args:
+        name: Name of the preset; `auto` chooses one by the device and its memory.
+        device: `metal`, `cuda`, or `cpu`.
+        memory_bytes: Memory that the device may use, in bytes.
+        model: `hash` or `vanilla`.
+
+    Raises:
+        InputError: If the name or the model is unknown.
     """
     checks.choice("preset", name, ("auto", *PRESETS))
     checks.choice("model", model, ("hash", "vanilla"))
-    return BY_MODEL[model][_automatic(device, memory_bytes) if name == "auto" else name]
+    return preset_of(model, _automatic(device, memory_bytes) if name == "auto" else name)
 
 
 AUTOMATIC = {"base": 1.2e9, "small": 0.0}

@@ -14,8 +14,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-CENTER = 0.5
-"""Every coordinate of the center of the scene's cube and of all cascades, in scene units."""
+from nerfmac.common.constants import SCENE_CENTER
 
 _PARALLEL = 1e-9  # a smaller component of a unit direction counts as parallel to that axis' faces
 
@@ -58,7 +57,7 @@ class Bounds:
     def corners(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Lowest and highest corner (3,) of the axis-aligned box that exports and crops keep to."""
         half = self.extent / 2
-        return np.full(3, CENTER - half), np.full(3, CENTER + half)
+        return np.full(3, SCENE_CENTER - half), np.full(3, SCENE_CENTER + half)
 
     def holds(self, position: Positions, tolerance: float = 0.0) -> Any:
         """Whether the cube, larger by the fraction `tolerance`, holds each position: (...) bool."""
@@ -72,7 +71,7 @@ class Bounds:
         `origins` (rays, 3) are scene coordinates, `directions` (rays, 3) unit vectors. The
         second is greater than the first only if the ray beyond `near` is partly inside the cube.
         """
-        half, origins = self.extent / 2, origins - CENTER
+        half, origins = self.extent / 2, origins - SCENE_CENTER
         is_parallel = mx.abs(directions) < _PARALLEL
         slope = mx.where(is_parallel, 1.0, directions)
         a, b = (-half - origins) / slope, (half - origins) / slope
@@ -83,11 +82,13 @@ class Bounds:
 
     def to_unit(self, position: mx.array) -> mx.array:
         """The coordinates in [0, 1]^3 that grids read; differentiable."""
-        return position if self.extent == 1 else (position - CENTER) / self.extent + CENTER
+        return (
+            position if self.extent == 1 else (position - SCENE_CENTER) / self.extent + SCENE_CENTER
+        )
 
     def to_symmetric(self, position: mx.array) -> mx.array:
         """The coordinates in [-1, 1]^3 that sines and cosines read; differentiable."""
-        return (position - CENTER) * self.symmetric_scale
+        return (position - SCENE_CENTER) * self.symmetric_scale
 
     @property
     def symmetric_scale(self) -> float:
@@ -100,5 +101,5 @@ class Bounds:
 
 
 def from_center(position: Positions) -> Any:
-    """Largest |coordinate - CENTER| of each position, (...)."""
-    return abs(position - CENTER).max(axis=-1)
+    """Largest |coordinate - SCENE_CENTER| of each position, (...)."""
+    return abs(position - SCENE_CENTER).max(axis=-1)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-from nerfmac.geometry.bounds import CENTER
+from nerfmac.common.constants import SCENE_CENTER
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.pixel_places import COLUMNS, pixel_places
 
@@ -146,7 +146,7 @@ class Cameras:
 
     def pixels_per_unit(self) -> float:
         """Pixels across that a scene unit covers at the scene's center: the median over views."""
-        away = mx.linalg.norm(self.poses[:, :, 3] - CENTER, axis=1)
+        away = mx.linalg.norm(self.poses[:, :, 3] - SCENE_CENTER, axis=1)
         return float(np.median(np.array(self.intrinsics[:, 0] / mx.maximum(away, 1e-6))))
 
     def __getitem__(self, index: int) -> Camera:

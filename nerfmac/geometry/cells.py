@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.geometry.bounds import CENTER
+from nerfmac.common.constants import BRICK_DEPTH, BRICK_WIDTH, SCENE_CENTER
 
-BRICK = (4, 4, 2)
+BRICK = (BRICK_WIDTH, BRICK_WIDTH, BRICK_DEPTH)
 
 Integers = Any
 """An array of integers of MLX, NumPy or PyTorch."""
@@ -56,4 +56,4 @@ def corners_of(number: mx.array, resolution: int) -> tuple[mx.array, mx.array]:
     size = mx.power(2.0, cascade)
     side = size / resolution
     offset = mx.stack(index, axis=1).astype(mx.float32) * side[:, None]
-    return CENTER - 0.5 * size[:, None] + offset, side
+    return SCENE_CENTER - 0.5 * size[:, None] + offset, side

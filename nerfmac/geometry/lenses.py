@@ -1,12 +1,20 @@
 """Lenses in this package's one convention: directions to pixels, and back.
 
 A pixel position has x to the right and y down in pixels, and the center of the top left pixel is
-(0.5, 0.5). A fisheye lens is that of `geometry.fisheye`; every other maps the direction (x, y, 1),
-y down, to a pixel as OpenCV's radial-tangential model does:
+(0.5, 0.5). A lens that is not a fisheye maps the direction (x, y, 1), y down, to a pixel by
+OpenCV's radial-tangential model:
 
     radial = 1 + k1 r^2 + k2 r^4 + k3 r^6 + k4 r^8,   r^2 = x^2 + y^2
     x' = x radial + 2 p1 x y + p2 (r^2 + 2 x^2),      column = fl_x x' + cx
     y' = y radial + 2 p2 x y + p1 (r^2 + 2 y^2),      row    = fl_y y' + cy
+
+A fisheye lens is that of OpenCV's fisheye module and of COLMAP, after Kannala and Brandt. It maps a
+direction at the angle t from the optical axis to the distance
+
+    t' = t (1 + k1 t^2 + k2 t^4 + k3 t^6 + k4 t^8)
+
+from the principal point, in focal lengths, on the side of the direction. An image may therefore be
+wider than half a turn, where (x, y, 1) has no meaning: directions of fisheyes have three numbers.
 """
 
 from __future__ import annotations
@@ -20,12 +28,10 @@ import mlx.core as mx
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.common.constants import LONGEST_STEP
 
 NEWTON_STEPS = 5
 """Newton steps that invert a distortion. For float32 precision usual lenses need 3, strong 4."""
-
-LONGEST_STEP = 0.5
-"""Largest change of x or y in a Newton step, in focal lengths."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +158,28 @@ def undistort(point: mx.array, distortion: mx.array) -> mx.array:
         x = x - mx.clip(step_x, -LONGEST_STEP, LONGEST_STEP)
         y = y - mx.clip(step_y, -LONGEST_STEP, LONGEST_STEP)
     return mx.concatenate([x, y], axis=-1)
+
+
+def fisheye_directions(point: mx.array, coefficients: mx.array) -> mx.array:
+    """Unit directions (r, 3), x right, y down, z forwards, that lenses map to points (r, 2).
+
+    `point` is (x', y') from the principal point, in focal lengths; `coefficients` are k1 to k4,
+    (r, 4) or (1, 4). A fixed number of Newton steps inverts the model. The direction of a point
+    that no direction maps to is arbitrary but finite.
+    """
+    away = mx.sqrt(mx.sum(mx.square(point), axis=-1, keepdims=True))
+    k1, k2, k3, k4 = mx.split(coefficients, 4, axis=-1)
+    angle = away
+    for _ in range(NEWTON_STEPS):
+        square = angle * angle
+        radial = 1.0 + square * (k1 + square * (k2 + square * (k3 + square * k4)))
+        slope = k1 + square * (2.0 * k2 + square * (3.0 * k3 + square * 4.0 * k4))
+        derivative = radial + 2.0 * square * slope
+        step = (angle * radial - away) / mx.where(mx.abs(derivative) < 1e-6, 1e-6, derivative)
+        angle = angle - mx.clip(step, -LONGEST_STEP, LONGEST_STEP)
+    # sin(angle) / away tends to 1 toward the axis.
+    side = mx.where(away < 1e-6, 1.0, mx.sin(angle) / mx.maximum(away, 1e-6))
+    return mx.concatenate([side * point, mx.cos(angle)], axis=-1)
 
 
 def distort_with_slopes(

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-WHOLE = 2**24
-"""Value of `kept` for a view that keeps its whole share. Float32 holds all integers up to it."""
+from nerfmac.common.constants import FRACTION_UNITS
 
 COLUMNS = ("first", "height", "width", "kept", "other")
 
@@ -23,7 +22,7 @@ def pixel_places(sizes: Sequence[tuple[int, int]]) -> npt.NDArray[np.int32]:
 
     `first` is the index of the view's first pixel among all pixels, row by row from the top. It is
     wrong with 2^31 pixels or more. Within a view's share, the view itself is drawn with the
-    probability `kept` / `WHOLE`, else the view `other`.
+    probability `kept` / `FRACTION_UNITS`, else the view `other`.
     """
     counts = np.array([width * height for width, height in sizes], np.float64)
     first = np.cumsum([0, *counts[:-1]]) % 2**31
@@ -38,5 +37,5 @@ def pixel_places(sizes: Sequence[tuple[int, int]]) -> npt.NDArray[np.int32]:
         if share[giver] < 1.0:
             small.append(large.pop())
     widths, heights = np.array(sizes).T
-    columns = [first, heights, widths, np.rint(kept * WHOLE), other]
+    columns = [first, heights, widths, np.rint(kept * FRACTION_UNITS), other]
     return np.stack(columns, axis=1).astype(np.int32)

@@ -9,8 +9,7 @@ import mlx.core as mx
 
 from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.fisheye import fisheye_directions
-from nerfmac.geometry.lenses import undistort
+from nerfmac.geometry.lenses import fisheye_directions, undistort
 
 
 class Rays(NamedTuple):

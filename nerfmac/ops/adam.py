@@ -19,8 +19,10 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.backend import Kernel
 from nerfmac.common import checks
+from nerfmac.common.constants import FRACTION_UNITS, HASH_PRIME_Y
+from nerfmac.ops.operation import operation
 
 
 @cache
@@ -74,15 +76,7 @@ def adam_step(
     for name, values, size in (("unscale", unscale, 1), ("step", step, len(Step._fields))):
         checks.shape(name, values, (size,))
         checks.dtype(name, values, mx.float32)
-    if not runs_kernel("adam"):
-        return adam_reference(parameters, moments, gradient, unscale, step)
-    moved, after = _kernel(gradient.ndim)(
-        *(parameters, moments, gradient, unscale, step),
-        grid=(gradient.size, 1, 1),
-        output_shapes=[gradient.shape] * 2,
-        output_dtypes=[mx.float32, mx.uint32],
-    )
-    return moved, after
+    return _adam(parameters, moments, gradient, unscale, step)
 
 
 def adam_reference(
@@ -98,6 +92,18 @@ def adam_reference(
     is_still = slope == 0
     packed = mx.where(is_still, moments, pack_moments(first, second, most, _dither(gradient)))
     return mx.where(is_still, parameters, moved), packed
+
+
+@operation("adam", adam_reference)
+def _adam(
+    parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
+) -> list[mx.array]:
+    return _kernel(gradient.ndim)(
+        *(parameters, moments, gradient, unscale, step),
+        grid=(gradient.size, 1, 1),
+        output_shapes=[gradient.shape] * 2,
+        output_dtypes=[mx.float32, mx.uint32],
+    )
 
 
 def pack_moments(
@@ -119,7 +125,7 @@ def pack_moments(
 
 def _dither(gradient: mx.array) -> mx.array:
     """Pseudo-random number in [0, 1), hashed from the gradient's bits."""
-    return ((mx.view(gradient, mx.uint32) * 2654435761) >> 8).astype(mx.float32) / 2.0**24
+    return ((mx.view(gradient, mx.uint32) * HASH_PRIME_Y) >> 8).astype(mx.float32) / FRACTION_UNITS
 
 
 def unpack_moments(packed: mx.array, most: mx.array | float) -> tuple[mx.array, mx.array]:

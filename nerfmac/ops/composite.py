@@ -31,16 +31,15 @@ proportional to what remains to be learned.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel, simd_width
+from nerfmac.backend import Kernel, simd_width
+from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE
 from nerfmac.geometry.samples import Samples, Thinning
+from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
-
-EARLY_STOP_TRANSMITTANCE = 1e-4
-"""Transmittance below which a ray ends; the same number as in `kernels/light.h`."""
 
 _TAKES = Signature(
     density=(mx.float32, "slots"),
@@ -109,10 +108,7 @@ def composite(
     along = samples.distance, samples.width, samples.ray_start, inverse_probability, omitted
     arrays = density, color, *along, expected, ray_omitted
     _TAKES.check(*arrays, **{"rays": rays, "rays + 1": rays + 1})
-    if not runs_kernel("composite"):
-        return composite_reference(density, color, samples._replace(thinning=thinning), expected)
-    run: Any = _composite
-    return Composited(*run(*arrays))
+    return Composited(*_composite(*arrays))
 
 
 def sample_weights(density: mx.array, samples: Samples) -> mx.array:
@@ -132,26 +128,21 @@ def sample_weights(density: mx.array, samples: Samples) -> mx.array:
     return weights_along(density, samples.width, samples.ray_start, scale, omitted).weight
 
 
-def composite_reference(
-    density: mx.array, color: mx.array, samples: Samples, expected: mx.array
-) -> Composited:
-    """Plain-MLX reference of `composite`; `samples` have a `Thinning`."""
-    slots, rays = density.shape[0], samples.ray_start.shape[0] - 1
+def _composite_reference(density, color, *samples):  # type: ignore[no-untyped-def]
+    distances, widths, ray_start, inverse_probability, omitted, expected, ray_omitted = samples
+    slots, rays = density.shape[0], ray_start.shape[0] - 1
     if slots == 0 or rays == 0:
-        return Composited(mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays))
-    assert samples.thinning is not None
-    inverse_probability, omitted, ray_omitted = samples.thinning
-    packed = density, samples.width, samples.ray_start, inverse_probability, omitted
-    along = weights_along(*packed)
+        return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays)
+    along = weights_along(density, widths, ray_start, inverse_probability, omitted)
     expected = mx.stop_gradient(expected)
     # Slots of no ray may hold NaN, and zero times NaN is not zero.
-    distances = mx.where(along.is_visible, mx.stop_gradient(samples.distance), 0.0)
+    distances = mx.where(along.is_visible, mx.stop_gradient(distances), 0.0)
     color = mx.where(along.is_visible[:, None], color - expected[along.ray], 0.0)
     ray_color = mx.zeros((rays, 3)).at[along.ray].add(along.weight[:, None] * color)
     depth = mx.zeros(rays).at[along.ray].add(along.weight * distances)
     visible = mx.where(along.is_visible, along.optical, 0.0)
     opacity = 1.0 - mx.exp(-(ray_omitted + mx.zeros(rays).at[along.ray].add(visible)))
-    return Composited(ray_color + opacity[:, None] * expected, opacity, depth)
+    return ray_color + opacity[:, None] * expected, opacity, depth
 
 
 class Along(NamedTuple):
@@ -210,14 +201,11 @@ def _earlier(values: mx.array, place: mx.array, shift: int) -> mx.array:
     return mx.where(place >= shift, shifted, 0.0)
 
 
-@mx.custom_function
+@operation("composite", _composite_reference)
 def _composite(density, color, *samples):  # type: ignore[no-untyped-def]
     rays = samples[2].shape[0] - 1
-    return tuple(
-        _FORWARD(
-            density, color, *samples, grid=(rays * simd_width(), 1, 1), **_GIVES.outputs(rays=rays)
-        )
-    )
+    outputs = _GIVES.outputs(rays=rays)
+    return _FORWARD(density, color, *samples, grid=(rays * simd_width(), 1, 1), **outputs)
 
 
 @_composite.vjp

@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.backend import Kernel
 from nerfmac.common import checks
+from nerfmac.common.constants import FRACTION_UNITS
 from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.lenses import NEWTON_STEPS
-from nerfmac.geometry.pixel_places import WHOLE
 from nerfmac.geometry.rays import Rays, rays_through
+from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
 BATCH = 2**12
@@ -62,26 +63,9 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
     """
     checks.number("pixels of all views", cameras.pixels, high=2**31 - 1)
     # One fraction for each axis: one float32 for all pixels would skip some beyond 2^24.
-    count = _TAKES.check(pixels, fractions, pixels=cameras.pixels)["rays"]
+    _TAKES.check(pixels, fractions, pixels=cameras.pixels)
     checks.number("channels of pixels", pixels.shape[1], low=3, high=4)
-    if not runs_kernel("draw_pixels"):
-        return draw_pixels_reference(pixels, cameras, fractions)
-    origin, direction, color, view = _DRAW(
-        fractions,
-        mx.array([len(cameras)], mx.int32),
-        cameras.places,
-        pixels,
-        cameras.intrinsics,
-        cameras.distortion,
-        cameras.poses,
-        grid=(count, 1, 1),
-        template=[
-            ("CHANNELS", pixels.shape[1]),
-            ("NEWTON_STEPS", NEWTON_STEPS if cameras.is_distorted else 0),
-        ],
-        **_GIVES.outputs(rays=count),
-    )
-    return Drawn(Rays(origin, direction), color, view)
+    return _draw(pixels, cameras, fractions)
 
 
 def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:
@@ -105,6 +89,19 @@ def draw_pixels_reference(pixels: mx.array, cameras: Cameras, fractions: mx.arra
     return Drawn(rays_through(cameras, view, place), color, view)
 
 
+@operation("draw_pixels", draw_pixels_reference)
+def _draw(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
+    rays, newton_steps = fractions.shape[1], NEWTON_STEPS if cameras.is_distorted else 0
+    origin, direction, color, view = _DRAW(
+        *(fractions, mx.array([len(cameras)], mx.int32), cameras.places, pixels),
+        *(cameras.intrinsics, cameras.distortion, cameras.poses),
+        grid=(rays, 1, 1),
+        template=[("CHANNELS", pixels.shape[1]), ("NEWTON_STEPS", newton_steps)],
+        **_GIVES.outputs(rays=rays),
+    )
+    return Drawn(Rays(origin, direction), color, view)
+
+
 def chosen_pixels(cameras: Cameras, fractions: mx.array) -> mx.array:
     """Indices (rays,) int32 of the pixels that `draw_pixels` draws for these fractions."""
     _, first, row, column, width = _chosen(cameras, fractions)
@@ -116,7 +113,7 @@ def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
     share = fractions[0] * len(cameras)
     view = mx.minimum(share.astype(mx.int32), len(cameras) - 1)
     _, _, _, kept, other = cameras.places[view].T
-    view = mx.where(((share - view) * WHOLE).astype(mx.int32) < kept, view, other)
+    view = mx.where(((share - view) * FRACTION_UNITS).astype(mx.int32) < kept, view, other)
     first, height, width, _, _ = cameras.places[view].T
     row = mx.minimum((fractions[1] * height).astype(mx.int32), height - 1)
     column = mx.minimum((fractions[2] * width).astype(mx.int32), width - 1)

@@ -11,13 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import Any, cast
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel, simd_width, variant, working_dtype
+from nerfmac.backend import Kernel, simd_width, variant, working_dtype
 from nerfmac.backend.apple import additions_per_launch
 from nerfmac.backend.metal_text import DEVICE_SIZE
+from nerfmac.common.constants import HASH_PRIME_Y, HASH_PRIME_Z
+from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
 CORNERS = 8
@@ -136,12 +137,7 @@ def hash_encode(
     """
     used = mx.array(positions.shape[:1], mx.int32) if used is None else used
     _TAKES.check(positions, table, used, entries=levels.entries)
-    if not runs_kernel("hash_encode"):
-        is_used = (mx.arange(positions.shape[0]) < used)[:, None]
-        # Points that do not count may be NaN.
-        encoded = hash_encode_reference(mx.where(is_used, positions, 0.0), table, levels)
-        return mx.where(is_used, encoded, 0.0).astype(working_dtype())
-    return cast(mx.array, _hash_encode(levels)(positions, table, used))
+    return _hash_encode(positions, table, used, levels=levels)
 
 
 def hash_encode_reference(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.array:
@@ -165,42 +161,52 @@ def _entry(vertex: mx.array, level: int, levels: HashLevels) -> mx.array:
     vertices, first, entries = levels.shapes[level]
     x, y, z = (vertex[:, axis] for axis in range(3))
     if levels.is_hashed(level):
-        index = x ^ (y * mx.array(2654435761, mx.uint32)) ^ (z * mx.array(805459861, mx.uint32))
+        index = (
+            x ^ (y * mx.array(HASH_PRIME_Y, mx.uint32)) ^ (z * mx.array(HASH_PRIME_Z, mx.uint32))
+        )
     else:
         size = mx.array(vertices, mx.uint32)
         index = x + size * (y + size * z)
     return (index % entries + first).astype(mx.uint32)
 
 
-def _hash_encode(levels: HashLevels) -> Any:
-    @mx.custom_function
-    def run(positions: mx.array, table: mx.array, used: mx.array) -> mx.array:
-        points, features = positions.shape[0], table.shape[1]
-        (encoded,) = _FORWARD(
-            *(positions, table.astype(working_dtype()), *levels.arrays(), used),
-            grid=(points, levels.levels, 1),
-            template=[("FEATURES", features)],
-            **_GIVES.outputs(points=points, columns=levels.levels * features),
-        )
-        return encoded
+def _used_reference(
+    positions: mx.array, table: mx.array, used: mx.array, *, levels: HashLevels
+) -> mx.array:
+    is_used = (mx.arange(positions.shape[0]) < used)[:, None]
+    # Points that do not count may be NaN.
+    encoded = hash_encode_reference(mx.where(is_used, positions, 0.0), table, levels)
+    return mx.where(is_used, encoded, 0.0).astype(working_dtype())
 
-    @run.vjp
-    def run_vjp(primals, cotangent, _output):  # type: ignore[no-untyped-def]
-        positions, table, used = primals
-        if cotangent.size < DEVICE_SIZE:  # the kernels read rows of it from `device` memory
-            cotangent = mx.pad(cotangent, [(0, DEVICE_SIZE), (0, 0)])
-        # MLX evaluates only outputs that are used: an unused gradient costs nothing.
-        d_table = _table_gradient(positions, cotangent, used, levels, table.shape[1])
-        (d_positions,) = _POSITION_GRADIENT(
-            *(positions, table.astype(working_dtype()), cotangent, *levels.arrays(), used),
-            grid=(positions.shape[0], 1, 1),
-            template=[("FEATURES", table.shape[1])],
-            output_shapes=[positions.shape],
-            output_dtypes=[mx.float32],
-        )
-        return d_positions, d_table, mx.zeros_like(used)
 
-    return run
+@operation("hash_encode", _used_reference)
+def _hash_encode(
+    positions: mx.array, table: mx.array, used: mx.array, *, levels: HashLevels
+) -> list[mx.array]:
+    points, features = positions.shape[0], table.shape[1]
+    return _FORWARD(
+        *(positions, table.astype(working_dtype()), *levels.arrays(), used),
+        grid=(points, levels.levels, 1),
+        template=[("FEATURES", features)],
+        **_GIVES.outputs(points=points, columns=levels.levels * features),
+    )
+
+
+@_hash_encode.vjp
+def _hash_encode_vjp(primals, cotangent, _output, *, levels):  # type: ignore[no-untyped-def]
+    positions, table, used = primals
+    if cotangent.size < DEVICE_SIZE:  # the kernels read rows of it from `device` memory
+        cotangent = mx.pad(cotangent, [(0, DEVICE_SIZE), (0, 0)])
+    # MLX evaluates only outputs that are used: an unused gradient costs nothing.
+    d_table = _table_gradient(positions, cotangent, used, levels, table.shape[1])
+    (d_positions,) = _POSITION_GRADIENT(
+        *(positions, table.astype(working_dtype()), cotangent, *levels.arrays(), used),
+        grid=(positions.shape[0], 1, 1),
+        template=[("FEATURES", table.shape[1])],
+        output_shapes=[positions.shape],
+        output_dtypes=[mx.float32],
+    )
+    return d_positions, d_table, mx.zeros_like(used)
 
 
 _SHORTEST = {"float": 3, "summed": 1, "fixed": 3}

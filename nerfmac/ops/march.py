@@ -16,15 +16,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.backend import Kernel, runs_kernel, simd_width, variant
-from nerfmac.geometry.bounds import CENTER, Bounds, from_center
+from nerfmac.backend import Kernel, simd_width, variant
+from nerfmac.common.constants import SCENE_CENTER
+from nerfmac.geometry.bounds import Bounds, from_center
 from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.geometry.samples import Samples
+from nerfmac.ops.operation import operation
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.signature import Signature
 
@@ -128,20 +130,29 @@ def count_samples(
 ) -> mx.array:
     """Number of samples of each ray in occupied cells, (rays,) int32; arguments as in `march`."""
     geometry, bits = occupied
-    known = _TAKES.check(origins, directions, jitter, bits, words=geometry.cells // 32)
-    if not runs_kernel("march"):
-        return march_reference(origins, directions, jitter, occupied)[0].sum(axis=1)
-    rays, interleaved = known["rays"], _INTERLEAVED[variant("march_count")]
-    (counts,) = _COUNT(
+    _TAKES.check(origins, directions, jitter, bits, words=geometry.cells // 32)
+    return _count(origins, directions, jitter, occupied)
+
+
+def _count_reference(
+    origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
+) -> mx.array:
+    return march_reference(origins, directions, jitter, occupied)[0].sum(axis=1)
+
+
+@operation("march", _count_reference)
+def _count(
+    origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
+) -> list[mx.array]:
+    rays, interleaved = origins.shape[0], _INTERLEAVED[variant("march_count")]
+    return _COUNT(
         *map(mx.stop_gradient, (origins, directions, jitter)),
-        bits,
-        geometry.settings(),
+        *(occupied.bits, occupied.geometry.settings()),
         grid=(-(-rays // interleaved) * simd_width(), 1, 1),
         template=[("INTERLEAVED", interleaved)],
         output_shapes=[(rays,)],
         output_dtypes=[mx.int32],
     )
-    return counts
 
 
 def write_samples(
@@ -160,22 +171,11 @@ def write_samples(
     """
     rays = origins.shape[0]
     _SLOTS_OF_RAYS.check(ray_start, skip, **{"rays": rays, "rays + 1": rays + 1})
-    write: Any = _write if runs_kernel("march") else _write_reference
-    written = write(origins, directions, jitter, occupied, slots, ray_start, skip)
+    written = _write(origins, directions, jitter, occupied, slots, ray_start, skip)
     # Gradients are stopped at the results, since the reference does not stop them at its arguments:
     # if two calls do that for the same rays, mx.compile in MLX 0.32 may lose an array.
     position, distance, width, ray = map(mx.stop_gradient, written)
     return Samples(position, distance, width, ray, ray_start, ray_start[1:] - ray_start[:-1])
-
-
-def _write(origins, directions, jitter, occupied, slots, ray_start, skip):  # type: ignore[no-untyped-def]
-    return _WRITE(
-        *map(mx.stop_gradient, (origins, directions, jitter)),
-        *(occupied.bits, occupied.geometry.settings(), ray_start, skip),
-        mx.array([slots], mx.int32),
-        grid=(origins.shape[0] * simd_width(), 1, 1),
-        **_GIVES.outputs(slots=slots),
-    )
 
 
 def _write_reference(origins, directions, jitter, occupied, slots, ray_start, skip):  # type: ignore[no-untyped-def]
@@ -194,6 +194,17 @@ def _write_reference(origins, directions, jitter, occupied, slots, ray_start, sk
         return packed[:slots]
 
     return pack(position), pack(distance), pack(width), pack(ray)
+
+
+@operation("march", _write_reference)
+def _write(origins, directions, jitter, occupied, slots, ray_start, skip):  # type: ignore[no-untyped-def]
+    return _WRITE(
+        *map(mx.stop_gradient, (origins, directions, jitter)),
+        *(occupied.bits, occupied.geometry.settings(), ray_start, skip),
+        mx.array([slots], mx.int32),
+        grid=(origins.shape[0] * simd_width(), 1, 1),
+        **_GIVES.outputs(slots=slots),
+    )
 
 
 def march_reference(
@@ -227,7 +238,7 @@ def cell_of(position: mx.array, geometry: MarchGeometry) -> mx.array:
     sizes = mx.array([2.0**c for c in range(cascades)])
     cascade = (from_center(position)[..., None] >= 0.5 * sizes).astype(mx.int32).sum(axis=-1)
     size = mx.power(2.0, cascade)[..., None]
-    index = (position - CENTER + 0.5 * size) * (resolution / size)
+    index = (position - SCENE_CENTER + 0.5 * size) * (resolution / size)
     index = mx.clip(index.astype(mx.int32), 0, resolution - 1)
     cells = Cells(cascade, index[..., 0], index[..., 1], index[..., 2])
     return mx.where(cascade < cascades, number_of(cells, resolution), -1)

@@ -16,12 +16,12 @@ from typing import Any, cast
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, current_device, runs_kernel, simd_width, variant, working_dtype
-from nerfmac.ops.networks_shape import BASIS, MlpShape, NetworksShape
+from nerfmac.backend import Kernel, current_device, simd_width, variant, working_dtype
+from nerfmac.common.constants import BASIS, DENSITY_LIMIT, OF_DEVICES, TILE_ROWS
+from nerfmac.ops.networks_shape import MlpShape, NetworksShape
+from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
-_ROWS = 16  # rows of a tile; kernels/dialects/*/tile.h say the same
-_SIMDGROUPS = 4  # simdgroups of a threadgroup on a GPU; as in tile.h
 # Partial sums of the weights' gradient, one for each threadgroup. Their number on a CPU is fixed,
 # so that results do not depend on the number of cores.
 _GROUPS = {"groups_32": 32, "groups_64": 64, "groups_256": 256, "groups_512": 512}
@@ -89,10 +89,8 @@ def networks(
     """
     slots = _check(features, density_weights, color_weights, shape)
     _DIRECTIONS.check(basis, ray, used, slots=slots)
-    run: Any = _networks(shape) if runs_kernel("networks") else _reference(shape)
     features = features.astype(working_dtype())
-    density, color = run(features, basis, ray, used, density_weights, color_weights)
-    return density, color
+    return _networks(features, basis, ray, used, density_weights, color_weights, shape=shape)
 
 
 def networks_density(
@@ -107,18 +105,8 @@ def networks_density(
     Arguments are as in `networks`; without `used` all points count.
     """
     points = _check(features, density_weights, color_weights, shape)
-    if not runs_kernel("networks"):
-        return _density_reference(features, density_weights, shape)[0]
-    (density,) = _DENSITY(
-        features.astype(working_dtype()),
-        mx.array([points], mx.int32) if used is None else used,
-        stored_weights(density_weights, color_weights, shape),
-        **_tiles(points),
-        template=shape.template[:4],  # without the color network's
-        output_shapes=[(points,)],
-        output_dtypes=[mx.float32],
-    )
-    return density
+    used = mx.array([points], mx.int32) if used is None else used
+    return _density(features, density_weights, color_weights, used, shape)
 
 
 def stored_weights(density: mx.array, color: mx.array, shape: NetworksShape) -> mx.array:
@@ -140,12 +128,6 @@ def _check(features: mx.array, density: mx.array, color: mx.array, shape: Networ
     """Checks the arrays; returns the number of rows of the features."""
     weights = {"density weights": shape.density.weights, "color weights": shape.color.weights}
     return _TAKES.check(features, density, color, features=shape.features, **weights)["slots"]
-
-
-DENSITY_LIMIT = 15.0
-"""Largest logarithm of a density: e^15 per scene unit is opaque within one marching step.
-
-Without the limit, a ray's sum becomes infinite where the network's output exceeds 88."""
 
 
 @mx.custom_function
@@ -171,31 +153,76 @@ def mlp_reference(inputs: mx.array, weights: mx.array, shape: MlpShape) -> mx.ar
     return inputs @ last
 
 
-def _density_reference(
+def _embedded(
     features: mx.array, weights: mx.array, shape: NetworksShape
 ) -> tuple[mx.array, mx.array]:
+    """Density and embedding in plain MLX."""
     embedding = mlp_reference(features.astype(mx.float32), weights, shape.density)
     return cast(mx.array, truncated_exp(embedding[:, 0] - shape.density_bias)), embedding
 
 
-def _reference(shape: NetworksShape) -> Any:
-    def run(features, basis, ray, used, density_weights, color_weights):  # type: ignore[no-untyped-def]
-        is_used = mx.arange(features.shape[0]) < used
-        # Slots without a sample may hold NaN, and zero times NaN is not zero.
-        features = mx.where(is_used[:, None], features, 0.0)
-        basis = mx.stop_gradient(basis)
-        ray = mx.where(is_used, ray, 0)
-        density, embedding = _density_reference(features, density_weights, shape)
-        inputs = mx.concatenate([embedding, basis[ray]], axis=1)
-        color = mx.sigmoid(mlp_reference(inputs, color_weights, shape.color)[:, :3])
-        return mx.where(is_used, density, 0.0), mx.where(is_used[:, None], color, 0.0)
+def _density_reference(features, density_weights, _color_weights, _used, shape):  # type: ignore[no-untyped-def]
+    return _embedded(features, density_weights, shape)[0]
 
-    return run
+
+@operation("networks", _density_reference)
+def _density(features, density_weights, color_weights, used, shape):  # type: ignore[no-untyped-def]
+    points = features.shape[0]
+    return _DENSITY(
+        *(features.astype(working_dtype()), used),
+        stored_weights(density_weights, color_weights, shape),
+        **_tiles(points),
+        template=shape.template[:4],  # without the color network's
+        output_shapes=[(points,)],
+        output_dtypes=[mx.float32],
+    )
+
+
+def _reference(features, basis, ray, used, density_weights, color_weights, *, shape):  # type: ignore[no-untyped-def]
+    is_used = mx.arange(features.shape[0]) < used
+    # Slots without a sample may hold NaN, and zero times NaN is not zero.
+    features = mx.where(is_used[:, None], features, 0.0)
+    basis = mx.stop_gradient(basis)
+    ray = mx.where(is_used, ray, 0)
+    density, embedding = _embedded(features, density_weights, shape)
+    inputs = mx.concatenate([embedding, basis[ray]], axis=1)
+    color = mx.sigmoid(mlp_reference(inputs, color_weights, shape.color)[:, :3])
+    return mx.where(is_used, density, 0.0), mx.where(is_used[:, None], color, 0.0)
+
+
+@operation("networks", _reference)
+def _networks(features, basis, ray, used, density_weights, color_weights, *, shape):  # type: ignore[no-untyped-def]
+    slots = features.shape[0]
+    return _FORWARD(
+        *(features, basis, ray, used),
+        stored_weights(density_weights, color_weights, shape),
+        **_tiles(slots),
+        template=shape.template,
+        **_GIVES.outputs(slots=slots),
+    )
+
+
+@_networks.vjp
+def _networks_vjp(primals, cotangents, _outputs, *, shape):  # type: ignore[no-untyped-def]
+    features, basis, ray, used, density_weights, color_weights = primals
+    groups = gradient_groups()
+    d_features, partial = _GRADIENT(
+        *(features, basis, ray, used),
+        stored_weights(density_weights, color_weights, shape),
+        *cotangents,
+        mx.array([groups], mx.int32),
+        **_groups(groups),
+        template=[*shape.template, ("PADDING", gradient_padding(shape))],
+        output_shapes=[features.shape, (groups, density_weights.size + color_weights.size)],
+        output_dtypes=[features.dtype, mx.float32],
+    )
+    d_density, d_color = mx.split(partial.sum(axis=0), [density_weights.size])
+    return d_features, *map(mx.zeros_like, (basis, ray, used)), d_density, d_color
 
 
 def _tiles(rows: int) -> dict[str, Any]:
     """Grid and threadgroup of a launch whose simdgroups compute one tile of the `rows` each."""
-    return _groups(-(-rows // (_ROWS * _simdgroups())))
+    return _groups(-(-rows // (TILE_ROWS * _simdgroups())))
 
 
 def _groups(groups: int) -> dict[str, Any]:
@@ -215,44 +242,9 @@ def gradient_padding(shape: NetworksShape) -> int:
     padding = _PADDING[variant("networks_gradient_rows")]
     longest = max(shape.features, shape.width, shape.color.inputs)
     columns = longest + shape.width + 2 * padding
-    size = _SIMDGROUPS * _ROWS * columns * mx.float16.size  # a tile_value on a GPU
+    size = _simdgroups() * TILE_ROWS * columns * mx.float16.size  # a tile_value on a GPU
     return padding if size <= _SPACE[current_device()] else 0
 
 
 def _simdgroups() -> int:
-    return 1 if simd_width() == 1 else _SIMDGROUPS
-
-
-def _networks(shape: NetworksShape) -> Any:
-    @mx.custom_function
-    def run(features, basis, ray, used, density_weights, color_weights):  # type: ignore[no-untyped-def]
-        slots = features.shape[0]
-        return tuple(
-            _FORWARD(
-                *(features, basis, ray, used),
-                stored_weights(density_weights, color_weights, shape),
-                **_tiles(slots),
-                template=shape.template,
-                **_GIVES.outputs(slots=slots),
-            )
-        )
-
-    @run.vjp
-    def run_vjp(primals, cotangents, _outputs):  # type: ignore[no-untyped-def]
-        features, basis, ray, used, density_weights, color_weights = primals
-        groups = gradient_groups()
-        d_features, partial = _GRADIENT(
-            *(features, basis, ray, used),
-            stored_weights(density_weights, color_weights, shape),
-            *cotangents,
-            mx.array([groups], mx.int32),
-            **_groups(groups),
-            template=[*shape.template, ("PADDING", gradient_padding(shape))],
-            output_shapes=[features.shape, (groups, density_weights.size + color_weights.size)],
-            output_dtypes=[features.dtype, mx.float32],
-        )
-        d_weights = partial.sum(axis=0)
-        d_density, d_color = mx.split(d_weights, [density_weights.size])
-        return d_features, *map(mx.zeros_like, (basis, ray, used)), d_density, d_color
-
-    return run
+    return OF_DEVICES["TILE_SIMDGROUPS"][current_device()]

@@ -8,14 +8,7 @@ from itertools import pairwise
 import mlx.core as mx
 
 from nerfmac.common import checks
-
-EMBEDDING = 16
-"""Number of outputs of the density network, which the color network reads."""
-
-BASIS = 16
-"""Number of inputs of the color network that encode the direction."""
-
-_OUTPUTS = 16  # outputs of the color network; only the first three are used
+from nerfmac.common.constants import BASIS, NETWORK_OUTPUTS
 
 
 @dataclass(frozen=True)
@@ -69,12 +62,12 @@ class NetworksShape:
     @property
     def density(self) -> MlpShape:
         """Shape of the density network, from features to embedding."""
-        return MlpShape(self.features, self.width, self.density_layers, EMBEDDING)
+        return MlpShape(self.features, self.width, self.density_layers, NETWORK_OUTPUTS)
 
     @property
     def color(self) -> MlpShape:
         """Shape of the color network, from embedding and encoded direction to color."""
-        return MlpShape(EMBEDDING + BASIS, self.width, self.color_layers, _OUTPUTS)
+        return MlpShape(NETWORK_OUTPUTS + BASIS, self.width, self.color_layers, NETWORK_OUTPUTS)
 
     @property
     def template(self) -> list[tuple[str, int]]:

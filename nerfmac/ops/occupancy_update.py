@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.backend import Kernel
 from nerfmac.common import checks
+from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
 _SPLAT_TAKES = Signature(cells=(mx.int32, "estimates"), estimates=(mx.float32, "estimates"))
@@ -46,16 +47,17 @@ def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
         (count,) float32; not differentiable.
     """
     _SPLAT_TAKES.check(cells, estimates)
-    estimates = mx.stop_gradient(estimates)
-    if not runs_kernel("occupancy_update"):
-        return mx.zeros(count).at[cells].maximum(estimates)
-    (peaks,) = _SPLAT(
-        cells,
-        estimates,
-        grid=(cells.shape[0], 1, 1),
-        output_shapes=[(count,)],
-        output_dtypes=[mx.uint32],
-    )
+    return _splat(cells, mx.stop_gradient(estimates), count)
+
+
+def _splat_reference(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
+    return mx.zeros(count).at[cells].maximum(estimates)
+
+
+@operation("occupancy_update", _splat_reference)
+def _splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
+    grid, shape = (cells.shape[0], 1, 1), (count,)
+    (peaks,) = _SPLAT(cells, estimates, grid=grid, output_shapes=[shape], output_dtypes=[mx.uint32])
     return mx.view(peaks, mx.float32)
 
 
@@ -68,17 +70,23 @@ def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
     count = _PACK_TAKES.check(values, threshold)["count"]
     if count % 32:
         raise checks.InputError(f"values has shape {values.shape}; expected a multiple of 32")
-    if not runs_kernel("occupancy_update"):
-        is_set = (values.reshape(-1, 32) > threshold).astype(mx.uint32)
-        return (is_set << mx.arange(32, dtype=mx.uint32)).sum(axis=1).astype(mx.uint32)
-    (bits,) = _PACK(
-        values,
-        threshold,
-        grid=(count // 32, 1, 1),
-        output_shapes=[(count // 32,)],
+    return _pack(values, threshold)
+
+
+def _pack_reference(values: mx.array, threshold: mx.array) -> mx.array:
+    is_set = (values.reshape(-1, 32) > threshold).astype(mx.uint32)
+    return (is_set << mx.arange(32, dtype=mx.uint32)).sum(axis=1).astype(mx.uint32)
+
+
+@operation("occupancy_update", _pack_reference)
+def _pack(values: mx.array, threshold: mx.array) -> list[mx.array]:
+    words = values.shape[0] // 32
+    return _PACK(
+        *(values, threshold),
+        grid=(words, 1, 1),
+        output_shapes=[(words,)],
         output_dtypes=[mx.uint32],
     )
-    return bits
 
 
 def choose(bits: mx.array, draws: mx.array) -> mx.array:
@@ -97,18 +105,7 @@ def choose(bits: mx.array, draws: mx.array) -> mx.array:
         InputError: an array has another shape or dtype.
     """
     _CHOOSE_TAKES.check(bits, draws)
-    if not runs_kernel("occupancy_update"):
-        return _choose_reference(bits, draws)
-    (cells,) = _CHOOSE(
-        bits,
-        mx.cumsum(_set_bits(bits)),
-        draws,
-        mx.array([bits.shape[0]], mx.int32),
-        grid=(draws.shape[0], 1, 1),
-        output_shapes=[draws.shape],
-        output_dtypes=[mx.int32],
-    )
-    return cells
+    return _choose(bits, draws)
 
 
 def _set_bits(words: mx.array) -> mx.array:
@@ -127,3 +124,13 @@ def _choose_reference(bits: mx.array, draws: mx.array) -> mx.array:
     chosen[mx.where(is_set == 1, ends - 1, count)] = mx.arange(count, dtype=mx.int32)
     rank = (draws.astype(mx.uint64) * ends[-1].astype(mx.uint64)) >> 32
     return mx.where(ends[-1] > 0, chosen[rank.astype(mx.int32)], 0)
+
+
+@operation("occupancy_update", _choose_reference)
+def _choose(bits: mx.array, draws: mx.array) -> list[mx.array]:
+    return _CHOOSE(
+        *(bits, mx.cumsum(_set_bits(bits)), draws, mx.array([bits.shape[0]], mx.int32)),
+        grid=(draws.shape[0], 1, 1),
+        output_shapes=[draws.shape],
+        output_dtypes=[mx.int32],
+    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.backend import Kernel
+from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(counts=(mx.int32, "rays"))
@@ -34,18 +35,25 @@ def ray_starts(counts: mx.array, slots: int) -> mx.array:
     Raises:
         InputError: a wrong shape or type.
     """
-    rays = _TAKES.check(counts)["rays"]
-    if not runs_kernel("packing"):
-        kept = mx.where(mx.cumsum(counts) <= slots, counts, 0)
-        return mx.concatenate([mx.array([0], mx.int32), mx.cumsum(kept)])
-    (ray_start,) = _STARTS(
+    _TAKES.check(counts)
+    return _starts(counts, slots)
+
+
+def _starts_reference(counts: mx.array, slots: int) -> mx.array:
+    kept = mx.where(mx.cumsum(counts) <= slots, counts, 0)
+    return mx.concatenate([mx.array([0], mx.int32), mx.cumsum(kept)])
+
+
+@operation("packing", _starts_reference)
+def _starts(counts: mx.array, slots: int) -> list[mx.array]:
+    rays = counts.shape[0]
+    return _STARTS(
         mx.cumsum(counts),
         mx.array([slots], mx.int32),
         grid=(rays + 1, 1, 1),
         output_shapes=[(rays + 1,)],
         output_dtypes=[mx.int32],
     )
-    return ray_start
 
 
 def samples_per_ray(marched: mx.array, kept: mx.array, capacity: int, slots: int) -> mx.array:
@@ -62,16 +70,24 @@ def samples_per_ray(marched: mx.array, kept: mx.array, capacity: int, slots: int
     rays = _PER_RAY_TAKES.check(marched, kept)["rays"]
     if rays == 0:
         return mx.array(0.0)
-    ends = mx.cumsum(marched), mx.cumsum(kept)
-    if not runs_kernel("packing"):
-        begun = mx.minimum((ends[0] <= capacity).sum() + 1, rays)
-        marched_end, kept_end = (end[begun - 1].astype(mx.float32) for end in ends)
-        return mx.maximum(kept_end, marched_end * (slots / capacity)) / begun
-    (mean,) = _PER_RAY(
-        *ends,
-        mx.array([capacity, slots], mx.int32),
+    return _per_ray(mx.cumsum(marched), mx.cumsum(kept), capacity, slots).reshape(())
+
+
+def _per_ray_reference(
+    marched_ends: mx.array, kept_ends: mx.array, capacity: int, slots: int
+) -> mx.array:
+    begun = mx.minimum((marched_ends <= capacity).sum() + 1, marched_ends.shape[0])
+    marched, kept = (end[begun - 1].astype(mx.float32) for end in (marched_ends, kept_ends))
+    return mx.maximum(kept, marched * (slots / capacity)) / begun
+
+
+@operation("packing", _per_ray_reference)
+def _per_ray(
+    marched_ends: mx.array, kept_ends: mx.array, capacity: int, slots: int
+) -> list[mx.array]:
+    return _PER_RAY(
+        *(marched_ends, kept_ends, mx.array([capacity, slots], mx.int32)),
         grid=(1, 1, 1),
         output_shapes=[(1,)],
         output_dtypes=[mx.float32],
     )
-    return mean.reshape(())

@@ -5,17 +5,15 @@ Their order and signs are those of tiny-cuda-nn, which calls the set "degree 4".
 
 from __future__ import annotations
 
-from typing import cast
-
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.backend import Kernel
+from nerfmac.common.constants import BASIS
+from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
-COEFFICIENTS = 16
-
 _TAKES = Signature(directions=(mx.float32, "count", 3))
-_GIVES = Signature(basis=(mx.float32, "count", COEFFICIENTS))
+_GIVES = Signature(basis=(mx.float32, "count", BASIS))
 _FORWARD = Kernel(
     "spherical_harmonics",
     "spherical_harmonics_forward",
@@ -39,9 +37,7 @@ def spherical_harmonics(directions: mx.array) -> mx.array:
     Raises `InputError` for a wrong shape or type.
     """
     _TAKES.check(directions)
-    if not runs_kernel("spherical_harmonics"):
-        return spherical_harmonics_reference(directions)
-    return cast(mx.array, _spherical_harmonics(directions))
+    return _spherical_harmonics(directions)
 
 
 def spherical_harmonics_reference(directions: mx.array) -> mx.array:
@@ -71,11 +67,10 @@ def spherical_harmonics_reference(directions: mx.array) -> mx.array:
     )
 
 
-@mx.custom_function
-def _spherical_harmonics(directions: mx.array) -> mx.array:
+@operation("spherical_harmonics", spherical_harmonics_reference)
+def _spherical_harmonics(directions: mx.array) -> list[mx.array]:
     count = directions.shape[0]
-    (basis,) = _FORWARD(directions, grid=(count, 1, 1), **_GIVES.outputs(count=count))
-    return basis
+    return _FORWARD(directions, grid=(count, 1, 1), **_GIVES.outputs(count=count))
 
 
 @_spherical_harmonics.vjp

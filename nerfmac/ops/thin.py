@@ -20,18 +20,17 @@ still learn, and a step's sample budget holds more rays.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel, simd_width
+from nerfmac.backend import Kernel, simd_width
+from nerfmac.common.constants import THINNING_UNITS
 from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import sum_before, weights_along
+from nerfmac.ops.operation import operation
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.signature import Signature
-
-WHOLE = 32
-"""The integer for a probability of 1; the same number as in `kernels/thin.metal`."""
 
 _TAKES = Signature(
     density=(mx.float32, "slots"),
@@ -84,8 +83,7 @@ def thin(
     samples = samples._replace(width=width)
     counts = count_kept(density, width, samples.ray_start, offsets, below)
     kept_start = ray_starts(counts, slots)
-    write: Any = _write if runs_kernel("thin") else _write_reference
-    written = write(samples, density, offsets, kept_start, slots, below)
+    written = _write(samples, density, offsets, kept_start, slots, below)
     position, distance, width, ray, *thinning = map(mx.stop_gradient, written)
     wanted = mx.where(samples.fits, counts, samples.wanted)
     return Samples(position, distance, width, ray, kept_start, wanted, Thinning(*thinning))
@@ -106,15 +104,7 @@ def count_kept(
     rays = offsets.shape[0]
     _TAKES.check(density, widths, ray_start, offsets, **{"rays": rays, "rays + 1": rays + 1})
     density, widths = mx.stop_gradient(density), mx.stop_gradient(widths)
-    if not runs_kernel("thin"):
-        return count_kept_reference(density, widths, ray_start, offsets, below)
-    (counts,) = _COUNT(
-        *(density, widths, ray_start, offsets, mx.array([below], mx.float32)),
-        grid=(rays * simd_width(), 1, 1),
-        output_shapes=[(rays,)],
-        output_dtypes=[mx.int32],
-    )
-    return counts
+    return _count(density, widths, ray_start, offsets, below)
 
 
 def count_kept_reference(
@@ -132,11 +122,21 @@ def count_kept_reference(
     return mx.zeros(rays, mx.int32).at[choice.ray].add(choice.is_kept.astype(mx.int32))
 
 
+@operation("thin", count_kept_reference)
+def _count(density, widths, ray_start, offsets, below):  # type: ignore[no-untyped-def]
+    return _COUNT(
+        *(density, widths, ray_start, offsets, mx.array([below], mx.float32)),
+        grid=(offsets.shape[0] * simd_width(), 1, 1),
+        output_shapes=[offsets.shape],
+        output_dtypes=[mx.int32],
+    )
+
+
 class _Choice(NamedTuple):
     """What becomes of samples, each array (slots,)."""
 
     ray: mx.array  # int32
-    shares: mx.array  # int32, probability in units of 1 / WHOLE
+    shares: mx.array  # int32, probability in units of 1 / THINNING_UNITS
     is_kept: mx.array  # bool
     omitted: mx.array  # float32, optical depth of the sample if it is visible and not kept
 
@@ -149,13 +149,13 @@ def _choice(
     below: float,
 ) -> _Choice:
     along = weights_along(density, widths, ray_start)
-    shares = mx.where(along.is_visible, WHOLE, 0)
-    for halvings in range(1, WHOLE.bit_length()):
+    shares = mx.where(along.is_visible, THINNING_UNITS, 0)
+    for halvings in range(1, THINNING_UNITS.bit_length()):
         is_lighter = along.is_visible & (along.weight < below * 0.5**halvings)
-        shares = mx.where(is_lighter, WHOLE >> halvings, shares)
-    first = (offsets * WHOLE).astype(mx.int32)[along.ray]
+        shares = mx.where(is_lighter, THINNING_UNITS >> halvings, shares)
+    first = (offsets * THINNING_UNITS).astype(mx.int32)[along.ray]
     before = first + _count_before(shares, ray_start, along.ray)
-    is_kept = (before + shares) // WHOLE > before // WHOLE
+    is_kept = (before + shares) // THINNING_UNITS > before // THINNING_UNITS
     omitted = mx.where(along.is_visible & ~is_kept, along.optical, 0.0)
     return _Choice(along.ray, shares, is_kept, omitted)
 
@@ -164,18 +164,6 @@ def _count_before(values: mx.array, ray_start: mx.array, ray: mx.array) -> mx.ar
     """Sum (slots,) of the integers before each slot on its ray."""
     sums = mx.cumsum(values) - values
     return sums - sums[mx.minimum(ray_start[:-1], values.shape[0] - 1)][ray]
-
-
-def _write(samples, density, offsets, kept_start, slots, below):  # type: ignore[no-untyped-def]
-    packed = samples.position, samples.distance
-    _PACKED.check(*packed, slots=density.shape[0])
-    return _WRITE(
-        *(density, samples.width, samples.ray_start, offsets, mx.array([below], mx.float32)),
-        *(*map(mx.stop_gradient, packed), kept_start),
-        mx.array([slots], mx.int32),
-        grid=(offsets.shape[0] * simd_width(), 1, 1),
-        **_GIVES.outputs(kept=slots, rays=offsets.shape[0]),
-    )
 
 
 def _write_reference(samples, density, offsets, kept_start, slots, below):  # type: ignore[no-untyped-def]
@@ -198,7 +186,20 @@ def _write_reference(samples, density, offsets, kept_start, slots, below):  # ty
 
     place = mx.arange(ray.shape[0]) - ray_start[ray]
     packed = map(pack, (samples.position, samples.distance, samples.width, ray))
-    inverse_probability = pack(WHOLE / mx.maximum(choice.shares, 1), 1.0)
+    inverse_probability = pack(THINNING_UNITS / mx.maximum(choice.shares, 1), 1.0)
     omitted = pack(sum_before(choice.omitted, place))
     ray_omitted = mx.zeros(rays).at[ray].add(choice.omitted)
     return *packed, inverse_probability, omitted, ray_omitted
+
+
+@operation("thin", _write_reference)
+def _write(samples, density, offsets, kept_start, slots, below):  # type: ignore[no-untyped-def]
+    packed = samples.position, samples.distance
+    _PACKED.check(*packed, slots=density.shape[0])
+    return _WRITE(
+        *(density, samples.width, samples.ray_start, offsets, mx.array([below], mx.float32)),
+        *(*map(mx.stop_gradient, packed), kept_start),
+        mx.array([slots], mx.int32),
+        grid=(offsets.shape[0] * simd_width(), 1, 1),
+        **_GIVES.outputs(kept=slots, rays=offsets.shape[0]),
+    )

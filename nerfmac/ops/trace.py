@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel, simd_width, working_dtype
+from nerfmac.backend import Kernel, current_device, simd_width, working_dtype
+from nerfmac.common.constants import OF_DEVICES
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
@@ -22,11 +23,10 @@ from nerfmac.ops.march import MarchGeometry, Occupied, count_samples, write_samp
 from nerfmac.ops.median_depth import median_distance, with_median
 from nerfmac.ops.networks import networks, stored_weights
 from nerfmac.ops.networks_shape import NetworksShape
+from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 
-_QUEUE = 32  # rays that a simdgroup traces; TRACE_QUEUE in kernels/dialects/*/tile.h
-_CPU_QUEUE = 512  # the same on a CPU, where a simdgroup is one thread
 _TAKES = Signature(
     origins=(mx.float32, "rays", 3),
     directions=(mx.float32, "rays", 3),
@@ -90,33 +90,19 @@ def trace(
         "color weights": geometry.networks.color.weights,
     }
     _TAKES.check(*rays, bits, table, density_weights, color_weights, **known)
-    if not runs_kernel("trace"):
-        return trace_reference(rays, bits, geometry, table, density_weights, color_weights)
-    count, shape = rays.origin.shape[0], geometry.networks
-    simdgroups = 1 if simd_width() == 1 else 4 if shape.features <= 64 else 2
-    group = simdgroups * simd_width()
-    rays_of_group = simdgroups * (_CPU_QUEUE if simd_width() == 1 else _QUEUE)
-    results = _TRACE(
-        *(*rays, bits, geometry.march.settings(), mx.array([width], mx.int32)),
-        *(table.astype(working_dtype()), *geometry.levels.arrays()),
-        stored_weights(density_weights, color_weights, shape),
-        grid=(-(-count // rays_of_group) * group, 1, 1),
-        group=group,
-        template=[*shape.template, ("FEATURES", table.shape[1])],
-        **_GIVES.outputs(rays=count),
-    )
-    return Composited(*results)
+    return _trace(rays, bits, geometry, table, density_weights, color_weights, width)
 
 
-def trace_reference(
+def _trace_reference(
     rays: Rays,
     bits: mx.array,
     geometry: TraceGeometry,
     table: mx.array,
     density_weights: mx.array,
     color_weights: mx.array,
+    _width: int,
 ) -> Composited:
-    """Reference of `trace` by separate operations; waits for the device to count the samples."""
+    # Separate operations. The host waits for the device to count the samples.
     along = (*rays, mx.full(rays.origin.shape[:1], 0.5), Occupied(geometry.march, bits))
     counts = count_samples(*along)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])
@@ -133,3 +119,24 @@ def trace_reference(
     )
     seen = composite(density, color, samples)
     return with_median(seen, median_distance(density, samples, mx.ones(counts.shape)))
+
+
+@operation("trace", _trace_reference)
+def _trace(  # type: ignore[no-untyped-def]
+    rays, bits, geometry, table, density_weights, color_weights, width
+) -> Composited:
+    count, shape = rays.origin.shape[0], geometry.networks
+    device = current_device()
+    simdgroups, queue = (OF_DEVICES[name][device] for name in ("TILE_SIMDGROUPS", "TRACE_QUEUE"))
+    simdgroups = min(simdgroups, 4 if shape.features <= 64 else 2)
+    group, rays_of_group = simdgroups * simd_width(), simdgroups * queue
+    results = _TRACE(
+        *(*rays, bits, geometry.march.settings(), mx.array([width], mx.int32)),
+        *(table.astype(working_dtype()), *geometry.levels.arrays()),
+        stored_weights(density_weights, color_weights, shape),
+        grid=(-(-count // rays_of_group) * group, 1, 1),
+        group=group,
+        template=[*shape.template, ("FEATURES", table.shape[1])],
+        **_GIVES.outputs(rays=count),
+    )
+    return Composited(*results)

@@ -11,10 +11,12 @@ from collections.abc import Callable
 
 import mlx.core as mx
 
-from nerfmac.backend import Kernel, runs_kernel
+from nerfmac.backend import Kernel
+from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE
 from nerfmac.geometry.rays import Rays
-from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE, composite
+from nerfmac.ops.composite import composite
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march, march_reference
+from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 from nerfmac.ops.thin import count_kept
 
@@ -85,19 +87,8 @@ def visible_cells(
     Raises:
         InputError: a wrong shape or type.
     """
-    count = _TAKES.check(*rays, jitter, until)["rays"]
-    if not runs_kernel("march"):
-        return _visible_reference(rays, jitter, until, geometry)
-    (visible,) = _VISIBLE(
-        *rays,
-        jitter,
-        until,
-        geometry.settings(),
-        grid=(count, 1, 1),
-        output_shapes=[(geometry.cells,)],
-        output_dtypes=[mx.uint32],
-    )
-    return visible.astype(mx.bool_)
+    _TAKES.check(*rays, jitter, until)
+    return _visible(rays, jitter, until, geometry)
 
 
 def _visible_reference(
@@ -109,3 +100,14 @@ def _visible_reference(
     # Positions beyond the end go to one extra cell, which is cut off afterwards.
     cell = mx.where(is_visible, cell_of(position, geometry), geometry.cells)
     return mx.zeros(geometry.cells + 1, mx.bool_).at[cell].maximum(is_visible)[:-1]
+
+
+@operation("march", _visible_reference)
+def _visible(rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry) -> mx.array:
+    (visible,) = _VISIBLE(
+        *(*rays, jitter, until, geometry.settings()),
+        grid=(jitter.shape[0], 1, 1),
+        output_shapes=[(geometry.cells,)],
+        output_dtypes=[mx.uint32],
+    )
+    return visible.astype(mx.bool_)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.geometry.bounds import CENTER
+from nerfmac.common.constants import SCENE_CENTER
 from nerfmac.geometry.cameras import Cameras
 
 Array = npt.NDArray[np.float64]
@@ -34,7 +34,7 @@ def pose_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
     """The matrices P (n, 6, 6) of the poses: (rotation vector, shift) = P x."""
     poses = np.array(cameras.poses, np.float64)
     sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)
-    center_distance = np.linalg.norm(poses[:, :, 3] - CENTER, axis=1)
+    center_distance = np.linalg.norm(poses[:, :, 3] - SCENE_CENTER, axis=1)
     center_distance = np.maximum(center_distance, LEAST_DISTANCE)
     total = np.zeros((len(poses), 6, 6))
     points = [(across, down, depth) for across in GRID for down in GRID for depth in DEPTHS]

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.backend import Arrays, to_numpy
+from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE as EARLY_STOP
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
-from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE as EARLY_STOP
 from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied, count_samples, write_samples
 from nerfmac.ops.median_depth import with_median

@@ -12,7 +12,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.geometry.bounds import CENTER
+from nerfmac.common.constants import SCENE_CENTER
 from nerfmac.geometry.cells import cells_of
 from nerfmac.geometry.placement import Placement
 from nerfmac.ops.march import MarchGeometry
@@ -66,7 +66,7 @@ def _along(geometry: MarchGeometry, component: float) -> mx.array:
     """`component` times the cell centers along a scene axis, (cascades, resolution) float32."""
     middle = (np.arange(geometry.resolution) + 0.5) / geometry.resolution - 0.5
     sizes = 2.0 ** np.arange(geometry.bounds.cascades)
-    return mx.array((component * (sizes[:, None] * middle + CENTER)).astype(np.float32))
+    return mx.array((component * (sizes[:, None] * middle + SCENE_CENTER)).astype(np.float32))
 
 
 def _reach(geometry: MarchGeometry, axis: npt.NDArray[np.float64]) -> mx.array:

@@ -14,10 +14,10 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.common.constants import FRACTION_UNITS
 from nerfmac.config import Config
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Cameras
-from nerfmac.geometry.pixel_places import WHOLE
 from nerfmac.geometry.tracks import distances_of
 from nerfmac.geometry.views import Views
 from nerfmac.sampling.occupancy import march_geometry
@@ -86,7 +86,7 @@ def fractions_of(
     """The fractions (n, 3) for which `draw_pixels` draws the pixels (n, 2) of views (n,)."""
     sizes = np.array(cameras.sizes, np.float64)
     # Half of the share that the alias table leaves a view lies well inside of it.
-    kept = np.array(cameras.places)[view, 3] / WHOLE
+    kept = np.array(cameras.places)[view, 3] / FRACTION_UNITS
     share = (view + 0.5 * kept) / len(cameras)
     column, row = (np.floor(pixel) + 0.5).T
     return np.stack([share, row / sizes[view, 1], column / sizes[view, 0]], axis=1)

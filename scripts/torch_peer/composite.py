@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE
+from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE
 
 
 def weights(

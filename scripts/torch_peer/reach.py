@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import torch
 
+from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE
 from nerfmac.config import MarchConfig
-from nerfmac.ops.composite import EARLY_STOP_TRANSMITTANCE
 from nerfmac.ops.visibility import FAR
 from nerfmac.sampling.marching import UPDATE_SAMPLES
 from torch_peer.composite import is_reached, weights

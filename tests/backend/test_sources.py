@@ -1,10 +1,12 @@
 """A kernel's text is whole: its dialect first, each header once, nothing left to include."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from nerfmac.backend import sources
+from nerfmac.common import constants
 
 OPERATIONS = sorted(path.stem for path in sources.kernels_folder().glob("*.metal"))
 DIALECTS = ("metal", "cuda", "cpu")
@@ -36,7 +38,8 @@ def text_of(files: dict[str, str], dialect: str, folder: Path, monkeypatch) -> l
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     monkeypatch.setattr(sources, "kernels_folder", lambda: folder)
-    return sources.kernel_source.__wrapped__("toy", dialect).split()
+    text = sources.kernel_source.__wrapped__("toy", dialect)
+    return text.removeprefix(constants.declarations(dialect)).split()
 
 
 def test_a_header_is_pasted_once_however_often_it_is_included(tmp_path, monkeypatch):
@@ -72,3 +75,66 @@ def test_a_dialects_own_header_may_include_a_shared_one(tmp_path, monkeypatch):
         "toy.metal": '#include "tile.h"\ntoy;',
     }
     assert text_of(files, "cpu", tmp_path, monkeypatch) == ["cpu;", "two;", "own;", "toy;"]
+
+
+SHADERS = sorted((sources.kernels_folder() / "wgsl").glob("*.wgsl"))
+FILES = [p for p in sources.kernels_folder().rglob("*") if p.suffix in {".metal", ".h", ".wgsl"}]
+
+# A number that only a shared constant has, and definitions of numbers for a whole file.
+DISTINCT = r"\b(?:1e-0?4|0\.0001|15\.0|16777216(?:\.0)?|2654435761|805459861)[fu]?\b"
+DEFINED = r"^(?:#define|const|(?:constant )?constexpr) .*\b{name}\b"
+
+
+def typed_constants(text: str) -> list[str]:
+    """Numbers and definitions in a kernel that belong to `nerfmac.common.constants`."""
+    code = re.sub(r"//.*", "", text)
+    names = "|".join([*constants.shared_constants(), *constants.OF_DEVICES])
+    return re.findall(DISTINCT, code) + re.findall(
+        DEFINED.format(name=f"(?:{names})") + r"\s*=?\s*[\d.]+", code, re.MULTILINE
+    )
+
+
+def test_no_kernel_types_a_number_that_python_declares():
+    assert len(FILES) > 30
+    assert {
+        str(path): found for path in FILES if (found := typed_constants(path.read_text()))
+    } == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "const bool ends = light < 1e-4f;",
+        "x = y * 2654435761u;",
+        "constant constexpr int THINNING_UNITS = 32;",
+        "#define TILE_SIMDGROUPS 4",
+        "const BRICK_WIDTH = 4;",
+    ],
+)
+def test_a_number_that_is_typed_again_is_found(line):
+    assert typed_constants(f"// 1e-4\n{line}")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_constant_has_its_value_in_front_of_each_kernel(dialect):
+    declared = constants.shared_constants()
+    declared |= {name: values[dialect] for name, values in constants.OF_DEVICES.items()}
+    text = sources.kernel_source("trace", dialect)
+    for name, value in declared.items():
+        (typed,) = re.findall(rf"constexpr [a-z ]+ {name} = ([^;]+);", text)
+        assert float(typed.rstrip("fu")) == value
+        assert isinstance(value, int) == ("f" not in typed)
+
+
+@pytest.mark.parametrize("name", [*constants.shared_constants(), *constants.OF_DEVICES])
+def test_some_kernel_uses_every_constant(name):
+    assert any(re.search(rf"\b{name}\b", path.read_text()) for path in FILES)
+
+
+def test_a_shader_has_every_constant_that_it_uses():
+    declared = constants.shader_declarations()
+    for name, value in constants.shared_constants().items():
+        assert f"const {name} = {value!r};\n" in declared
+    used = {name for name in constants.shared_constants() for path in SHADERS
+            if re.search(rf"\b{name}\b", path.read_text())}  # fmt: skip
+    assert {"EARLY_STOP_TRANSMITTANCE", "DENSITY_LIMIT", "BRICK_WIDTH", "HASH_PRIME_Y"} <= used

@@ -93,7 +93,10 @@ def test_an_include_finds_a_header_beside_the_file_before_ours(tmp_path):
     (tmp_path / "network.h").write_text("constant constexpr float mine = 2.0f;")
     path = tmp_path / "mine.metal"
     includes = '#include "mine.h"  // a factor\n#include "occupancy.h"\n'
-    path.write_text(includes + SCALE.replace("FACTOR", "mine * factor * brick_width"))
+    path.write_text(
+        includes
+        + SCALE.replace("FACTOR", "mine * factor * bounds_farthest(float3{4.0f, 1.0f, 1.0f})")
+    )
     assert launch(kernel(path))[1] == 40.0
 
 

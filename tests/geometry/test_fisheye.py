@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from nerfmac.geometry.cameras import Camera, Cameras
-from nerfmac.geometry.fisheye import fisheye_directions
-from nerfmac.geometry.lenses import Lens
+from nerfmac.geometry.lenses import Lens, fisheye_directions
 from nerfmac.geometry.rays import camera_rays
 
 COEFFICIENTS = {

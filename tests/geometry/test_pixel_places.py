@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from nerfmac.geometry.pixel_places import WHOLE, pixel_places
+from nerfmac.common.constants import FRACTION_UNITS as WHOLE
+from nerfmac.geometry.pixel_places import pixel_places
 
 SIZES = {
     "one": [(7, 5)],

@@ -4,9 +4,10 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.common.constants import THINNING_UNITS as WHOLE
 from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import composite, sample_weights
-from nerfmac.ops.thin import WHOLE, count_kept, thin
+from nerfmac.ops.thin import count_kept, thin
 from tests.numerics import assert_unbiased
 
 RANDOM = np.random.default_rng(7)

@@ -81,9 +81,6 @@ METAL_FUNC void atomic_add_row(Number* rows, uint row, const Number* values) {
 // Bytes that every array's beginning is a multiple of: MLX allocates less aligned than malloc.
 #define ALIGNMENT 4
 
-// Threads of a simdgroup: one, which keeps to itself what a simdgroup hands around.
-#define SIMD_WIDTH 1
-
 METAL_FUNC int simd_sum(int value) { return value; }
 METAL_FUNC float simd_sum(float value) { return value; }
 METAL_FUNC int simd_prefix_exclusive_sum(int) { return 0; }

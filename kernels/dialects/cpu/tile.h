@@ -3,9 +3,7 @@
 
 #include "tile_block.h"
 
-#define TILE_SIMDGROUPS 1
 #define TRACE_RAYS 16
-#define TRACE_QUEUE 512
 
 // Floats that one instruction works on: an AVX-512 register; compilers split it into two or four
 // where registers are narrower.

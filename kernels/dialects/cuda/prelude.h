@@ -79,9 +79,6 @@ METAL_FUNC void atomic_add_row(float* rows, uint row, const float* values) {
 // Bytes that every array's beginning is a multiple of, as far as one load can profit.
 #define ALIGNMENT 16
 
-// Threads of a simdgroup, which CUDA calls a warp. All of them take part in what follows.
-#define SIMD_WIDTH 32
-
 METAL_FUNC int simd_sum(int value) { return __reduce_add_sync(~0u, value); }
 METAL_FUNC float simd_sum(float value) {
   for (int other = 16; other > 0; other /= 2) value += __shfl_xor_sync(~0u, value, other);

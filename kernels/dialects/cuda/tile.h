@@ -6,9 +6,7 @@
 
 #include <cuda_fp16.h>
 
-#define TILE_SIMDGROUPS 4
 #define TRACE_RAYS 32
-#define TRACE_QUEUE 32  // more, and fewer simdgroups, cost a fifth
 
 typedef half tile_value;
 
@@ -178,7 +176,7 @@ METAL_FUNC void tile_gradient_start(MatrixGradient<IN, OUT>& gradient, float*) {
 
 // Values that tile_gradient needs of the threadgroup's memory; `padding` of them after each row.
 constexpr int tile_space(int in, int out, int padding) {
-  return TILE_SIMDGROUPS * 16 * (in + out + 2 * padding);
+  return TILE_SIMDGROUPS * TILE_ROWS * (in + out + 2 * padding);
 }
 
 // Writes a simdgroup's tile to the threadgroup's memory, whose rows are so long.
@@ -199,10 +197,10 @@ METAL_FUNC void tile_gradient(uint local, const Tile<IN>& x, const Tile<OUT>& d,
                               MatrixGradient<IN, OUT>& gradient, tile_value* space) {
   constexpr int LEFT = IN + PADDING, RIGHT = OUT + PADDING;
   const uint simdgroup = local / 32, lane = local % 32;
-  tile_value* right = space + TILE_SIMDGROUPS * 16 * LEFT;
+  tile_value* right = space + TILE_SIMDGROUPS * TILE_ROWS * LEFT;
   __syncthreads();
-  tile_publish(lane, x, space + simdgroup * 16 * LEFT, LEFT);
-  tile_publish(lane, d, right + simdgroup * 16 * RIGHT, RIGHT);
+  tile_publish(lane, x, space + simdgroup * TILE_ROWS * LEFT, LEFT);
+  tile_publish(lane, d, right + simdgroup * TILE_ROWS * RIGHT, RIGHT);
   __syncthreads();
   UNROLL
   for (int i = 0; i < sizeof(gradient.part) / sizeof(gradient.part[0]); ++i) {

@@ -12,9 +12,6 @@ METAL_FUNC void atomic_add_row(device atomic<Number>* rows, uint row, thread con
 // Bytes that every array's beginning is a multiple of, as far as one load can profit.
 #define ALIGNMENT 16
 
-// Threads of a simdgroup.
-#define SIMD_WIDTH 32
-
 // Lets a simdgroup's lanes see what they have written to the threadgroup's memory.
 METAL_FUNC void simd_publish() { simdgroup_barrier(mem_flags::mem_threadgroup); }
 

@@ -2,9 +2,7 @@
 //
 // Nothing is const here: Metal's specification does not say that a const matrix may be read.
 
-#define TILE_SIMDGROUPS 4
 #define TRACE_RAYS 32
-#define TRACE_QUEUE 32
 
 typedef half tile_value;
 
@@ -215,7 +213,7 @@ METAL_FUNC void tile_gradient_start(thread MatrixGradient<IN, OUT>& gradient, de
 
 // Values that tile_gradient needs of the threadgroup's memory; `padding` of them after each row.
 constexpr int tile_space(int in, int out, int padding) {
-  return TILE_SIMDGROUPS * 16 * (in + out + 2 * padding);
+  return TILE_SIMDGROUPS * TILE_ROWS * (in + out + 2 * padding);
 }
 
 // Writes a simdgroup's tile to the threadgroup's memory, whose rows are so long.
@@ -236,16 +234,16 @@ METAL_FUNC void tile_gradient(
     thread MatrixGradient<IN, OUT>& gradient, threadgroup tile_value* space) {
   const int simdgroup = int(local) / 32;
   constexpr int LEFT = IN + PADDING, RIGHT = OUT + PADDING;
-  threadgroup tile_value* right = space + TILE_SIMDGROUPS * 16 * LEFT;
+  threadgroup tile_value* right = space + TILE_SIMDGROUPS * TILE_ROWS * LEFT;
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  tile_publish(x, space + simdgroup * 16 * LEFT, LEFT);
-  tile_publish(d, right + simdgroup * 16 * RIGHT, RIGHT);
+  tile_publish(x, space + simdgroup * TILE_ROWS * LEFT, LEFT);
+  tile_publish(d, right + simdgroup * TILE_ROWS * RIGHT, RIGHT);
   threadgroup_barrier(mem_flags::mem_threadgroup);
   UNROLL
   for (int i = 0; i < IN / 8 * (OUT / 8) / TILE_SIMDGROUPS; ++i) {
     const int block = simdgroup + i * TILE_SIMDGROUPS;
     const int m = block % (IN / 8) * 8, n = block / (IN / 8) * 8;
-    for (int row = 0; row < TILE_SIMDGROUPS * 16; row += 8) {
+    for (int row = 0; row < TILE_SIMDGROUPS * TILE_ROWS; row += 8) {
       simdgroup_half8x8 a, b;
       simdgroup_load(a, space + row * LEFT + m, LEFT, ulong2{0, 0}, true);
       simdgroup_load(b, right + row * RIGHT + n, RIGHT);

@@ -26,7 +26,7 @@ from nerfmac.backend.machine import machine
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, read_json
 from nerfmac.config import Config
-from nerfmac.config.record import flattened
+from nerfmac.config.presets import flattened
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
 
 WORST = 3

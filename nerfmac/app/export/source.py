@@ -13,8 +13,9 @@ import numpy.typing as npt
 from nerfmac.app.run import Run, placement_of
 from nerfmac.app.scenes.placement import shown_coordinates
 from nerfmac.common.checks import InputError, finite
+from nerfmac.common.constants import SCENE_CENTER
 from nerfmac.fields.field import Field, Parameters
-from nerfmac.geometry.bounds import CENTER, Bounds
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.cells import Cells, cells_of, number_of
 from nerfmac.geometry.placement import Placement
@@ -56,7 +57,9 @@ class OccupiedCells:
         resolution, held = self._geometry.resolution, np.zeros(shape, bool)
         inner = np.zeros(shape, bool)  # positions in a smaller cascade
         for cascade in range(self._bounds.cascades):
-            grid = [((values - CENTER) / 2.0**cascade + 0.5) * resolution for values in (x, y, z)]
+            grid = [
+                ((values - SCENE_CENTER) / 2.0**cascade + 0.5) * resolution for values in (x, y, z)
+            ]
             within = [(along >= 0) & (along <= resolution) for along in grid]
             cells = [np.clip(along, 0, resolution - 1).astype(np.int32) for along in grid]
             number = number_of(Cells(np.int32(cascade), *cells), resolution)

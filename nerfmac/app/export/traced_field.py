@@ -10,6 +10,7 @@ import numpy.typing as npt
 from nerfmac.app.run import Run
 from nerfmac.backend.sources import kernels_folder
 from nerfmac.common.checks import InputError
+from nerfmac.common.constants import shader_declarations
 from nerfmac.common.halves import to_halves
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
@@ -89,7 +90,7 @@ class TracedField(NamedTuple):
             f"const {name}: {'f32' if isinstance(value, float) else 'u32'} = {value};\n"
             for name, value in self.constants.items()
         ]
-        return "".join(lines) + "\n".join(map(wgsl, TRACE_FILES))
+        return "".join(lines) + shader_declarations() + "\n".join(map(wgsl, TRACE_FILES))
 
 
 def wgsl(name: str) -> str:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import mlx.core as mx
 
+from nerfmac.common.constants import BASIS
 from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march
-from nerfmac.ops.networks_shape import BASIS, NetworksShape
+from nerfmac.ops.networks_shape import NetworksShape
 from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.sampling.occupancy import march_geometry
 

@@ -18,7 +18,6 @@ from nerfmac.geometry.cameras import Cameras
 from nerfmac.geometry.views import Views
 from nerfmac.refine.track_colors import DIFFERENT, gain_spread
 from nerfmac.training.method import Method
-from nerfmac.training.trainer import Trainer
 
 log = logging.getLogger("nerfmac")
 
@@ -53,7 +52,7 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
     if config.model == "hash" and not config.march.near_training and scene.points is not None:
         near = near_plane(scene.points, cameras)
     adapted = config.for_scene(sharpness, has_alpha=scene.has_alpha, near_plane=near)
-    Trainer(adapted, scene.bounds, method=method, cameras=cameras)
+    method.parts(adapted, scene.bounds)  # raises if its parts do not fit together
     if adapted.march.near_training != config.march.near_training:
         log.info(
             "sparse points: nothing is nearer than %.2f to a camera; --march.near-training sets it",
@@ -106,9 +105,8 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
     A step: positions, features and colors of the kept samples, with gradients; positions and
     features of all marched samples.
     """
-    trainer = Trainer(config, scene.bounds, method=method)
-    parameters = sum(map(prod, trainer.field.shapes.values()))
-    state = sum(map(prod, trainer.sampler.shapes.values()))
+    parts = method.parts(config, scene.bounds)
+    parameters, state = (sum(map(prod, x.shapes.values())) for x in (parts.field, parts.sampler))
     lenses = [frame.camera.lens for frame in scene.splits.get("train", ())]
     pixels = sum(lens.width * lens.height for lens in lenses)
     return {

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
+from nerfmac.common.constants import BASIS, NETWORK_OUTPUTS
 from nerfmac.common.json_reader import Fields
 from nerfmac.config import Config, HashGridConfig, NetworkConfig, override
 from nerfmac.config.fields import FEATURES, WIDTHS
@@ -25,7 +26,7 @@ from nerfmac.fields.encodings import HashGrid
 from nerfmac.fields.field import Parameters
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.hash_encode import HashLevels
-from nerfmac.ops.networks_shape import BASIS, EMBEDDING, MlpShape
+from nerfmac.ops.networks_shape import MlpShape
 
 Array = npt.NDArray[np.float32]
 
@@ -124,8 +125,8 @@ def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
     """
     features, levels = _read_levels(file.object("encoding"), extent)
     _check_direction(file.object("dir_encoding"))
-    density = _read_mlp(file.object("network"), levels.levels * features, EMBEDDING)
-    color = _read_mlp(file.object("rgb_network"), EMBEDDING + BASIS, COLORS)
+    density = _read_mlp(file.object("network"), levels.levels * features, NETWORK_OUTPUTS)
+    color = _read_mlp(file.object("rgb_network"), NETWORK_OUTPUTS + BASIS, COLORS)
     width = max(density.width, color.width)
     # The nearest configuration, which states the grid's size.
     cells = levels.coarsest * levels.growth ** (levels.levels - 1) / extent

@@ -9,7 +9,7 @@ import pytest
 from nerfmac.app.measure.selftest import Case, cases
 from nerfmac.app.measure.selftest.comparison import Compared, compared, launched_and_missed
 from nerfmac.app.measure.selftest.specializations import specializations
-from nerfmac.backend import device, kernel
+from nerfmac.backend import device, kernel, runs_kernel
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.metal_text import recorded
 from nerfmac.common.files import partial_path
@@ -130,7 +130,7 @@ def test_a_kernel_that_differs_from_its_reference_is_named(wrong, tmp_path, monk
 
     def spoilt(directions):
         outputs = right(directions)
-        is_kernel = spherical_harmonics.runs_kernel("spherical_harmonics")
+        is_kernel = runs_kernel("spherical_harmonics")
         return wrong(outputs) if is_kernel and directions.shape[0] == 2 else outputs
 
     monkeypatch.setattr("nerfmac.app.measure.selftest.encodings.spherical_harmonics", spoilt)

@@ -13,6 +13,7 @@ import numpy as np
 from nerfmac.app.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.backend import kernels_disabled
 from nerfmac.backend.variants import VARIANTS
+from nerfmac.common.constants import THINNING_UNITS
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
@@ -23,7 +24,7 @@ from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 from nerfmac.ops.packing import ray_starts, samples_per_ray
-from nerfmac.ops.thin import WHOLE, count_kept, thin
+from nerfmac.ops.thin import count_kept, thin
 from nerfmac.ops.visibility import FAR, visible_cells
 from nerfmac.sampling.occupancy import random_bits
 
@@ -185,7 +186,7 @@ def _thinned_at_random(samples: Samples) -> Samples:
     """`samples` with a `Thinning` that no thinning computed."""
     keys = mx.random.split(mx.random.key(2), 2)
     shape, (rays,) = samples.distance.shape, samples.wanted.shape
-    halvings = mx.random.randint(0, WHOLE.bit_length(), shape, key=keys[0])
+    halvings = mx.random.randint(0, THINNING_UNITS.bit_length(), shape, key=keys[0])
     ray_omitted = mx.random.uniform(0.0, 2.0, (rays,), key=keys[1])
     # A ray's omitted optical depth grows along it, by less than all that is omitted.
     omitted = ray_omitted[samples.ray] * samples.distance / (1.0 + samples.distance)
@@ -216,7 +217,7 @@ def _thinned(samples: Samples, density: mx.array, offsets: mx.array, *room: Any)
 def _clear_of_halvings(samples: Samples, density: mx.array, below: float) -> mx.array:
     """`density`, changed where rounding could decide which chance a sample has."""
     values, width = np.array(density, np.float64), np.array(samples.width, np.float64)
-    limits = [below * 0.5**n for n in range(1, WHOLE.bit_length())]
+    limits = [below * 0.5**n for n in range(1, THINNING_UNITS.bit_length())]
     for first, end in pairwise(np.array(samples.ray_start).tolist()):
         optical = 0.0
         for i in range(first, end):

@@ -1,0 +1,95 @@
+"""`Operation`: a kernel together with its reference in plain MLX and its gradient.
+
+    @operation("power", reference=power_reference)
+    def _power(x, *, exponent):
+        return _KERNEL(x, grid=(x.size, 1, 1), ...)
+
+    @_power.vjp
+    def _power_vjp(x, cotangent, output, *, exponent):
+        return _GRADIENT(x, cotangent, grid=(x.size, 1, 1), ...)
+
+    cubes = _power(x, exponent=3)
+
+This is `mx.custom_function`, but plain MLX replaces the kernel where no kernel can run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import mlx.core as mx
+
+from nerfmac.backend import runs_kernel
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+Function = Callable[..., Any]
+
+
+class Operation(Generic[Arguments, Result]):
+    """A function that launches a kernel or, where no kernel can run, calls the reference."""
+
+    def __init__(self, name: str, launch: Function, reference: Callable[Arguments, Result]) -> None:
+        """Combine a launch and a reference; prefer the decorator `operation`.
+
+        Args:
+            name: The name of the operation, as in `nerfmac.backend.runs_kernel`.
+            launch: Function that launches the kernel. It returns a result like that of the
+                reference, or the list of outputs of a `Kernel`, which becomes the output or a tuple
+                of outputs.
+            reference: Function with the same arguments and results, in plain MLX.
+        """
+        self._name, self._launch, self._reference = name, launch, reference
+        self._vjp: Function | None = None
+
+    def vjp(self, gradient: Function) -> Function:
+        """Register the gradient of the kernel; a decorator.
+
+        Args:
+            gradient: Function of the arguments, the cotangents, and the outputs, like those of
+                `mx.custom_function`, and of the same keyword arguments. It returns one gradient for
+                each argument.
+
+        Returns:
+            `gradient` itself.
+        """
+        self._vjp = gradient
+        return gradient
+
+    def __call__(self, *arrays: Arguments.args, **constants: Arguments.kwargs) -> Result:
+        """Compute the operation.
+
+        Args:
+            arrays: Positional arguments. If the operation has a gradient, they are arrays.
+            constants: Keyword arguments, which have no gradient.
+
+        Returns:
+            The result of the reference or of the kernel, which has the same structure.
+        """
+        if not runs_kernel(self._name):
+            return self._reference(*arrays, **constants)
+
+        def run(*inputs: Any) -> Any:
+            result = self._launch(*inputs, **constants)
+            if not isinstance(result, list):
+                return result
+            return result[0] if len(result) == 1 else tuple(result)
+
+        if (vjp := self._vjp) is None:
+            return run(*arrays)
+        differentiable: Any = mx.custom_function(run)
+        differentiable.vjp(lambda *values: vjp(*values, **constants))
+        return differentiable(*arrays)
+
+
+def operation(
+    name: str, reference: Callable[Arguments, Result]
+) -> Callable[[Function], Operation[Arguments, Result]]:
+    """Return a decorator that makes an `Operation` of a function that launches a kernel.
+
+    Args:
+        name: The name of the operation, as in `nerfmac.backend.runs_kernel`.
+        reference: Function with the same arguments and results, in plain MLX.
+    """
+    return lambda launch: Operation(name, launch, reference)
