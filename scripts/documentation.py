@@ -94,7 +94,7 @@ def commands() -> str:
         arguments = import_module(f"nerfmac.app.cli.{name}").Arguments
         values = "".join(f" {argument.value}" for argument in positionals_of(arguments))
         parts += [f"## nerfmac {name}", prose(getdoc(arguments) or "")]
-        parts.append(f"```text\nnerfmac {name}{values} [FLAGS]\n```")
+        parts.append(f"```text\nnerfmac {name}{values} [OPTIONS]\n```")
         all_arguments = declared(arguments)
         if shown := [argument for argument in all_arguments if not is_setting(argument)]:
             rows = [row(argument) for argument in shown]

@@ -15,7 +15,7 @@ import nerfmac.app.video
 PACKAGE = Path(nerfmac.__file__).parent
 EXPECTED = {
     *("load_scene", "train", "Run.render", "Run.evaluate", "Camera.look_at", "CameraPath"),
-    *("video", "extract_mesh", "Field", "Encoding", "Method"),
+    *("render_video", "extract_mesh", "Field", "Encoding", "Method"),
 }
 """Public names whose docstrings must have an example."""
 

@@ -49,7 +49,7 @@ def test_a_video_of_odd_size_is_the_next_smaller_even_one_and_says_so(
     flags = ("--path", path, "--frames", 1, "--out", out, "--overwrite")
     assert nerfmac("render", folder, *flags, "--size", "33x21") == 0
     assert decoded(out)[1].shape[1:3] == (20, 32)
-    assert "the video is 32x20 and not 33x21: H.264" in capsys.readouterr().err
+    assert "the video size is 32x20 instead of 33x21, because H.264" in capsys.readouterr().err
     assert nerfmac("render", folder, *flags, "--size", "32x20") == 0
     assert "H.264" not in capsys.readouterr().err
 

@@ -242,7 +242,7 @@ def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
     ended = view(tmp_path, run)
     assert (ended.code, ended.started) == (2, None)
     told = ended.err
-    assert " and ".join(missing) + " not installed; the viewer needs" in told
+    assert " and ".join(missing) + " not installed; the viewer requires" in told
     assert install("notebook") in told
     assert "jupyterlab>=4.2" in told
     assert everything(tmp_path) == before
