@@ -70,17 +70,17 @@ def test_a_page_with_its_path_and_background(run, tmp_path, capsys, monkeypatch)
             "m.stl",
             (),
             [
-                "m.stl does not say what to export",
+                "m.stl': the file extension must be one of",
                 "mesh: .ply, .obj, .glb; points: .ply; cameras: .json; density: .npz, .vdb;",
             ],
         ),
-        ("d.vdb", ("--as", "mesh"), ["d.vdb cannot hold mesh", ".glb"]),
+        ("d.vdb", ("--as", "mesh"), ["cannot export mesh to", "d.vdb'", ".glb"]),
         ("m.ply", ("--as", "shape"), ["--as is 'shape'", "mesh, points, cameras, density"]),
         ("c.json", ("--resolution", 9), ["--resolution", "cameras"]),
         (
             "m.ply",
             ("--path", "orbit"),
-            ["--path is no flag for mesh"],
+            ["--path cannot be used to export mesh"],
         ),
         ("p.html", ("--path", "orbti"), ["--path is 'orbti'; did you mean orbit?"]),
         (

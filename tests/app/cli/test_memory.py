@@ -129,14 +129,15 @@ def test_a_fraction_limits_mlx_and_what_it_keeps():
         (
             "[malloc] Unable to allocate 34359738368 bytes.",
             "no memory is left: [malloc] Unable to allocate 34359738368 bytes.; step 3 is saved in "
-            "{out}; lower --",
+            "{out}; reduce --",
         ),
         (
             "[METAL] Command buffer execution failed: Impacting Interactivity "
             "(0000000e:kIOGPUCommandBufferCallbackErrorImpactingInteractivity).",
             "; try again with `--preset small`, over ssh, with the display asleep, or with the "
             "environment variable AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1; "
-            "step 3 is saved in {out}; run `nerfmac train --out {out} --resume --steps 9` to continue",
+            "step 3 is saved in {out}; run `nerfmac train --out {out} --resume --steps 9` to "
+            "continue",
         ),
     ],
 )

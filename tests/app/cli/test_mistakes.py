@@ -49,7 +49,7 @@ MISTAKES = {
     "train scene --steps 1k": "expected an integer without a unit",
     "train scene --preset huge": "one of: auto, tiny, small, base, big",
     "train scene --device gpu": "one of: auto, metal, cuda, cpu",
-    "train missing": "name the folder of a scene or of photos, or a video",
+    "train missing": "pass the folder of a scene or of photos, or a video",
     "train empty": "`nerfmac capture FOLDER`",
     "train scene.zip": "unpack it",
     "train run": "`nerfmac train --out run --resume`",

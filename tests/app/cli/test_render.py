@@ -174,7 +174,7 @@ def test_what_will_be_rendered_is_said_before_it_begins(folder, tmp_path, caplog
     flags = ("--frames", 3, "--size", "20x16", "--samples-per-pixel", 4, "--out", out)
     assert nerfmac("render", folder, *flags) == 0
     (line,) = [line for line in caplog.messages if "takes about" in line]
-    assert line == f"rendering 3 frames of 20x16 pixels to {out} takes about 38 seconds"
+    assert line == f"rendering 3 frames of 20x16 pixels to {out}, which takes about 38 seconds"
 
 
 def scene_file(folder, **values):

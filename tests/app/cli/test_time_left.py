@@ -121,7 +121,9 @@ def test_a_video_s_shorter_side_has_480_pixels_or_those_of_the_photos(
     cameras = tuple(replace(c, lens=c.lens.scaled(*photo)) for c in run.scene.cameras)
     run.scene = replace(run.scene, cameras=cameras)
     made = []
-    monkeypatch.setattr(command, "video", lambda run, cameras, *_, **__: made.extend(cameras))
+    monkeypatch.setattr(
+        command, "render_video", lambda run, cameras, *_, **__: made.extend(cameras)
+    )
     monkeypatch.setattr(command, "seconds_per_pixel", lambda *_: cost)
     command.save_turntable(run, 30.0)
     assert len(made) == frames
@@ -139,7 +141,7 @@ def test_the_last_line_names_the_video_and_the_next_command(train, clock, capsys
     assert f"`nerfmac view '{out}'`" in last
     out, _, _ = train("--no-video")
     *_, last = capsys.readouterr().out.splitlines()
-    assert last.startswith(f"`nerfmac render '{out}'` renders a video")
+    assert last.startswith(f"render a video with `nerfmac render '{out}'`")
 
 
 def test_the_video_is_there_before_the_evaluation(train, clock, monkeypatch):

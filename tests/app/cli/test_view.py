@@ -218,7 +218,7 @@ def test_a_scenes_notebook_never_stands_for_another_scene_of_the_same_name(view,
         view(tmp_path, other),
         tmp_path,
         before,
-        f"{NAME}-view.ipynb exists already",
+        f"{NAME}-view.ipynb already exists",
         tmp_path / "other",
     )
 

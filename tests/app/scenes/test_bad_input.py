@@ -35,8 +35,8 @@ def test_what_is_no_scene_folder_is_refused(tmp_path):
     sought = "looked for transforms.json", "transforms_train.json"
     refused(tmp_path, f"{tmp_path} is empty", *sought)
     save(tmp_path / "images/000.png", pixels(0))
-    poses = "do not say where the cameras stood", "nerfmac capture"
-    refused(tmp_path, f"{tmp_path} holds no scene", *sought, *poses)
+    poses = "do not contain camera poses", "nerfmac capture"
+    refused(tmp_path, f"{tmp_path} contains no scene", *sought, *poses)
     refused(tmp_path / "images/000.png", "000.png is not a scene", "transforms.json", *poses)
 
 
@@ -88,13 +88,13 @@ TOP_LEVEL = [
     ("camera_model", "EQUIRECTANGULAR", "expected one of OPENCV, PINHOLE"),
     ("camera_model", 7, "expected a text"),
     ("is_fisheye", 1, "expected true or false"),
-    ("latlong", True, "one of OpenCV's two models: undistort"),
+    ("latlong", True, "one of OpenCV's two camera models: undistort"),
     ("K", [[30, 0, 11], [0, 29, 8]], "K is [[30, 0, 11], [0, 29, 8]]; expected 3 rows"),
     ("K", [[30, 2, 11], [0, 29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
     ("intrinsics", [[30, 0, 11], [0, -29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
     ("mask_color", [0, 0, 0, 1], "expected images with an alpha channel"),
     ("white_transparent", True, "alpha channel, or masks"),
-    ("rolling_shutter", [0.0, 0.0, 0.5, 0.0], "a shutter that opens for all rows at once"),
+    ("rolling_shutter", [0.0, 0.0, 0.5, 0.0], "a global shutter"),
     ("from_na", True, "expected poses with OpenGL's axes"),
     ("up", [0, 0, 0], "three numbers that are not all zero"),
     ("up", [0, 1], "a list of 3 finite numbers"),
@@ -167,7 +167,7 @@ def test_a_file_that_is_no_image_is_refused_before_decoding(tmp_path):
 @pytest.mark.parametrize(("count", "every"), [(3, 1), (1, 8)])
 def test_a_hold_out_of_every_view_is_refused(tmp_path, count, every):
     path = write_transforms(tmp_path, count)
-    refused(path, f"split={every} holds out every view", "use none", split=every)
+    refused(path, f"split={every} holds out all", "use none", split=every)
 
 
 def test_loading_decodes_nothing(tmp_path, monkeypatch):

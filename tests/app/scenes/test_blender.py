@@ -90,7 +90,7 @@ def test_cameras_at_an_unusual_distance_are_placed_by_what_they_look_at(
     poses = np.stack([frame.camera.pose for frame in scene.splits["train"]])
     assert 0.7 < np.linalg.norm(poses[:, :, 3] - 0.5, axis=1).mean() < 1.5
     assert scene.extent == 1.0
-    assert ("units from the origin, where 4 are usual" in caplog.text) == (factor != 1.0)
+    assert ("units from the origin instead of about 4" in caplog.text) == (factor != 1.0)
 
 
 def test_a_placement_in_the_training_file_holds_for_all_splits(tmp_path):

@@ -129,7 +129,7 @@ def test_without_images_the_largest_reduced_ones_are_read(tmp_path, caplog):
     shutil.rmtree(tmp_path / "images")
     lens = load_scene(tmp_path, split=0).splits["train"][0].camera.lens
     assert (lens.width, lens.height, lens.fl_x) == (12, 8, 15.0)
-    assert caplog.messages == [f"there is no images in {tmp_path}; images_2 is read"]
+    assert caplog.messages == [f"no folder images in {tmp_path}; images_2 is read"]
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,9 @@ def test_a_mask_that_fits_two_photos_is_not_used_and_named(tmp_path, caplog):
     scene = load_scene(path, split=0)
     assert scene.views("train").kept is None
     (line,) = caplog.messages
-    assert line.startswith(f"1 files look like masks, such as {tmp_path / 'masks/0.png'}, and are")
+    assert line.startswith(
+        f"1 files look like masks, such as {tmp_path / 'masks/0.png'}, but match no photo"
+    )
 
 
 def test_pixels_that_instant_ngp_s_masks_mark_are_ignored(tmp_path, caplog):
@@ -127,7 +129,9 @@ def test_what_looks_like_masks_and_is_not_used_is_named(tmp_path, name, caplog):
     scene = load_scene(path, split=0)
     assert scene.views("train").kept is None
     (line,) = caplog.messages
-    assert line.startswith(f"1 files look like masks, such as {tmp_path / name}, and are not used")
+    assert line.startswith(
+        f"1 files look like masks, such as {tmp_path / name}, but match no photo"
+    )
     caplog.clear()
     load_scene(path, split=0, masks=False)
     assert caplog.messages == []

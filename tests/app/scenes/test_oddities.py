@@ -80,7 +80,7 @@ def test_a_size_that_is_not_the_images_gives_way_to_the_principal_point(tmp_path
     lens = lens_of(path)
     assert (lens.width, lens.height, lens.fl_x, lens.cx) == (WIDTH, HEIGHT, 30.0, 11.0)
     assert len(caplog.messages) == 1
-    assert f"w and h are {size[0]}x{size[1]}, but cx and cy are in the middle" in caplog.text
+    assert f"w and h are {size[0]}x{size[1]}, but cx and cy are in the center" in caplog.text
 
 
 @pytest.mark.parametrize("factor", [2, 8, 0.5, 0.25])
@@ -185,7 +185,7 @@ def test_test_images_that_are_trained_on_are_told(tmp_path, caplog):
     scene = load_scene(path)
     assert (len(scene.splits["train"]), len(scene.splits["test"])) == (4, 3)
     assert caplog.messages == [
-        f"2 of 3 test images of {tmp_path.name} are trained on too: their quality says little"
+        f"2 of 3 test images of {tmp_path.name} are also training images, so their quality is not meaningful"
     ]
 
 

@@ -64,7 +64,7 @@ def test_fewer_views_are_spread_over_all(tmp_path, most, kept):
         ({"split": "nan"}, "split is nan; expected a number"),
         ({"split": 0.99}, "split=0.99 holds out every view of .*, which has 3; use none"),
         ({"split": "some.txt"}, "split is 'some.txt', which is no file; expected a number N"),
-        ({"split": []}, "split lists no view"),
+        ({"split": []}, "split is an empty list of views"),
         ({"split": ["b.png"]}, r"split names 'b\.png', which is no view .* such as 'images/000"),
         ({"split": ["000", "1.png", "2.png"]}, r"split names '1\.png'"),
         ({"split": ["000", "001", "002"]}, "split, by its names, holds out every view"),
