@@ -105,5 +105,5 @@ def test_where_one_pose_mirrors_space_it_is_refused(tmp_path):
     pose = np.array(matrix(0))
     pose[:3] = AXES["x"] @ pose[:3]
     path = write_transforms(tmp_path, 3, frame={2: {"transform_matrix": pose.tolist()}})
-    with pytest.raises(InputError, match=r"frame 2 \(images/002.png\): transform_matrix mirrors"):
+    with pytest.raises(InputError, match=r"frame 2 \(images/002.png\): transform_matrix is a refl"):
         load_scene(path)

@@ -52,7 +52,10 @@ def test_a_listed_image_that_is_absent_is_left_out_with_the_other_absent_ones(tm
 @pytest.mark.parametrize(
     ("lists", "complaint"),
     [
-        ({"test_filenames": images(1)}, "no training views remain: train_filenames is miss"),
+        (
+            {"test_filenames": images(1)},
+            "no training views remain, because train_filenames is miss",
+        ),
         ({"train_filenames": []}, "no training views remain"),
         ({"train_filenames": images(2)}, "no training views remain"),  # it is absent
         (
