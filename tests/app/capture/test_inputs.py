@@ -169,7 +169,7 @@ def test_frames_of_a_video_are_those_that_were_chosen(tmp_path, bar):
 def test_a_black_video_is_refused(tmp_path, bar):
     path = tmp_path / "night.mp4"
     write_video(path, (np.zeros((48, 64, 3), np.uint8) for _ in range(5)), fps=10)
-    with pytest.raises(InputError, match=r"night\.mp4 shows nothing"):
+    with pytest.raises(InputError, match=r"night\.mp4 is empty"):
         choose_frames(path, None, bar)
 
 
@@ -182,7 +182,7 @@ def test_a_video_that_breaks_off_gives_what_can_be_decoded(tmp_path, bar, caplog
     numbers = choose_frames(path, 10, bar)
     assert numbers
     assert numbers[-1] < 100
-    assert "is cut off" in caplog.text
+    assert "is truncated" in caplog.text
 
 
 @pytest.mark.parametrize(

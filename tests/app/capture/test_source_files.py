@@ -85,7 +85,7 @@ def test_an_unfinished_capture_of_photos_that_have_changed_starts_anew(photos, s
     change(photos, "removed")
     solved["cameras"] = 11
     capture_scene(photos, "scene", progress=False)
-    assert f"1 removed ({NAMES[3]}); its capture starts anew" in caplog.text
+    assert f"1 removed ({NAMES[3]}); restarting its capture" in caplog.text
     names = {path.name for path in (photos.parent / "scene/images").iterdir()}
     assert names == {*NAMES} - {NAMES[3]}
 

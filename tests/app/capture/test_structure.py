@@ -62,7 +62,9 @@ def test_a_walk_is_compared_in_its_order_alone(photos, caplog):
     assert photos["solver"].solve("auto").matching == "sequential"
     assert photos["pairs"] == [("work", "features"), ("work", 145)]
     assert photos["mapped"] == ["sequential"]
-    assert caplog.messages == ["matching is sequential: by their names the images are one walk"]
+    assert caplog.messages == [
+        "using sequential matching, because the names follow the order of capture"
+    ]
 
 
 def test_what_is_no_walk_is_compared_each_with_each(photos, caplog):

@@ -56,7 +56,7 @@ MISTAKES = {
     "train scene --out run": "name another folder",
     "train --resume": "--out FOLDER",
     "train scene --split 80%": "a fraction such as 0.1",
-    "capture photo.png": "name a video, or a folder with photos in it",
+    "capture photo.png": "pass a video, or a folder that contains photos",
     "render scene": "`nerfmac train scene --out RUN`",
     "render run --size 1080p": "such as 800x600",
     "render run --path circle": "one of: orbit, spiral",

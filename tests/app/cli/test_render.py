@@ -161,7 +161,7 @@ def test_an_interrupted_video_is_continued_by_the_same_command(
     monkeypatch.setattr(series, "save_png", counted)
     other = ("render", folder, "--frames", 4, "--size", "20x16", "--out", out)
     assert nerfmac(*other) == 2
-    assert "made with another path" in capsys.readouterr().err
+    assert "rendered with another path" in capsys.readouterr().err
     assert nerfmac(*again) == 0
     assert saved == [f"frame_{number:05}.png" for number in range(5)], "none is rendered twice"
     assert len(decoded(out)[1]) == 5

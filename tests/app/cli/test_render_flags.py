@@ -156,7 +156,7 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
         (("--near", "nan"), ["near is nan"]),
         (("--exposure", "99"), ["exposure is 99"]),
         (("--samples-per-pixel", 0), ["samples"]),
-        (("--depth-of-field", 0.1, "--samples-per-pixel", 1), ["needs several samples"]),
+        (("--depth-of-field", 0.1, "--samples-per-pixel", 1), ["requires several samples"]),
         (("--motion-blur", 1.5), ["--motion-blur is 1.5"]),
         (("--format", "exr"), ["--format exr requires a folder"]),
         (("--out", "video.avi"), ["cannot render to 'video.avi'", ".webm"]),

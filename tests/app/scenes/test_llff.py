@@ -102,5 +102,5 @@ def test_a_header_that_claims_more_than_the_file_holds_is_refused(tmp_path, coun
     with (tmp_path / "poses_bounds.npy").open("wb") as file:
         np.lib.format.write_array_header_1_0(file, shape)
         file.write(rows(9).tobytes())
-    with pytest.raises(InputError, match=r"poses_bounds.npy is no NumPy array"):
+    with pytest.raises(InputError, match=r"poses_bounds.npy is not a NumPy array"):
         load_scene(tmp_path)

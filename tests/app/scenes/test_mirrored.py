@@ -70,7 +70,7 @@ def test_a_mirrored_world_is_read_as_the_one_it_mirrors(tmp_path, world, placed,
     scene = load_scene(write(tmp_path / "mirrored", world, **placed))
     assert_alike(plain, scene)
     (told,) = caplog.messages
-    assert "all 7 poses mirror space" in told
+    assert "all 7 poses are reflections" in told
     found = np.array(scene.placement.to_file(scene.points))
     np.testing.assert_allclose(found, POINTS @ world.T, atol=1e-5)
 

@@ -89,7 +89,7 @@ def test_without_a_size_the_principal_point_tells_it(tmp_path, caplog, factor):
     lens = lens_of(without(write_transforms(tmp_path, 3, **lens), "w", "h"))
     assert (lens.fl_x, lens.fl_y, lens.cx, lens.cy) == (30.0, 29.0, 11.0, 8.5)
     assert len(caplog.messages) == 1
-    assert "pixels; the lens is scaled to the 24x16 there" in caplog.text
+    assert "images; scaling the intrinsics to 24x16" in caplog.text
 
 
 def test_pixels_that_are_not_square_are_taken_as_they_are_with_one_line(tmp_path, caplog):
@@ -160,7 +160,7 @@ def test_a_file_of_another_name_is_read_if_it_is_alone(tmp_path, caplog):
     assert len(load_scene(tmp_path, split=0).splits["train"]) == 3
     assert caplog.messages == [f"no transforms.json in {tmp_path}; using {other.name}"]
     write_json(tmp_path / "second.json", json.loads(other.read_text()))
-    with pytest.raises(InputError, match=r"which of them: airbus_transforms\.json, second\.json"):
+    with pytest.raises(InputError, match=r"one of them: airbus_transforms\.json, second\.json"):
         load_scene(tmp_path)
     assert len(load_scene(other, split=0).splits["train"]) == 3
 
@@ -261,7 +261,7 @@ def test_frames_without_a_pose_are_left_out_with_one_line(tmp_path, caplog):
     assert [frame.name for frame in frames] == [f"images/{n:03}.png" for n in (0, 1, 3, 4)]
     assert caplog.messages == [f"1 of 5 frames of {path} have no pose; using the other 4"]
     rewrite(path, lambda _, frame: frame.update(transform_matrix=None))
-    with pytest.raises(InputError, match="transform_matrix is null in each of the 5 frames"):
+    with pytest.raises(InputError, match="transform_matrix is null in all 5 frames"):
         load_scene(path)
 
 
@@ -292,7 +292,7 @@ def test_images_behind_links_out_of_the_scene_are_read_and_said(tmp_path, caplog
     scene = load_scene(tmp_path / "scene", split=0)
     assert len(scene.splits["train"]) == 3
     (told,) = caplog.messages
-    assert told.startswith("3 of 3 images and masks of scene are read from outside")
+    assert told.startswith("3 of 3 images and masks of scene are outside its folder")
     assert told.endswith(f"images/000.png to {(tmp_path / 'large' / '000.png').resolve()}")
     caplog.clear()
     (tmp_path / "scene" / "images").unlink()

@@ -56,4 +56,4 @@ def test_a_capture_skips_them_with_one_line_unless_they_are_beside_their_photo(
     capture_scene(photos, "mixed", progress=False)
     (line,) = caplog.messages
     assert line.startswith(f"{photos / 'other.cr2'} is in the format camera raw (.cr2)")
-    assert line.endswith("they are skipped")
+    assert line.endswith("skipping them")
