@@ -82,7 +82,7 @@ def handle(session: Session, message: Message) -> None:
     """
     kind = Fields.of(message, "message").text("kind")
     if kind not in HANDLERS:
-        raise InputError(f"unknown message {message!r}; reload the page of the notebook")
+        raise InputError(f"unknown message {kind!r}; reload the page of the notebook")
     HANDLERS[kind](session, Fields(message, f"message {kind}"))
 
 

@@ -88,7 +88,7 @@ def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
     monkeypatch.setattr(Solver, "solve", fold)
     capture_scene(photos, tmp_path / "scene", matching="exhaustive", progress=False)
     (line,) = caplog.messages
-    assert line.startswith("03.png and 04.png show the same, but their cameras look 171 degrees")
+    assert line.startswith("03.png and 04.png show the same content, but their cameras look 171 degrees")
     assert "2 pairs are inconsistent" in line
     assert "--matching sequential" in line
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())
@@ -254,7 +254,7 @@ def test_what_is_no_image_is_refused(tmp_path, capsys, name, what):
 def test_a_black_video_is_refused_before_anything_is_written(tmp_path, capfd):
     write_video(tmp_path / "night.mp4", (np.zeros((48, 64, 3), np.uint8),) * 5, fps=10)
     assert nerfmac("capture", "night.mp4") == 2
-    assert "night.mp4 shows nothing" in capfd.readouterr().err
+    assert "night.mp4 is empty" in capfd.readouterr().err
     assert not (tmp_path / "captures").exists()
 
 
@@ -327,11 +327,11 @@ def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
 @pytest.mark.parametrize(
     ("stage", "of_video", "text"),
     [
-        ("frames", True, "1 of 5: choosing frames"),
+        ("frames", True, "1 of 5: selecting frames"),
         ("matches", True, "4 of 5: matching"),
         ("images", False, "1 of 4: writing images"),
         ("matches", False, "3 of 4: matching"),
-        ("focal length 0.9", False, "4 of 4: finding cameras, focal length 0.9"),
+        ("focal length 0.9", False, "4 of 4: estimating cameras,  focal length 0.9"),
     ],
 )
 def test_steps_are_counted(stage, of_video, text):

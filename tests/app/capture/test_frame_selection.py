@@ -17,7 +17,7 @@ def frames(traveled, sharpness=None):
 def test_as_many_are_taken_as_the_motion_asks_for():
     way = 80 * frame_selection.SPACING
     assert len(select_frames(frames(np.linspace(0, way, 700)))) == 80
-    assert len(select_frames(frames(np.linspace(0, 100, 3000)))) == frame_selection.MOST
+    assert len(select_frames(frames(np.linspace(0, 100, 3000)))) == frame_selection.MAX_STRETCHES
     assert len(select_frames(frames(np.linspace(0, 0.1, 700)))) == frame_selection.MIN_STRETCHES
     assert len(select_frames(frames(np.linspace(0, way, 700)), count=33)) == 33
 

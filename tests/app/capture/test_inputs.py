@@ -106,7 +106,7 @@ def test_a_photo_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog)
     taken = take_images(paths, tmp_path / "images", 64, bar, {})
     assert [image.name for image in taken] == ["IMG_1.JPG", "IMG_2.JPG"]
     (line,) = caplog.messages
-    assert line.startswith("1 of 3 images are left out")
+    assert line.startswith("skipping 1 of 3 images")
     assert line.endswith(f"{paths[1]} from IMG_1.JPG")
 
 
@@ -126,7 +126,7 @@ def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
         "c.jpg",
     ]
     (line,) = caplog.messages
-    assert line.startswith(f"{paths[1]} is left out")
+    assert line.startswith(f"skipping {paths[1]}, because")
     for path in paths:
         path.write_bytes(b"nothing")
     with pytest.raises(InputError, match="none of the 3 images"):

@@ -73,7 +73,7 @@ def test_what_is_no_walk_is_compared_each_with_each(photos, caplog):
     assert photos["solver"].solve("auto").matching == "exhaustive"
     assert photos["pairs"][1:] == [("work", 145), ("more", 190)]
     assert photos["mapped"] == ["exhaustive"]
-    assert caplog.messages == ["matching is exhaustive: the order of the names is no help"]
+    assert caplog.messages == ["using exhaustive matching, because the names do not follow the capture"]
 
 
 def test_many_that_are_no_walk_are_compared_in_a_window(photos, monkeypatch):
@@ -101,7 +101,7 @@ def test_where_the_order_leaves_something_out_what_agrees_more_is_chosen(
     assert found.matching == chosen
     assert len(found.model.images) == (in_order if chosen == "sequential" else in_any)[0]
     assert photos["mapped"] == ["sequential", "exhaustive"]
-    assert caplog.messages[-1].startswith(f"matching is {chosen}: ")
+    assert caplog.messages[-1].startswith(f"using {chosen} matching: ")
 
 
 @pytest.mark.parametrize(

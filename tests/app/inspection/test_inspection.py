@@ -40,7 +40,7 @@ def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monke
     assert "in its files' coordinates 6.06 around (0.00, 0.00, 0.00), which is --crop" in told
     assert "% of the cameras" in told
     assert "24x16 pixels, focal length 30.0, 44 degrees wide, no distortion" in told
-    assert "images/004.png is too dark: 5 of 255 in the mean" in told
+    assert "images/004.png is too dark: mean 5 of 255" in told
     with Image.open(tmp_path / "yard-cameras.png") as drawn:
         assert drawn.size == (1280, 640)
 

@@ -70,7 +70,7 @@ def test_missing_images_are_left_out_with_a_line_a_split(tmp_path, caplog):
     assert len(told) == 3
     assert told[0] == f"1 of 3 images of {train} do not exist; using the other 2"
     assert told[1].startswith(f"none of the 2 images of {val} exist in")
-    assert told[1].endswith("without them, there are no 'val' views to evaluate")
+    assert told[1].endswith("without these images, there are no 'val' views to evaluate")
     assert told[2] == f"1 of 2 images of {test} do not exist; using the other 1"
 
 

@@ -120,7 +120,7 @@ def test_a_file_lists_what_is_held_out(tmp_path):
     with pytest.raises(InputError, match=r"test views\.txt contains no view names; expected one"):
         load_scene(path, split=str(listed))
     listed.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match=r"test cannot read .* views\.txt as a list of view names"):
+    with pytest.raises(InputError, match=r"cannot read .*test views\.txt as a list of view names"):
         load_scene(path, split=str(listed))
 
 

@@ -16,7 +16,7 @@ from tests.scene_factory import HEIGHT, WIDTH
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        ({"kind": "dance"}, "'dance' is unknown"),
+        ({"kind": "dance"}, "unknown message 'dance'"),
         ({}, "message: kind is missing"),
         ({"kind": ["size"]}, "message: kind is"),
         ({"kind": "size", "width": 0, "height": 5}, "width is 0"),
@@ -32,10 +32,10 @@ from tests.scene_factory import HEIGHT, WIDTH
         ({"kind": "set", "values": {"fov": 400}}, "fov is 400"),
         ({"kind": "stand"}, "message stand: index is missing"),
         ({"kind": "stand", "index": -1}, "index is -1; expected 0 or more"),
-        ({"kind": "stand", "index": 99}, "view 99 is not there; the scene has 8"),
-        ({"kind": "refine", "name": "poses", "on": True}, "has had [0-9]+ steps"),
+        ({"kind": "stand", "index": 99}, "view 99 does not exist; the scene has 8"),
+        ({"kind": "refine", "name": "poses", "on": True}, "trained for [0-9]+ steps"),
         ({"kind": "refine", "on": True}, "message refine: name is missing"),
-        ({"kind": "keyframe", "action": "go", "index": 0}, "keyframe 0 is not there"),
+        ({"kind": "keyframe", "action": "go", "index": 0}, "keyframe 0 does not exist"),
         ({"kind": "keyframe", "action": "go"}, "message keyframe: index is missing"),
         ({"kind": "save"}, "message save: name is missing"),
         ({"kind": "load", "name": "nothing.json"}, "nothing.json"),
