@@ -143,5 +143,6 @@ def described(split: Split | None) -> str:
         return "from the scene files"
     if isinstance(split, tuple):
         return f"{len(split)} by name"
+    if isinstance(split, float):
         return f"{split:g} of the views"
     return f"every {split}th view" if split else "no views held out"

@@ -88,7 +88,9 @@ def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
     monkeypatch.setattr(Solver, "solve", fold)
     capture_scene(photos, tmp_path / "scene", matching="exhaustive", progress=False)
     (line,) = caplog.messages
-    assert line.startswith("03.png and 04.png show the same content, but their cameras look 171 degrees")
+    assert line.startswith(
+        "03.png and 04.png show the same content, but their cameras look 171 degrees"
+    )
     assert "2 pairs are inconsistent" in line
     assert "--matching sequential" in line
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())

@@ -73,7 +73,9 @@ def test_what_is_no_walk_is_compared_each_with_each(photos, caplog):
     assert photos["solver"].solve("auto").matching == "exhaustive"
     assert photos["pairs"][1:] == [("work", 145), ("more", 190)]
     assert photos["mapped"] == ["exhaustive"]
-    assert caplog.messages == ["using exhaustive matching, because the names do not follow the capture"]
+    assert caplog.messages == [
+        "using exhaustive matching, because the names do not follow the capture"
+    ]
 
 
 def test_many_that_are_no_walk_are_compared_in_a_window(photos, monkeypatch):

@@ -35,7 +35,7 @@ def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monke
     monkeypatch.chdir(tmp_path)
     assert nerfmac("inspect", path.parent) == 0
     told = capsys.readouterr().out
-    assert "views      7 train, 2 test (held out: one view in 8)" in told
+    assert "views      7 train, 2 test (held out: every 8th view)" in told
     assert "cube       side 2, in units of the scene" in told
     assert "in its files' coordinates 6.06 around (0.00, 0.00, 0.00), which is --crop" in told
     assert "% of the cameras" in told
@@ -138,7 +138,7 @@ def test_the_cube_is_asked_for_by_flags(tmp_path, capsys, monkeypatch):
     assert nerfmac("inspect", path, *flags) == 0
     told = capsys.readouterr().out
     assert "cube       side 33" in told
-    assert "it holds 100% of the cameras" in told
+    assert "it contains 100% of the cameras" in told
     assert "views      2 train, 2 test (held out: 0.5 of the views)" in told
     assert "up         0.00, -1.00, 0.00" in told.replace("-0.00", "0.00")
     assert nerfmac("inspect", path, "--extent", 0.25) == 0
