@@ -55,7 +55,7 @@ class Collection:
             return "each file is verified with its git object name (SHA-1)"
         if self.files[0].checksum:
             return "one archive, verified with its published SHA-256"
-        return "one archive without a published checksum, verified with the CRC-32 of its files"
+        return "one archive, verified only with the CRC-32 of its files"
 
     def lines(self) -> Iterator[str]:
         """Return the lines of the listing, up to `WIDTH` columns wide."""

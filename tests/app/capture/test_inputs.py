@@ -107,7 +107,7 @@ def test_a_photo_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog)
     assert [image.name for image in taken] == ["IMG_1.JPG", "IMG_2.JPG"]
     (line,) = caplog.messages
     assert line.startswith("skipping 1 of 3 images")
-    assert line.endswith(f"{paths[1]} from IMG_1.JPG")
+    assert line.endswith(f"{paths[1]} and IMG_1.JPG")
 
 
 def test_photos_are_in_the_order_of_their_numbers(tmp_path):

@@ -85,7 +85,7 @@ def test_a_broken_download_goes_on_where_it_broke(
     assert (tmp_path / "zips" / "ball" / "a.png").read_bytes() == IMAGES
     assert (tmp_path / "zips" / "zips.zip").read_bytes() == CONTENT
     said = capsys.readouterr().out
-    assert "ball is ready; its license: CC0" in said
+    assert "ball is ready. License: CC0" in said
     assert "zips.zip is kept" in said
 
 
@@ -191,7 +191,11 @@ def test_the_listing_names_every_scene_size_license_and_source(capsys):
 
 @pytest.mark.parametrize(
     ("name", "named"),
-    [("leggo", "did you mean lego?"), ("room", "llff/room or mipnerf360/room"), ("zz", "lists")],
+    [
+        ("leggo", "did you mean lego?"),
+        ("room", "llff/room or mipnerf360/room"),
+        ("zz", "list them"),
+    ],
 )
 def test_a_name_that_no_scene_or_several_have_is_refused(capsys, tmp_path, name, named):
     assert nerfmac("data", name, "--out", tmp_path) == 2

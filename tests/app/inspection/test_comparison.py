@@ -64,7 +64,7 @@ def test_the_command_compares_by_names_without_folders_and_endings(tmp_path, cap
     assert "in common  9 images, of 9 and 12" in told
     assert "positions  median difference 0.000% of the mean radius" in told
     assert "rotations  median difference 0.00" in told
-    assert "focal      0.9091 times as long" in told
+    assert "focal      median ratio of the focal lengths 0.9091" in told
 
 
 def render_video(count):
