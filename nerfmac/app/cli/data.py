@@ -31,7 +31,7 @@ def main(argv: list[str]) -> int:
     if arguments.scene is None:
         for collection in COLLECTIONS:
             print("\n".join(collection.lines()) + "\n")
-        print("`nerfmac data SCENE` downloads a scene. By downloading it, you accept its license.")
+        print("`nerfmac data SCENE` downloads a scene. By downloading, you accept its license.")
         return 0
     collection, _ = find(arguments.scene)
     folder = fetch(arguments.scene, arguments.out)

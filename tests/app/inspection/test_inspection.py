@@ -37,7 +37,7 @@ def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monke
     told = capsys.readouterr().out
     assert "views      7 train, 2 test (held out: every 8th view)" in told
     assert "cube       side 2 in scene units" in told
-    assert "in its files' coordinates 6.06 around (0.00, 0.00, 0.00), which is --crop" in told
+    assert "in file coordinates 6.06 around (0.00, 0.00, 0.00), which is --crop" in told
     assert "% of the cameras" in told
     assert "24x16 pixels, focal length 30.0, 44 degrees wide, no distortion" in told
     assert "images/004.png is too dark: mean 5 of 255" in told
