@@ -86,7 +86,7 @@ def test_the_program_takes_a_told_command(command):
 
 
 def test_a_command_with_a_wrong_flag_would_be_found():
-    with pytest.raises(InputError, match="no flag --pathway"):
+    with pytest.raises(InputError, match="no option --pathway"):
         checked(
             "render", import_module("nerfmac.app.cli.render").Arguments, ["x", "--pathway", "orbit"]
         )

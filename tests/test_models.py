@@ -67,7 +67,7 @@ def test_the_viewer_says_what_a_model_without_an_occupancy_grid_lacks(run, scene
     for options in (*map(RenderOptions, DIAGNOSTICS), RenderOptions(crop=box)):
         images = Images(run.trainer, run.state, options)
         if run.config.model == "vanilla":
-            with pytest.raises(nerfmac.InputError, match="need an occupancy grid"):
+            with pytest.raises(nerfmac.InputError, match="require an occupancy grid"):
                 images.draw(camera, 1.0)
         else:
             assert images.draw(camera, 1.0).rgb.shape == (

@@ -109,7 +109,7 @@ def test_train_leaves_in_a_folder_what_the_command_does(tmp_path):
         assert np.array_equal(np.array(values), np.array(state[name])), name
     ((step, seconds),) = seconds_left
     assert step == 20
-    assert seconds >= outputs.LEAST_SECONDS
+    assert seconds >= outputs.MIN_SECONDS
 
 
 def test_training_uses_the_variants_that_are_tuned_for_its_sizes(scene, tmp_path, monkeypatch):
@@ -128,7 +128,7 @@ def test_training_uses_the_variants_that_are_tuned_for_its_sizes(scene, tmp_path
 
 
 def test_options_are_those_of_a_path_and_no_others(scene, tmp_path):
-    with pytest.raises(InputError, match="split says how"):
+    with pytest.raises(InputError, match="split has no effect on a scene"):
         train(scene, steps=1, split=3, **SETTINGS)
     with pytest.raises(TypeError, match="'spilt'"):
         train(tmp_path, steps=1, spilt=3, **SETTINGS)
@@ -146,7 +146,7 @@ def test_an_interruption_gives_the_run_as_it_stands(scene, tmp_path, caplog):
     settings = {**SETTINGS, "steps": 30, "on_report": interrupt_at(9)}
     in_memory, in_files = train(scene, **settings), train(scene, out=tmp_path / "run", **settings)
     assert in_memory.state.step == in_files.state.step == 9
-    assert "interrupted after step 9; run.train(...) goes on" in caplog.text
+    assert "interrupted after step 9; run.train(...) continues" in caplog.text
     assert Run.load(tmp_path / "run").state.step == 9
 
 
@@ -201,14 +201,14 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(scene, tmp
         "steps is 0": {"steps": 0},
         "steps is 2.5": {"steps": 2.5},
         "seconds is nan": {"seconds": float("nan")},
-        "both steps and seconds": {"steps": 1, "seconds": 1},
+        "steps and seconds cannot": {"steps": 1, "seconds": 1},
         "device is 'warp'": {"steps": 1, "device": "warp"},
         "preset is 'huge'": {"steps": 1, "preset": "huge", "config": None},
         "is not a run": {"steps": 1, "resume": True, "config": None},
     }.items():
         with pytest.raises(InputError, match=words):
             train(scene, **{**SETTINGS, **request}, out=out)
-    with pytest.raises(InputError, match="resume needs the folder"):
+    with pytest.raises(InputError, match="resume requires the folder"):
         train(scene, resume=True, **SETTINGS | {"config": None})
     assert not out.exists()
 
@@ -249,7 +249,7 @@ def test_settings_that_a_resumed_run_cannot_take_are_refused(made, tmp_path, giv
     made.save(tmp_path / "run")
     saved = (tmp_path / "run/config.json").read_bytes()
     request = {"device": "cpu", "progress": False, "resume": True, "out": tmp_path / "run"}
-    with pytest.raises(InputError, match=f"continues with its own configuration: remove {named}"):
+    with pytest.raises(InputError, match=f"keeps its configuration; remove {named}"):
         train(**request, **given, steps=60)
     assert (tmp_path / "run/config.json").read_bytes() == saved
 
@@ -261,7 +261,7 @@ def test_the_command_refuses_them_likewise(made, tmp_path, capsys, flags):
     made.save(tmp_path / "run")
     again = ("train", "--resume", "--out", tmp_path / "run", "--steps", 60, "--device", "cpu")
     assert command(*again, *flags) == 2
-    assert "a resumed run continues with its own configuration" in capsys.readouterr().err
+    assert "a resumed run keeps its configuration" in capsys.readouterr().err
 
 
 def test_the_curves_of_a_saved_run_are_those_of_its_scalars(tmp_path):

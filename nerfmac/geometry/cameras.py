@@ -1,8 +1,8 @@
-"""Cameras in this package's one convention, on the host and stacked on the device.
+"""Cameras on the host, and stacked on the device.
 
-Axes are OpenGL's: x right, y up, z backwards, so a camera looks along its -z. A pose is the (3, 4)
-matrix [R | t] from camera to scene; t is the camera's position in scene units. `geometry.lenses`
-maps directions to pixels.
+Axes are OpenGL's: x right, y up, z backwards, so a camera looks along its -z axis. A pose is the
+matrix [R | t] (3, 4) from camera to scene; t is the camera position in scene units.
+`geometry.lenses` maps directions to pixels.
 """
 
 from __future__ import annotations
@@ -22,13 +22,18 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.pixel_places import COLUMNS, pixel_places
 
 PARALLEL = 1e-3
-"""Axes are parallel, within about 2 degrees, if the smallest eigenvalue of mean(I - d d^T) over
-their unit directions d is below this."""
+"""Smallest eigenvalue of mean(I - d d^T) over unit directions d, below which axes are considered
+parallel (within about 2 degrees)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """One view on the host: a lens and a camera-to-scene pose, float32 (3, 4)."""
+    """Pinhole or fisheye camera with a pose.
+
+    Attributes:
+        lens: Camera intrinsics.
+        pose: Camera-to-scene pose, float32 (3, 4), with OpenGL axes.
+    """
 
     lens: Lens
     pose: npt.NDArray[np.floating[Any]]
@@ -39,7 +44,7 @@ class Camera:
         object.__setattr__(self, "pose", pose)
 
     def __repr__(self) -> str:
-        """The image's size in pixels, the position in scene units, and the viewing direction."""
+        """Describe the image size in pixels, the position in scene units, and the direction."""
         eye, direction = self.pose[:, 3], 0.0 - self.pose[:, 2]
         shown = [f"({', '.join(f'{x:.2f}' for x in vector)})" for vector in (eye, direction)]
         size = f"{self.lens.width}x{self.lens.height}"
@@ -49,14 +54,24 @@ class Camera:
     def look_at(
         cls, eye: npt.ArrayLike, target: npt.ArrayLike, up: npt.ArrayLike, lens: Lens
     ) -> Self:
-        """A camera at `eye` whose viewing axis goes through `target`.
+        """Create a camera that looks at a point.
 
-        Both are scene positions (3,), `up` is a direction (3,) of any length. Raises InputError if
-        `eye` is `target` or the viewing axis runs along `up`.
+        Args:
+            eye: Camera position (3,) in scene coordinates.
+            target: Point (3,) on the viewing axis in scene coordinates.
+            up: Up direction (3,) of any length.
+            lens: Camera intrinsics.
 
-        >>> lens = nerfmac.Lens.from_fov(0.7, width=640, height=480)
-        >>> nerfmac.Camera.look_at((2.0, 0.5, 1.0), (0.5, 0.5, 0.5), (0, 0, 1), lens)
-        Camera(640x480, at (2.00, 0.50, 1.00), looking along (-0.95, 0.00, -0.32))
+        Returns:
+            The camera.
+
+        Raises:
+            InputError: If `eye` equals `target`, or the viewing axis is parallel to `up`.
+
+        Examples:
+            >>> lens = nerfmac.Lens.from_fov(0.7, width=640, height=480)
+            >>> nerfmac.Camera.look_at((2.0, 0.5, 1.0), (0.5, 0.5, 0.5), (0, 0, 1), lens)
+            Camera(640x480, at (2.00, 0.50, 1.00), looking along (-0.95, 0.00, -0.32))
         """
         eye, target, up = (np.asarray(each, np.float64) for each in (eye, target, up))
         backwards = _unit(eye - target, f"eye and target are both {eye.tolist()}")
@@ -75,9 +90,14 @@ def _unit(vector: npt.NDArray[np.float64], complaint: str) -> npt.NDArray[np.flo
 def nearest_to_axes(
     eyes: npt.NDArray[np.float64], axes: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64] | None:
-    """The point (3,) nearest to the lines through `eyes` along unit `axes`, both (n, 3).
+    """Find the point nearest to a set of lines.
 
-    It minimizes the sum of squared distances. None if the axes are parallel (see `PARALLEL`).
+    Args:
+        eyes: Points (n, 3) on the lines.
+        axes: Unit directions (n, 3) of the lines.
+
+    Returns:
+        The point (3,) with the minimum sum of squared distances, or None for parallel lines.
     """
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
     if np.linalg.eigvalsh(across.mean(0))[0] < PARALLEL:
@@ -87,15 +107,17 @@ def nearest_to_axes(
 
 @dataclass(frozen=True, eq=False)
 class Cameras:
-    """Arrays of n views on the device, whose images may differ in size.
+    """Cameras of n views on the device. Their image sizes may differ.
 
-    intrinsics  float32 (n, 4): fl_x, fl_y, cx, cy in pixels
-    distortion  float32 (n, 7): k1, k2, k3, k4, p1, p2, and 1 for a fisheye lens, else 0
-    poses       float32 (n, 3, 4): camera to scene
-    places      int32 (n, 5): table of each view's pixels, see `geometry.pixel_places`
-
-    `sizes` are (width, height) of each view. `is_distorted` and `is_fisheye` are true if any lens
-    is. They are Python bools: compiled functions branch on them, and pinholes skip undistortion.
+    Attributes:
+        intrinsics: fl_x, fl_y, cx, cy in pixels, float32 (n, 4).
+        distortion: k1, k2, k3, k4, p1, p2, and 1 for a fisheye camera or 0, float32 (n, 7).
+        poses: Camera-to-scene poses, float32 (n, 3, 4).
+        places: Table of the pixels of each view, int32 (n, 5); see `geometry.pixel_places`.
+        sizes: Width and height of each view.
+        is_distorted: Whether any camera is distorted. It is a Python bool, so that compiled
+            functions can branch on it and skip undistortion for pinhole cameras.
+        is_fisheye: Whether any camera is a fisheye camera, also a Python bool.
     """
 
     intrinsics: mx.array
@@ -117,9 +139,9 @@ class Cameras:
 
     @classmethod
     def stack(cls, cameras: Sequence[Camera]) -> Self:
-        """Stack `cameras`; raises InputError if there are none."""
+        """Stack cameras. Raises `InputError` if there are none."""
         if not cameras:
-            raise InputError("no cameras to stack; expected at least one")
+            raise InputError("there are no cameras to stack; pass at least one camera")
         lenses = [camera.lens for camera in cameras]
         sizes = tuple((lens.width, lens.height) for lens in lenses)
         return cls(
@@ -141,16 +163,16 @@ class Cameras:
 
     @property
     def pixels(self) -> int:
-        """Number of pixels of all views together."""
+        """Total number of pixels of all views."""
         return sum(width * height for width, height in self.sizes)
 
     def pixels_per_unit(self) -> float:
-        """Pixels across that a scene unit covers at the scene's center: the median over views."""
+        """Return the median over views of the pixels per scene unit at the scene center."""
         away = mx.linalg.norm(self.poses[:, :, 3] - SCENE_CENTER, axis=1)
         return float(np.median(np.array(self.intrinsics[:, 0] / mx.maximum(away, 1e-6))))
 
     def __getitem__(self, index: int) -> Camera:
-        """The camera of view `index` on the host; waits for the device."""
+        """Return the camera of view `index` on the host; waits for the device."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"camera {index} of {len(self)}")
         intrinsics = [float(number) for number in np.array(self.intrinsics[index])]
@@ -161,7 +183,7 @@ class Cameras:
 
 
 def shown_sizes(sizes: Sequence[tuple[int, int]]) -> str:
-    """Text for the sizes, such as '640x480 and 2 more': the first and the number of others."""
+    """Describe image sizes by the first one and the number of others: '640x480 and 2 more'."""
     different = list(dict.fromkeys(sizes))
     shown = f"{different[0][0]}x{different[0][1]}"
     return shown if len(different) == 1 else f"{shown} and {len(different) - 1} more"

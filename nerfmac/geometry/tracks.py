@@ -1,8 +1,8 @@
-"""`Tracks`: which pixels of the training images show which sparse point.
+"""`Tracks`: observations of sparse points in the training images.
 
-Structure from motion triangulates each sparse point from the pixels that show it in several
-images, its track. So each observation says how far away its pixel's surface is, that the way to
-it is empty, and that its pixels in different images have one color.
+Structure from motion triangulates each sparse point from its track, the pixels that show it in
+several images. Each observation therefore provides the distance of the surface at its pixel, empty
+space in front of it, and equal colors of its pixels in different images.
 """
 
 from __future__ import annotations
@@ -19,44 +19,49 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 MOST_OBSERVATIONS = 2**20
-"""About the most observations that are kept, 32 MB."""
+"""Approximate maximum number of observations that are kept (32 MB)."""
 FEWEST_VIEWS = 3
-"""Fewest training images of a track: points that two images show are often wrong."""
+"""Minimum number of training images of a track. Points in only two images are often wrong."""
 HELD_OUT_EVERY = 5
-"""Every fifth sparse point is kept out of training, so that it can measure the surfaces."""
+"""Every fifth sparse point is excluded from training, for measuring the surfaces."""
 
 
 class Tracks(NamedTuple):
-    """Observations of sparse points: each is a pixel of a image that shows a point."""
+    """Observations of sparse points. Each one is an image pixel that shows a point."""
 
-    view: Integers  # (observations,) index of the image
-    pixel: Array  # (observations, 2) x right and y down, in pixels of the image
-    point: Integers  # (observations,) index of the point
-    points: Array  # (points, 3) positions
-    error: Array  # (points,) mean reprojection error, in pixels of the images as COLMAP had them
+    view: Integers  # (observations,) index of the image.
+    pixel: Array  # (observations, 2) x right and y down, in image pixels.
+    point: Integers  # (observations,) index of the point.
+    points: Array  # (points, 3) positions.
+    error: Array  # (points,) mean reprojection error in pixels of COLMAP's images.
 
     def __repr__(self) -> str:
         return f"Tracks({len(self.view)} observations of {len(self.points)} points)"
 
     def observed(self, is_kept: Flags) -> Self:
-        """Return the tracks with the observations that `is_kept`, (observations,), alone."""
+        """Return only the observations selected by `is_kept` (observations,)."""
         kept = {name: getattr(self, name)[is_kept] for name in ("view", "pixel", "point")}
         return self._replace(**kept)
 
     def of_views(self, indices: Integers, factor: Array) -> Self:
-        """Return the tracks in other images: view v is `indices`[v], or left out if that is -1.
+        """Return the tracks in other images.
 
-        Pixel positions in view v are multiplied by `factor`[v].
+        Args:
+            indices: Index of view v in the other images, or -1 to drop it.
+            factor: Factor (views,) for the pixel positions.
+
+        Returns:
+            The tracks in the other images.
         """
         view = indices[self.view]
         moved = self._replace(view=view, pixel=self.pixel * factor[self.view][:, None])
         return moved.observed(view >= 0)
 
     def held_out(self) -> Flags:
-        """Return which points are kept out of training, bool (points,).
+        """Return which points are excluded from training, bool (points,).
 
-        They are every fifth of those that at least `FEWEST_VIEWS` images show. COLMAP sometimes has
-        several points at one position; these count as one.
+        They are every fifth point in at least `FEWEST_VIEWS` images. COLMAP sometimes has several
+        points at the same position, which count as one.
         """
         _, place = np.unique(self.points, axis=0, return_inverse=True)
         shown = np.bincount(place[self.point], minlength=len(self.points))
@@ -68,9 +73,9 @@ class Tracks(NamedTuple):
         return self._replace(points=to.to_scene(self.points))
 
     def well_seen(self, fewest: int = FEWEST_VIEWS, most: int = MOST_OBSERVATIONS) -> Self:
-        """Return the points that at least `fewest` images show, with about `most` observations.
+        """Return the points in at least `fewest` images, with about `most` observations.
 
-        Of too many, points are left out with all their observations, evenly over all points.
+        If there are too many observations, points are dropped evenly with all their observations.
         """
         shown = np.bincount(self.point, minlength=len(self.points))
         is_kept = shown >= fewest
@@ -85,6 +90,14 @@ class Tracks(NamedTuple):
 
 
 def distances_of(tracks: Tracks, eyes: npt.NDArray[Any]) -> Array:
-    """Distances (observations,) from cameras, at `eyes` (views, 3), to the points they see."""
+    """Compute distances from cameras to the observed points.
+
+    Args:
+        tracks: Observations.
+        eyes: Camera positions (views, 3).
+
+    Returns:
+        Distances (observations,).
+    """
     way = tracks.points[tracks.point] - np.asarray(eyes, np.float64)[tracks.view]
     return np.linalg.norm(way, axis=1)

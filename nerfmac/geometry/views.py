@@ -16,17 +16,22 @@ from nerfmac.geometry.tracks import Tracks
 Color = tuple[float, float, float]
 
 SAMPLED_PIXELS = 2**16
-"""Number of random pixels from which a split's mean color is estimated."""
+"""Number of random pixels for estimating the mean color of a split."""
 
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """A split on the device: pixels, cameras and names of all its views.
+    """Pixels, cameras, and names of the views of a split, on the device.
 
-    `pixels` is uint8 (pixels, 3 or 4) with straight alpha, view after view, row by row from the
-    top. Views may differ in size. `kept` is bool (pixels,), False where a mask is black; None
-    without masks. Only the training split has `tracks`, observations of sparse points, and
-    `ground`, the ground plane of the sparse points.
+    Attributes:
+        pixels: uint8 (pixels, 3 or 4) with straight alpha, view by view in row-major order. Views
+            may differ in size.
+        cameras: Cameras of the views.
+        names: Names of the views.
+        kept: bool (pixels,), False for masked pixels, or None without masks.
+        tracks: Observations of sparse points in these views, or None. Only the training split has
+            tracks.
+        ground: Ground plane of the sparse points, or None. Only the training split has one.
     """
 
     pixels: mx.array
@@ -45,7 +50,7 @@ class Views:
         return self._of_view(self.pixels, index)
 
     def kept_of(self, index: int) -> mx.array | None:
-        """Return the mask of view `index`, bool (h, w), False where it is black; None without."""
+        """Return the mask of view `index`, bool (h, w), False for masked pixels, or None."""
         return None if self.kept is None else self._of_view(self.kept, index)[..., 0]
 
     def mean_color(self) -> Color | None:
@@ -71,9 +76,15 @@ class Views:
     def blended(
         self, index: int, background: Color = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> mx.array:
-        """Return view `index` over `background` (sRGB), float32 (h, w, 3) in [0, 1] on the device.
+        """Return a view over a background, on the device.
 
-        `blend` is the space in which alpha is composited: `srgb` or `linear`.
+        Args:
+            index: Index of the view.
+            background: sRGB color in [0, 1].
+            blend: Space in which alpha is composited: `srgb` or `linear`.
+
+        Returns:
+            sRGB image, float32 (h, w, 3) in [0, 1].
         """
         image = self.image(index).astype(mx.float32) / 255.0
         if image.shape[2] == 4:
@@ -83,5 +94,14 @@ class Views:
     def photo(
         self, index: int, background: Color = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> npt.NDArray[np.float32]:
-        """Return view `index` as `blended` does, on the host."""
+        """Return a view over a background in host memory.
+
+        Args:
+            index: Index of the view.
+            background: sRGB color in [0, 1].
+            blend: Space in which alpha is composited: `srgb` or `linear`.
+
+        Returns:
+            sRGB image, float32 (h, w, 3) in [0, 1].
+        """
         return np.array(self.blended(index, background, blend))

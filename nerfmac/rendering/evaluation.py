@@ -1,4 +1,4 @@
-"""Evaluation of a split: views are rendered and compared with their photos, on the device."""
+"""Evaluation of a split: its views are rendered and compared with the photos on the device."""
 
 from __future__ import annotations
 
@@ -31,21 +31,23 @@ BACKGROUNDS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
 
 
 class ViewQuality(NamedTuple):
-    """The metrics of one view."""
+    """Metrics of a view."""
 
     name: str
-    psnr: float  # dB
+    psnr: float  # In dB.
     ssim: float
-    row_fraction: float = 1.0  # fraction of the rows that was compared, from the middle
-    lpips: float | None = None  # None if not measured
-    psnr_corrected: float = math.nan  # dB, after `metrics.color_corrected`
+    row_fraction: float = 1.0  # Compared fraction of the rows, from the middle.
+    lpips: float | None = None  # None if not measured.
+    psnr_corrected: float = math.nan  # In dB, after `metrics.color_corrected`.
 
 
 class Evaluation(list[ViewQuality]):
-    """The metrics of a split's views, a list with their means.
+    """List of view metrics of a split, with their means.
 
-    `split` is the split's name and `of` the number of its views: more than the list's, if time was
-    short.
+    Args:
+        views: Metrics of the views.
+        split: Name of the split.
+        of: Number of views in the split, which is larger than the list if the time was limited.
     """
 
     def __init__(self, views: Iterable[ViewQuality], *, split: str, of: int) -> None:
@@ -53,26 +55,26 @@ class Evaluation(list[ViewQuality]):
         self.split, self.of = split, of
 
     def mean(self, metric: str) -> float:
-        """The mean of a field of `ViewQuality`, such as "psnr", over the views.
+        """Return the mean of a `ViewQuality` field, such as "psnr".
 
-        NaN without views, and for LPIPS that was not measured.
+        It is NaN without views, and for LPIPS if it was not measured.
         """
         values = [getattr(view, metric) for view in self]
         return float(np.mean(values)) if values and None not in values else math.nan
 
     @property
     def psnr(self) -> float:
-        """Mean of the views' PSNRs in dB, as papers report it: not the PSNR of the mean error."""
+        """Mean PSNR of the views in dB, as reported in papers (not the PSNR of the mean error)."""
         return self.mean("psnr")
 
     @property
     def ssim(self) -> float:
-        """Mean of the views' SSIMs."""
+        """Mean SSIM of the views."""
         return self.mean("ssim")
 
     @property
     def lpips(self) -> float:
-        """Mean of the views' LPIPSs; NaN if not measured."""
+        """Mean LPIPS of the views; NaN if not measured."""
         return self.mean("lpips")
 
     def __repr__(self) -> str:
@@ -82,9 +84,15 @@ class Evaluation(list[ViewQuality]):
 
 
 def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
-    """The part of a split that `views` measure, such as "the middle 62 % of 1 of 9 test views".
+    """Describe which part of a split was measured.
 
-    `of` is the number of views in the `split`.
+    Args:
+        views: Metrics of the views.
+        of: Number of views in the split.
+        split: Name of the split.
+
+    Returns:
+        Text such as "the middle 62 % of 1 of 9 test views".
     """
     rows = views[0].row_fraction if views else 1.0
     middle = f"the middle {100.0 * rows:.0f} % of " if rows < 1.0 else ""
@@ -93,20 +101,20 @@ def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
 
 
 class Compared(NamedTuple):
-    """A view's photo and rendering on the host: only the rows that were compared."""
+    """Photo and rendering of a view in host memory, restricted to the compared rows."""
 
-    truth: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background
-    rendering: FloatImage  # (h, w, 3), likewise
-    opacity: FloatImage  # (h, w)
-    depth: FloatImage  # (h, w) in scene units; 0 in empty space
+    truth: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background.
+    rendering: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background.
+    opacity: FloatImage  # (h, w).
+    depth: FloatImage  # (h, w) in scene units; 0 in empty space.
 
 
 OnView = Callable[[ViewQuality, Compared], None]
-"""Called with the metrics and the images of each view."""
+"""Callback with the metrics and the images of each view."""
 
 
 class _Comparison(NamedTuple):
-    """A comparison that the device has not finished."""
+    """Comparison that the device has not finished."""
 
     name: str
     error: Sums
@@ -126,7 +134,7 @@ class _Comparison(NamedTuple):
             ssim = 1.0 - (1.0 - self.similarity.mean()) / unmasked
             lpips = None if self.lpips is None else float(self.lpips)
         if math.isnan(psnr):
-            raise InputError(f"{self.name} cannot be measured: its image is not finite")
+            raise InputError(f"cannot measure {self.name}, because its rendering is not finite")
         view = ViewQuality(self.name, psnr, ssim, self.row_fraction, lpips, corrected)
         if on_view:
             on_view(view, Compared(*map(to_numpy, self.images)))
@@ -143,18 +151,29 @@ def evaluate(
     on_view: OnView | None = None,
     lpips: Lpips | None = None,
 ) -> Iterator[ViewQuality]:
-    """Render and compare view after view; the metric of a split is the mean over its views.
+    """Render views and compare them with their photos.
 
-    `new_renderer` is called once, and again after the system has ended the GPU's work (`resumed`).
-    `background` is `white` or `black`. Images with alpha are blended over it in the light that
-    `blend` names. Masked pixels are copied from the photo. PSNR and SSIM ignore them; LPIPS
-    sees them as identical. No image is kept, but `on_view` gets each.
+    Masked pixels are copied from the photo: PSNR and SSIM ignore them, and LPIPS sees identical
+    pixels. Images are not kept, but passed to `on_view`. With `seconds`, as many evenly spaced
+    views are compared as fit into the time. At least one is compared; if it does not fit, only its
+    middle rows. The time is estimated from the size and pace of the first view, then from the pace
+    so far.
 
-    With `seconds`, only as many views are compared as fit into that time, spread evenly over the
-    split. At least one is compared, and if it does not fit, only its middle rows. The time is
-    estimated from the first view's size and pace, then from the pace so far.
+    Args:
+        new_renderer: Function that creates the renderer. It is called once, and again after the
+            system has stopped the GPU (`resumed`).
+        views: Views to compare.
+        background: `white` or `black`, behind renderings and transparent photos.
+        blend: Space in which alpha is composited: `srgb` or `linear`.
+        seconds: Maximum time in seconds, or None.
+        on_view: Callback for each view, or None.
+        lpips: LPIPS metric, or None.
 
-    Raises `InputError` for a view whose image is not finite.
+    Yields:
+        Metrics of each view. The metric of a split is the mean over its views.
+
+    Raises:
+        InputError: If a rendering is not finite.
     """
     order: Sequence[int] = range(len(views.names))
     renderer = new_renderer()
@@ -197,7 +216,7 @@ def _compare(
     fraction: float,
     lpips: Lpips | None,
 ) -> _Comparison:
-    """Begin to render and compare a view's middle rows; `fraction` of all its rows."""
+    """Start to render and compare the middle rows of a view, a `fraction` of all rows."""
     background, blend = light
     color, (_, height) = BACKGROUNDS[background], views.cameras.sizes[index]
     rows = min(max(int(height * fraction), WINDOW), height)

@@ -1,4 +1,4 @@
-"""`Renderer`: whole images, by the fastest way that field and sampler allow."""
+"""`Renderer`: rendering of images with the fastest method that field and sampler support."""
 
 from __future__ import annotations
 
@@ -28,36 +28,44 @@ FloatImage = npt.NDArray[np.float32]
 
 
 class Rendered(NamedTuple):
-    """A image on the host."""
+    """Rendered image in host memory."""
 
-    color: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background
-    opacity: FloatImage  # (h, w) in [0, 1]
+    color: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background.
+    opacity: FloatImage  # (h, w) in [0, 1].
     depth: FloatImage
-    """(h, w) distance from the camera in scene units at which the transmittance falls to 1/2; the
-    mean distance where it does not, and 0 in empty space."""
+    """(h, w) distance from the camera, in scene units, where the transmittance falls to 1/2. If it
+    stays higher, the mean distance; 0 in empty space."""
 
     def __repr__(self) -> str:
         height, width = self.opacity.shape
         return f"Rendered({width}x{height}, mean opacity {self.opacity.mean():.2f})"
 
     def _repr_png_(self) -> bytes:
-        """The image as a PNG file, which a notebook shows."""
+        """Return the image as a PNG file for notebooks."""
         file = BytesIO()
         Image.fromarray(to_bytes(self.color)).save(file, "PNG")
         return file.getvalue()
 
 
 def to_bytes(image: FloatImage) -> npt.NDArray[np.uint8]:
-    """uint8 values of a image in [0, 1], rounded."""
+    """Convert an image in [0, 1] to uint8 with rounding."""
     return (np.clip(image, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
 
 
 def shade(
     field: Field, parameters: Parameters, samples: Samples, directions: mx.array, reaching: mx.array
 ) -> tuple[Composited, mx.array]:
-    """Evaluate `field` at `samples` and composite them; return medians too.
+    """Evaluate a field at samples and composite them.
 
-    `directions` are unit (rays, 3); `reaching` and the medians are as in `median_distance`.
+    Args:
+        field: Field to render.
+        parameters: Parameters of the field.
+        samples: Samples of the rays.
+        directions: Unit directions (rays, 3).
+        reaching: Transmittance in front of the samples, as in `median_distance`.
+
+    Returns:
+        The composited rays, and their medians as in `median_distance`.
     """
     density, color = field(parameters, samples, directions)
     median = median_distance(density, samples, reaching)
@@ -72,13 +80,18 @@ def tracer_of(
     slots: int,
     occupied: Occupied | None = None,
 ) -> Tracer:
-    """The fastest `Tracer`, a function that composites rays, that `field` and `sampler` allow.
+    """Return the fastest `Tracer`, a function that composites rays, that is supported.
 
     Args:
-        field, parameters: the field to render.
-        sampler, sampling: the sampler and its state.
-        slots: samples evaluated at a time, if no kernel traces whole rays.
-        occupied: cells to sample in, in place of the sampler's.
+        field: Field to render.
+        parameters: Parameters of the field.
+        sampler: Sampler of the field.
+        sampling: State of the sampler.
+        slots: Number of samples evaluated at a time, if no kernel traces whole rays.
+        occupied: Cells to sample in, instead of the sampler's cells.
+
+    Returns:
+        The tracer.
     """
     occupied = occupied or sampler.occupied(sampling)
     if occupied is None:
@@ -88,9 +101,10 @@ def tracer_of(
 
 
 class Renderer:
-    """Renders images tile by tile.
+    """Renderer of images, tile by tile.
 
-    Its `Tracer`, a function of rays, returns their color, opacity and depth.
+    Args:
+        tracer: Function of rays that returns their color, opacity, and depth.
     """
 
     def __init__(self, tracer: Tracer) -> None:
@@ -99,9 +113,17 @@ class Renderer:
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> Rendered:
-        """The image of `camera`, over `background` (sRGB in [0, 1]).
+        """Render an image.
 
-        Raises `InputError` if `camera` is no `Camera`.
+        Args:
+            camera: Camera in scene coordinates. Its intrinsics determine the image size.
+            background: sRGB color in [0, 1] behind the scene.
+
+        Returns:
+            Color, opacity, and depth of each pixel.
+
+        Raises:
+            InputError: If `camera` is not a `Camera`.
         """
         expected = "a nerfmac.Camera, such as one of run.orbit(frames=24)"
         checks.kind("camera", camera, Camera, expected)
@@ -114,18 +136,34 @@ class Renderer:
         )
 
     def see(self, rays: Rays, width: int = 0) -> Composited:
-        """Color without background, opacity and depth of any `rays`, on the device.
+        """Render rays on the device, without a background.
 
-        Depth is that of `Rendered` times opacity. If the rays are the pixels of a image, row by
-        row, `width` is its width; neighbors are then traced together, which saves time. If the
-        sampler has an occupancy grid, raises `InputError` for a wrong shape or type.
+        Args:
+            rays: Rays in scene coordinates.
+            width: Image width if the rays are image pixels in row-major order. Neighboring pixels
+                are then traced together, which is faster.
+
+        Returns:
+            Color, opacity, and the product of opacity and depth of each ray.
+
+        Raises:
+            InputError: If the sampler has an occupancy grid and an array has the wrong shape or
+                type.
         """
         return self._tracer(rays, width)
 
     def pixels(
         self, camera: Camera, background: tuple[float, float, float]
     ) -> tuple[mx.array, mx.array, mx.array]:
-        """Color (pixels, 3), opacity and depth (pixels,) as in `Rendered`, on the device."""
+        """Render the pixels of a camera on the device.
+
+        Args:
+            camera: Camera in scene coordinates.
+            background: sRGB color in [0, 1] behind the scene.
+
+        Returns:
+            Color (pixels, 3), opacity (pixels,), and depth (pixels,), as in `Rendered`.
+        """
         with unfused():
             rays = camera_rays(camera)
         return self.over(rays, camera.lens.width, background)
@@ -133,7 +171,16 @@ class Renderer:
     def over(
         self, rays: Rays, width: int, background: tuple[float, float, float]
     ) -> tuple[mx.array, mx.array, mx.array]:
-        """Color, opacity and depth as in `pixels`, for any `rays` of a image, row by row."""
+        """Render rays of an image, in row-major order, over a background.
+
+        Args:
+            rays: Rays in scene coordinates.
+            width: Image width in pixels.
+            background: sRGB color in [0, 1] behind the scene.
+
+        Returns:
+            Color, opacity, and depth, as in `pixels`.
+        """
         pixels, seen, first = rays.origin.shape[0], [], 0
         while first < pixels:
             end = first + max(self._tiles.rays // width // 4 * 4, 1) * width

@@ -119,4 +119,4 @@ def test_exposures_are_refined_where_images_differ_unless_the_user_says(
     config = override(CONFIG, refine={"exposures": given})
     got = exposures_for_images(config, views_with(gains_of(spread)))
     assert got == override(config, refine={"exposures": want})
-    assert ("tracks: red" in caplog.text) == (given is None)
+    assert ("colors of sparse points" in caplog.text) == (given is None)

@@ -87,7 +87,7 @@ def test_data_asks_the_network_only_for_a_scene(tmp_path, watched):
     )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith("nerfmac: github.com cannot be reached (")
+    assert line.startswith("nerfmac: cannot reach github.com (")
     (asked,) = log.read_text().splitlines()
     assert asked.startswith("socket.getaddrinfo github.com: ")
 

@@ -1,4 +1,4 @@
-"""Structure from motion: a video or photos in, a scene with its cameras out."""
+"""Structure from motion: create a scene with camera poses from a video or photos."""
 
 from nerfmac.app.capture.capture import capture_scene, captured
 

@@ -1,4 +1,4 @@
-"""`capture_scene`: a video or a folder of photos in, a scene with its cameras out."""
+"""`capture_scene`: estimate the camera poses of a video or a folder of photos."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tqdm.auto import tqdm
 
 from nerfmac.app.capture.fold_check import FoldCheck
 from nerfmac.app.capture.inputs import (
-    LEAST_35MM,
-    MOST_35MM,
+    MAX_35MM,
+    MIN_35MM,
     CapturedImage,
     choose_frames,
     focal_in_pixels,
@@ -54,24 +54,24 @@ from nerfmac.common.json_reader import read_fields
 from nerfmac.common.lock import locked
 
 HOME = Path("captures")
-"""Default folder of captured scenes, in the working folder."""
+"""Default parent folder of captured scenes, in the working folder."""
 RECORD, WORK, IMAGES = "capture.json", "capture", "images.json"
 MATCHING = ("auto", "sequential", "exhaustive", "window")
 CHANGEABLE = {"matching", "focal_35mm"}
-"""Options that may change when an unfinished capture goes on: they do not affect its images."""
-FEWEST = 3
-"""Smallest number of images in a capture."""
-TOO_FEW = 1 / 3
-"""A capture fails if less than this fraction of its images get a camera."""
-FOLDED = 2
-"""Number of folded pairs (`capture.fold_check`) from which `--matching auto` refuses a capture. One
-pair alone may be a stray camera."""
+"""Options that may change when a capture is resumed, because they do not affect its images."""
+MIN_IMAGES = 3
+"""Minimum number of images in a capture."""
+MIN_REGISTERED = 1 / 3
+"""Minimum fraction of images with a camera. With fewer, the capture fails."""
+MIN_FOLDED = 2
+"""Minimum number of ambiguous pairs (`capture.fold_check`) for which `--matching auto` rejects a
+capture. A single pair may be a stray camera."""
 
 log = logging.getLogger("nerfmac")
 
 
 def captured(path: Path) -> Path:
-    """The path of the scene at `path`; a video or photos there are captured first."""
+    """Return the scene folder for `path`. A video or photos are captured first."""
     path = path.expanduser()
     refuse_run(path)
     if holds_scene(path):
@@ -80,8 +80,8 @@ def captured(path: Path) -> Path:
     if not is_input(path):
         return path
     out = HOME / path.resolve().stem
-    kind = "a video" if is_video(path) else "a folder of photos alone"
-    log.warning("%s is %s: finding its cameras; the scene goes to %s", path, kind, out)
+    kind = "a video" if is_video(path) else "a folder of photos"
+    log.warning("%s is %s; estimating its cameras and writing the scene to %s", path, kind, out)
     return capture_scene(path, out)
 
 
@@ -95,31 +95,38 @@ def capture_scene(
     focal_35mm: float | None = None,
     progress: bool = True,
 ) -> Path:
-    """Find the cameras of a video or of photos; returns the scene's folder.
+    """Estimate the camera poses of a video or of photos and write a scene.
+
+    The same call resumes an interrupted capture, and returns immediately if the capture is
+    complete. An interrupted or rejected capture can also be resumed with another `matching` or
+    `focal_35mm`.
 
     Args:
-        source: a video, or a folder of photos.
-        out: the scene's folder; by default captures/NAME in the working folder. It gets `images`,
-            `transforms.json`, `points.ply`, `cameras.png`, the report `capture.json`, and COLMAP's
-            model in `sparse/0`.
-        longest_side: longest side of the images in pixels; larger ones are reduced.
-        frames: approximate number of frames to take from a video; by default its motion decides.
-        matching: pairs of images to match. `sequential`: each with the 10 that follow it and,
-            once cameras are known, with those nearby. `exhaustive`: all pairs. `window`: each with
-            the 40 that follow it. `auto`: `sequential` for a video, and for photos whose names
-            follow a walk. If these do not, or if cameras are then missing or contradict the order,
-            `exhaustive` (`window` from 100 images on). Of two results, the one with more cameras
-            that agree with the order is kept.
-        focal_35mm: 35 mm equivalent focal length of every image, in millimeters. By default
-            EXIF's; for images without it, several guesses are tried on a few images.
-        progress: show a bar for each stage.
+        source: Video file, or folder of photos.
+        out: Scene folder. By default `captures/NAME` in the working folder. It will contain
+            `images`, `transforms.json`, `points.ply`, `cameras.png`, the report `capture.json`, and
+            the COLMAP model in `sparse/0`.
+        longest_side: Longer side of the images in pixels. Larger images are downscaled.
+        frames: Approximate number of frames to extract from a video. By default, it depends on the
+            motion of the camera.
+        matching: Pairs of images to match. `sequential` matches each image with the 10 following
+            ones and, once cameras are known, with nearby cameras. `exhaustive` matches all pairs.
+            `window` matches each image with the 40 following ones. `auto` uses `sequential` for a
+            video, and for photos if their names follow the order of capture. Otherwise, and if
+            cameras are missing or contradict the order, it uses `exhaustive` (`window` from 100
+            images on) and keeps the result in which more cameras agree with the order.
+        focal_35mm: 35 mm equivalent focal length of all images in millimeters. By default, it is
+            read from EXIF; for images without EXIF, several guesses are tried on a few images.
+        progress: Whether to show a progress bar for each stage.
 
-    The same call continues an interrupted capture, and returns at once if it is finished. A refused
-    or interrupted one continues with another `matching` or `focal_35mm` too.
+    Returns:
+        The scene folder.
 
-    Raises InputError without pycolmap, for an unfit source or `out`, if too few images get a
-    camera, and if the cameras are probably wrong: the focal length is neither in EXIF nor clear
-    from the images, or `auto` finds only cameras that contradict the order of names.
+    Raises:
+        InputError: If pycolmap is missing, `source` or `out` is unsuitable, too few images get a
+            camera, or the cameras are probably wrong, because the focal length is neither in EXIF
+            nor clear from the images, or because `auto` only finds cameras that contradict the
+            order of the names.
     """
     source = user_path(source)
     _check(source, longest_side, frames, matching, focal_35mm)
@@ -141,8 +148,8 @@ def capture_scene(
     try:
         options["files"] = _digests(source)
         if _is_done(folder, options):
-            _remove_work(folder)  # a process that was killed as it did so has left some
-            log.info("%s holds this capture already", folder)
+            _remove_work(folder)  # A process that was killed while removing may have left files.
+            log.info("%s already contains this capture", folder)
             return folder
         chosen = _choose(source, folder, options, bar)
         make_folder(folder)
@@ -154,16 +161,16 @@ def capture_scene(
             structure = Solver(folder / WORK, folder / "images", images, bar).solve(matching)
             _finish(folder, options, images, structure)
     except KeyboardInterrupt as interruption:
-        kept = f"finished work is in {folder}; the same command continues it"
-        raise KeyboardInterrupt(kept if folder.exists() else "nothing is kept") from interruption
+        kept = f"completed work is in {folder}; run the same command again to continue"
+        raise KeyboardInterrupt(kept if folder.exists() else "nothing was saved") from interruption
     return folder
 
 
 def need_pycolmap() -> None:
-    """Raise `InputError` unless pycolmap is installed; does not import it."""
+    """Raise `InputError` unless pycolmap is installed, without importing it."""
     if find_spec("pycolmap") is None:
         raise InputError(
-            "pycolmap is not installed; finding cameras needs the extra capture: "
+            "pycolmap is not installed; camera pose estimation requires the extra capture: "
             f"{install('capture')}"
         )
 
@@ -171,30 +178,30 @@ def need_pycolmap() -> None:
 def _check(
     source: Path, longest_side: int, frames: int | None, matching: str, focal_35mm: float | None
 ) -> None:
-    """Raise InputError for arguments of `capture_scene` that are out of range."""
+    """Raise `InputError` if an argument of `capture_scene` is out of range."""
     checks.number("longest_side", longest_side, low=64, whole=True)
     checks.choice("matching", matching, MATCHING)
     if frames is not None:
-        checks.number("frames", frames, low=FEWEST, whole=True)
+        checks.number("frames", frames, low=MIN_IMAGES, whole=True)
     refuse_run(source)
     if source.is_dir() and holds_scene(source):
         raise InputError(
-            f"{source} is a scene, whose cameras are known: `nerfmac train {source}` trains on it; "
-            "to find them anew, name a folder that holds its images alone"
+            f"{source} is a scene with known cameras; train on it with `nerfmac train {source}`, "
+            "or estimate the cameras again by passing a folder that only contains its images"
         )
     if focal_35mm is not None:
-        checks.number("focal_35mm", focal_35mm, low=LEAST_35MM, high=MOST_35MM)
+        checks.number("focal_35mm", focal_35mm, low=MIN_35MM, high=MAX_35MM)
     refuse_unsupported(source)
     if not is_input(source):
         state = f"does not exist in {Path.cwd()}"
         if source.exists():
             is_folder = source.is_dir()
-            state = "holds no photos" if is_folder else "is neither a video nor a folder"
-        raise InputError(f"{source} {state}; name a video, or a folder with photos in it")
+            state = "contains no photos" if is_folder else "is neither a video nor a folder"
+        raise InputError(f"{source} {state}; pass a video, or a folder that contains photos")
 
 
 def _is_done(folder: Path, options: dict[str, Any]) -> bool:
-    """Whether `folder` holds this capture, finished. Raises InputError if it holds another."""
+    """Return whether `folder` contains this capture. Raises `InputError` for another capture."""
     record = folder / RECORD
     if not record.is_file():
         check_free(folder)
@@ -204,21 +211,21 @@ def _is_done(folder: Path, options: dict[str, Any]) -> bool:
     is_done = (folder / FILE_NAME).is_file() and "registered" in known
     if changed - CHANGEABLE - {"files"} or (changed - {"files"} and is_done):
         raise InputError(
-            f"{folder} holds a capture of {known.get('source')} with other options; name another "
-            "folder with --out, or remove this one"
+            f"{folder} contains a capture of {known.get('source')} with other options; choose "
+            "another folder with --out, or remove this one"
         )
     if "files" in changed and is_done:
         raise InputError(
-            f"{folder} holds a capture of {options['source']}, which has changed since: "
-            f"{_changed_files(record, options)}; to "
-            f"capture it anew, remove {folder} or name another folder with --out; to train on the "
-            f"earlier capture: `nerfmac train {folder}`"
+            f"{folder} contains a capture of {options['source']}, which has changed since: "
+            f"{_changed_files(record, options)}; to capture it again, remove {folder} or choose "
+            "another folder with --out; to train on the existing capture, run "
+            f"`nerfmac train {folder}`"
         )
     return is_done
 
 
 def _changed_files(record: Path, options: dict[str, Any]) -> str:
-    """The files of the source that have changed since the `record`; empty without a record."""
+    """Describe the source files that have changed since the `record`; empty without a record."""
     if not record.is_file():
         return ""
     known = read_fields(record).values.get("files")
@@ -230,14 +237,14 @@ def _remove_work(folder: Path) -> None:
 
 
 def _begin(folder: Path, options: dict[str, Any]) -> None:
-    """Write the record of a capture before anything else, so that a killed one continues.
+    """Write the record of a capture first, so that a killed capture can be resumed.
 
-    If `CHANGEABLE` options of an unfinished capture differ, all but its images is removed. If
-    files of the source have changed, the capture starts anew.
+    If `CHANGEABLE` options of an unfinished capture differ, everything except its images is
+    removed. If source files have changed, the capture starts again.
     """
     record, work = folder / RECORD, folder / WORK
     if what := _changed_files(record, options):
-        log.warning("%s has changed: %s; its capture starts anew", options["source"], what)
+        log.warning("%s has changed: %s; restarting its capture", options["source"], what)
         for path in (work, folder / "images", folder / "masks"):
             shutil.rmtree(path, ignore_errors=True)
     if record.is_file() and read_json(record) != options and work.is_dir():
@@ -250,7 +257,7 @@ def _begin(folder: Path, options: dict[str, Any]) -> None:
 
 
 def _digests(source: Path) -> dict[str, str]:
-    """The digests of a video, or of photos and their masks."""
+    """Return the digests of a video, or of photos and their masks."""
     if is_video(source):
         return digests_of([source], source.parent)
     photos = images_in(source)
@@ -260,9 +267,9 @@ def _digests(source: Path) -> dict[str, str]:
 def _choose(
     source: Path, folder: Path, options: dict[str, Any], bar: Any
 ) -> list[Path] | list[int]:
-    """Photos, or numbers of a video's frames, to capture; none if `folder` has their images.
+    """Choose photos, or frame numbers of a video; none if `folder` already contains the images.
 
-    Raises InputError if they are too few.
+    Raises `InputError` if there are too few.
     """
     record = folder / RECORD
     if (folder / WORK / IMAGES).is_file() and not _changed_files(record, options):
@@ -271,10 +278,10 @@ def _choose(
         with bar("frames", None) as counting:
             return choose_frames(source, options["frames"], counting)
     paths = without_copies(images_in(source), source, options["files"])
-    if len(paths) < FEWEST:
+    if len(paths) < MIN_IMAGES:
         raise InputError(
-            f"{source} has {len(paths)} image{'s'[: len(paths) > 1]}; expected at "
-            "least three that overlap, better 30 or more from all sides"
+            f"{source} contains {len(paths)} image{'s'[: len(paths) > 1]}; at least three "
+            "overlapping images are required, preferably 30 or more from all sides"
         )
     return paths
 
@@ -282,9 +289,9 @@ def _choose(
 def _images(
     source: Path, chosen: Sequence[Any], folder: Path, options: dict[str, Any], bar: Any
 ) -> list[CapturedImage]:
-    """The images in the capture's folder `images`, made of the `chosen` unless they are there.
+    """Return the images of the capture, created from the `chosen` ones if they do not exist.
 
-    The option `focal_35mm` replaces their focal lengths. Raises InputError if they are too few.
+    The option `focal_35mm` replaces their focal lengths. Raises `InputError` for too few images.
     """
     list_file = folder / WORK / IMAGES
     if list_file.is_file():
@@ -313,27 +320,29 @@ def _make_images(
             images = take_frames(source, chosen, image_folder, longest, counting)
         else:
             stems = {path.stem for path in chosen}
-            left = [path for path in unsupported_in(source) if path.stem not in stems]
-            if left:
-                log.warning("%s; they are skipped", unsupported(left[0], len(left)))
+            skipped = [path for path in unsupported_in(source) if path.stem not in stems]
+            if skipped:
+                log.warning("%s; skipping them", unsupported(skipped[0], len(skipped)))
             masks = masks_of(chosen, source)
             report_masks(masks, chosen, source)
             images = take_images(list(chosen), image_folder, longest, counting, masks)
-    if len(images) < FEWEST:
-        raise InputError(f"{source} gives {len(images)} images; expected {FEWEST} or more")
+    if len(images) < MIN_IMAGES:
+        raise InputError(
+            f"{source} contains {len(images)} usable images; at least {MIN_IMAGES} are required"
+        )
     return images
 
 
 def _finish(
     folder: Path, options: dict[str, Any], images: Sequence[CapturedImage], structure: Structure
 ) -> None:
-    """Write the scene and its report, and remove the files that resuming would need."""
+    """Write the scene and its report, and remove the files that were needed for resuming."""
     total, registered = len(images), len(structure.model.images)
-    if registered < max(FEWEST, TOO_FEW * total):
+    if registered < max(MIN_IMAGES, MIN_REGISTERED * total):
         raise InputError(
-            f"only {registered} of {total} images overlap: move the camera more slowly or take "
-            "more images, keep most of each in the next, walk around rather than turn on the spot, "
-            "and avoid bare walls, glass and blur"
+            f"only {registered} of {total} images could be registered: move the camera more slowly "
+            "or take more images, let each image overlap the next one, walk around instead of "
+            "turning in place, and avoid bare walls, glass, and motion blur"
         )
     names = [image.name for image in images]
     with_camera = {image.name for image in structure.model.images}
@@ -364,28 +373,28 @@ def _finish(
     write_json(folder / RECORD, options | result)
     _remove_work(folder)
     log.info(
-        f"{registered} of {total} images have a camera; points are off by {structure.error:.2f} "
-        f"pixels in the mean; cameras.png in {folder} shows them"
+        f"{registered} of {total} images have a camera; the mean reprojection error is "
+        f"{structure.error:.2f} pixels; see cameras.png in {folder}"
     )
 
 
-def _report_folds(check: FoldCheck, matching: str, asked: str) -> None:
-    """Warn of torn pairs. Raise InputError for several folded ones if `asked` is auto.
+def _report_folds(check: FoldCheck, matching: str, requested: str) -> None:
+    """Warn about inconsistent pairs. Raise `InputError` for ambiguous ones if `requested` is auto.
 
-    With folded pairs, part of the cameras are on the wrong side. `asked` is the user's matching,
-    `matching` the one by which the cameras were found.
+    With ambiguous pairs, some of the cameras are on the wrong side. `requested` is the matching
+    that the user chose, `matching` is the one that found the cameras.
     """
     if not check.torn:
         return
     one, other, degrees = max(check.torn, key=lambda pair: pair[2])
     message = (
-        f"{one} and {other} show the same, but their cameras look {degrees:.0f} degrees apart, and "
-        f"{len(check.torn)} such pairs are torn: an object that looks the same from two sides may "
-        "be folded"
+        f"{one} and {other} show the same content, but their cameras look {degrees:.0f} degrees "
+        f"apart, and {len(check.torn)} pairs are inconsistent in this way; an object that looks "
+        "the same from two sides may have been reconstructed incorrectly"
     )
-    again = "photo it again with more of its surroundings in each image"
-    ordered = "--matching sequential may do better if the names are in the order of a walk"
-    if asked == "auto" and len(check.folded) >= FOLDED:
-        kept = f"--matching {matching} keeps these cameras with a warning"
+    again = "take the photos again with more of the surroundings in each image"
+    ordered = "try --matching sequential if the names follow the order of capture"
+    if requested == "auto" and len(check.folded) >= MIN_FOLDED:
+        kept = f"use --matching {matching} to keep these cameras with a warning"
         raise InputError(f"{message}; {again}, in smaller steps; {kept}")
     log.warning("%s; %s", message, again if matching == "sequential" else ordered)

@@ -1,15 +1,15 @@
-"""One stage of structure from motion by pycolmap, in a process of its own.
+"""One stage of structure from motion with pycolmap, in a separate process.
 
 `python colmap_process.py STAGE FOLDER` reads `FOLDER/plan.json` and continues `FOLDER/database.db`.
-So COLMAP can be interrupted at any time, its log goes to a file, and a crash does no harm. The
-process ends with its parent, whose end closes its standard input. The stages:
+In a separate process, COLMAP can be interrupted at any time, its log goes to a file, and a crash
+has no other effect. The process ends when its parent closes its standard input. The stages are:
 
     features  SIFT (Lowe 2004) of each image
-    matches   matches of the plan's pairs that fit an epipolar geometry; their numbers go to
+    matches   matches of the plan's pairs that fit an epipolar geometry; their number is written to
               `FOLDER/matches.json`
     mapping   incremental mapping (Schönberger and Frahm 2016) to the plan's `model` in `FOLDER`
 
-Each number on standard output says how many more images or pairs are done.
+Each number on standard output is the number of images or pairs that were completed.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from threading import Thread
 from typing import Any
 
 SEED = 0
-MOST_FEATURES = 8192
-LONGEST_SIDE = 1600
-"""Longer side, in pixels, to which larger images are reduced; more hardly helps the cameras."""
+MAX_FEATURES = 8192
+MAX_SIDE = 1600
+"""Maximum longer side in pixels. Larger images hardly improve the cameras and are downscaled."""
 LENS_MODEL = "RADIAL"
-"""COLMAP's lens with one focal length, k1 and k2. Cameras have square pixels, and a mostly flat
-scene does not determine the second focal length of OPENCV's lens."""
+"""COLMAP camera model with one focal length, k1, and k2. Cameras have square pixels, and a mostly
+flat scene does not determine the second focal length of the OPENCV model."""
 PAIRS_AT_A_TIME = 60
 """Number of pairs after which matches are stored and progress is reported."""
 
 
 def main(stage: str, folder: Path) -> None:
-    """Run `stage` of the capture in `folder`."""
+    """Run a stage of the capture in `folder`."""
     import pycolmap
 
     pycolmap.set_random_seed(SEED)
@@ -45,54 +45,65 @@ def main(stage: str, folder: Path) -> None:
 
 
 def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Extract SIFT features of images that have none yet; images of one lens share a camera.
+    """Extract SIFT features of images without features. Images with the same lens share a camera.
 
-    There are none where the image IMAGE.png in the plan's `masks` is black.
+    No features are extracted in the black pixels of the image `IMAGE.png` in the plan's `masks`.
+
+    Args:
+        pycolmap: The module.
+        folder: Working folder of the capture.
+        plan: Contents of `plan.json`.
     """
     database = folder / "database.db"
     options = pycolmap.FeatureExtractionOptions()
-    options.max_image_size = LONGEST_SIDE
-    options.sift.max_num_features = MOST_FEATURES
+    options.max_image_size = MAX_SIDE
+    options.sift.max_num_features = MAX_FEATURES
     for lens in plan["lenses"]:
         with pycolmap.Database.open(database) as opened:
             known = {image.name: image for image in opened.read_all_images()}
             done = {name for name, im in known.items() if opened.exists_keypoints(im.image_id)}
         print(len(done.intersection(lens["images"])), flush=True)
-        left = iter(name for name in lens["images"] if name not in done)
+        remaining = iter(name for name in lens["images"] if name not in done)
         reader = pycolmap.ImageReaderOptions()
         reader.camera_model = LENS_MODEL
         reader.default_focal_length_factor = plan["focal_guess"]
         if plan["masks"]:
             reader.mask_path = plan["masks"]
-        if lens["parameters"]:  # otherwise COLMAP treats the focal length as a guess
+        if lens["parameters"]:  # Otherwise COLMAP treats the focal length as a guess.
             reader.camera_params = ",".join(map(str, lens["parameters"]))
         camera = next((known[name].camera_id for name in lens["images"] if name in known), -1)
-        while some := list(islice(left, 2 * (os.cpu_count() or 1))):
+        while names := list(islice(remaining, 2 * (os.cpu_count() or 1))):
             reader.existing_camera_id = camera
             pycolmap.extract_features(
                 database,
                 plan["images"],
-                image_names=some,
+                image_names=names,
                 camera_mode=pycolmap.CameraMode.SINGLE,
                 reader_options=reader,
                 extraction_options=options,
             )
             if camera < 0:
                 with pycolmap.Database.open(database) as opened:
-                    camera = opened.read_image_with_name(some[0]).camera_id
-            print(len(some), flush=True)
+                    camera = opened.read_image_with_name(names[0]).camera_id
+            print(len(names), flush=True)
 
 
 def match(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Match the plan's pairs of images; COLMAP skips pairs that are in the database."""
+    """Match the plan's pairs of images. COLMAP skips pairs that are in the database.
+
+    Args:
+        pycolmap: The module.
+        folder: Working folder of the capture.
+        plan: Contents of `plan.json`.
+    """
     options = pycolmap.ImportedPairingOptions()
     options.match_list_path = folder / "pairs.txt"
-    left = iter(plan["pairs"])
-    while some := list(islice(left, PAIRS_AT_A_TIME)):
-        lines = "".join(f"{one} {other}\n" for one, other in some)
+    remaining = iter(plan["pairs"])
+    while pairs := list(islice(remaining, PAIRS_AT_A_TIME)):
+        lines = "".join(f"{one} {other}\n" for one, other in pairs)
         options.match_list_path.write_text(lines, encoding="utf-8")
         pycolmap.match_image_pairs(folder / "database.db", pairing_options=options)
-        print(len(some), flush=True)
+        print(len(pairs), flush=True)
     with pycolmap.Database.open(folder / "database.db") as opened:
         names = {image.image_id: image.name for image in opened.read_all_images()}
         pairs, counts = opened.read_two_view_geometry_num_inliers()
@@ -104,15 +115,20 @@ def match(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Run incremental mapping; keep the model with the most cameras, and its points.
+    """Run incremental mapping, and keep the model with the most cameras and its points.
 
-    The plan's `only` names the images to map; empty: all. Its `lens`, [focal length in longer
-    sides, k1, k2], is given to all lenses without parameters; it is fixed while mapping and
-    adjusted at the end. Without `lens`, lenses are adjusted throughout.
+    The plan's `only` lists the images to map (all if empty). Its `lens`, [focal length relative to
+    the longer side, k1, k2], applies to all lenses without parameters. It is fixed while mapping
+    and adjusted at the end. Without `lens`, lenses are adjusted throughout.
 
-    `summary.json` beside the model holds the number of images of every model (`models`), and of
-    the kept one: mean reprojection `error` in pixels, number of `observations`, number of points
-    `seen` by each image, `points` as in `Structure`, and the adjusted `lens`.
+    `summary.json` next to the model contains the number of images of every model (`models`) and,
+    for the kept model, the mean reprojection `error` in pixels, the number of `observations`, the
+    number of points `seen` by each image, `points` as in `Structure`, and the adjusted `lens`.
+
+    Args:
+        pycolmap: The module.
+        folder: Working folder of the capture.
+        plan: Contents of `plan.json`.
     """
     options = pycolmap.IncrementalPipelineOptions()
     options.random_seed = SEED
@@ -156,10 +172,10 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]:
-    """Give the plan's lens to cameras without parameters, and fix all lenses while mapping.
+    """Apply the plan's lens to cameras without parameters, and fix all lenses while mapping.
 
-    Returns the ids of those cameras. Their focal length is marked as known: otherwise COLMAP may
-    estimate another one from fundamental matrices, and fix that.
+    Returns the ids of these cameras. Their focal length is marked as known, because COLMAP may
+    otherwise estimate another one from fundamental matrices and fix it.
     """
     focal, *distortion = plan["lens"]
     guessed = set()
@@ -180,7 +196,7 @@ def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]
 
 
 def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
-    """[focal length in longer sides, k1, k2] of the `guessed` camera with the most images."""
+    """Return [relative focal length, k1, k2] of the `guessed` camera with the most images."""
     numbers = [image.camera_id for image in model.images.values() if image.camera_id in guessed]
     camera = model.cameras[max(sorted(set(numbers)), key=numbers.count)]
     focal, _, _, *distortion = camera.params.tolist()
@@ -188,7 +204,7 @@ def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
 
 
 class _Progress:
-    """Prints by how much the largest model has grown: COLMAP may begin several models."""
+    """Prints the growth of the largest model, because COLMAP may start several models."""
 
     def __init__(self) -> None:
         self._now, self._most = 0, 0

@@ -1,8 +1,8 @@
 """Focal length of images without EXIF: several guesses are tried on a few images.
 
-COLMAP adjusts the focal length while it maps. From a guess that is far off it can reach a wrong
-scene that fits its own points well. So each trial fixes its guess while mapping and adjusts it at
-the end only. Focal lengths are in units of the image's longer side.
+COLMAP adjusts the focal length while mapping. From a guess that is far off, it can converge to a
+wrong scene that fits its own points well. Each trial therefore fixes its guess while mapping and
+adjusts it only at the end. Focal lengths are relative to the longer side of the image.
 """
 
 from __future__ import annotations
@@ -14,50 +14,50 @@ from nerfmac.app.capture.pairs import MATCHED, Matches
 from nerfmac.common.checks import InputError
 
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
-"""Focal lengths to try, in this order, as fractions of the image's longer side. Phones have 0.7
-to 0.9, cameras up to 1.4."""
+"""Focal lengths to try, in this order, relative to the longer side of the image. Phones have 0.7 to
+0.9, cameras up to 1.4."""
 TRIAL_IMAGES = 16
-"""Largest number of images in a trial."""
+"""Maximum number of images in a trial."""
 ENOUGH = 100
-"""Number of matches that a image of the trial should have with each of two others in it."""
+"""Number of matches that an image of the trial should have with each of two other trial images."""
 REJECTED = 4.0
-"""Reprojection error in pixels above which COLMAP drops an observation."""
+"""Reprojection error in pixels above which COLMAP rejects an observation."""
 LARGE_ERROR = 0.6
-"""Mean reprojection error, in pixels, above which a model may be wrong."""
+"""Mean reprojection error in pixels above which a model may be wrong."""
 SAME = 1.02
-"""Two trials agree if their focal lengths differ by at most this factor."""
+"""Maximum ratio of the focal lengths of two trials that agree."""
 OTHER = 1.1
-"""Two focal lengths contradict each other if they differ by more than this factor."""
+"""Ratio of two focal lengths above which they contradict each other."""
 AS_GOOD = 1.05
-"""A trial fits as well as the best if its error is at most this factor times the smallest."""
+"""Maximum ratio of a trial's error to the smallest error for the trial to fit equally well."""
 NEARLY_ALL = 0.9
-"""A trial is complete if it registers at least this fraction of the largest number of images
-that any trial registers."""
+"""Minimum number of registered images of a complete trial, relative to the largest number."""
 ADVICE = (
-    "give the focal length with --focal-35mm, in millimeters as on 35 mm film (24 to 28 for the "
-    "main lens of most phones), or photo again: walk around, with near and far things in "
+    "pass the focal length with --focal-35mm as its 35 mm equivalent in millimeters (24 to 28 for "
+    "the main camera of most phones), or take the photos again: walk around the scene, with near "
+    "and distant objects in "
     "each image"
 )
 
 
 class UnknownFocalError(InputError):
-    """The focal length cannot be told from the images, so their cameras may be wrong."""
+    """The focal length cannot be determined from the images, so the cameras may be wrong."""
 
 
 class Trial(NamedTuple):
-    """Result of mapping a few images with one guess of the focal length."""
+    """Result of mapping a few images with a guess of the focal length."""
 
-    guess: float  # fixed while mapping
-    focal: float  # after the last adjustment, with the distortion k1, k2
+    guess: float  # Fixed while mapping.
+    focal: float  # After the final adjustment, with the distortion k1, k2.
     k1: float
     k2: float
-    error: float  # mean reprojection error in pixels
+    error: float  # Mean reprojection error in pixels.
     observations: int
-    images: int  # number of registered images
+    images: int  # Number of registered images.
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:
-    """Whether no further guess is needed: the best trial has a small error, and another agrees."""
+    """Return whether the best trial has a small error and another one agrees with it."""
     if len(trials) < 2:
         return False
     best = min(_complete(trials), key=lambda trial: _fit(trial, trials))
@@ -66,11 +66,12 @@ def is_settled(trials: Sequence[Trial]) -> bool:
 
 
 def choose_trial(trials: Sequence[Trial]) -> Trial:
-    """The trial with the least error among the complete ones.
+    """Return the complete trial with the smallest error.
 
-    An observation that only other trials have counts as an error of `REJECTED`: otherwise a wrong
-    focal length could win by keeping few points. Raises UnknownFocalError if a trial with another
-    focal length fits as well, or if the error is large and at least half the trials contradict it.
+    An observation that only other trials have counts as an error of `REJECTED`, because a wrong
+    focal length could otherwise win by keeping few points. Raises `UnknownFocalError` if a trial
+    with another focal length fits as well, or if the error is large and at least half of the trials
+    contradict the best one.
     """
     complete = _complete(trials)
     best = min(complete, key=lambda trial: _fit(trial, trials))
@@ -78,40 +79,55 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
     if best.error > LARGE_ERROR and 2 * len(contradicting) >= len(complete):
         ends = ", ".join(f"{trial.guess:.2f} to {trial.focal:.2f}" for trial in trials)
         raise UnknownFocalError(
-            "the images do not tell their focal length, and EXIF does not name it: guesses went "
-            f"from {ends} of the longer side, and with the best points are off by "
-            f"{best.error:.2f} pixels; {ADVICE}"
+            "the focal length is not in EXIF and cannot be determined from the images: the guesses "
+            f"converged from {ends} of the longer side, and the best one has a mean reprojection "
+            f"error of {best.error:.2f} pixels; {ADVICE}"
         )
     limit = AS_GOOD * _fit(best, trials)
     as_good = [trial for trial in complete if _fit(trial, trials) <= limit]
     low, high = min(trial.focal for trial in as_good), max(trial.focal for trial in as_good)
     if _factor(low, high) > OTHER:
         raise UnknownFocalError(
-            f"the images do not tell their focal length, and EXIF does not name it: {low:.2f} "
-            f"and {high:.2f} of the longer side fit them equally well; {ADVICE}"
+            f"the focal length is not in EXIF and cannot be determined from the images: {low:.2f} "
+            f"and {high:.2f} of the longer side fit equally well; {ADVICE}"
         )
     return best
 
 
 def check_focal(trial: Trial, focal: float, error: float) -> None:
-    """Raise UnknownFocalError if the model's `focal` contradicts the trial and its error is large.
+    """Check the focal length of the final model against the trial.
 
-    A trial of few images may be off; only with an `error` above `LARGE_ERROR` pixels too is the
-    scene probably wrong.
+    A trial with few images may be inaccurate, so the scene is probably wrong only if the error of
+    the model is large too.
+
+    Args:
+        trial: Chosen trial.
+        focal: Focal length of the model, relative to the longer side.
+        error: Mean reprojection error of the model in pixels.
+
+    Raises:
+        UnknownFocalError: If `focal` contradicts the trial and `error` exceeds `LARGE_ERROR`.
     """
     if error > LARGE_ERROR and _factor(focal, trial.focal) > OTHER:
         raise UnknownFocalError(
-            f"the cameras are probably wrong: points are off by {error:.2f} pixels in the mean, "
-            f"and the focal length went from {trial.focal:.2f} to {focal:.2f} of the longer side, "
-            f"as EXIF does not name it; {ADVICE}"
+            f"the cameras are probably wrong: the mean reprojection error is {error:.2f} pixels, "
+            f"and the focal length changed from {trial.focal:.2f} to {focal:.2f} of the longer "
+            f"side; it is not in EXIF; {ADVICE}"
         )
 
 
 def trial_images(names: Sequence[str], matches: Matches) -> list[str]:
-    """Up to `TRIAL_IMAGES` of `names`, sorted, that match each other.
+    """Choose up to `TRIAL_IMAGES` images that match each other.
 
-    The choice starts with the image that has the most matches, and adds those that overlap least
-    but enough: images from almost one position say little about the focal length.
+    The selection starts with the image that has the most matches, and adds images that overlap
+    least but sufficiently, because images from similar positions hardly constrain the focal length.
+
+    Args:
+        names: Image names.
+        matches: Number of matches of image pairs.
+
+    Returns:
+        Sorted image names.
     """
     links: dict[str, dict[str, int]] = {name: {} for name in names}
     for (one, other), count in matches.items():
@@ -136,15 +152,15 @@ def trial_images(names: Sequence[str], matches: Matches) -> list[str]:
 
 
 def _complete(trials: Sequence[Trial]) -> list[Trial]:
-    most = max(trial.images for trial in trials)
-    return [trial for trial in trials if trial.images >= NEARLY_ALL * most]
+    max_images = max(trial.images for trial in trials)
+    return [trial for trial in trials if trial.images >= NEARLY_ALL * max_images]
 
 
 def _fit(trial: Trial, trials: Sequence[Trial]) -> float:
-    """Mean error in pixels, counting each lost observation as `REJECTED`."""
-    most = max(other.observations for other in trials)
-    lost = most - trial.observations
-    return (trial.error * trial.observations + REJECTED * lost) / most
+    """Return the mean error in pixels, counting each lost observation as `REJECTED`."""
+    max_observations = max(other.observations for other in trials)
+    lost = max_observations - trial.observations
+    return (trial.error * trial.observations + REJECTED * lost) / max_observations
 
 
 def _factor(one: float, other: float) -> float:

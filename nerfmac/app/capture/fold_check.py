@@ -1,11 +1,10 @@
-"""Folds: cameras that contradict the order of their images.
+"""Ambiguous matches: cameras that contradict the order of their images.
 
-An object that looks the same from two sides, such as a tin, can be folded onto itself: images of
-one side are matched with those of the other. All points then fit, but half the cameras are wrong.
-The order of the images shows it: at a fold, the cameras of two successive images of a walk look
-in very different directions (a leap). A rig of fixed cameras also leaps. But at its leaps the
-cameras of the stretch before look elsewhere than those of the stretch after, or images look alike
-at any angle.
+If an object looks the same from two sides, such as a can, images of one side may be matched with
+images of the other side ("folding"). All points then fit, but half of the cameras are wrong. The
+order of the images reveals it: the cameras of two successive images look in very different
+directions (a leap). A rig of fixed cameras has leaps too, but the cameras before a leap look
+elsewhere than the cameras after it, or images look alike at any angle.
 """
 
 from __future__ import annotations
@@ -21,34 +20,34 @@ from nerfmac.app.capture.pairs import MATCHED, WINDOW, Matches, in_sequence
 
 Floats = npt.NDArray[np.float64]
 Torn = tuple[str, str, float]
-"""Names of two matching images near in the order, and degrees between their viewing axes."""
+"""Names of two matching images that are close in the order, and the angle between their axes."""
 
 WALKED = 0.8
-"""Smallest fraction of successive images that must match, or look in similar directions, for an
-order to count as a walk."""
+"""Minimum fraction of successive images that match, or look in similar directions, in an order of
+capture."""
 NEAR = 2
-"""Largest distance, in the order of names, between the two images of a torn pair; images
-further apart may match by chance."""
-APART = 60.0
-"""Degrees between two viewing axes beyond which SIFT can hardly match one side of an object."""
+"""Maximum distance in name order between the images of an inconsistent pair. Images with a larger
+distance may match by chance."""
+MAX_ANGLE = 60.0
+"""Angle between viewing axes, in degrees, above which SIFT can hardly match an object."""
 AMONG = 15.0
-"""A camera stands among those of another stretch (the images between two leaps) if it looks
-within this many degrees of the direction of one of them."""
+"""Maximum angle in degrees between a camera and a camera of another stretch (the images between two
+leaps) that looks in the same direction."""
 BY_CHANCE = 0.9
-"""A leap can be a fold only if the likeness of its two images reaches this quantile of the
-likeness over all pairs whose viewing axes differ by more than `APART`."""
+"""Minimum quantile of the similarity of the images at a fold, among the similarity of all pairs
+with viewing axes that differ by more than `MAX_ANGLE`."""
 
 
 class FoldCheck(NamedTuple):
-    """Groups of images whose cameras agree with their order, and pairs that contradict it."""
+    """Groups of images with cameras that agree with their order, and pairs that contradict it."""
 
-    groups: Sequence[set[str]]  # the largest first
-    torn: Sequence[Torn] = ()  # near images that match, with cameras in different groups
-    folded: Sequence[Torn] = ()  # the torn pairs that a fold explains, not a rig
+    groups: Sequence[set[str]]  # Largest group first.
+    torn: Sequence[Torn] = ()  # Inconsistent pairs: close images that match in different groups.
+    folded: Sequence[Torn] = ()  # Inconsistent pairs caused by ambiguous matches and not by a rig.
 
     @property
     def agreeing(self) -> int:
-        """Number of images in the largest group and in other groups without a torn image."""
+        """Number of images in the largest group and in other groups without inconsistent pairs."""
         wrong = {name for one, other, _ in self.torn for name in (one, other)}
         return sum(
             len(group) for rank, group in enumerate(self.groups) if not (rank and group & wrong)
@@ -56,83 +55,95 @@ class FoldCheck(NamedTuple):
 
 
 def is_walk(names: Sequence[str], matches: Matches) -> bool:
-    """Whether at least `WALKED` of the images match the next one in the order of `names`."""
+    """Return whether at least `WALKED` of the images match the next one in name order."""
     matched = [_count(pair, matches) >= MATCHED for pair in in_sequence(names, 1)]
     return bool(matched) and sum(matched) >= WALKED * len(matched)
 
 
 def linked(names: Sequence[str], matches: Matches) -> int:
-    """Size of the largest group that matches of near images connect; few others get a camera."""
+    """Return the size of the largest group connected by matches of close images."""
     pairs = [pair for pair in in_sequence(names) if _count(pair, matches) >= MATCHED]
     return max(map(len, _groups(names, pairs)), default=0)
 
 
 def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matches) -> FoldCheck:
-    """Check cameras against the `matches` of images that are near in the order of `names`.
+    """Check cameras against matches of images that are close in name order.
 
-    Two of them agree if they match and their viewing axes differ by at most `APART`; such pairs
-    connect the groups. `poses` are camera-to-world (3, 4) with OpenGL's axes, by image name.
-    Images without a pose are ignored.
+    Two images agree if they match and their viewing axes differ by at most `MAX_ANGLE`. Agreeing
+    pairs connect the groups.
+
+    Args:
+        names: Image names in order.
+        poses: Camera-to-world poses (3, 4) with OpenGL axes by image name. Images without a pose
+            are ignored.
+        matches: Number of matches of image pairs.
+
+    Returns:
+        Groups and inconsistent pairs.
     """
     names = [name for name in names if name in poses]
     if not names:
         return FoldCheck([])
-    apart = angles(np.stack([poses[name][:, 2] for name in names]))
-    counts, index = np.zeros(apart.shape), {name: index for index, name in enumerate(names)}
+    difference = angles(np.stack([poses[name][:, 2] for name in names]))
+    counts, index = np.zeros(difference.shape), {name: index for index, name in enumerate(names)}
     for (one, other), count in matches.items():
         if one in index and other in index:
             counts[index[one], index[other]] = counts[index[other], index[one]] = count
-    agrees = np.tril(np.triu((counts >= MATCHED) & (apart <= APART), 1), WINDOW)
+    agrees = np.tril(np.triu((counts >= MATCHED) & (difference <= MAX_ANGLE), 1), WINDOW)
     groups = _groups(range(len(names)), np.argwhere(agrees).tolist())
-    leaps = np.flatnonzero(np.diagonal(apart, 1) > APART)
-    rigs = {*leaps.tolist()} - {*folded_leaps(apart, lambda: counts).tolist()}
+    leaps = np.flatnonzero(np.diagonal(difference, 1) > MAX_ANGLE)
+    rigs = {*leaps.tolist()} - {*folded_leaps(difference, lambda: counts).tolist()}
     torn, folded = [], []
     for i, j in in_sequence(range(len(names)), NEAR):
-        is_torn = counts[i, j] >= MATCHED and apart[i, j] > APART
-        # A pair that other images connect is not torn, however far apart its cameras look.
+        is_torn = counts[i, j] >= MATCHED and difference[i, j] > MAX_ANGLE
+        # A pair that other images connect is consistent even if its cameras look far apart.
         if is_torn and not any({i, j} <= group for group in groups):
-            torn.append((names[i], names[j], float(apart[i, j])))
+            torn.append((names[i], names[j], float(difference[i, j])))
             if not rigs & {*range(i, j)}:
                 folded.append(torn[-1])
     return FoldCheck([{names[index] for index in group} for group in groups], torn, folded)
 
 
-def folded_leaps(apart: Floats, likeness: Callable[[], Floats]) -> npt.NDArray[np.intp]:
-    """Indices i of the leaps, from image i to i + 1 of the order, that are folds.
+def folded_leaps(difference: Floats, likeness: Callable[[], Floats]) -> npt.NDArray[np.intp]:
+    """Find leaps that are caused by ambiguous matches and not by a rig of several cameras.
 
-    The other leaps count as those of a rig of several cameras.
+    Args:
+        difference: Angles (n, n) in degrees between viewing axes. A leap exceeds `MAX_ANGLE`.
+        likeness: Function that returns the similarity (n, n) of images. It is called only if the
+            angles do not exclude ambiguous matches.
 
-    `apart` (n, n) holds degrees between viewing axes; a leap exceeds `APART`. `likeness()` (n, n)
-    tells how alike two images look; it is called only if the angles leave leaps that may be
-    folds.
+    Returns:
+        Indices i of the leaps, from image i to image i + 1.
     """
-    leaps = np.flatnonzero(np.diagonal(apart, 1) > APART)
-    leaps = leaps[_stand_among(apart, leaps)]
+    leaps = np.flatnonzero(np.diagonal(difference, 1) > MAX_ANGLE)
+    leaps = leaps[_stand_among(difference, leaps)]
     if len(leaps):
         alike = likeness()
-        leaps = leaps[alike[leaps, leaps + 1] >= np.quantile(alike[apart > APART], BY_CHANCE)]
+        leaps = leaps[
+            alike[leaps, leaps + 1] >= np.quantile(alike[difference > MAX_ANGLE], BY_CHANCE)
+        ]
     return leaps
 
 
 def angles(axes: Floats) -> Floats:
-    """Degrees (n, n) between unit vectors (n, 3)."""
+    """Return angles (n, n) in degrees between unit vectors (n, 3)."""
     return np.degrees(np.arccos(np.clip(axes @ axes.T, -1, 1)))
 
 
-def _stand_among(apart: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Whether, at each leap, at least half the cameras of the stretch before or after it look
-    within `AMONG` degrees of a camera of the other stretch."""
-    ends = [0, *(leaps + 1).tolist(), len(apart)]
+def _stand_among(difference: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+    """Return whether, at each leap, at least half of the cameras of the stretch before or after it
+    look within `AMONG` degrees of a camera of the other stretch."""
+    ends = [0, *(leaps + 1).tolist(), len(difference)]
     stretches = [slice(first, last) for first, last in pairwise(ends)]
     among = []
     for before, after in pairwise(stretches):
-        near = apart[before, after] < AMONG
+        near = difference[before, after] < AMONG
         among.append(max(near.any(axis=0).mean(), near.any(axis=1).mean()) >= 0.5)
     return np.array(among, np.bool_)
 
 
 def _groups(items: Sequence, pairs: Sequence) -> list[set]:
-    """Sets of `items` that `pairs` connect, the largest first."""
+    """Return sets of `items` that `pairs` connect, largest first."""
     group = {item: {item} for item in items}
     for one, other in pairs:
         if group[one] is not group[other]:

@@ -1,9 +1,9 @@
-"""Selection of a video's frames: sharp ones, and few where the camera moves little.
+"""Selection of video frames: sharp frames, and fewer frames where the camera moves little.
 
 Sharpness is the variance of the Laplacian (Pech-Pacheco et al. 2000). Motion is the median over
-blocks of the shift by phase correlation (Kuglin and Hines 1975), so a few blocks on people, cars or
-blank walls do not count. It is measured from an earlier frame until the shift reaches several
-pixels: otherwise rounding would lose the slow motion of a high frame rate.
+blocks of the shift from phase correlation (Kuglin and Hines 1975), so that a few blocks on people,
+cars, or blank walls have no effect. It is measured relative to an earlier frame until the shift
+reaches several pixels, because rounding would otherwise lose slow motion at a high frame rate.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ Floats = npt.NDArray[np.float32]
 
 BLOCK = 64
 """Side of a block in pixels, in a frame of half the size."""
-LEAST_CONTRAST = 3.0
-"""Smallest standard deviation of gray values (0 to 255) in a block whose shift can be measured."""
+MIN_CONTRAST = 3.0
+"""Minimum standard deviation of gray values (0 to 255) in a block for measuring its shift."""
 FAR = 4.0
-"""Shift, in pixels of the halved frame, from which a frame becomes the new reference frame."""
+"""Shift in pixels of the halved frame from which a frame becomes the new reference frame."""
 SPACING = 0.06
-"""Motion of the image from one selected frame to the next, as a fraction of its longer side."""
-FEWEST, MOST = 50, 200
-"""Smallest and largest number of stretches if the user names none; each gives at most one frame."""
+"""Motion of the image between selected frames, relative to its longer side."""
+MIN_STRETCHES, MAX_STRETCHES = 50, 200
+"""Range of the default number of stretches. Each results in at most one frame."""
 NEAR = 0.7
-"""Fraction of a stretch, around its middle, where its sharpest frame is sought first."""
+"""Fraction of a stretch, around its middle, in which the sharpest frame is searched first."""
 BLURRED = 0.35
-"""Fraction of the neighbors' median sharpness below which a frame is blurred."""
+"""Sharpness relative to the median sharpness of the neighbors below which a frame is blurred."""
 NEIGHBORS = 9
-"""Number of selected frames over which the median of `BLURRED` is taken."""
+"""Number of selected frames for the median in `BLURRED`."""
 
 log = logging.getLogger("nerfmac")
 
 
 class FrameMeasures(NamedTuple):
-    """Measures (n,) of a video's frames."""
+    """Measurements (n,) of the frames of a video."""
 
-    sharpness: npt.NDArray[np.float64]  # variance of the Laplacian
-    traveled: npt.NDArray[np.float64]  # motion since the first frame / longer side
-    contrast: npt.NDArray[np.float64]  # standard deviation of gray values (0 to 255)
+    sharpness: npt.NDArray[np.float64]  # Variance of the Laplacian.
+    traveled: npt.NDArray[np.float64]  # Motion since the first frame, relative to the longer side.
+    contrast: npt.NDArray[np.float64]  # Standard deviation of gray values (0 to 255).
 
 
 class _Blocks(NamedTuple):
@@ -51,7 +51,7 @@ class _Blocks(NamedTuple):
 
 
 def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
-    """Measure gray `frames`, uint8 (h, w) of one size; there may be none."""
+    """Measure gray frames, uint8 (h, w) of the same size. The video may be empty."""
     sharpness, traveled, contrast = [], [], []
     reference: _Blocks | None = None
     before, longest = 0.0, 1
@@ -71,7 +71,7 @@ def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
 
 
 def laplacian_variance(image: Floats) -> float:
-    """Variance of the Laplacian of a gray image (h, w); 0 if a side is below 3 pixels."""
+    """Return the variance of the Laplacian of a gray image (h, w); 0 if a side has < 3 pixels."""
     if min(image.shape) < 3:
         return 0.0
     inner = 4.0 * image[1:-1, 1:-1]
@@ -80,17 +80,24 @@ def laplacian_variance(image: Floats) -> float:
 
 
 def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
-    """Ascending numbers of the frames to use, at most `count` if that is not None.
+    """Select frames.
 
-    The motion is divided into equal stretches, so that a camera at rest gives one frame and a fast
-    one many. Each stretch gives the sharpest frame near its middle. Frames blurred in comparison
-    with the other selected ones are left out, with a line in the log.
+    The motion is divided into equal stretches, so that a resting camera results in one frame and a
+    fast one in many. The sharpest frame near the middle of each stretch is selected. Frames that
+    are blurred compared with other selected frames are dropped, which is logged.
+
+    Args:
+        frames: Measurements of the frames.
+        count: Maximum number of frames. By default, it depends on the motion.
+
+    Returns:
+        Ascending frame numbers.
     """
     total, motion = len(frames.sharpness), frames.traveled[-1]
-    stretches = count or int(np.clip(round(motion / SPACING), FEWEST, MOST))
+    stretches = count or int(np.clip(round(motion / SPACING), MIN_STRETCHES, MAX_STRETCHES))
     if stretches >= total:
         return _sharp(frames, list(range(total)))
-    # Without any motion, time divides the frames.
+    # Without any motion, frames are divided by time.
     progress = frames.traveled / motion if motion > 0 else np.arange(total) / max(total - 1, 1)
     position = progress * stretches
     stretch = np.minimum(position.astype(int), stretches - 1)
@@ -103,12 +110,12 @@ def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
             chosen.append(int(candidates[frames.sharpness[candidates].argmax()]))
     kept = _sharp(frames, chosen)
     if len(kept) < len(chosen):
-        log.info("%d stretches of the video are blurred and left out", len(chosen) - len(kept))
+        log.info("dropped %d blurred stretches of the video", len(chosen) - len(kept))
     return kept
 
 
 def _sharp(frames: FrameMeasures, chosen: list[int]) -> list[int]:
-    """The `chosen` frames that are not blurred in comparison with their chosen neighbors."""
+    """Return the `chosen` frames that are not blurred compared with their chosen neighbors."""
     sharpness = frames.sharpness[chosen]
     kept = []
     for index, number in enumerate(chosen):
@@ -119,7 +126,7 @@ def _sharp(frames: FrameMeasures, chosen: list[int]) -> list[int]:
 
 
 def _blocks(frame: Floats) -> _Blocks:
-    """Spectra and contrasts of blocks all over the frame, which is halved first."""
+    """Return spectra and contrasts of blocks in all parts of the frame, which is halved first."""
     height, width = (side // 2 for side in frame.shape)
     half = frame[: 2 * height, : 2 * width].reshape(height, 2, width, 2).mean(axis=(1, 3))
     size = min(BLOCK, height, width)
@@ -133,12 +140,12 @@ def _blocks(frame: Floats) -> _Blocks:
 
 
 def _shift(one: _Blocks, other: _Blocks) -> float:
-    """Median shift in pixels between the blocks of two halved frames."""
-    seen = (one.contrast > LEAST_CONTRAST) & (other.contrast > LEAST_CONTRAST)
+    """Return the median shift in pixels between the blocks of two halved frames."""
+    seen = (one.contrast > MIN_CONTRAST) & (other.contrast > MIN_CONTRAST)
     if not seen.any():
         return 0.0
     cross = one.spectra[seen] * other.spectra[seen].conj()
-    # Weak frequencies are damped: their phase is noise.
+    # Weak frequencies are damped, because their phase is noise.
     strength = np.abs(cross)
     cross /= strength + 1e-3 * strength.max(axis=(1, 2), keepdims=True) + 1e-12
     peaks = np.fft.irfft2(cross)

@@ -1,7 +1,8 @@
-"""Upright images from a capture's input, which is a video or a folder of photos.
+"""Upright images from the input of a capture: a video or a folder of photos.
 
-The images go to the scene's `images`, reduced to a longest side, so that every program that reads
-the scene sees the same pixels. A PNG, JPEG or WebP that is upright and small enough is copied.
+The images are written to the folder `images` of the scene, downscaled to a maximum side, so that
+all programs that read the scene use the same pixels. A PNG, JPEG, or WebP that is upright and small
+enough is copied.
 """
 
 from __future__ import annotations
@@ -40,22 +41,22 @@ from nerfmac.common.extras import needed
 from nerfmac.common.files import appearing, counted, make_folder
 
 PLAIN = (".png", ".jpg", ".jpeg", ".webp")
-"""Endings of formats that every program reads: upright, small enough images are copied."""
+"""File extensions of formats that every program reads. Suitable images are copied."""
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
-"""Diagonal of 35 mm film in millimeters, by which CIPA defines EXIF's equivalent focal length."""
-LEAST_35MM, MOST_35MM = 4.0, 2000.0
-"""Shortest and longest plausible focal length in millimeters, as on 35 mm film."""
+"""Diagonal of 35 mm film in millimeters, which defines EXIF's equivalent focal length (CIPA)."""
+MIN_35MM, MAX_35MM = 4.0, 2000.0
+"""Range of plausible 35 mm equivalent focal lengths in millimeters."""
 QUALITY = 95
 """JPEG quality of images that are not copied."""
-LEAST_CONTRAST = 2.0
-"""Standard deviation of gray values (0 to 255) below which a frame shows nothing."""
+MIN_CONTRAST = 2.0
+"""Standard deviation of gray values (0 to 255) below which a frame is empty."""
 
 log = logging.getLogger("nerfmac")
 
 
 class CapturedImage(NamedTuple):
-    """A image in `images`: name, size, and focal length in pixels (0 if unknown)."""
+    """Image in `images`: name, size, and focal length in pixels (0 if unknown)."""
 
     name: str
     width: int
@@ -64,14 +65,14 @@ class CapturedImage(NamedTuple):
 
 
 def is_input(path: Path) -> bool:
-    """Whether `path` is a video, or a folder with images."""
+    """Return whether `path` is a video, or a folder with images."""
     return is_video(path) or (path.is_dir() and bool(images_in(path)))
 
 
 def images_in(folder: Path) -> list[Path]:
-    """Image files in `folder`, or in its `images` if it has none, by name and number.
+    """Return the image files in `folder`, or in its `images`, in natural name order.
 
-    Masks that are next to their photos are excluded.
+    Masks next to their photos are excluded.
     """
     for parent in (folder, folder / "images"):
         files = os.listdir(parent) if parent.is_dir() else []
@@ -81,14 +82,14 @@ def images_in(folder: Path) -> list[Path]:
 
 
 def refuse_unsupported(folder: Path) -> None:
-    """Raise InputError if a folder without photos has images in a format that is not read."""
+    """Raise `InputError` if a folder without photos contains images in an unsupported format."""
     found = unsupported_in(folder)
     if found and not images_in(folder):
         raise unsupported(found[0], len(found))
 
 
 def unsupported_in(folder: Path) -> list[Path]:
-    """Images in `folder`, or in its `images` if it has none, in formats that are not read."""
+    """Return the images in `folder`, or in its `images`, that have an unsupported format."""
     for parent in (folder, folder / "images"):
         files = os.listdir(parent) if parent.is_dir() else []
         if names := sorted(filter(is_unsupported, files), key=counted):
@@ -97,22 +98,30 @@ def unsupported_in(folder: Path) -> list[Path]:
 
 
 def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
-    """Numbers of the frames to use from the video `path`, about `count`; None: its motion decides.
+    """Choose frames of a video.
 
-    `bar` counts measured frames. Raises InputError for a video that cannot be read or shows
-    nothing.
+    Args:
+        path: Video file.
+        count: Approximate number of frames. By default, it depends on the motion.
+        bar: Function that creates a progress bar for the measured frames.
+
+    Returns:
+        Ascending frame numbers.
+
+    Raises:
+        InputError: If the video cannot be read or all frames are empty.
     """
     video = open_video(path)
     bar.reset(video.frames // video.step)
     frames = measure_frames(_counted(gray_frames(video), bar))
     if not len(frames.sharpness):
-        raise InputError(f"{path} has no frame that can be decoded")
-    if frames.contrast.max() < LEAST_CONTRAST:
-        raise InputError(f"{path} shows nothing: every frame has a single color")
+        raise InputError(f"no frame of {path} can be decoded; record or export the video again")
+    if frames.contrast.max() < MIN_CONTRAST:
+        raise InputError(f"{path} is empty: every frame has a single color; use another video")
     decoded = min(len(frames.sharpness) * video.step / video.frames, 1.0)
     if video.is_cut or decoded < 0.9:
         log.warning(
-            f"{path} is cut off: of {video.says:.1f} seconds in its header "
+            f"{path} is truncated: of {video.says:.1f} seconds in its header, only "
             f"{decoded * video.seconds:.1f} ({decoded * video.frames:.0f} frames) can be decoded"
         )
     return [number * video.step for number in select_frames(frames, count)]
@@ -121,7 +130,18 @@ def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
 def take_frames(
     path: Path, numbers: Sequence[int], image_folder: Path, longest: int, bar: Any
 ) -> list[CapturedImage]:
-    """Write the frames `numbers` of the video `path` to `image_folder`; `bar` counts them."""
+    """Write frames of a video to an image folder.
+
+    Args:
+        path: Video file.
+        numbers: Ascending frame numbers.
+        image_folder: Folder to write to.
+        longest: Maximum length of the longer side in pixels.
+        bar: Function that creates a progress bar.
+
+    Returns:
+        The images.
+    """
     taken = []
     bar.reset(len(numbers))
     for number, frame in zip(numbers, full_frames(path, numbers, longest), strict=False):
@@ -135,12 +155,24 @@ def take_frames(
 def take_images(
     paths: list[Path], image_folder: Path, longest: int, bar: Any, masks: Mapping[Path, Path]
 ) -> list[CapturedImage]:
-    """Write the photos `paths` to `image_folder`; unreadable ones are left out with a warning.
+    """Write photos to an image folder. Unreadable photos are skipped with a warning.
 
-    Their `masks` go to the folder `masks` next to that folder, black where pixels are ignored. As
-    COLMAP expects a mask for each image, the other images then have white ones.
-    Raises InputError for HEIC without pillow-heif, for a mask of another size than its photo, and
-    if no image can be read.
+    Masks are written to the folder `masks` next to the image folder, with black pixels for excluded
+    ones. COLMAP expects a mask for each image, so images without a mask get a white one.
+
+    Args:
+        paths: Photos.
+        image_folder: Folder to write to.
+        longest: Maximum length of the longer side in pixels.
+        bar: Function that creates a progress bar.
+        masks: Mask of each photo that has one.
+
+    Returns:
+        The images.
+
+    Raises:
+        InputError: If pillow-heif is missing for HEIC images, a mask and its photo have different
+            sizes, or no image can be read.
     """
     if masks:
         make_folder(image_folder.with_name(FOLDERS[0]))
@@ -159,7 +191,7 @@ def take_images(
         except UNREADABLE as error:
             if isinstance(error, InputError):
                 raise
-            log.warning("%s is left out, as it cannot be read: %s", path, error)
+            log.warning("skipping %s, because it cannot be read: %s", path, error)
             return None
 
     with ThreadPoolExecutor() as pool:
@@ -170,21 +202,31 @@ def take_images(
 
 
 def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
-    """Focal length in pixels: `focal_35mm` times the diagonal / that of 35 mm film (CIPA)."""
+    """Return the focal length in pixels for a 35 mm equivalent, which refers to the diagonal
+    (CIPA).
+
+    Args:
+        focal_35mm: 35 mm equivalent focal length in millimeters.
+        width: Image width in pixels.
+        height: Image height in pixels.
+
+    Returns:
+        Focal length in pixels.
+    """
     return focal_35mm * float(np.hypot(width, height)) / DIAGONAL_35MM
 
 
 def _without_copies(paths: list[Path]) -> list[Path]:
-    """The first path of each stem; a warning counts the others.
+    """Return the first path of each stem and log the number of the others.
 
-    Phones store one photo in two formats, IMG_1.HEIC and IMG_1.JPG.
+    Phones store a photo in two formats, such as IMG_1.HEIC and IMG_1.JPG.
     """
     kept = {path.stem: path for path in reversed(paths)}
     if len(kept) < len(paths):
         gone = next(path for path in paths if kept[path.stem] != path)
         log.warning(
-            f"{len(paths) - len(kept)} of {len(paths)} images are left out: others differ only "
-            f"in their endings, as {gone} from {kept[gone.stem].name}"
+            f"skipping {len(paths) - len(kept)} of {len(paths)} images, because others differ only "
+            f"in the file extension, such as {gone} and {kept[gone.stem].name}"
         )
     return [path for path in paths if kept[path.stem] == path]
 
@@ -195,7 +237,7 @@ def _take_image(path: Path, image_folder: Path, longest: int) -> CapturedImage:
         is_plain = image.getexif().get(ORIENTATION_TAG, 1) == 1 and path.suffix.lower() in PLAIN
         is_plain = is_plain and max(image.size) <= longest
         upright = ImageOps.exif_transpose(image)
-        upright.load()  # raises for a image that is cut short
+        upright.load()  # Raises if the image is truncated.
         if is_plain:
             name, size = path.name, image.size
             with appearing(image_folder / name) as partial:
@@ -210,13 +252,13 @@ def _take_image(path: Path, image_folder: Path, longest: int) -> CapturedImage:
 
 
 def _take_mask(path: Path | None, photo: Header, image: CapturedImage, to: Path) -> None:
-    """Write the mask `path` of a `photo` for its upright `image`; a white one without a path."""
+    """Write the mask of a photo for its upright image; without a mask, write a white one."""
     stored = np.ones(photo.stored_size[::-1], bool) if path is None else decode_mask(path)
     kept = Image.fromarray(stored)
     if kept.size not in (photo[:2], photo.stored_size):
         raise InputError(
-            f"{path} is {kept.width}x{kept.height} pixels; expected a mask of its photo's size, "
-            f"{photo.width}x{photo.height}"
+            f"{path} has {kept.width}x{kept.height} pixels; a mask must have the size of its "
+            f"photo, {photo.width}x{photo.height}"
         )
     if kept.size == photo.stored_size and photo.orientation in UPRIGHT:
         kept = kept.transpose(UPRIGHT[photo.orientation])
@@ -227,7 +269,7 @@ def _take_mask(path: Path | None, photo: Header, image: CapturedImage, to: Path)
 def _focal_35mm(image: Image.Image) -> float:
     with suppress(*UNREADABLE):
         value = float(image.getexif().get_ifd(EXIF_TAGS).get(FOCAL_35MM, 0))
-        return value if LEAST_35MM <= value <= MOST_35MM else 0.0
+        return value if MIN_35MM <= value <= MAX_35MM else 0.0
     return 0.0
 
 

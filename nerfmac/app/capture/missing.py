@@ -1,4 +1,4 @@
-"""Images of a capture that got no camera, and why."""
+"""Images of a capture without a camera, and the probable reasons."""
 
 from __future__ import annotations
 
@@ -17,23 +17,30 @@ log = logging.getLogger("nerfmac")
 
 
 def missing_images(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
-    """Sorted `names` of images without a camera; if they are many, a warning gives the reasons.
+    """Return the images without a camera and, if there are many, log the reasons.
 
-    `images` is the images' folder; `registered` are the names of those with a camera. A image
-    is blurred if its sharpness is below `BLURRED` times the median.
+    An image is blurred if its sharpness is below `BLURRED` times the median.
+
+    Args:
+        images: Image folder.
+        names: Names of all images.
+        registered: Names of the images with a camera.
+
+    Returns:
+        Sorted names of the images without a camera.
     """
     missing = sorted(name for name in names if name not in registered)
     if len(names) - len(missing) >= MISSING * len(names):
         return missing
     sharpness = {name: _sharpness(images / name) for name in names}
-    least = BLURRED * float(np.median(list(sharpness.values())))
-    blurred = [name for name in missing if sharpness[name] < least]
-    others = [name for name in missing if sharpness[name] >= least]
+    threshold = BLURRED * float(np.median(list(sharpness.values())))
+    blurred = [name for name in missing if sharpness[name] < threshold]
+    others = [name for name in missing if sharpness[name] >= threshold]
     reasons = []
     if blurred:
         reasons.append(f"{len(blurred)} blurred, such as {blurred[0]}")
     if others:
-        overlap = "whose content overlaps too little with the others'"
+        overlap = "with too little overlap with other images"
         reasons.append(f"{len(others)} {overlap}, such as {others[0]}")
     log.warning("%d of %d images have no camera: %s", len(missing), len(names), "; ".join(reasons))
     return missing

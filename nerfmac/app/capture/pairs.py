@@ -1,4 +1,4 @@
-"""Pairs of images to match: neighbors in their order, then cameras near each other."""
+"""Pairs of images to match: neighbors in name order, then nearby cameras."""
 
 from __future__ import annotations
 
@@ -12,24 +12,30 @@ Pairs = list[tuple[str, str]]
 Matches = Mapping[tuple[str, str], int]
 """Number of matches that fit an epipolar geometry, by the sorted names of two images."""
 MATCHED = 30
-"""Number of matches from which two images count as matched; COLMAP registers no image with
-fewer."""
+"""Minimum number of matches of a matching pair. COLMAP registers no image with fewer."""
 WINDOW, LONG_WINDOW = 10, 40
-"""Number of following images with which a image is matched: by the methods `sequential` and
-`window`."""
+"""Number of following images that an image is matched with, for `sequential` and for `window`."""
 NEAREST = 12
-"""Largest number of near cameras with which a camera is newly matched."""
+"""Maximum number of nearby cameras that a camera is additionally matched with."""
 SIFT_COSINE = np.cos(np.radians(35.0))
-"""Cosine of the largest angle between viewing axes at which SIFT matches reliably."""
+"""Cosine of the maximum angle between viewing axes at which SIFT matches reliably."""
 
 Item = TypeVar("Item")
 
 
 def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item, Item]]:
-    """Pairs of each item with the `window` items that follow it.
+    """Return the pairs of each item with the following items.
 
-    No pair is further apart: else an object that looks the same from two sides, such as a tin,
-    would be folded, with the first half of the walk around it on top of the second.
+    Pairs with a larger distance are excluded on purpose: an object that looks the same from two
+    sides, such as a can, would match itself, with the first half of the cameras on top of the
+    second.
+
+    Args:
+        items: Items in order.
+        window: Number of following items.
+
+    Returns:
+        The pairs.
     """
     return [
         (item, following)
@@ -39,11 +45,18 @@ def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item,
 
 
 def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known: Pairs) -> Pairs:
-    """Sorted pairs of cameras within `radius` that look the same way, except the `known` pairs.
+    """Return pairs of nearby cameras that look in similar directions.
 
-    They close the loop where a walk returns to an earlier position. A camera is paired with the
-    `NEAREST` of them, if their viewing axes differ by less than 35 degrees. `poses` are
-    camera-to-world (3, 4) with OpenGL's axes; `radius` is in world units.
+    They close the loop where the camera returns to an earlier position. A camera is paired with the
+    `NEAREST` cameras if their viewing axes differ by less than 35 degrees.
+
+    Args:
+        poses: Camera-to-world poses (3, 4) with OpenGL axes by image name.
+        radius: Maximum distance in world units.
+        known: Pairs to exclude.
+
+    Returns:
+        Sorted pairs.
     """
     names = sorted(poses)
     eyes = np.stack([poses[name][:, 3] for name in names])

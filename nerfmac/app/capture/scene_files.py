@@ -1,7 +1,7 @@
-"""Files of a captured scene: a `transforms.json` and the sparse points as PLY.
+"""Files of a captured scene: `transforms.json`, and the sparse points as PLY.
 
-instant-ngp and nerfstudio read them too. Coordinates: z is up, the origin is what the cameras look
-at, and their mean distance from it is 1. Lenses have OpenCV's distortion.
+instant-ngp and nerfstudio can read them too. Coordinates: z is up, the origin is the point that the
+cameras look at, and their mean distance from it is 1. Intrinsics include OpenCV's distortion.
 """
 
 from __future__ import annotations
@@ -22,15 +22,20 @@ from nerfmac.geometry.lenses import Lens
 
 POINTS = "points.ply"
 SEEN_BY = 3
-"""Points that fewer images than this see are not written, as they are often wrong."""
+"""Minimum number of images that observe a written point. Points with fewer are often wrong."""
 LENS_KEYS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
 
 
 def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
-    """Write `transforms.json` and `points.ply` to `folder`, whose images are in `images`.
+    """Write `transforms.json` and `points.ply` for the images in the folder `images`.
 
-    `is_object`: alpha cuts out what the images show. Raises InputError if a file cannot be
-    written.
+    Args:
+        folder: Scene folder.
+        structure: Result of structure from motion.
+        is_object: Whether alpha cuts out an object.
+
+    Raises:
+        InputError: If a file cannot be written.
     """
     images = sorted(structure.model.images, key=lambda image: image.name)
     poses = [camera_to_file(image) for image in images]
@@ -52,12 +57,12 @@ def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
     shared = _lens_values(lenses[images[0].camera]) if len(lenses) == 1 else {}
     frames = []
     for image, pose in zip(images, poses, strict=True):
-        own = {} if shared else _lens_values(lenses[image.camera])
+        frame_lens = {} if shared else _lens_values(lenses[image.camera])
         matrix = np.eye(4)
         matrix[:3, :3] = placement.rotation @ pose[:, :3]
         matrix[:3, 3] = placement.to_scene(pose[:, 3]) - 0.5
         frames.append(
-            {"file_path": f"images/{image.name}", **own, "transform_matrix": matrix.tolist()}
+            {"file_path": f"images/{image.name}", **frame_lens, "transform_matrix": matrix.tolist()}
         )
     values = {
         "camera_model": "OPENCV",

@@ -1,6 +1,6 @@
-"""Files of a capture's source: which of them are copies, and what has changed since a capture.
+"""Source files of a capture: detection of copies, and of changes since a capture.
 
-Files are compared by their content, so a folder may be copied or touched without a change.
+Files are compared by content, so that copying or touching a folder is not a change.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from pathlib import Path
 from nerfmac.common.checks import InputError
 
 Digests = dict[str, str]
-"""Hash of each file's content by the file's path in the source."""
+"""Hash of the content of each file by its path in the source."""
 
 EXAMPLES = 3
-"""Largest number of names in a message."""
+"""Maximum number of names in a message."""
 
 log = logging.getLogger("nerfmac")
 
 
 def digests_of(paths: Sequence[Path], root: Path) -> Digests:
-    """Return the digests of files in or near `root`; InputError for one that cannot be read."""
+    """Return the digests of files in or near `root`. Raises `InputError` for an unreadable file."""
     names = [Path(os.path.relpath(path, root)).as_posix() for path in paths]
     with ThreadPoolExecutor() as pool:
         return dict(zip(names, pool.map(_digest, paths), strict=True))
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Describe the files that were added, removed, or changed; empty if none was."""
+    """Describe the files that were added, removed, or changed; empty if there are none."""
     added = [name for name in now if name not in before]
     removed = [name for name in before if name not in now]
     changed = [name for name in now if name in before and now[name] != before[name]]
@@ -40,9 +40,10 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 
 def without_copies(paths: Sequence[Path], root: Path, digests: Mapping[str, str]) -> list[Path]:
-    """Return the `paths` without identical copies, which get one line in the log.
+    """Remove identical copies from `paths`, with one line in the log.
 
-    Of equal files the one with the shortest name is kept: copies are called "a (1)" or "a - Copy".
+    Of identical files, the one with the shortest name is kept, because copies have names such as
+    "a (1)" or "a - Copy".
     """
     kept: dict[str, Path] = {}
     digest = {path: digests[path.relative_to(root).as_posix()] for path in paths}
@@ -51,8 +52,8 @@ def without_copies(paths: Sequence[Path], root: Path, digests: Mapping[str, str]
     copies = [path for path in paths if kept[digest[path]] != path]
     if copies:
         log.warning(
-            f"{len(copies)} of {len(paths)} photos are identical copies of others and are skipped, "
-            f"such as {copies[0].name} of {kept[digest[copies[0]]].name}"
+            f"skipping {len(copies)} of {len(paths)} photos, because they are identical copies of "
+            f"others, such as {copies[0].name} of {kept[digest[copies[0]]].name}"
         )
     return [path for path in paths if path not in copies]
 
@@ -62,7 +63,7 @@ def _digest(path: Path) -> str:
         with path.open("rb") as file:
             return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _listed(names: Sequence[str], verb: str) -> str:

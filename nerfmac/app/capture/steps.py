@@ -1,21 +1,21 @@
-"""The steps of a capture, as its progress bars name them."""
+"""Names of the steps of a capture in progress bars."""
 
 from __future__ import annotations
 
 STEPS = {
-    "frames": "choosing frames",
+    "frames": "selecting frames",
     "images": "writing images",
-    "features": "finding features",
+    "features": "extracting features",
     "matches": "matching",
-    "mapping": "finding cameras",
+    "mapping": "estimating cameras",
 }
-"""Text of each stage's progress bar, in their order; photos need no choosing."""
+"""Text of the progress bar of each stage, in order. The first one only applies to videos."""
 
 
 def step_name(stage: str, *, of_video: bool) -> str:
-    """Return the name of a stage's bar, such as "3 of 4: matching".
+    """Return the name of a stage's progress bar, such as "3 of 4: matching".
 
-    Stages that are not among `STEPS`, such as a trial of a focal length, are part of the last one.
+    Stages that are not in `STEPS`, such as a focal length trial, belong to the last one.
     """
     names = list(STEPS)[0 if of_video else 1 :]
     number = names.index(stage) + 1 if stage in names else len(names)

@@ -1,4 +1,4 @@
-"""Structure from motion in stages, each a process that can be interrupted and resumed."""
+"""Structure from motion in stages. Each stage is a process that can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -35,51 +35,55 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
 
 FOCAL_GUESS = 0.85
-"""Focal length, as a fraction of the longer side, if EXIF names none and too few images match to
-try several. It is typical of phones."""
-FEWEST = 3
-"""Smallest number of cameras in a model, and of images in a trial."""
+"""Focal length relative to the longer side if EXIF contains none and too few images match to try
+several. It is typical of phones."""
+MIN_CAMERAS = 3
+"""Minimum number of cameras in a model, and of images in a trial."""
 MISSING = 0.95
-"""Too many cameras are missing if less than this fraction of the images have a camera."""
+"""Fraction of images with a camera below which too many cameras are missing."""
 ALL_BELOW = 100
-"""Below this number of photos, `auto` matches all pairs if sequential matching does not do."""
+"""Number of photos below which `auto` matches all pairs if sequential matching is insufficient."""
 DATABASE = "database.db"
 FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
-"""Words in COLMAP's log that mean a full disk."""
+"""Words in COLMAP's log that indicate a full disk."""
 ROOM = 2**20
-"""Free bytes below which the disk counts as full: then not even the log could be written."""
+"""Free bytes below which the disk is considered full, because not even the log could be written."""
 
 log = logging.getLogger("nerfmac")
 
 
 class NoCamerasError(InputError):
-    """Structure from motion finds no cameras."""
+    """Structure from motion found no cameras."""
 
 
 class Structure(NamedTuple):
-    """Result of structure from motion: the model with the most images, and measures of it."""
+    """Result of structure from motion: the model with the most images, and its measurements."""
 
     model: ColmapModel
-    error: float  # mean reprojection error in pixels
-    seen: dict[str, int]  # number of points that each image sees, by its name
-    points: np.ndarray  # (n, 8) x, y, z, red, green, blue, error, number of images that see it
-    models: list[int]  # number of images of each model that COLMAP made; the largest is kept
-    matching: str  # choice of pairs, as in `capture_scene`
+    error: float  # Mean reprojection error in pixels.
+    seen: dict[str, int]  # Number of points that each image observes, by image name.
+    points: np.ndarray  # (n, 8) x, y, z, red, green, blue, error, number of observing images.
+    models: list[int]  # Number of images of each model that COLMAP created; the largest is used.
+    matching: str  # Choice of pairs, as in `capture_scene`.
     fold_check: FoldCheck
-    folder: Path  # COLMAP's files
-    trial: Trial | None = None  # the chosen focal length, if EXIF names none
-    focal: float = 0.0  # that lens's focal length in the model, as a multiple of the longer side
+    folder: Path  # Folder of COLMAP's files.
+    trial: Trial | None = None  # Chosen focal length, if EXIF contains none.
+    focal: float = 0.0  # Focal length of that lens in the model, relative to the longer side.
 
 
 class Solver:
-    """Structure from motion of one capture, whose files are in `folder`."""
+    """Structure from motion of a capture with working files in `folder`."""
 
     def __init__(
         self, folder: Path, image_folder: Path, images: Sequence[CapturedImage], bar: Any
     ) -> None:
-        """`bar(name, total)` returns a progress bar; `image_folder` is the images' folder.
+        """Create the solver.
 
-        Masks, if there are any, are in the folder `masks` next to it.
+        Args:
+            folder: Working folder.
+            image_folder: Folder of the images. Masks, if any, are in the folder `masks` next to it.
+            images: Images of the capture.
+            bar: Function `bar(name, total)` that creates a progress bar.
         """
         self.folder, self.images = folder, images
         self._image_folder, self._bar = image_folder, bar
@@ -90,7 +94,7 @@ class Solver:
             "masks": str(masks.resolve()) if masks.is_dir() else "",
             "lenses": _lenses(images),
             "focal_guess": FOCAL_GUESS,
-            "fewest": FEWEST,
+            "fewest": MIN_CAMERAS,
             "pairs": [],
             "only": [],
             "lens": None,
@@ -98,10 +102,16 @@ class Solver:
         self._trial: Trial | None = None
 
     def solve(self, matching: str) -> Structure:
-        """Find the cameras; `matching` is as in `capture_scene`.
+        """Estimate the cameras.
 
-        Raises InputError if no two images match, a stage fails, or the focal length is unknown
-        and the images do not tell it.
+        Args:
+            matching: Pairs to match, as in `capture_scene`.
+
+        Returns:
+            The structure.
+
+        Raises:
+            InputError: If no two images match, a stage fails, or the focal length is unknown.
         """
         self.run("features", len(self._names))
         if matching == "auto":
@@ -116,21 +126,21 @@ class Solver:
         return structure
 
     def _solve_auto(self) -> Structure:
-        """Solve in the order of names if it is a walk; fall back to more pairs.
+        """Match in name order if it is an order of capture; fall back to more pairs.
 
-        The fallback is taken if cameras are missing or contradict the order. The structure with
-        more agreeing images is kept, with a line in the log.
+        The fallback is used if cameras are missing or contradict the order. The structure with more
+        consistent images is kept, which is logged.
         """
         self._match(in_sequence(self._names))
         matches = self._matches()
         is_walked = is_walk(self._names, matches)
-        # Sequential matching cannot complete a walk that breaks off somewhere: it is tried last.
+        # Sequential matching cannot complete an interrupted order of capture, so it is tried last.
         is_broken = linked(self._names, matches) < MISSING * len(self._names)
         ordered = self._if_any() if is_walked and not is_broken else None
         if ordered is not None and self._is_whole(ordered):
-            log.info("matching is sequential: by their names the images are one walk")
+            log.info("using sequential matching, because the names follow the order of capture")
             return ordered
-        # The fallback has its own folder: a resumed sequential mapping must not see its matches.
+        # The fallback has another folder, because a resumed mapping must not see its matches.
         fallback = Solver(self.folder / "more", self._image_folder, self.images, self._bar)
         make_folder(fallback.folder)
         if not (fallback.folder / DATABASE).exists():
@@ -143,23 +153,24 @@ class Solver:
         if is_walked and is_broken and not self._is_whole(other):
             ordered = self._if_any()
         if ordered is None:
-            log.info("matching is %s: the order of the names is no help", matching)
+            log.info("using %s matching, because the names do not follow the capture", matching)
             return other
-        chosen, left = sorted((ordered, other), key=_agreeing, reverse=True)
+        chosen, rejected = sorted((ordered, other), key=_agreeing, reverse=True)
         log.info(
-            f"matching is {chosen.matching}: the cameras of {_agreeing(chosen)} images agree "
-            f"with their order, of {_agreeing(left)} if it is {left.matching}"
+            f"using {chosen.matching} matching: the cameras of {_agreeing(chosen)} images agree "
+            f"with the order of capture, compared with {_agreeing(rejected)} for "
+            f"{rejected.matching} matching"
         )
         return chosen
 
     def _if_any(self) -> Structure | None:
-        """The structure by sequential matching; None if there are no cameras or no focal length."""
+        """Return the result of sequential matching, or None without cameras or focal length."""
         with suppress(NoCamerasError, UnknownFocalError):
             return self._solve_in_order()
         return None
 
     def _is_whole(self, structure: Structure) -> bool:
-        """Whether nearly all images have a camera and no pair is torn (`fold_check`)."""
+        """Return whether nearly all images have a camera and no pair is inconsistent."""
         registered = len(structure.model.images)
         return registered >= MISSING * len(self.images) and not structure.fold_check.torn
 
@@ -170,7 +181,7 @@ class Solver:
         return self._map(matching)
 
     def _solve_in_order(self) -> Structure:
-        """Map by sequential matches, then match cameras that are near each other, and map again."""
+        """Map with sequential matches, then match nearby cameras and map again."""
         first = self._map("sequential", "first")
         poses = _poses(first.model)
         eyes = [poses[name][:, 3] for name in self._names if name in poses]
@@ -217,17 +228,17 @@ class Solver:
     def _try_guesses(self) -> Trial | None:
         """Map a few images of unknown focal length with each guess, and choose one.
 
-        Returns None if there are too few such images. Raises NoCamerasError if no guess gives
-        cameras, and UnknownFocalError as `choose_trial` does.
+        Returns None if there are too few such images. Raises `NoCamerasError` if no guess results
+        in cameras, and `UnknownFocalError` as `choose_trial`.
         """
         unknown = [image.name for image in self.images if not image.focal]
-        some = trial_images(unknown, self._matches()) if unknown else []
-        if len(some) < FEWEST:
+        names = trial_images(unknown, self._matches()) if unknown else []
+        if len(names) < MIN_CAMERAS:
             return None
         trials: list[Trial] = []
         for guess in GUESSES:
-            self._plan |= {"model": "trial", "only": some, "lens": [guess, 0.0, 0.0]}
-            self.run("mapping", len(some), f"focal length {guess}")
+            self._plan |= {"model": "trial", "only": names, "lens": [guess, 0.0, 0.0]}
+            self.run("mapping", len(names), f"focal length {guess}")
             summary = read_json(self.folder / "trial" / "summary.json")
             if summary["models"]:
                 focal, k1, k2 = summary["lens"]
@@ -241,32 +252,39 @@ class Solver:
             raise self._no_cameras()
         best = choose_trial(trials)
         log.info(
-            f"EXIF names no focal length: {best.focal:.2f} of the longer side fits {best.images} "
-            f"images, tried from {len(trials)} guesses"
+            f"EXIF contains no focal length; using {best.focal:.2f} of the longer side, which fits "
+            f"{best.images} images best among {len(trials)} guesses"
         )
         return best
 
     def _no_cameras(self) -> NoCamerasError:
         return NoCamerasError(
-            f"no two of the {len(self.images)} images show the same things from two "
-            "positions: walk around the subject, slowly and in good light, and keep most of a "
-            "image in the next one"
+            f"no two of the {len(self.images)} images show the same content from two positions: "
+            "walk slowly around the subject in good light, and let each image overlap the next one"
         )
 
     def run(self, stage: str, total: int, shown: str = "") -> None:
-        """Run a `stage` to its end, with a progress bar named `shown`, by default like the stage.
-        An interruption ends the process; a later run continues from what it stored. Raises
-        InputError with the last line of COLMAP's log if the stage fails.
+        """Run a stage.
+
+        An interruption ends the process, and a later run continues from the stored results.
+
+        Args:
+            stage: Name of the stage.
+            total: Number of items of the progress bar.
+            shown: Name of the progress bar. By default, the name of the stage.
+
+        Raises:
+            InputError: If the stage fails, with the last line of COLMAP's log.
         """
         write_json(self.folder / "plan.json", self._plan)
-        # The stage runs as a file: importing the package would take a second, and it is not needed.
+        # The stage runs as a file, because importing the package would take an unneeded second.
         command = [sys.executable, "-P", colmap_process.__file__, stage, str(self.folder)]
         log_path = self.folder / f"{stage}.log"
         with (
             log_path.open("w", encoding="utf-8") as messages,
             self._bar(shown or stage, total) as bar,
         ):
-            # The stage gets its own process group, so that Ctrl-C reaches only us; we then end it.
+            # The stage gets another process group, so that only we receive Ctrl-C and then end it.
             pipe = subprocess.PIPE
             process = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=messages, text=True, process_group=0
@@ -285,16 +303,16 @@ class Solver:
 
 
 def _lenses(images: Sequence[CapturedImage]) -> list[dict[str, Any]]:
-    """The lenses, one per size and focal length of images, with RADIAL's parameters if known."""
+    """Return the lenses, one per image size and focal length, with parameters if known."""
 
     def size_and_focal(image: CapturedImage) -> tuple[int, int, int]:
         return image.width, image.height, round(image.focal)
 
     lenses = []
-    for key, some in groupby(sorted(images, key=size_and_focal), size_and_focal):
+    for key, group in groupby(sorted(images, key=size_and_focal), size_and_focal):
         width, height, focal = key
         known = [focal, width / 2, height / 2, 0, 0] if focal else []
-        lenses.append({"images": sorted(pic.name for pic in some), "parameters": known})
+        lenses.append({"images": sorted(image.name for image in group), "parameters": known})
     return lenses
 
 
@@ -312,7 +330,7 @@ def _failure(stage: str, log_path: Path, code: int) -> InputError:
     has_room = shutil.disk_usage(log_path.parent).free > ROOM
     if not has_room or any(message in line for message in FULL for line in last):
         return InputError(
-            f"the disk of {log_path.parent} is full: free some space and repeat the command"
+            f"the disk of {log_path.parent} is full; free some space and run the command again"
         )
     reason = last[-1] if last else "no message"
     return InputError(f"COLMAP's stage {stage} failed with code {code}: {reason}; log: {log_path}")

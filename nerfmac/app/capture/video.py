@@ -1,6 +1,6 @@
-"""Frames of a video, small and gray or full-size, decoded by the ffmpeg of `imageio-ffmpeg`.
+"""Frames of a video, small and gray or full-size, decoded with the ffmpeg of `imageio-ffmpeg`.
 
-ffmpeg turns frames upright by the video's rotation. It reads whatever phones write: H.264 and HEVC,
+ffmpeg applies the rotation of the video. It supports the formats of phones: H.264 and HEVC,
 fragmented or not.
 """
 
@@ -25,45 +25,45 @@ Pixels = npt.NDArray[np.uint8]
 
 log = logging.getLogger("nerfmac")
 
-ENDINGS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
-"""File endings of videos, in lower case."""
+EXTENSIONS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
+"""File extensions of videos in lower case."""
 GRAY_SIZE = 640
-"""Longer side in pixels of the frames that are compared; blur of a few pixels still shows in it."""
-MOST_COMPARED = 4000
-"""Largest number of frames that are compared; of longer videos only every nth frame is."""
+"""Longer side in pixels of frames for comparison, which still show a blur of a few pixels."""
+MAX_COMPARED = 4000
+"""Maximum number of frames that are compared. Of longer videos, only every nth frame is used."""
 CUT = ("partial file", "corrupt input packet", "ended prematurely")
-"""Messages of ffmpeg about a file whose end is missing."""
+"""Messages of ffmpeg for a truncated file."""
 NO_INDEX = "moov atom not found"
 HDR = {"arib-std-b67": "HLG", "smpte2084": "PQ"}
-"""Transfer functions of HDR videos by ffmpeg's names."""
+"""Transfer functions of HDR videos by their ffmpeg names."""
 WHITE = 203
-"""Luminance in cd/m2 that becomes white: HDR reference white of ITU-R BT.2408."""
+"""Luminance in cd/m2 that is mapped to white: HDR reference white of ITU-R BT.2408."""
 
 
 class Video(NamedTuple):
-    """A video file, with the number of frames that can be decoded, and its length."""
+    """Video file with the number of frames that can be decoded and its duration."""
 
     path: Path
     frames: int
     seconds: float
-    says: float  # seconds according to its header, which may be those of the sound
-    is_cut: bool  # whether the file's end is missing
+    says: float  # Duration in seconds in the header, which may refer to the audio.
+    is_cut: bool  # Whether the file is truncated.
 
     @property
     def step(self) -> int:
-        """Number n: every nth frame is measured, so that at most `MOST_COMPARED` are."""
-        return max(1, -(-self.frames // MOST_COMPARED))
+        """Number n such that measuring every nth frame measures at most `MAX_COMPARED` frames."""
+        return max(1, -(-self.frames // MAX_COMPARED))
 
 
 def is_video(path: Path) -> bool:
-    """Whether `path` is a file with a video's ending."""
-    return path.suffix.lower() in ENDINGS and path.is_file()
+    """Return whether `path` is a file with the extension of a video."""
+    return path.suffix.lower() in EXTENSIONS and path.is_file()
 
 
 def open_video(path: Path) -> Video:
-    """Read the lengths of the video `path`. Raises InputError if ffmpeg finds no video in it."""
+    """Read the properties of a video. Raises `InputError` if the file contains no video."""
     with tempfile.TemporaryFile() as errors:
-        # Without `file:`, ffmpeg reads what precedes a colon as a protocol.
+        # Without `file:`, ffmpeg interprets the text before a colon as a protocol.
         command = [_ffmpeg(), "-v", "info", "-i", f"file:{path}", "-map", "0:v:0", "-c", "copy"]
         command += ["-f", "null", "-"]
         null = subprocess.DEVNULL
@@ -78,34 +78,40 @@ def open_video(path: Path) -> Video:
 
 
 def gray_frames(video: Video) -> Iterator[Pixels]:
-    """Yield every `video.step`th frame, uint8 (h, w), reduced to a longer side of `GRAY_SIZE`."""
+    """Yield every `video.step`th frame, uint8 (h, w), downscaled to a longer side `GRAY_SIZE`."""
     chosen = f"select='not(mod(n,{video.step}))'," if video.step > 1 else ""
     return _frames(video.path, chosen + _within(GRAY_SIZE) + ":flags=area", "gray", "pgm")
 
 
 def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pixels]:
-    """Yield the frames of ascending `numbers`, uint8 (h, w, 3), with sides of at most `longest`.
+    """Yield frames of a video. Frames of an HDR video are tone-mapped to sRGB.
 
-    Frames of an HDR video are tone-mapped to sRGB; `report_colors` says so.
+    Args:
+        path: Video file.
+        numbers: Ascending frame numbers.
+        longest: Maximum length of the longer side in pixels.
+
+    Yields:
+        Frames, uint8 (h, w, 3).
     """
     selection = f"select='{_any_of(numbers)}',{_within(longest)}:flags=area{_tone_map(path)}"
     return _frames(path, selection, "rgb24", "ppm")
 
 
 def report_colors(path: Path) -> None:
-    """Log one line if a video is HDR: how its colors become sRGB, or that they cannot."""
+    """Log how the colors of an HDR video are converted to sRGB, or that they cannot be."""
     transfer = _hdr(path)
     if transfer and _has_filters():
-        log.info(f"{path} is HDR ({HDR[transfer]}): its frames are tone-mapped to sRGB")
+        log.info(f"{path} is an HDR video ({HDR[transfer]}); tone-mapping its frames to sRGB")
     elif transfer:
         log.warning(
-            f"{path} is HDR ({HDR[transfer]}), and this ffmpeg has no filters zscale and tonemap: "
-            "the images come out pale; unset IMAGEIO_FFMPEG_EXE to use the bundled ffmpeg"
+            f"{path} is an HDR video ({HDR[transfer]}), but this ffmpeg has no filters zscale and "
+            "tonemap, so the images will be pale; unset IMAGEIO_FFMPEG_EXE to use the bundled one"
         )
 
 
 def _tone_map(path: Path) -> str:
-    """The filters that map an HDR video's colors to sRGB, after a comma; empty for other videos."""
+    """Return the filters that map HDR colors to sRGB, after a comma; empty for other videos."""
     transfer = _hdr(path)
     if not transfer or not _has_filters():
         return ""
@@ -116,7 +122,7 @@ def _tone_map(path: Path) -> str:
 
 
 def _hdr(path: Path) -> str:
-    """ffmpeg's name of an HDR video's transfer function; empty for other videos."""
+    """Return ffmpeg's name of the transfer function of an HDR video; empty for other videos."""
     command = [_ffmpeg(), "-hide_banner", "-i", f"file:{path}"]
     described = subprocess.run(command, capture_output=True, check=False).stderr
     lines = described.decode(errors="replace").splitlines()
@@ -130,9 +136,9 @@ def _has_filters() -> bool:
 
 
 def _any_of(numbers: Sequence[int]) -> str:
-    """ffmpeg's expression for frames of these numbers, as nested halves.
+    """Return ffmpeg's expression for frames with these numbers, as a balanced tree.
 
-    ffmpeg nests a plain sum of n terms n deep, and refuses more than 100 from version 9 on.
+    ffmpeg nests a plain sum of n terms n deep, and rejects more than 100 levels from version 9 on.
     """
     if len(numbers) == 1:
         return f"eq(n,{numbers[0]})"
@@ -146,7 +152,7 @@ def _within(longest: int) -> str:
 
 
 def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixels]:
-    """Yield the frames of ffmpeg's Netpbm stream. Raises InputError if there is none."""
+    """Yield the frames in ffmpeg's Netpbm stream. Raises `InputError` if there are none."""
     command = [_ffmpeg(), "-v", "error", "-i", f"file:{path}", "-an", "-vf", selection]
     # Without passthrough, ffmpeg repeats frames where a phone dropped some.
     command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]
@@ -154,7 +160,7 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixe
     count = 0
     with tempfile.TemporaryFile() as errors:
         null, pipe = subprocess.DEVNULL, subprocess.PIPE
-        # ffmpeg gets its own process group, so that Ctrl-C reaches only us; we then end it.
+        # ffmpeg gets another process group, so that only we receive Ctrl-C and then end it.
         process = subprocess.Popen(command, stdin=null, stdout=pipe, stderr=errors, process_group=0)
         stream = process.stdout
         assert stream is not None
@@ -178,19 +184,19 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixe
 
 
 def _ffmpeg() -> str:
-    import imageio_ffmpeg  # only videos wait for the import
+    import imageio_ffmpeg  # Imported here, because only videos need it.
 
     try:
         return str(imageio_ffmpeg.get_ffmpeg_exe())
     except RuntimeError as error:
         raise InputError(
-            f"there is no ffmpeg to decode with; {pip_install('imageio-ffmpeg')} brings one, or "
-            "IMAGEIO_FFMPEG_EXE may name yours"
+            f"ffmpeg not found; install it with {pip_install('imageio-ffmpeg')}, or set "
+            "IMAGEIO_FFMPEG_EXE to its path"
         ) from error
 
 
 def _seconds(label: str, messages: str) -> float:
-    """The last time after `label` in ffmpeg's messages, in seconds; 0 if there is none."""
+    """Return the last time in seconds after `label` in ffmpeg's messages, or 0."""
     times = re.findall(rf"{label}\s*(\d+):(\d+):([\d.]+)", messages)
     if not times:
         return 0.0
@@ -200,9 +206,9 @@ def _seconds(label: str, messages: str) -> float:
 
 def _unreadable(path: Path, messages: str) -> InputError:
     if NO_INDEX in messages:
-        why = "it has no index, so its end is missing or its recording was never finished"
+        why = "it has no index, so the file is truncated or the recording was never finished"
     else:
         lines = [re.sub(r"^\[.*?\] ", "", line).strip() for line in messages.splitlines()]
         lines = [line for line in lines if line and "frame=" not in line]
         why = lines[-1] if lines else "it is empty"
-    return InputError(f"{path} cannot be read as a video: {why}")
+    return InputError(f"cannot read {path} as a video: {why}")

@@ -1,6 +1,6 @@
-"""The command line: each command has a module of its own, imported only when the command runs.
+"""Command-line interface. Each command has its own module, imported only when the command runs.
 
-This module imports no MLX, so that `nerfmac --help` is there at once, and where MLX is not.
+This module does not import MLX, so `nerfmac --help` starts quickly and works without MLX.
 """
 
 from __future__ import annotations
@@ -15,47 +15,52 @@ if TYPE_CHECKING:
     from nerfmac.training.method import Method
 
 GROUPS = {
-    "From photos to a run:": {
-        "data": "list the public scenes of the field, and fetch one",
-        "capture": "estimate the cameras of a video or of photos; write a scene",
-        "inspect": "list what a scene holds and what looks wrong; draw its cameras",
-        "train": "train a field on a scene, a video or photos; save a run",
+    "Create a run:": {
+        "data": "list public NeRF scenes, or download one",
+        "capture": "estimate the cameras of a video or of photos and write a scene",
+        "inspect": "check a scene for problems and draw its cameras",
+        "train": "train a field on a scene, a video, or photos and save a run",
     },
-    "From a run to what you keep:": {
-        "view": "open a run or a scene in the viewer, in JupyterLab",
-        "render": "render a run along a path, to a video or images",
+    "Use a run:": {
+        "view": "open a run or a scene in the viewer in JupyterLab",
+        "render": "render a video or images along a camera path",
         "eval": "measure PSNR and SSIM of a run on a split of its scene",
-        "export": "write a run's mesh, points, cameras, density or a page to fly in",
-        "report": "write one page about a run: settings, curves, images, figures",
+        "export": "export a mesh, points, cameras, density, or an interactive page",
+        "report": "write an HTML report with settings, curves, images, and metrics",
     },
-    "This machine:": {
-        "info": "show the device, the kernels and the caches of this machine",
-        "tune": "measure which variants of operations are fastest here; keep them",
-        "bench": "time operations and a image",
-        "profile": "measure the time of a training step by stage and kernel",
-        "selftest": "compare every kernel with its reference",
+    "Check this machine:": {
+        "info": "show the device, the kernels, and the caches",
+        "tune": "measure which kernel variants are fastest and save the choice",
+        "bench": "measure the speed of operations and of rendering",
+        "profile": "measure the training step time by stage and kernel",
+        "selftest": "compare every kernel with its reference implementation",
     },
 }
-"""Purpose of each command by its name, in groups, in the order in which a user meets them."""
+"""One-line description of each command, grouped in the order in which users need them."""
 
 COMMANDS = {command: purpose for group in GROUPS.values() for command, purpose in group.items()}
 
-END = """Example: train on a video of a place for five minutes, then look at it.
-  nerfmac train video.mp4 --seconds 300 --out runs/place
-  nerfmac view runs/place
+END = """Example: train on a video for five minutes, then open the result.
+  nerfmac train video.mp4 --seconds 300 --out runs/room
+  nerfmac view runs/room
 
-`nerfmac COMMAND --help` lists a command's flags; `nerfmac --version` shows the
-version. Every command takes --log-file FILE; NERFMAC_LOG=debug shows the whole
-log on standard error."""
+`nerfmac COMMAND --help` lists the options of a command; `nerfmac --version`
+prints the version. Every command accepts --log-file FILE. Set NERFMAC_LOG=debug
+to print debug messages to standard error."""
 
 _HELP = ("-h", "--help", "--help-all", "help")
 
 
 def main(arguments: list[str] | None = None, *, method: Method | None = None) -> None:
-    """Run `nerfmac COMMAND ...` with the `arguments`, by default `sys.argv`, and exit.
+    """Run `nerfmac COMMAND ...` and exit.
 
-    `method`: None: the configuration's. Exit codes: 0 for success; 1 for a failed selftest; 2 for a
-    request that cannot be met; 130 for an interruption, with a message about what is kept.
+    The exit code is 0 for success, 1 if the self-test fails, 2 for an invalid request, and 130
+    after an interruption. An error message or a note about saved results goes to standard error.
+
+    Args:
+        arguments: Command and its arguments. By default `sys.argv[1:]`.
+        method: Method to train and load runs with. By default, the method that the configuration
+            selects.
     """
     words = sys.argv[1:] if arguments is None else arguments
     if words and words[0] in ("-V", "--version"):
@@ -69,7 +74,7 @@ def main(arguments: list[str] | None = None, *, method: Method | None = None) ->
         print_and_exit(_usage(), 0 if is_asking else 2)
     command, *rest = words
     if command not in COMMANDS:
-        refuse(f"{command!r} is no command; {known_command(command, COMMANDS)}")
+        refuse(f"unknown command {command!r}; {known_command(command, COMMANDS)}")
     try:
         from nerfmac.app.cli.dispatch import run_command
         from nerfmac.app.run import CONFIGURED

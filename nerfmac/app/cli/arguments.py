@@ -1,4 +1,4 @@
-"""Arguments of a command: from the words on the command line to the command's dataclass."""
+"""Argument parsing: from command-line words to the dataclass of a command."""
 
 from __future__ import annotations
 
@@ -22,10 +22,18 @@ SWITCHED: dict[str, bool | None] = {"auto": None, "on": True, "off": False}
 
 
 def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
-    """`argv` checked and written as `parsed` reads it: --flag=VALUE, then positional arguments.
+    """Validate command-line words and normalize them for `parsed`.
 
-    `arguments` is the command's dataclass. Raises `InputError` for an unknown flag, and for a value
-    that is missing, wrong or superfluous.
+    Args:
+        command: Name of the command, for error messages.
+        arguments: Dataclass of the command.
+        argv: Words after the command.
+
+    Returns:
+        Options as `--name=value`, in the given order, followed by the positional arguments.
+
+    Raises:
+        InputError: If an option is unknown, or if a value is missing, invalid, or superfluous.
     """
     flags, positionals, joined = flags_of(arguments), [], []
     words = deque(argv)
@@ -38,12 +46,12 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
         name = name.replace("_", "-")
         if name not in flags:
             raise InputError(
-                f"nerfmac {command} has no flag {name}; {_instead(command, name, arguments)}"
+                f"nerfmac {command} has no option {name}; {_instead(command, name, arguments)}"
             )
         kind = flags[name]
         if kind is bool:
             if has_value:
-                raise InputError(f"{name} is {value!r}; expected the flag alone, without a value")
+                raise InputError(f"{name} does not accept a value, but got {value!r}; remove it")
             joined.append(name)
             continue
         if not has_value:
@@ -61,9 +69,15 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
 
 
 def parsed(arguments: type[Record], argv: Sequence[str], default: Record | None = None) -> Record:
-    """The dataclass `arguments` with the values in `argv`, which `checked` has written.
+    """Create the dataclass of a command from validated words.
 
-    Other values are those of `default` or, without it, of the dataclass.
+    Args:
+        arguments: Dataclass of the command.
+        argv: Words that `checked` has returned.
+        default: Instance with the values of absent options. By default, the dataclass defaults.
+
+    Returns:
+        An instance of `arguments`.
     """
     given: dict[str, Any] = {}
     positionals = deque(positionals_of(arguments))
@@ -71,8 +85,8 @@ def parsed(arguments: type[Record], argv: Sequence[str], default: Record | None 
     for word in argv:
         flag, _, value = word.partition("=")
         if not word.startswith("-"):
-            place = positionals.popleft()
-            given[place.name] = place.kind(word)
+            positional = positionals.popleft()
+            given[positional.name] = positional.kind(word)
         elif kinds[flag] is bool:
             is_negated = flag.startswith("--no-") and flag not in _names(arguments)
             given[f"--{flag[5:]}" if is_negated else flag] = not is_negated
@@ -92,7 +106,7 @@ def _converted(value: str, kind: Any) -> Any:
 
 
 def _built(owner: Any, prefix: str, given: Mapping[str, Any], default: Any) -> Any:
-    """An instance of the dataclass `owner`, whose flags begin with `prefix`."""
+    """Create an instance of the dataclass `owner`; the names of its options begin with `prefix`."""
     changes: dict[str, Any] = {}
     for field in fields(owner):
         name = field.name.rstrip("_").replace("_", "-")
@@ -106,7 +120,20 @@ def _built(owner: Any, prefix: str, given: Mapping[str, Any], default: Any) -> A
 
 
 def numbers(flag: str, text: str, count: int, expected: str) -> list[float]:
-    """The `count` numbers in `text`, separated by commas. Raises `InputError`."""
+    """Parse comma-separated numbers.
+
+    Args:
+        flag: Name of the option, for the error message.
+        text: Value of the option.
+        count: Required number of values.
+        expected: Description of the expected value, for the error message.
+
+    Returns:
+        A list of `count` numbers.
+
+    Raises:
+        InputError: If `text` does not contain exactly `count` numbers.
+    """
     try:
         values = [float(word) for word in text.split(",")]
     except ValueError:
@@ -117,16 +144,35 @@ def numbers(flag: str, text: str, count: int, expected: str) -> list[float]:
 
 
 def box(flag: str, text: str) -> Box:
-    """The box in `text`, X,Y,Z of its lowest and of its highest corner. Raises `InputError`."""
-    expected = "six numbers X,Y,Z,X,Y,Z, the lowest and highest corner"
+    """Parse an axis-aligned box.
+
+    Args:
+        flag: Name of the option, for the error message.
+        text: Lowest and highest corner as `X,Y,Z,X,Y,Z`.
+
+    Returns:
+        The lowest and the highest corner.
+
+    Raises:
+        InputError: If `text` does not contain six numbers.
+    """
+    expected = "six numbers X,Y,Z,X,Y,Z: the lowest and the highest corner"
     a, b, c, d, e, f = numbers(flag, text, 6, expected)
     return (a, b, c), (d, e, f)
 
 
 def background(text: str, known: Sequence[str] = tuple(BACKGROUNDS)) -> Color:
-    """The sRGB color in [0, 1] that `text` names or has as R,G,B up to 255. Raises `InputError`.
+    """Parse a background color.
 
-    The error lists the `known` names.
+    Args:
+        text: Name of a color, or `R,G,B` with values from 0 to 255.
+        known: Names to list in the error message.
+
+    Returns:
+        sRGB color in [0, 1].
+
+    Raises:
+        InputError: If `text` is neither a known name nor three numbers.
     """
     if text in BACKGROUNDS:
         return BACKGROUNDS[text]
@@ -136,7 +182,7 @@ def background(text: str, known: Sequence[str] = tuple(BACKGROUNDS)) -> Color:
 
 
 def _instead(command: str, flag: str, arguments: type) -> str:
-    """What to type in place of an unknown flag."""
+    """Suggest what to type instead of an unknown option."""
     texts = dict.fromkeys(flags_of(arguments), "")
     texts |= {argument.name: argument.text for argument in declared(arguments) if argument.is_flag}
     return known_flag(command, flag, texts, _usage(positionals_of(arguments)))
@@ -148,7 +194,7 @@ def _usage(positionals: Sequence[Argument]) -> str:
 
 def _check_value(name: str, value: str, kind: Any) -> None:
     fits = value in get_args(kind) if get_origin(kind) is Literal else _converts(value, kind)
-    if not fits or not value:  # an empty path would be the working folder
+    if not fits or not value:  # An empty path would mean the working directory.
         raise InputError(f"{name} is {value!r}; expected {_expected(kind)}")
 
 
@@ -163,16 +209,17 @@ def _converts(value: str, kind: Any) -> bool:
 def _expected(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return f"one of: {', '.join(get_args(kind))}"
-    number = {int: "an integer, in digits alone", float: "a number, without a unit"}
+    number = {int: "an integer without a unit", float: "a number without a unit"}
     return number.get(kind, "a value")
 
 
 def _check_positionals(command: str, arguments: type, values: Sequence[str]) -> None:
     names = positionals_of(arguments)
     if len(values) > len(names):
-        only = "at most one" if len(names) == 1 else "only"
-        expected = f"{only} {_usage(names)}" if names else "flags only"
-        raise InputError(f"{values[len(names)]!r} is too much; nerfmac {command} takes {expected}")
+        limit = "at most one argument:" if len(names) == 1 else "only"
+        expected = f"{limit} {_usage(names)}" if names else "options only"
+        extra = values[len(names)]
+        raise InputError(f"unexpected argument {extra!r}; nerfmac {command} accepts {expected}")
     required = [argument for argument in names if argument.default is MISSING]
     if len(values) < len(required):
         missing = required[len(values)].value

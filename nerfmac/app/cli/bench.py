@@ -1,4 +1,4 @@
-"""`nerfmac bench`: speed of this machine, and quality over training time."""
+"""`nerfmac bench`: measure the speed of this machine, or quality over training time."""
 
 from __future__ import annotations
 
@@ -23,42 +23,44 @@ from nerfmac.config.presets import preset
 from nerfmac.training.measured import DivergedError
 
 OF_MODELS = ("plot", "vanilla_seconds")
-"""Flags that need `--models`."""
+"""Options that require `--models`."""
 SECONDS = {True: 60.0, False: 1.0}
-"""Default of `--seconds` with and without `--models`."""
+"""Default of `--seconds`, with (True) and without (False) `--models`."""
 _show = partial(print, flush=True)
 
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Time each operation as a kernel and in plain MLX, and the rendering of a image.
-    --models compares the two models instead."""
+    """Measure the time of each operation, as a kernel and in plain MLX, and of rendering an image.
+
+    With --models, compare the PSNR of the hash model and vanilla NeRF over training time instead.
+    """
 
     preset: Preset = "auto"
-    """Size of the model; auto chooses by device and memory."""
+    """Model size. auto selects a preset that fits the device and its memory. [default: auto]"""
     device: Device = "auto"
-    """Device that computes; auto takes the GPU if there is one."""
+    """Device to use. auto uses the GPU if available. [default: auto]"""
     seconds: Annotated[float | None, Shown("FLOAT")] = None
-    """Approximate time per measurement, by default 1 s; a longer time has less noise. With
-    --models, training time (60 s by default)."""
+    """Approximate time per measurement in seconds; longer measurements are less noisy. With
+    --models: training time in seconds. [default: 1; 60 with --models]"""
     scene: Annotated[Path | None, Shown("SCENE")] = None
-    """Scene to train on; by default the built-in scene."""
+    """Scene to train on. [default: the built-in scene]"""
     json: Annotated[Path | None, Shown("FILE")] = None
-    """Also write the figures to this JSON file."""
+    """Also write the measurements to this JSON file."""
     models: bool = False
-    """Instead of timing operations, train both models and compare their PSNR over time."""
+    """Train both models and compare their PSNR over time instead of timing operations."""
     vanilla_seconds: Annotated[float | None, Shown("FLOAT")] = None
-    """With --models, training time of the vanilla model; by default --seconds."""
+    """Training time of the vanilla model in seconds. Requires --models. [default: --seconds]"""
     plot: Annotated[Path | None, Shown("FILE.png")] = None
-    """With --models, also draw PSNR over time to this PNG; needs the extra plot."""
+    """Also plot PSNR over time to this PNG file. Requires --models and the extra plot."""
 
 
 def main(argv: list[str]) -> int:
-    """Run `nerfmac bench` with the arguments `argv`; return the exit code."""
+    """Run `nerfmac bench` with the arguments `argv` and return the exit code."""
     arguments = parsed(Arguments, argv)
     _check(arguments)
     with ExitStack() as files:
-        # Unwritable files fail here; the files appear when they are complete.
+        # Unwritable files are reported before the measurement. The files appear when complete.
         json, image = (
             files.enter_context(appearing(path)) if path else None
             for path in (arguments.json, arguments.plot)
@@ -70,10 +72,10 @@ def main(argv: list[str]) -> int:
 
 
 def _check(arguments: Arguments) -> None:
-    """Raise `InputError` for flags that need `--models`, and for numbers out of range."""
+    """Raise `InputError` for options that require `--models` and for numbers out of range."""
     for name in OF_MODELS:
         if getattr(arguments, name) is not None and not arguments.models:
-            raise InputError(f"--{name.replace('_', '-')} needs --models; add it")
+            raise InputError(f"--{name.replace('_', '-')} requires --models; add --models")
     for name in ("seconds", "vanilla_seconds"):
         if (value := getattr(arguments, name)) is not None:
             checks.number(name, value, low=0.1 if arguments.models else 0.01)
@@ -91,7 +93,7 @@ def _figures(arguments: Arguments, image: Path | None) -> dict[str, Any]:
         if arguments.models:
             return _models(arguments, scene, seconds, image)
     except DivergedError as error:
-        raise InputError(f"the measurement ends early: {error}") from error
+        raise InputError(f"the measurement stopped early: {error}") from error
     config = preset(arguments.preset, current_device(), memory_bytes())
     return benchmark(scene, config, seconds=seconds, on_line=_show)
 

@@ -1,4 +1,4 @@
-"""Camera paths by the values of `--path`: a move around the scene, a split's views, or a file."""
+"""Camera paths for `--path`: a move around the scene, the views of a split, or a file."""
 
 from __future__ import annotations
 
@@ -21,47 +21,65 @@ from nerfmac.geometry.lenses import Lens
 
 @dataclass(frozen=True)
 class NamedPath:
-    """A camera path, named by the value of `--path`."""
+    """Camera path that a value of `--path` specifies."""
 
     name: str
     file: CameraPath | None = None
-    """The path in the file `name`; None for a move or a split."""
+    """Path in the file `name`; None for a move, a split, or a scene file."""
     transforms: Path | None = None
-    """nerfstudio's dataparser_transforms.json, for a path of nerfstudio."""
+    """nerfstudio's `dataparser_transforms.json`, for a path from nerfstudio."""
     is_scene: bool = False
-    """Whether the file `name` is a scene's, such as a transforms.json: its frames are the path."""
+    """Whether `name` is a scene file such as `transforms.json`. Its frames are the path."""
 
     @classmethod
     def read(cls, name: str, transforms: Path | None = None) -> NamedPath:
-        """The path of that name; reads a file now. Raises `InputError`."""
+        """Parse a value of `--path` and read the file, if it is one.
+
+        Args:
+            name: Move, split, or path of a JSON file.
+            transforms: nerfstudio's `dataparser_transforms.json`, for a path from nerfstudio.
+
+        Returns:
+            The path, in the coordinates of the file.
+
+        Raises:
+            InputError: If the name is unknown, the file is invalid, or `transforms` is given for
+                a path that is not from nerfstudio.
+        """
         known = (*MOVES, *SPLITS)
         if name in known:
             if transforms is not None:
-                raise InputError(f"--transforms is for a path of nerfstudio, not for {name}")
+                raise InputError(
+                    f"--transforms requires a camera path from nerfstudio, but --path is {name}; "
+                    "remove --transforms"
+                )
             return cls(name)
         if Path(name).suffix.lower() != ".json":
-            expected = f"expected one of: {', '.join(known)}; or a camera path's FILE.json"
+            expected = f"expected one of: {', '.join(known)}; or a camera path FILE.json"
             raise InputError(f"--path is {name!r}; {similar(name, known, expected)}")
         if isinstance(read_fields(user_path(name)).values.get("frames"), list):
             if transforms is not None:
-                raise InputError(f"--transforms is for a path of nerfstudio, and {name} is a scene")
+                raise InputError(
+                    f"--transforms requires a camera path from nerfstudio, but {name} is a scene "
+                    "file; remove --transforms"
+                )
             return cls(name, is_scene=True)
         return cls(name, CameraPath.load(name), transforms)
 
     def within(self, run: Run) -> NamedPath:
-        """The path in the coordinates of the run's scene. Raises `InputError`."""
+        """Return the path in scene coordinates of `run`. Raises `InputError`."""
         if self.file is None:
             return self
         return replace(self, file=load_path(run, self.name, self.transforms))
 
     @property
     def is_split(self) -> bool:
-        """Whether the path goes along given views; their cameras can be used unchanged."""
+        """Whether the path follows given views. Their cameras can be used unchanged."""
         return self.name in SPLITS or self.is_scene
 
     @property
     def is_closed(self) -> bool:
-        """Whether its first camera follows the last, as in all moves."""
+        """Whether the path is a loop, so that the first camera follows the last one."""
         return self.file.closed if self.file else not self.is_split
 
     @property
@@ -73,28 +91,52 @@ class NamedPath:
 
     @property
     def fps(self) -> float | None:
-        """Frames per second named in the file, if any."""
+        """Frames per second that the file specifies, or None."""
         return self.file.fps if self.file else None
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """Width and height of a frame in pixels named in the file, if any."""
+        """Width and height of a frame in pixels that the file specifies, or None."""
         return self.file.size if self.file else None
 
     def lens(self, run: Run) -> Lens:
-        """The lens of the first view: of the path's views if it has any, else of training."""
+        """Return the camera intrinsics of the first view of the path, or of the training split."""
         return (self._views(run) if self.is_split else run.scene.cameras)[0].lens
 
     def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
-        """The cameras of the path's views, for images of `size`. Raises `InputError`."""
+        """Return the cameras of the path's views.
+
+        Args:
+            run: Run that provides the scene.
+            size: Width and height of an image in pixels.
+
+        Returns:
+            A camera in scene coordinates for each view.
+
+        Raises:
+            InputError: If the scene has no such views.
+        """
         return _scaled(self._views(run), size)
 
     def _views(self, run: Run) -> Sequence[Camera]:
         return file_cameras(run, self.name) if self.is_scene else split_cameras(run, self.name)
 
     def cameras(self, run: Run, frames: int, size: tuple[int, int]) -> Sequence[Camera]:
-        """The cameras of `frames` frames of `size` along the path. Raises `InputError`."""
-        double = 2 * size[0], 2 * size[1]  # paths round sizes down to even; these are even
+        """Sample cameras along the path.
+
+        Args:
+            run: Run that provides the scene.
+            frames: Number of cameras.
+            size: Width and height of an image in pixels.
+
+        Returns:
+            `frames` cameras in scene coordinates.
+
+        Raises:
+            InputError: If the scene has no such views.
+        """
+        # Paths round sizes down to even numbers. Twice the size is even and is scaled down below.
+        double = 2 * size[0], 2 * size[1]
         if self.file is not None:
             return _scaled(self.file.cameras(frames, double), size)
         if self.is_split:

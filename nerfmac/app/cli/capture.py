@@ -1,4 +1,4 @@
-"""`nerfmac capture`: a video or photos in, a scene with its cameras out."""
+"""`nerfmac capture`: estimate the cameras of a video or of photos, and write a scene."""
 
 from __future__ import annotations
 
@@ -14,32 +14,34 @@ from nerfmac.app.cli.declared import POSITIONAL, Shown
 
 @dataclass(frozen=True)
 class Arguments:
-    """Find the cameras of a video or of photos, and write a scene."""
+    """Estimate the camera poses of a video or of photos, and write a scene."""
 
     source: Annotated[Path, POSITIONAL]
-    """A video, or a folder of photos."""
+    """Video file, or folder of photos."""
     out: Annotated[Path | None, Shown("SCENE")] = None
-    """Folder of the scene; by default captures/NAME. The same command continues a capture there."""
+    """Scene folder. If it contains an unfinished capture of the same source, nerfmac resumes it.
+    [default: captures/NAME]"""
     longest_side: Annotated[int, Shown("PIXELS")] = 1920
-    """Longest side of the scene's images in pixels; larger images are reduced."""
+    """Longer side of the scene's images in pixels. Larger images are downscaled."""
     frames: Annotated[int | None, Shown("N")] = None
-    """Take about N frames of a video; by default 50 to 200, more if the camera moves more."""
+    """Approximate number of frames to extract from a video. [default: 50 to 200, depending on how
+    much the camera moves]"""
     matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
-    """Pairs of images to match. sequential: each with the 10 that follow it by name, then with
-    nearby cameras. window: each with the 40 that follow it. exhaustive: all pairs, slow for
-    hundreds of images. auto: for a video, sequential. For photos, sequential if their names
-    follow a walk; if they do not, or if cameras are then missing or contradict the order,
-    exhaustive (window from 100 images on). Of two results, the one that agrees better with the
-    order is kept."""
+    """Which pairs of images to match. exhaustive matches all pairs, which is slow for hundreds of
+    images. sequential matches each image with the 10 following ones in name order, then with nearby
+    cameras. window matches each image with the 40 following ones. auto uses sequential for a video
+    and for photos whose names follow the order of capture. For other photos, and if cameras are
+    missing or contradict the order, auto uses exhaustive (window from 100 images on) and keeps the
+    result that agrees better with the order."""
     focal_35mm: Annotated[float | None, Shown("MM")] = None
-    """35 mm equivalent focal length of every image, in millimeters: 24 to 28 for the main lens of
-    most phones. By default EXIF's; for images without it, several are tried."""
+    """35 mm equivalent focal length of all images in millimeters; 24 to 28 for the main camera of
+    most phones. [default: from EXIF; without EXIF, nerfmac tries several values]"""
 
 
 def main(argv: list[str]) -> int:
-    """Capture as `argv` says; print the scene's folder and return the exit code."""
+    """Run `nerfmac capture` with the arguments `argv` and return the exit code."""
     arguments = parsed(Arguments, argv)
-    # A terminated capture can continue like an interrupted one.
+    # Handle termination like an interruption, after which the capture can be resumed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(capture_scene(**vars(arguments)))
     return 0

@@ -1,4 +1,4 @@
-"""Values of flags that several commands take."""
+"""Values of options that several commands share."""
 
 from typing import Literal
 

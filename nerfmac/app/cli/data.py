@@ -1,4 +1,4 @@
-"""`nerfmac data`: the public scenes of the field; fetches one."""
+"""`nerfmac data`: list public NeRF scenes, or download one."""
 
 from __future__ import annotations
 
@@ -13,28 +13,31 @@ from nerfmac.app.datasets import COLLECTIONS, fetch, find
 
 @dataclass(frozen=True)
 class Arguments:
-    """List public scenes with size, license and source, or fetch one. Only fetching uses the
-    network."""
+    """List public scenes with size, license, and source, or download one.
+
+    Only the download uses the network.
+    """
 
     scene: Annotated[str | None, POSITIONAL, Shown("[SCENE]")] = None
-    """Scene to fetch, such as lego or mipnerf360/room; without one, all are listed."""
+    """Scene to download, such as lego or mipnerf360/room. Without SCENE, all scenes are listed."""
     out: Path = Path("data")
-    """Folder to fetch to; the scene is OUT/COLLECTION/SCENE. A broken download is resumed."""
+    """Folder to download to. The scene is saved in OUT/COLLECTION/SCENE. Interrupted downloads are
+    resumed."""
 
 
 def main(argv: list[str]) -> int:
-    """List or fetch as `argv` says; return the exit code."""
+    """Run `nerfmac data` with the arguments `argv` and return the exit code."""
     arguments = parsed(Arguments, argv)
     if arguments.scene is None:
         for collection in COLLECTIONS:
             print("\n".join(collection.lines()) + "\n")
-        print("`nerfmac data SCENE` fetches a scene, and by that you accept its license.")
+        print("`nerfmac data SCENE` downloads a scene. By downloading, you accept its license.")
         return 0
     collection, _ = find(arguments.scene)
     folder = fetch(arguments.scene, arguments.out)
-    print(f"{folder} is ready; its license: {collection.license}")
+    print(f"{folder} is ready. License: {collection.license}")
     if collection.inside is not None:
         archive = arguments.out / collection.name / collection.files[0].path
-        print(f"{archive} is kept for its other scenes; delete it if you want none of them")
-    print(f"`nerfmac train {folder}` trains on it")
+        print(f"{archive} is kept because it contains other scenes; delete it to save space")
+    print(f"Next, run `nerfmac train {folder}`.")
     return 0

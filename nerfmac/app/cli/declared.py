@@ -1,4 +1,4 @@
-"""The arguments that a command declares: the fields of its dataclass, and their help."""
+"""Arguments that a command declares as the fields of its dataclass, and their help texts."""
 
 from __future__ import annotations
 
@@ -13,67 +13,67 @@ from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 POSITIONAL = object()
-"""Mark of a positional argument, in the annotation of its field."""
+"""Marks a positional argument in the annotation of its field."""
 
 Switch = Literal["auto", "on", "off"]
-"""Values of a flag whose setting is None, True or False; the flag alone means "on"."""
+"""Values of an option for a setting that is None, True, or False. No value means "on"."""
 
 
 class Shown(NamedTuple):
-    """The name of a value in help pages, in the annotation of its field."""
+    """Name of a value in help pages, used in the annotation of a field."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Argument:
-    """A flag or a positional argument."""
+    """Option or positional argument."""
 
     name: str
-    """The flag, such as "--out" or "--grid.levels"; of a positional argument its name in capitals,
+    """Option, such as "--out" or "--grid.levels", or the upper-case name of a positional argument,
     such as "SCENE"."""
     kind: Any
-    """Type of the value; bool for a flag without a value."""
+    """Type of the value; bool for an option without a value."""
     value: str
-    """The value's name in a help page, such as "FOLDER"; empty for a flag without a value."""
+    """Name of the value in a help page, such as "FOLDER"; empty for an option without a value."""
     default: Any
     """Default value; `MISSING` for a required argument."""
     owner: type
-    """The dataclass that has it as a field, which may be a part of the command's."""
+    """Dataclass that declares the field: the dataclass of the command or one of its parts."""
 
     @property
     def is_flag(self) -> bool:
-        """Whether it is a flag, not a positional argument."""
+        """Whether this is an option and not a positional argument."""
         return self.name.startswith("-")
 
     @property
     def field_name(self) -> str:
-        """The name of its field, with hyphens."""
+        """Name of the field, with hyphens."""
         return self.name.rpartition(".")[2].removeprefix("--").lower()
 
     @property
     def text(self) -> str:
-        """The field's documentation, in one line."""
+        """Documentation of the field, in one line."""
         return documentation(self.owner)[self.field_name]
 
 
 @cache
 def declared(arguments: type) -> Sequence[Argument]:
-    """The arguments that the dataclass `arguments` declares.
+    """Return the arguments that the dataclass `arguments` declares.
 
-    First its own, then those of its bases, then those of its parts, such as `--grid.levels`. A
-    trailing underscore of a field's name is not part of its flag.
+    The fields of the class come first, then inherited fields, then the fields of its parts, such as
+    `--grid.levels`. A trailing underscore in a field name is not part of the option.
     """
-    own = {name.rstrip("_").replace("_", "-") for name in inspect.get_annotations(arguments)}
+    names = {name.rstrip("_").replace("_", "-") for name in inspect.get_annotations(arguments)}
 
     def order(argument: Argument) -> tuple[bool, bool]:
-        return "." in argument.name, argument.field_name not in own
+        return "." in argument.name, argument.field_name not in names
 
     return sorted(_declared(arguments), key=order)
 
 
 def flags_of(arguments: type) -> dict[str, Any]:
-    """Each flag of the dataclass `arguments` and its value's type, --no-FLAG among them."""
+    """Map each option of the dataclass `arguments`, including --no-NAME, to its value type."""
     flags: dict[str, Any] = {}
     for argument in filter(lambda argument: argument.is_flag, declared(arguments)):
         flags[argument.name] = argument.kind
@@ -83,7 +83,7 @@ def flags_of(arguments: type) -> dict[str, Any]:
 
 
 def positionals_of(arguments: type) -> list[Argument]:
-    """The positional arguments of the dataclass `arguments`, in order."""
+    """Return the positional arguments of the dataclass `arguments`, in order."""
     return [argument for argument in declared(arguments) if not argument.is_flag]
 
 
@@ -107,9 +107,10 @@ def _declared(owner: type) -> Iterator[Argument]:
 
 @cache
 def documentation(owner: type) -> dict[str, str]:
-    """The text of each field of a dataclass: the string below it, else the comment behind it.
+    """Return the documentation of each field of a dataclass.
 
-    Keys are names as in flags, with hyphens; each text is one line.
+    The documentation is the string below the field or, without one, the comment behind it. Keys are
+    field names with hyphens, as in options. Each text is one line.
     """
     texts = {}
     for base in filter(is_dataclass, reversed(owner.__mro__)):

@@ -1,4 +1,4 @@
-"""Running a command: its module is imported, its arguments are checked, its errors are told."""
+"""Running a command: import its module, validate its arguments, and report its errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 
 _WITH_METHOD = {"train", "eval", "render", "export", "profile", "report"}
-"""Commands whose `main` takes a `Method`."""
+"""Commands whose `main` accepts a `Method`."""
 
 _PASSING_ON = {"view"}
 """Commands that pass the arguments after `--` to another program."""
@@ -34,12 +34,21 @@ HELP = ("-h", "--help", "--help-all")
 
 
 def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
-    """Run a `command` with the arguments `rest`, and exit as `nerfmac.app.cli.main` does."""
-    # A terminated command saves and removes what an interrupted one does.
+    """Run a command and exit.
+
+    Args:
+        command: Name of the command.
+        rest: Arguments after the command.
+        method: Method for commands that train or load a run.
+
+    Raises:
+        SystemExit: Always, with the exit codes of `nerfmac.app.cli.main`.
+    """
+    # Handle termination like an interruption, so that results are saved and parts are removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         refuse_windows()
-        from_environment()  # a wrong name is refused before anything is written
+        from_environment()  # Rejects an invalid NERFMAC_VARIANTS before any file is written.
         code = 0
         with until_closed():
             code = _run(command, rest, method)
@@ -52,7 +61,7 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
     except OSError as error:
         if error.errno not in _UNWRITABLE:
             raise
-        _refuse(f"{error.filename or 'a file'} cannot be written: {error.strerror}")
+        _refuse(f"cannot write {error.filename or 'a file'}: {error.strerror}")
     except (RuntimeError, ValueError) as error:
         is_plain = isinstance(error, DivergedError | LostRankError)
         if (message := str(error) if is_plain else in_words(error)) is None:
@@ -66,7 +75,7 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
 
 
 def _run(command: str, rest: list[str], method: Method) -> int:
-    """The command's exit code."""
+    """Run the command and return its exit code."""
     end = rest.index("--") if command in _PASSING_ON and "--" in rest else len(rest)
     rest, passed = rest[:end], rest[end + 1 :]
     rest, log_file = without_log_file(rest)

@@ -1,4 +1,4 @@
-"""`nerfmac eval`: quality of a saved run."""
+"""`nerfmac eval`: evaluate a saved run on a split of its scene."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ from nerfmac.training.method import Method
 
 @dataclass(frozen=True)
 class Arguments:
-    """Render every view of a split and compare it with its photo."""
+    """Render every view of a split and compare it with the photo."""
 
     run: Annotated[Path, POSITIONAL, Shown("RUN")]
-    """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
+    """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     scene: Annotated[Path | None, Shown("SCENE")] = None
-    """Folder of the training scene: needed for a snapshot, and for a run whose scene has moved."""
+    """Scene folder. Required for a snapshot, and for a run if its scene was moved."""
     split: Literal["test", "val", "train"] = "test"
-    """Views of the scene to evaluate."""
+    """Split to evaluate."""
     background: Literal["white", "black"] = "white"
-    """Background behind renderings and behind photos with alpha."""
+    """Background color behind renderings and behind photos with an alpha channel."""
     json: Annotated[Path | None, Shown("FILE")] = None
-    """Also write the figures, and how they were measured, to this JSON file."""
+    """Also write the metrics and the evaluation protocol to this JSON file."""
     html: Annotated[Path | None, Shown("FILE")] = None
-    """Also write an HTML page that shows photo, rendering, error and depth of each view."""
+    """Also write an HTML page with the photo, rendering, error, and depth of each view."""
     lpips: Annotated[Path | None, Shown("WEIGHTS")] = None
-    """Also measure LPIPS, with the network weights in this .safetensors or .npz file;
-    docs/benchmarks.md says how to make it."""
+    """Also compute LPIPS with the network weights in this .safetensors or .npz file. See
+    docs/benchmarks.md for how to create the file."""
     device: Device = "auto"
-    """Device that computes; auto takes the GPU if there is one."""
+    """Device to use. auto uses the GPU if available. [default: auto]"""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Evaluate as `argv` says; return the exit code."""
+    """Run `nerfmac eval` with the arguments `argv` and return the exit code."""
     arguments = parsed(Arguments, argv)
     choose_device(arguments.device)
     run = _run(arguments, method)
     if arguments.json is None:
         _evaluated(run, arguments)
     else:
-        with appearing(arguments.json) as partial:  # refused now, not after all views
+        with appearing(arguments.json) as partial:  # Reports an unwritable file before rendering.
             write_json(partial, _evaluated(run, arguments))
     return 0
 
@@ -70,7 +70,9 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
 def _run(arguments: Arguments, method: Method) -> Run:
     if is_snapshot(arguments.run):
         if arguments.scene is None:
-            raise InputError("a snapshot does not hold its images: name their scene by --scene")
+            raise InputError(
+                "a snapshot does not contain images; pass the scene folder with --scene"
+            )
         return load_snapshot(arguments.run, arguments.scene)
     if arguments.scene is None:
         return Run.load(arguments.run, method=method)
@@ -80,7 +82,7 @@ def _run(arguments: Arguments, method: Method) -> Run:
 
 
 def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
-    """Evaluate, print the figures, and return them as JSON values."""
+    """Evaluate the run, print the metrics, and return them as JSON values."""
     split, background = arguments.split, arguments.background
     lpips = Lpips(arguments.lpips) if arguments.lpips else None
     if arguments.html:
@@ -89,9 +91,9 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
         views = run.evaluate(split, background, lpips=lpips)
     for view in views:
         print(_line(view.name, view.psnr, view.ssim, view.lpips))
-    least = worst(views)
-    if least:
-        print("worst: " + ", ".join(f"{view.name} ({view.psnr:.2f} dB)" for view in least))
+    worst_views = worst(views)
+    if worst_views:
+        print("worst: " + ", ".join(f"{view.name} ({view.psnr:.2f} dB)" for view in worst_views))
     figures = quality(views, len(views), background=background, split=split)
     psnr, ssim = figures[f"psnr_{split}"], figures[f"ssim_{split}"]
     distances = [view.lpips for view in views if view.lpips is not None]
@@ -99,7 +101,7 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     print(_line(f"mean of {len(views)}", psnr, ssim, mean))
     if run.config.refine.changes_colors:
         corrected = figures[f"psnr_corrected_{split}"]
-        print(f"PSNR {corrected:.2f} dB after each view's colors are fitted to its photo's")
+        print(f"PSNR {corrected:.2f} dB after fitting the colors of each view to its photo")
     names = dict.fromkeys((split, "train"))
     surfaces = surface_quality(run, *names)
     for name in names:
@@ -110,7 +112,7 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
         **figures,
         **surfaces,
         f"lpips_{split}": mean,
-        "worst": [view.name for view in least],
+        "worst": [view.name for view in worst_views],
         "protocol": protocol(run, split, background, has_lpips=lpips is not None),
         "views": {
             view.name: {

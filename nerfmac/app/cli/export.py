@@ -1,4 +1,4 @@
-"""`nerfmac export`: files of a saved run for other programs."""
+"""`nerfmac export`: export a saved run for other programs."""
 
 from __future__ import annotations
 
@@ -28,52 +28,52 @@ from nerfmac.common.files import appearing, write_json
 from nerfmac.training.method import Method
 
 PATH_FPS = 12.0
-"""Cameras per second of a page's path; the page interpolates between them."""
+"""Camera poses per second of a page's path. The page interpolates between them."""
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write a run's mesh, points, cameras or density, in the coordinates of its scene's files; the
-    run as a snapshot for instant-ngp; or a page in which anyone can fly through the scene."""
+    """Export a mesh, points, cameras, or density in the coordinates of the input scene, or an
+    interactive HTML page of the scene."""
 
     run: Annotated[Path, POSITIONAL, Shown("RUN")]
-    """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
+    """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     file: Annotated[Path, POSITIONAL, Shown("FILE")]
-    """File to write: a mesh (.ply, .obj, .glb), points (.ply, with --as points), cameras (.json),
-    density (.npz, .vdb) or a page (.html)."""
+    """File to write: a mesh (.ply, .obj, .glb), points (.ply with --as points), cameras (.json),
+    density (.npz, .vdb), or a page (.html)."""
     as_: Annotated[
         Literal["mesh", "points", "cameras", "density", "page"] | None,
         Shown("mesh|points|cameras|density|page"),
     ] = None
-    """Kind of export; by default the file's ending decides."""
+    """Kind of export. [default: determined by the file extension]"""
     resolution: Annotated[int | None, Shown("INT")] = None
-    """For a mesh or density: number of cells along the longest side of the box; by default 256.
-    More show finer detail; memory and time grow with the cube of this number."""
+    """Number of cells along the longest side of the box, for a mesh or density. Larger values show
+    finer detail; memory and time grow with the cube of this number. [default: 256]"""
     threshold: Annotated[float | None, Shown("FLOAT")] = None
-    """Density on a mesh's surface, per scene unit. Lower it to close holes and join pieces, raise
-    it against haze. By default the mesh of a scene with surroundings is where the rendered depth of
-    the training cameras agrees, and that of an object where their rays have transmittance 1/2."""
+    """Density at the mesh surface per scene unit. Lower it to close holes, raise it to remove haze.
+    By default, nerfmac selects the density that matches the rendered depth of the training cameras
+    (scenes with surroundings) or a transmittance of 1/2 along their rays (objects)."""
     smallest: Annotated[float | None, Shown("FLOAT")] = None
-    """Leave out pieces of a mesh with less than this fraction of the largest piece's area; by
-    default 0.01. Raise it against floaters."""
+    """Remove pieces of a mesh that have less than this fraction of the largest piece's area. Raise
+    it to remove floaters. [default: 0.01]"""
     count: Annotated[int | None, Shown("INT")] = None
-    """Number of points; by default 500000."""
+    """Number of points. [default: 500000]"""
     crop: Annotated[str | None, Shown("X,Y,Z,X,Y,Z")] = None
-    """Box to export: lowest and highest corner, in the coordinates of the scene's files. By default
-    the box around the occupied cells of the unit cube; for points no box."""
+    """Box to export, as its lowest and highest corner in the coordinates of the input scene.
+    [default: the occupied cells of the unit cube; no box for points]"""
     path: Annotated[str | None, Shown("NAME|FILE.json")] = None
-    """Camera path that a page plays when it opens: orbit, spiral, figure-of-eight, train,
-    test or a path's file, as in nerfmac render. By default the page waits for its reader."""
+    """Camera path that the page plays when it opens: orbit, spiral, figure-of-eight, train, test,
+    or a path file, as in nerfmac render. [default: none]"""
     background: Annotated[str | None, Shown("white|black|R,G,B")] = None
-    """Background of a page; R, G and B from 0 to 255. By default white."""
+    """Background color of the page, with R, G, and B from 0 to 255. [default: white]"""
     title: Annotated[str | None, Shown("TEXT")] = None
-    """Title of a page; by default the scene's name."""
+    """Title of the page. [default: the scene's name]"""
     device: Device = "auto"
-    """Device that computes; auto takes the GPU if there is one."""
+    """Device to use. auto uses the GPU if available. [default: auto]"""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Export as `argv` says; return the exit code."""
+    """Run `nerfmac export` with the arguments `argv` and return the exit code."""
     arguments = parsed(Arguments, argv)
     name = _kind_name(arguments.file, arguments.as_)
     options = _options(arguments, name)
@@ -87,29 +87,31 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     return 0
 
 
-def _kind_name(file: Path, asked: str | None) -> str:
-    ending = file.suffix.lower()
-    fitting = [name for name, kind in KINDS.items() if ending in kind.endings]
-    if asked is None and fitting:
+def _kind_name(file: Path, requested: str | None) -> str:
+    extension = file.suffix.lower()
+    fitting = [name for name, kind in KINDS.items() if extension in kind.extensions]
+    if requested is None and fitting:
         return fitting[0]
-    if asked is None:
-        known = "; ".join(f"{name}: {', '.join(kind.endings)}" for name, kind in KINDS.items())
-        raise InputError(f"{file} does not say what to export; end its name as one of {known}")
-    if asked not in fitting:
-        expected = " or ".join(KINDS[asked].endings)
-        raise InputError(f"{file} cannot hold {asked}; expected an ending of {expected}")
-    return asked
+    if requested is None:
+        known = "; ".join(f"{name}: {', '.join(kind.extensions)}" for name, kind in KINDS.items())
+        raise InputError(f"cannot export to '{file}': the file extension must be one of {known}")
+    if requested not in fitting:
+        expected = " or ".join(KINDS[requested].extensions)
+        raise InputError(
+            f"cannot export {requested} to '{file}': the file extension must be {expected}"
+        )
+    return requested
 
 
 def _options(arguments: Arguments, kind: str) -> dict[str, Any]:
-    """The options that `arguments` give. Raises `InputError` for one that `kind` does not take."""
+    """Return the given export options. Raises `InputError` if `kind` does not support one."""
     names = sorted({name for kind in KINDS.values() for name in kind.options})
     values = {name: getattr(arguments, name) for name in names}
     options = {name: value for name, value in values.items() if value is not None}
     for name in options:
         if name not in KINDS[kind].options:
-            known = ", ".join(f"--{option}" for option in KINDS[kind].options) or "no such flags"
-            raise InputError(f"--{name} is no flag for {kind}; expected {known}")
+            known = ", ".join(f"--{option}" for option in KINDS[kind].options) or "none"
+            raise InputError(f"--{name} cannot be used to export {kind}; options for it: {known}")
     if "crop" in options:
         options["crop"] = box("--crop", options["crop"])
     if "path" in options:
@@ -158,11 +160,11 @@ def _page(run: Run, path: Path, options: dict[str, Any]) -> str:
 
 
 class Kind(NamedTuple):
-    """A kind of export; its name is the key of `KINDS`."""
+    """Kind of export. The keys of `KINDS` are the names of the kinds."""
 
     write: Callable[[Run, Path, dict[str, Any]], str]
-    """Writes a run to a file with the options, and returns a summary."""
-    endings: tuple[str, ...]
+    """Function that exports a run to a file with options, and returns a one-line summary."""
+    extensions: tuple[str, ...]
     options: tuple[str, ...] = ()
 
 
@@ -173,4 +175,4 @@ KINDS = {
     "density": Kind(_density, (".npz", ".vdb"), ("crop", "resolution")),
     "page": Kind(_page, (".html", ".htm"), ("background", "path", "title")),
 }
-"""Kinds of export by name; without --as, the first kind that has the file's ending is taken."""
+"""Kinds of export by name. Without --as, the first kind that supports the file extension."""

@@ -1,6 +1,6 @@
-"""Help pages of the commands: the flags that most need, or all; examples; 80 columns wide.
+"""Help pages of the commands: the main or all options, and examples, in 80 columns.
 
-A page is the same on every machine. The defaults that it shows are those of the dataclasses.
+A page is the same on every machine. It shows the defaults of the dataclasses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nerfmac.config import Config
 
 WIDTH = 80
 FLAG_COLUMNS = 25
-"""Columns of a page that flags and their values take; a longer flag has a line of its own."""
+"""Width in columns of option names and values. Longer options are on a separate line."""
 
 COMMON = {
     "train": "out seconds steps preset device resume downscale max-images split up "
@@ -25,45 +25,45 @@ COMMON = {
     "render": "path frames seconds fps size output background samples-per-pixel depth-of-field "
     "motion-blur out resume overwrite device",
 }
-"""Flags that the short page of a command shows; other commands' pages show all."""
+"""Options on the short help page of a command. The pages of other commands list all options."""
 
 EXAMPLES = {
     "data": ("", "fox"),
-    "capture": ("video.mp4 --out captures/place",),
-    "inspect": ("captures/place",),
+    "capture": ("video.mp4 --out captures/room",),
+    "inspect": ("captures/room",),
     "train": (
-        "video.mp4 --seconds 300 --out runs/place",
+        "video.mp4 --seconds 300 --out runs/room",
         "scenes/lego --preset base --steps 20000",
-        "--out runs/place --resume --seconds 900",
+        "--out runs/room --resume --seconds 900",
     ),
-    "view": ("runs/place", "scenes/lego"),
+    "view": ("runs/room", "scenes/lego"),
     "render": (
-        "runs/place --seconds 8 --size 1280x720",
-        "runs/place --path path.json --out video.mp4",
-        "runs/place --output depth --out depth",
+        "runs/room --seconds 8 --size 1280x720",
+        "runs/room --path path.json --out video.mp4",
+        "runs/room --output depth --out depth",
     ),
-    "eval": ("runs/place --json figures.json",),
-    "export": ("runs/place mesh.ply", "runs/place place.html"),
-    "report": ("runs/place",),
+    "eval": ("runs/room --json metrics.json",),
+    "export": ("runs/room mesh.ply", "runs/room room.html"),
+    "report": ("runs/room",),
     "info": ("",),
     "tune": ("",),
     "bench": (
-        "--json figures.json",
+        "--json benchmark.json",
         "--models --seconds 60",
     ),
-    "profile": ("runs/place --trace trace.json",),
+    "profile": ("runs/room --trace trace.json",),
     "selftest": ("--report selftest.json",),
 }
-"""Arguments of the examples on a command's page."""
+"""Arguments of the examples on the help page of each command."""
 
 DEFAULTS = (
-    "Defaults are those of preset base. The other presets change some of them; config.json in a "
-    "run's folder has all that the run was trained with."
+    "Defaults of settings are those of the base preset. Other presets change some of them. "
+    "config.json in a run folder lists all settings that the run was trained with."
 )
 
 
 class _Formatter(HelpFormatter):
-    """Lays out a page; flags and names with hyphens stay whole, to be copied."""
+    """Formatter that never breaks options and names at hyphens, so that users can copy them."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=FLAG_COLUMNS, width=WIDTH)
@@ -73,10 +73,16 @@ class _Formatter(HelpFormatter):
 
 
 def help_page(command: str, arguments: type, *, everything: bool) -> str:
-    """The help page of a `command` with the dataclass `arguments`.
+    """Format the help page of a command.
 
-    `everything`: all flags with all that is said of them, not only those in `COMMON` with the first
-    sentence of each.
+    Args:
+        command: Name of the command.
+        arguments: Dataclass of the command.
+        everything: Whether to show all options with their full documentation, and not only the
+            options in `COMMON` with one sentence each.
+
+    Returns:
+        The text of the page, with lines of up to 80 columns.
     """
     flags = [argument for argument in declared(arguments) if argument.is_flag]
     names = COMMON.get(command, "").split()
@@ -86,7 +92,7 @@ def help_page(command: str, arguments: type, *, everything: bool) -> str:
         flags = [by_name[f"--{name}"] for name in names]
     usage = " ".join(argument.value for argument in positionals_of(arguments))
     parser = ArgumentParser(
-        usage=f"nerfmac {command} {usage} [FLAGS]".replace("  ", " "),
+        usage=f"nerfmac {command} {usage} [OPTIONS]".replace("  ", " "),
         description=getdoc(arguments),
         epilog=DEFAULTS if issubclass(arguments, Config) and everything else None,
         formatter_class=_Formatter,
@@ -99,31 +105,32 @@ def help_page(command: str, arguments: type, *, everything: bool) -> str:
             groups[title] = parser.add_argument_group(title, description)
         _add(groups[title], argument, is_short)
     if is_short:
-        rest = f"Show all flags, {len(declared(arguments))} in all, and more about each."
-        groups["flags"].add_argument("--help-all", action="store_true", help=rest)
+        rest = f"Show all {len(declared(arguments))} options with full descriptions."
+        groups["options"].add_argument("--help-all", action="store_true", help=rest)
     examples = [f"  nerfmac {command} {words}".rstrip() for words in EXAMPLES[command]]
     return "\n".join([parser.format_help(), "examples:", *examples])
 
 
 def _group(argument: Argument, arguments: type, is_short: bool) -> tuple[str, str | None]:
-    """Title and description of the group of arguments that `argument` belongs to."""
+    """Return the title and the description of the argument group of `argument`."""
     if not argument.is_flag:
         return "arguments", None
     if argument.owner is arguments or is_short:
-        return "flags", None
+        return "options", None
     about = (getdoc(argument.owner) or "").partition("\n\n")[0]
     return argument.name.partition(".")[0].removeprefix("--"), about
 
 
 def _add(group: Any, argument: Argument, is_short: bool) -> None:
-    """Add `argument` to a group of `argparse`, which lays out the page and parses nothing."""
-    text = first_sentence(argument.text) if is_short else argument.text
+    """Add `argument` to a group of `argparse`, which formats the page but parses no arguments."""
+    text, mark, default = argument.text.partition(" [default: ")
+    text = (first_sentence(text) if is_short else text) + mark + default
     names = [argument.name]
     if argument.kind is bool and argument.default is True:
         names.append(f"--no-{argument.name.removeprefix('--')}")
-        text += " (default: yes)"
+        text += " [default: on]"
     elif argument.kind is not bool and argument.default not in (None, MISSING, "auto", ()):
-        text += f" (default: {argument.default})"
+        text += f" [default: {argument.default}]"
     text = text.replace("%", "%%")
     if argument.kind is bool:
         group.add_argument(*names, action="store_true", help=text)

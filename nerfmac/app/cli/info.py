@@ -1,4 +1,4 @@
-"""`nerfmac info`: the device, the back end of every operation, folders, and one check."""
+"""`nerfmac info`: show the device, the backend of every operation, and the folders."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from nerfmac.version import version as nerfmac_version
 
 @dataclass(frozen=True)
 class Arguments:
-    """Show the device, the back end and variant of every operation, and nerfmac's folders."""
+    """Show the device, the backend and variant of every operation, and the folders of nerfmac."""
 
     device: Device = "auto"
-    """Device to describe; auto takes the GPU if there is one."""
+    """Device to describe. auto uses the GPU if available. [default: auto]"""
 
 
 def main(argv: list[str]) -> int:
-    """Run `nerfmac info` with the arguments `argv`; return the exit code."""
+    """Run `nerfmac info` with the arguments `argv` and return the exit code."""
     arguments = parsed(Arguments, argv)
     choose_device(arguments.device)
     ranks = join()
@@ -55,7 +55,7 @@ def main(argv: list[str]) -> int:
     for name, value in rows.items():
         print(f"{name:14}{value}")
     if ranks.size > 1:
-        print(f"ranks, by {ranks.backend}")
+        print(f"ranks ({ranks.backend})")
         print("\n".join(lines))
     print("operations")
     for name in operations():
@@ -68,14 +68,15 @@ def main(argv: list[str]) -> int:
 
 
 def _ranks(ranks: Ranks) -> list[str]:
-    """A line for each rank about its device; every rank must call this."""
-    own = f"{device_name()}, {memory_bytes() / 2**30:.1f} GiB, on {platform.node()}"
-    return [f"  {rank:<22}{text}" for rank, text in enumerate(ranks.texts(own))]
+    """Return a line about the device of each rank. Every rank must call this function."""
+    device = f"{device_name()}, {memory_bytes() / 2**30:.1f} GiB, on {platform.node()}"
+    return [f"  {rank:<22}{text}" for rank, text in enumerate(ranks.texts(device))]
 
 
 def _chosen_by(config: Config) -> str:
-    """Text about where the choice of variants comes from."""
-    source = "chosen by `nerfmac tune`" if is_tuned(config) else "defaults; `nerfmac tune` chooses"
+    """Describe where the choice of variants comes from."""
+    default = "defaults; run `nerfmac tune` to choose"
+    source = "chosen by `nerfmac tune`" if is_tuned(config) else default
     return f"{source}; NERFMAC_VARIANTS overrides it" if from_environment() else source
 
 

@@ -1,4 +1,4 @@
-"""`nerfmac inspect`: the contents of a scene, and what looks wrong."""
+"""`nerfmac inspect`: summarize a scene and report possible problems."""
 
 from __future__ import annotations
 
@@ -16,20 +16,22 @@ from nerfmac.app.scenes import load_scene
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """List a scene's contents and what looks wrong, and draw its cameras and points."""
+    """Summarize a scene, report possible problems, and draw its cameras and points."""
 
     scene: Annotated[Path, POSITIONAL] = field(kw_only=True)
-    """Folder of a scene; a video or a folder of photos is captured first."""
+    """Scene folder. For a video or a folder of photos, camera poses are estimated first."""
     out: Annotated[Path | None, Shown("FILE")] = None
-    """PNG to draw cameras and points in; by default NAME-cameras.png in the working folder."""
+    """PNG file for the drawing of cameras and points. [default: NAME-cameras.png in the working
+    folder]"""
     against: Annotated[Path | None, Shown("SCENE")] = None
-    """Another scene of the same images: also print how its cameras differ, once aligned."""
+    """Second scene with the same images. Its cameras are aligned to the first scene and compared
+    with it."""
 
 
 def main(argv: list[str]) -> int:
-    """Inspect as `argv` says; return the exit code, 0 whatever is found."""
+    """Run `nerfmac inspect` with the arguments `argv`; return 0 even if it finds problems."""
     arguments = parsed(Arguments, argv)
-    options = arguments.options()  # mistakes are found before a capture
+    options = arguments.options()  # Reports invalid options before a long capture.
     against = load_scene(arguments.against) if arguments.against else None
     inspection = inspect_scene(load_scene(captured(arguments.scene), **vars(options)))
     compared = compare_cameras(inspection.scene, against) if against else None
@@ -37,6 +39,6 @@ def main(argv: list[str]) -> int:
     inspection.draw(out)
     print(inspection)
     if compared:
-        print(f"\nbeside {arguments.against}:\n{compared}")
-    print(f"\ncameras, points and the cube are drawn in {out}")
+        print(f"\ncompared with {arguments.against}:\n{compared}")
+    print(f"\nThe cameras, the points, and the scene cube are drawn in {out}.")
     return 0

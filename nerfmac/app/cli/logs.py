@@ -1,6 +1,7 @@
-"""Log lines of the command line: to standard error and to --log-file, control characters quoted.
+"""Logging of the command line to standard error and to --log-file, with control characters escaped.
 
-The log file has every line with its time, also the lines that only NERFMAC_LOG=debug shows.
+The log file contains every line with its time, including the lines that standard error shows only
+with NERFMAC_LOG=debug.
 """
 
 from __future__ import annotations
@@ -23,9 +24,13 @@ log = logging.getLogger("nerfmac")
 
 
 def without_log_file(words: Sequence[str]) -> tuple[list[str], Path | None]:
-    """A command's arguments without --log-file, which all commands take, and the file's path.
+    """Remove --log-file, which all commands accept, from the arguments.
 
-    Raises `InputError` for the flag without a value.
+    Returns:
+        The other arguments, and the path of the log file or None.
+
+    Raises:
+        InputError: If the option has no value.
     """
     kept: list[str] = []
     path: str | None = None
@@ -37,15 +42,19 @@ def without_log_file(words: Sequence[str]) -> tuple[list[str], Path | None]:
             continue
         path = value if has_value else next(rest, "")
         if not path or path.startswith("--"):
-            raise InputError(f"{FLAG} has no value; expected a file's name")
+            raise InputError(f"{FLAG} has no value; expected a file name")
     return kept, Path(path) if path else None
 
 
 @contextmanager
 def logged(path: Path | None) -> Iterator[None]:
-    """Context manager that shows the log, and appends it to the file `path` if there is one.
+    """Context manager that shows the log on standard error and appends it to a file.
 
-    Raises `InputError` if NERFMAC_LOG is no level or the file cannot be opened.
+    Args:
+        path: Log file; None to log to standard error only.
+
+    Raises:
+        InputError: If NERFMAC_LOG is not a log level or the file cannot be opened.
     """
     level = os.environ.get(VARIABLE) or "info"
     if level not in LEVELS:
@@ -54,7 +63,7 @@ def logged(path: Path | None) -> Iterator[None]:
     before = log.level
     log.setLevel(logging.DEBUG if file else LEVELS[level])
     handlers: list[logging.Handler] = [file] if file else []
-    if not logging.getLogger().handlers:  # else a program that calls this one shows the log
+    if not logging.getLogger().handlers:  # Otherwise the calling program shows the log.
         shown = logging.StreamHandler(sys.stderr)
         shown.setFormatter(_Printable("nerfmac: %(message)s"))
         shown.setLevel(LEVELS[level])
@@ -71,24 +80,24 @@ def logged(path: Path | None) -> Iterator[None]:
 
 
 class _Printable(logging.Formatter):
-    """Formats lines as its base class does, and quotes control characters in them."""
+    """Formatter that escapes control characters."""
 
     def format(self, record: logging.LogRecord) -> str:
         return printable(super().format(record))
 
 
 class _File(logging.Handler):
-    """Appends lines to a file. If a line cannot be written, it warns once and stops writing."""
+    """Handler that appends lines to a file. After a failed write, it warns once and stops."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
         self.setFormatter(_Printable("%(asctime)s %(levelname)s %(message)s"))
         try:
-            # Unbuffered: closing a buffered file would try a failed line again.
+            # Unbuffered, because closing a buffered file would write a failed line again.
             self._file = path.open("ab", buffering=0)
         except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror}") from error
+            raise InputError(f"cannot write {path}: {error.strerror}") from error
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._file.closed:
@@ -98,7 +107,9 @@ class _File(logging.Handler):
         except OSError as error:
             self._file.close()
             log.warning(
-                "the log %s cannot be written: %s; going on without it", self._path, error.strerror
+                "cannot write the log file %s: %s; continuing without it",
+                self._path,
+                error.strerror,
             )
 
     def close(self) -> None:

@@ -1,10 +1,11 @@
-"""`OpenedNotebook`: JupyterLab's files, with one notebook whose first code cell has already run.
+"""File manager for JupyterLab that runs the first code cell of one notebook when it is opened.
 
-JupyterLab has no setting that runs a cell when a notebook opens. So its server runs the cell while
-the page loads, in the kernel that the page then finds for the notebook, and hands out the notebook
-with the cell's outputs. The file itself is not changed.
+JupyterLab has no setting that runs a cell when a notebook opens. The server therefore runs the cell
+while the page loads, in the kernel that the page then uses for the notebook, and serves the
+notebook with the outputs of the cell. The file itself is not changed.
 
-JupyterLab's process alone imports this module: `nerfmac view` names the class on its command line.
+Only the JupyterLab process imports this module: `nerfmac view` passes the class name on the
+JupyterLab command line.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from jupyter_server.services.contents.largefilemanager import AsyncLargeFileMana
 from traitlets import Unicode
 
 PATIENCE = 60.0
-"""Longest time, in seconds, for which the page waits for the cell."""
+"""Maximum time in seconds for which the page waits for the cell."""
 
 KERNEL = "python3"
 
 
 class _Ran(NamedTuple):
-    """The first code cell, as it ran."""
+    """Source and results of the first code cell."""
 
     source: str
-    number: int  # the page shows it beside the cell
+    number: int  # Execution count that the page shows next to the cell.
     outputs: list[dict[str, Any]]
     when: datetime
 
 
 class OpenedNotebook(AsyncLargeFileManager):
-    """The server's files; `notebook` is the file in the server's folder whose cell runs."""
+    """Server file manager; `notebook` is the path of the notebook with the cell to run."""
 
     notebook = Unicode(config=True)
 
@@ -41,15 +42,25 @@ class OpenedNotebook(AsyncLargeFileManager):
         super().__init__(**options)
         server: Any = self.parent
         self._server = server
-        loop = server.io_loop.asyncio_loop  # which does not run yet
+        loop = server.io_loop.asyncio_loop  # The loop is not running yet.
         self._running: asyncio.Task[_Ran] = loop.create_task(self._run())
 
     async def get(
         self, path: str, content: bool = True, *arguments: Any, **options: Any
     ) -> dict[str, Any]:
-        """Return a file as the server does; `notebook` has the outputs of its first code cell.
+        """Return a file model as the server does, with the cell outputs for `notebook`.
 
-        Once the page has saved the notebook, the file has the outputs itself.
+        After the page has saved the notebook, the file contains the outputs, and they are no longer
+        added.
+
+        Args:
+            path: Path of the file, relative to the server's folder.
+            content: Whether to include the content of the file.
+            arguments: Further arguments of the base class.
+            options: Further keyword arguments of the base class.
+
+        Returns:
+            The model of the file, as JSON values.
         """
         is_ours = content and path.strip("/") == self.notebook
         if is_ours:
@@ -58,22 +69,22 @@ class OpenedNotebook(AsyncLargeFileManager):
         if not is_ours or not self._running.done():
             return model
         if error := self._running.exception():
-            self.log.warning("the first cell of %s did not run: %s", path, error)
+            self.log.warning("cannot run the first cell of %s: %s", path, error)
             return model
         ran = self._running.result()
         if model["type"] == "notebook" and model["last_modified"] < ran.when:
             cell = first_code_cell(model["content"])
             if cell is not None and cell["source"] == ran.source:
                 cell.update(outputs=ran.outputs, execution_count=ran.number)
-                cell["metadata"]["trusted"] = True  # or the page would not show its widget
+                cell["metadata"]["trusted"] = True  # The page shows widgets of trusted cells only.
         return model
 
     async def _run(self) -> _Ran:
-        """Start the notebook's kernel, and run the first code cell in it."""
+        """Start the notebook's kernel and run the first code cell in it."""
         model = await super().get(self.notebook, type="notebook")
         cell = first_code_cell(model["content"])
         if cell is None:
-            raise ValueError("the notebook has no code")
+            raise ValueError("the notebook has no code cell")
         session = await self._server.session_manager.create_session(
             path=self.notebook, name=self.notebook, type="notebook", kernel_name=KERNEL
         )
@@ -95,5 +106,5 @@ class OpenedNotebook(AsyncLargeFileManager):
 
 
 def first_code_cell(notebook: dict[str, Any]) -> Any:
-    """Return the first code cell of a notebook, or None without one."""
+    """Return the first code cell of a notebook, or None if it has no code cell."""
     return next((cell for cell in notebook["cells"] if cell["cell_type"] == "code"), None)

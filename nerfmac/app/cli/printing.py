@@ -1,6 +1,7 @@
-"""What is printed: quoted, since names come from files of strangers.
+"""Printing of text with control characters escaped.
 
-A terminal obeys an escape sequence in a name: control characters are quoted in all output.
+File names and metadata may come from untrusted sources, and a terminal would execute the escape
+sequences in them.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any, NoReturn, TextIO, cast
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters other than tab and newline, and lone surrogates, which cannot be printed:
-Python uses them for bytes of file names that are not UTF-8."""
+"""Control characters other than tab and newline, and lone surrogates. Python uses surrogates for
+bytes of file names that are not UTF-8, and they cannot be printed."""
 
 
 def printable(text: str) -> str:
-    r"""`text` with its control characters escaped, such as `\x1b`."""
+    r"""Return `text` with its control characters escaped, such as `\x1b`."""
     return CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def refuse(message: str) -> NoReturn:
-    """Print a message on standard error and exit with code 2."""
+    """Print an error message to standard error and exit with code 2."""
     print(printable(f"nerfmac: {message}"), file=sys.stderr)
     sys.exit(2)
 
 
 def print_and_exit(text: str, code: int) -> NoReturn:
-    """Print a text and exit with the code, also if the reader has closed our output."""
+    """Print `text` and exit with `code`, even if the reader has closed standard output."""
     with until_closed():
         print(text)
     sys.exit(code)
@@ -37,17 +38,25 @@ def print_and_exit(text: str, code: int) -> NoReturn:
 
 @contextmanager
 def until_closed() -> Iterator[None]:
-    """Context manager that ends quietly if the reader of standard output has closed it."""
+    """Context manager that ends silently if the reader closes standard output."""
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python must not flush the rest at exit.
+        # Prevents Python from flushing the remaining output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def with_flag(message: str, flags: Collection[str]) -> str:
-    """A message that begins with a parameter's name, with the flag of that name instead."""
+    """Replace the name of a parameter at the start of a message by the option of that name.
+
+    Args:
+        message: Error message.
+        flags: Options of the command, such as `--max-images`.
+
+    Returns:
+        The message, changed if its first word is a parameter with an option in `flags`.
+    """
     name, space, rest = message.partition(" ")
     flag = f"--{name.replace('_', '-')}"
     return f"{flag}{space}{rest}" if flag in flags else message
@@ -55,13 +64,13 @@ def with_flag(message: str, flags: Collection[str]) -> str:
 
 @contextmanager
 def printing_quoted() -> Iterator[None]:
-    """Context manager that makes all standard output `printable`."""
+    """Context manager that escapes control characters in standard output."""
     with redirect_stdout(cast(TextIO, _Quoted(sys.stdout))):
         yield
 
 
 class _Quoted:
-    """A text stream that quotes what is written to it."""
+    """Text stream that escapes control characters."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""`nerfmac profile`: the time of a training step by kernel."""
+"""`nerfmac profile`: measure the training step time by kernel."""
 
 from __future__ import annotations
 
@@ -25,42 +25,43 @@ from nerfmac.config.presets import preset
 from nerfmac.training.method import Method
 
 WARMUP = 1024
-"""Default steps of training before a scene is profiled: by then the occupancy grid is sparse, as in
-most of a run."""
+"""Default number of training steps before profiling a scene. After them, the occupancy grid is as
+sparse as during most of a run."""
 
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Show the time of a training step by stage and kernel, on the device and on the host."""
+    """Measure the training step time by stage and kernel, on the device and on the host."""
 
     run_or_scene: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
-    """Run to profile in its saved state, or scene to train on first; by default the built-in scene.
-    Nothing is saved to the run."""
+    """Run to profile in its saved state, or scene to train on first. The run folder is not changed.
+    [default: the built-in scene]"""
     steps: Annotated[int | None, Shown("N")] = None
-    """Number of steps to time and to record; by default --seconds decide how many are timed, and
-    64 are recorded."""
+    """Number of steps to time and to record. By default, --seconds determines the number of timed
+    steps, and 64 steps are recorded."""
     warmup: Annotated[int | None, Shown("N")] = None
-    """Training steps before the measurement; by default 0 for a run and 1024 for a scene."""
+    """Number of training steps before the measurement. [default: 0 for a run, 1024 for a scene]"""
     seconds: float = 1.0
-    """Approximate seconds per measurement. More: less noise."""
+    """Approximate time per measurement in seconds; longer measurements are less noisy."""
     trace: Annotated[Path | None, Shown("FILE.json")] = None
-    """Also write a timeline for ui.perfetto.dev or chrome://tracing: steps, occupancy updates, a
-    step kernel by kernel, an evaluation and a video."""
+    """Also write a timeline for ui.perfetto.dev or chrome://tracing. It contains training steps,
+    occupancy updates, the kernels of one step, an evaluation, and a video."""
     json: Annotated[Path | None, Shown("FILE")] = None
-    """Also write the figures to this JSON file; nerfmac report shows RUN/profile.json."""
+    """Also write the measurements to this JSON file. nerfmac report includes RUN/profile.json."""
     gpu_trace: Annotated[Path | None, Shown("FILE.gputrace")] = None
-    """On a Mac, also write a GPU trace of a step for Xcode; needs MTL_CAPTURE_ENABLED=1 in the
-    environment."""
+    """Also write an Xcode GPU trace of a training step. Requires a Mac and the environment variable
+    MTL_CAPTURE_ENABLED=1."""
     preset: Preset = "auto"
-    """Size of the model to train on a scene; auto chooses by device and memory."""
+    """Model size for a scene. auto selects a preset that fits the device and its memory.
+    [default: auto]"""
     model: Model = "hash"
-    """Model to train on a scene: hash encoding with small networks, or vanilla NeRF."""
+    """Model for a scene. hash uses a hash encoding and small MLPs; vanilla is the original NeRF."""
     device: Device = "auto"
-    """Device that computes; auto takes the GPU if there is one."""
+    """Device to use. auto uses the GPU if available. [default: auto]"""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Run `nerfmac profile` with the arguments `argv`; return the exit code."""
+    """Run `nerfmac profile` with the arguments `argv` and return the exit code."""
     arguments = parsed(Arguments, argv)
     checks.number("seconds", arguments.seconds, low=0.01)
     if arguments.steps is not None:
@@ -71,7 +72,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     if arguments.gpu_trace:
         check_capture(arguments.gpu_trace)
     with ExitStack() as files:
-        # Unwritable files fail here; the files appear when they are complete.
+        # Unwritable files are reported before the measurement. The files appear when complete.
         trace, json = (
             files.enter_context(appearing(path)) if path else None
             for path in (arguments.trace, arguments.json)
@@ -93,12 +94,14 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
 
 
 def _run(arguments: Arguments, method: Method) -> Run:
-    """The run to profile, trained for the warm-up; it is not saved."""
+    """Return the run to profile, after the warm-up steps. The warm-up is not saved."""
     path = arguments.run_or_scene or builtin_scene_path()
     if is_run(path):
         if arguments.preset != "auto" or arguments.model != "hash":
-            raise InputError(f"{path} is a run; expected neither --preset nor --model with it")
-        arguments.refuse(f"none with the run {path}, which keeps its own")
+            raise InputError(
+                f"{path} is a run; --preset and --model cannot be used with it; remove them"
+            )
+        arguments.refuse(f"{path} is a run, which keeps its own scene options")
         run, warmup = Run.load(path, method=method), 0
     else:
         scene = load_scene(path, **vars(arguments.options()))

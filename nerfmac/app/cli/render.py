@@ -1,4 +1,4 @@
-"""`nerfmac render`: novel views of a saved run, to a video or to numbered files."""
+"""`nerfmac render`: render novel views of a saved run to a video or to numbered files."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from nerfmac.training.method import Method
 log = logging.getLogger("nerfmac")
 
 BLURRED_SAMPLES = 32
-"""Default of --samples-per-pixel with --depth-of-field or --motion-blur."""
+"""Default of --samples-per-pixel if --depth-of-field or --motion-blur is used."""
 
 DEFAULT_FPS, MAX_FPS = 24.0, 1000.0
 
 MAX_SIDE = 8192
-"""Largest width and height of a frame, in pixels."""
+"""Maximum width and height of a frame in pixels."""
 
 MAX_FRAMES = 1_000_000
-"""Largest number of frames: eleven hours at 24 per second; their cameras take a gigabyte."""
+"""Maximum number of frames: eleven hours at 24 fps, with one gigabyte of camera data."""
 
 PANORAMA_SIZE = 1920, 960
-"""Default width and height of an equirectangular frame."""
+"""Default width and height of an equirectangular frame in pixels."""
 
 
 @dataclass(frozen=True)
@@ -57,92 +57,94 @@ class Arguments:
     """Render a run along a camera path."""
 
     run: Annotated[Path, POSITIONAL, Shown("RUN")]
-    """Folder of a run, or a snapshot of instant-ngp (.ingp, .msgpack)."""
+    """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     path: Annotated[str, Shown("NAME|FILE.json")] = "orbit"
-    """orbit, spiral or figure-of-eight: a move around the scene. train or test: the
-    cameras of these views; with --frames or --seconds a smooth tour along them. FILE.json: a camera
-    path saved by the viewer, nerfstudio or instant-ngp; or a scene's file, such as a
-    transforms_test.json, whose cameras are used like those of a split and need no images."""
+    """Camera path to render. orbit, spiral, and figure-of-eight move around the scene. train and
+    test use the cameras of a split or, with --frames or --seconds, a smooth tour along them.
+    FILE.json is a camera path saved by the viewer, nerfstudio, or instant-ngp, or a scene file such
+    as transforms_test.json. A scene file is used like a split and needs no images."""
     transforms: Annotated[Path | None, Shown("FILE.json")] = None
-    """nerfstudio's dataparser_transforms.json, which maps a nerfstudio camera path to the scene's
-    coordinates. By default the one beside the --path file."""
+    """nerfstudio's dataparser_transforms.json, which maps a nerfstudio camera path to scene
+    coordinates. [default: the file in the folder of the --path file]"""
     frames: Annotated[int | None, Shown("INT")] = None
-    """Number of frames; by default the path's duration times --fps, or one per view of a split."""
+    """Number of frames. [default: path duration times --fps; for a split, one per view]"""
     seconds: Annotated[float | None, Shown("FLOAT")] = None
-    """Duration of the video, in place of --frames."""
+    """Duration of the video in seconds. Cannot be used with --frames."""
     fps: Annotated[float | None, Shown("FLOAT")] = None
-    """Frames per second; by default the rate in nerfstudio's path, else 24."""
+    """Frames per second. [default: the rate in a nerfstudio path, otherwise 24]"""
     size: Annotated[str | None, Shown("WxH")] = None
-    """Width and height in pixels, such as 1280x720. By default the size in nerfstudio's path,
-    else that of the photos; for a panorama 1920x960. In a move or tour, a wide frame shows
-    less above and below than upright photos, and more to the sides."""
+    """Frame width and height in pixels, such as 1280x720. For moves and tours, wide frames crop
+    portrait photos at the top and bottom. [default: the size in a nerfstudio path, otherwise the
+    photo size; 1920x960 for panoramas]"""
     output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
     """Quantity to render."""
     colormap: Literal["turbo", "inferno", "gray"] = "turbo"
-    """Color map for --output depth."""
+    """Colormap for --output depth."""
     depth_range: Annotated[str | None, Shown("NEAR,FAR")] = None
-    """Distances at the two ends of the depth's color map, in scene units; by default estimated
-    once for all frames."""
+    """Distances at the two ends of the depth colormap in scene units. [default: estimated once for
+    all frames]"""
     background: Annotated[str, Shown("auto|white|black|transparent|R,G,B")] = "auto"
-    """Color where the run has seen nothing; R, G and B from 0 to 255. auto: the mean color of the
-    training images, or white if these have alpha or if --output is not rgb. transparent: PNG and
-    EXR files get an alpha channel."""
+    """Background color, with R, G, and B from 0 to 255. auto uses the mean color of the training
+    images, or white if the images have an alpha channel or --output is not rgb. transparent writes
+    an alpha channel to PNG and EXR files."""
     exposure: float = 0.0
-    """Brightness in stops: 1 doubles the light, -1 halves it."""
+    """Exposure compensation in stops. A value of 1 doubles the brightness, -1 halves it."""
     near: Annotated[float | None, Shown("FLOAT")] = None
-    """Hide everything nearer to the camera than this, in scene units; by default the run's
-    --march.near."""
+    """Hide everything closer to the camera than this distance in scene units. [default: the run's
+    --march.near]"""
     crop: Annotated[str | None, Shown("X,Y,Z,X,Y,Z")] = None
-    """Show only a box: its lowest and highest corner, in the coordinates of the scene's files. It
-    is enlarged to whole cells of the occupancy grid."""
+    """Render only this box, given as its lowest and highest corner in the coordinates of the input
+    scene. The box is enlarged to whole cells of the occupancy grid."""
     samples_per_pixel: Annotated[int | None, Shown("INT")] = None
-    """Rays per pixel. With 4, edges are smooth and rendering takes 4 times as long; by default 1,
-    or 32 with --depth-of-field or --motion-blur."""
+    """Number of rays per pixel. Larger values reduce aliasing and take proportionally longer.
+    [default: 1; 32 with --depth-of-field or --motion-blur]"""
     depth_of_field: float = 0.0
-    """Radius of the aperture in scene units, such as 0.02. Larger: more blur; 0: none."""
+    """Radius of the aperture in scene units, such as 0.02. Larger values blur more; 0 disables the
+    effect."""
     focus: Annotated[float | None, Shown("FLOAT")] = None
-    """Distance of sharp focus in scene units; by default the distance of the point where the
-    axes of the training cameras meet."""
+    """Distance of sharp focus in scene units. [default: the distance of the point that the training
+    cameras look at]"""
     motion_blur: float = 0.0
-    """Fraction of a frame's time that the shutter is open, such as 0.5; 0: no motion blur."""
+    """Fraction of the frame time during which the shutter is open, such as 0.5. The value 0
+    disables motion blur."""
     beside: Annotated[str | None, Shown("RUN,...")] = None
-    """Other runs of the same scene, separated by commas: they appear to the right of this one, seen
-    from the same cameras."""
+    """Other runs of the same scene, separated by commas. They are rendered from the same cameras
+    and shown to the right of RUN."""
     projection: Literal["perspective", "equirectangular"] = "perspective"
-    """equirectangular: a 360 x 180 degree panorama from each camera's position, marked as such in
-    an .mp4."""
+    """Camera projection. equirectangular renders a 360 x 180 degree panorama from each camera
+    position and adds the metadata for 360 degree players to .mp4 files."""
     stereo: Annotated[
         Literal["side-by-side", "over-under"] | None, Shown("side-by-side|over-under")
     ] = None
-    """Render a image of --size for each eye. side-by-side: left eye on the left; over-under: left
-    eye above."""
+    """Render a stereo pair with an image of --size for each eye. side-by-side puts the left eye on
+    the left, over-under puts the left eye on top."""
     eye_distance: Annotated[float, Shown("FLOAT")] = 0.0
-    """Distance between the eyes in scene units, such as 0.03; required with --stereo. Larger: a
-    stronger impression of depth."""
+    """Distance between the eyes in scene units, such as 0.03. Required with --stereo. Larger values
+    increase the impression of depth."""
     format: Literal["png", "exr", "npz"] = "png"
-    """Format of the files in a folder: images as png, or float values as exr or npz, such as
+    """Format of the files in a folder. png stores images; exr and npz store float values, such as
     depth in scene units."""
     out: Annotated[Path | None, Shown("FILE.mp4|.webm|.gif|FOLDER")] = None
-    """Video to write, or folder for numbered files; by default RUN/PATH.mp4, or NAME-PATH.mp4 next
-    to a snapshot."""
+    """Video file, or folder for numbered files. [default: RUN/PATH.mp4; for a snapshot,
+    NAME-PATH.mp4 next to it]"""
     resume: bool = False
-    """Continue an interrupted rendering to a folder. A video needs no flag: its frames stay in
-    OUT.frames until it is complete, and the same command continues it."""
+    """Resume an interrupted rendering to a folder. Videos resume without this option: their frames
+    are kept in OUT.frames until the video is complete, and the same command continues."""
     overwrite: bool = False
-    """Replace the video or the frames that --out already holds."""
+    """Replace the video or the frames in --out."""
     device: Device = "auto"
-    """Device that renders; auto takes the GPU if there is one."""
+    """Device to use. auto uses the GPU if available. [default: auto]"""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Render as `argv` says; return the exit code."""
+    """Run `nerfmac render` with the arguments `argv` and return the exit code."""
     arguments = parsed(Arguments, argv)
     options, size = _options(arguments), _size(arguments.size) if arguments.size else None
     path = NamedPath.read(arguments.path, arguments.transforms)
     fps, size = _fps_and_size(path, options, arguments.fps, size)
     out = arguments.out or _default_out(arguments.run, Path(arguments.path).stem)
     _check(arguments, fps, out)
-    # A job's time limit ends it as Ctrl-C does: no half video is left.
+    # Handle termination, such as a job's time limit, like Ctrl-C, to leave no incomplete video.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
@@ -170,7 +172,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
             overwrite=arguments.overwrite,
         )
     except KeyboardInterrupt as interruption:
-        interruption.add_note(_what_is_kept(out))
+        interruption.add_note(_resume_hint(out))
         raise
     print(out)
     return 0
@@ -188,7 +190,7 @@ def _announce(
     out: Path,
     options: RenderOptions,
 ) -> None:
-    """Log the number and size of the frames, and about how long they take."""
+    """Log the number and size of the frames and the estimated rendering time."""
     first = cameras[0]
     camera = first if isinstance(first, Camera) else first[0]
     rays = camera.lens.width * camera.lens.height * len(cameras) * len(runs)
@@ -198,11 +200,11 @@ def _announce(
     seconds = rays * seconds_per_pixel(runs[0].renderer(), [camera])
     size = f"{camera.lens.width}x{camera.lens.height}"
     frames = f"{len(cameras)} frame{'s' * (len(cameras) > 1)} of {size} pixels"
-    log.info("rendering %s to %s takes about %s", frames, out, _duration(seconds))
+    log.info("rendering %s to %s, which takes about %s", frames, out, _duration(seconds))
 
 
 def _duration(seconds: float) -> str:
-    """Text such as "40 seconds", "3 minutes" or "2.5 hours"."""
+    """Format a duration, such as "40 seconds", "3 minutes" or "2.5 hours"."""
     if seconds < 90:
         return f"{max(round(seconds), 1)} second{'s' * (round(seconds) > 1)}"
     if seconds < 5400:
@@ -210,19 +212,19 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} hours"
 
 
-def _what_is_kept(out: Path) -> str:
-    """Text about the frames that an interrupted rendering leaves, and how to continue it."""
+def _resume_hint(out: Path) -> str:
+    """Describe where the frames of an interrupted rendering are and how to resume it."""
     if out.suffix.lower() not in VIDEOS:
-        return f"its frames so far are in {out}; with --resume the same command continues"
-    return f"its frames so far are in {out}.frames, and the same command continues"
+        return f"the frames so far are in {out}; run the same command with --resume to continue"
+    return f"the frames so far are in {out}.frames; run the same command again to continue"
 
 
 def _fps_and_size(
     path: NamedPath, options: RenderOptions, fps: float | None, size: tuple[int, int] | None
 ) -> tuple[float, tuple[int, int] | None]:
-    """Frame rate and size from the flags, else from the path's file; the log says if the latter.
+    """Return the frame rate and size from the options, or from the path file if it has them.
 
-    Raises `InputError` for bad numbers in the file.
+    Values from the file are logged. Raises `InputError` if a value in the file is out of range.
     """
     from_file = []
     if size is None and path.size and options.projection == "perspective":
@@ -233,30 +235,34 @@ def _fps_and_size(
     if fps is None and path.fps:
         fps = path.fps
         checks.number(f"{path.name}: fps", fps, low=1, high=MAX_FPS)
-        from_file.append(f"{fps:g} frames a second")
+        from_file.append(f"{fps:g} frames per second")
     if from_file:
-        named = ", ".join(from_file)
-        log.info("as %s asks: %s; --size and --fps override it", path.name, named)
+        values = ", ".join(from_file)
+        log.info("%s specifies %s; use --size and --fps to override", path.name, values)
     return DEFAULT_FPS if fps is None else fps, size
 
 
 def _check(arguments: Arguments, fps: float, out: Path) -> None:
-    """Raise `InputError` for arguments that are wrong for any run, before the run is read."""
+    """Raise `InputError` for arguments that are invalid for every run, before loading the run."""
     checks.number("--fps", fps, low=1, high=MAX_FPS)
     if arguments.frames is not None:
         checks.number("--frames", arguments.frames, low=1, high=MAX_FRAMES, whole=True)
         if arguments.seconds is not None:
-            raise InputError("--frames and --seconds say the same; leave one of them out")
+            raise InputError("--frames and --seconds cannot be used together; remove one of them")
     if arguments.seconds is not None:
         checks.number("--seconds", arguments.seconds, low=0.01, high=MAX_FRAMES / fps)
     checks.number("--motion-blur", arguments.motion_blur, low=0.0, high=1.0)
     if out.suffix.lower() in VIDEOS:
         check_video(out, fps)
         if arguments.format != "png":
-            raise InputError(f"--format {arguments.format} is for a folder, but --out is a video")
+            raise InputError(
+                f"--format {arguments.format} requires a folder, but --out is the video {out}; "
+                "remove --format or pass a folder"
+            )
     elif out.suffix:
         raise InputError(
-            f"{out} is neither a video ({', '.join(VIDEOS)}) nor a folder's name, without an ending"
+            f"cannot render to '{out}': expected a video file ({', '.join(VIDEOS)}) or a folder "
+            "name without a file extension"
         )
     refuse_existing(out, resume=arguments.resume, overwrite=arguments.overwrite)
 
@@ -264,10 +270,13 @@ def _check(arguments: Arguments, fps: float, out: Path) -> None:
 def _cameras(
     run: Run, path: NamedPath, arguments: Arguments, fps: float, size: tuple[int, int]
 ) -> Sequence[Camera | CameraSamples]:
-    """The camera of each frame, or with motion blur the cameras of each frame."""
+    """Return the camera of each frame or, with motion blur, several cameras for each frame."""
     if path.is_split and not (arguments.frames or arguments.seconds):
         if arguments.motion_blur:
-            raise InputError(f"--motion-blur needs a tour of --path {path.name}: give --seconds")
+            raise InputError(
+                f"--motion-blur requires a continuous path; add --seconds to make --path "
+                f"{path.name} a tour"
+            )
         return path.view_cameras(run, size)
     seconds = arguments.seconds or path.seconds
     frames = arguments.frames or max(round(seconds * fps), 1)
@@ -288,7 +297,7 @@ def _samples(arguments: Arguments) -> int:
 
 
 def _options(arguments: Arguments) -> RenderOptions:
-    """The `RenderOptions` that the arguments give. Raises `InputError`."""
+    """Convert the arguments to `RenderOptions`. Raises `InputError`."""
     depth_range = None
     if arguments.depth_range is not None:
         expected = "two distances, such as 0.5,3"
@@ -312,14 +321,14 @@ def _options(arguments: Arguments) -> RenderOptions:
 
 
 def _even_size(out: Path, size: tuple[int, int]) -> tuple[int, int]:
-    """The largest size within `size` that `out` can have; prints a note if it is smaller."""
+    """Return the largest size within `size` that `out` supports; print a note if it is smaller."""
     if out.suffix.lower() not in VIDEOS:
         return size
     width, height = even(out, size)
     if (width, height) != size:
         print(
-            f"nerfmac: the video is {width}x{height} and not {size[0]}x{size[1]}: "
-            "H.264 and VP9 need an even width and height; images in a folder may have any",
+            f"nerfmac: the video size is {width}x{height} instead of {size[0]}x{size[1]}, because "
+            "H.264 and VP9 require an even width and height; images in a folder can have any size",
             file=sys.stderr,
         )
     return width, height
@@ -338,6 +347,6 @@ def _size(text: str) -> tuple[int, int]:
 def _background(text: str) -> tuple[float, float, float] | None:
     if text == "transparent":
         return None
-    if text == "auto":  # the run, which is not read yet, may have another one
+    if text == "auto":  # Replaced by the run's backdrop once the run is loaded.
         return BACKGROUNDS["white"]
     return background(text, ("auto", *BACKGROUNDS, "transparent"))

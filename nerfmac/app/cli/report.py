@@ -1,4 +1,4 @@
-"""`nerfmac report`: one page of a run, to be attached to a paper or a bug report."""
+"""`nerfmac report`: write an HTML report of a run, for example for a paper or a bug report."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from nerfmac.training.method import Method
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write one self-contained HTML page about a run: configuration, curves, images, worst views,
-    versions, times and, if RUN/profile.json exists, a profile."""
+    """Write a self-contained HTML report of a run. It contains the configuration, curves, images,
+    worst views, versions, timings and, if RUN/profile.json exists, a profile."""
 
     run: Annotated[Path, POSITIONAL, Shown("RUN")]
-    """Folder of a run."""
+    """Run folder."""
     out: Annotated[Path | None, Shown("FILE.html")] = None
-    """Page to write; by default RUN/report.html."""
+    """HTML file to write. [default: RUN/report.html]"""
     seconds: float = 20.0
-    """Seconds to spend on evaluating test views. More: more views are evaluated."""
+    """Time in seconds for evaluating test views. More views are evaluated if it is larger."""
     device: Device = "auto"
-    """Device that computes; auto takes the GPU if there is one."""
+    """Device to use. auto uses the GPU if available. [default: auto]"""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Write the page as `argv` says; return the exit code."""
+    """Run `nerfmac report` with the arguments `argv` and return the exit code."""
     arguments = parsed(Arguments, argv)
     checks.number("seconds", arguments.seconds, low=0.1)
     choose_device(arguments.device)

@@ -1,4 +1,4 @@
-"""`SceneFlags`: flags of the commands that read a scene, one for each option of `load_scene`."""
+"""`SceneFlags`: options of the commands that load a scene, one for each option of `load_scene`."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from nerfmac.common.checks import InputError
 
 @dataclass(frozen=True)
 class SceneFlags:
-    """Flags that say how a scene is read; None: not given."""
+    """Options that control how a scene is loaded. None means that the option is not given."""
 
     split: Annotated[str | None, Shown("N|FRACTION|none|FILE")] = None
-    """Training views to hold out for tests: every Nth, a fraction such as 0.1, none, or those that
-    FILE names, one a line. By default the scene's own test split, else every 8th view."""
+    """Views to hold out for testing: every Nth training view, a fraction such as 0.1, none, or the
+    views listed in FILE, one per line. [default: the scene's test split, otherwise every 8th
+    view]"""
     extent: Annotated[float | None, Shown("SIDE")] = None
-    """Side of the trained cube in scene units; by default the scene's own, else estimated."""
+    """Side of the scene cube in scene units. [default: the value in the scene file, otherwise
+    estimated]"""
     up: Annotated[str | None, Shown("AXIS|X,Y,Z")] = None
-    """Up direction in the coordinates of the scene's files: an axis such as z or -y, or three
-    numbers. By default (auto) the scene's own, else estimated."""
+    """Up direction in the coordinates of the input scene: an axis such as z or -y, or three
+    numbers. [default: auto, the value in the scene file, otherwise estimated]"""
     downscale: Annotated[int | None, Shown("N")] = None
-    """Divide the width and height of the images by N."""
+    """Divide the width and height of the images by N. [default: 1]"""
     max_images: Annotated[int | None, Shown("N")] = None
-    """Take at most N views of each split, evenly spread."""
+    """Use at most N views of each split, evenly spaced. [default: all views]"""
     masks: bool = True
-    """Leave masked pixels out of training and evaluation."""
+    """Exclude masked pixels from training and evaluation."""
 
     def options(self) -> SceneOptions:
-        """The scene options, with defaults for absent flags. Raises `InputError`."""
+        """Return the scene options, with defaults for absent ones. Raises `InputError`."""
         return SceneOptions(
             split=split_of(self.split),
             extent=self.extent,
@@ -41,7 +43,7 @@ class SceneFlags:
         )
 
     def given(self) -> dict[str, Any]:
-        """The options whose flags are given, by name. Raises `InputError`."""
+        """Return the given options by name. Raises `InputError`."""
         options = vars(self.options())
         defaults = SceneFlags()
         return {
@@ -50,8 +52,8 @@ class SceneFlags:
             if getattr(self, name) != getattr(defaults, name)
         }
 
-    def refuse(self, expected: str) -> None:
-        """Raise `InputError`, with what is `expected`, if any of these flags is given."""
+    def refuse(self, reason: str) -> None:
+        """Raise `InputError` with a `reason` if any of these options is given."""
         for option in self.given():
             flag = "no-masks" if option == "masks" else option.replace("_", "-")
-            raise InputError(f"--{flag} says how a scene is read; expected {expected}")
+            raise InputError(f"--{flag} cannot be used: {reason}; remove --{flag}")

@@ -1,4 +1,4 @@
-"""`nerfmac selftest`: every kernel compared with its reference on this machine."""
+"""`nerfmac selftest`: compare every kernel with its reference implementation on this machine."""
 
 from __future__ import annotations
 
@@ -32,20 +32,21 @@ from nerfmac.common.checks import InputError
 
 @dataclass(frozen=True)
 class Arguments:
-    """Compare every kernel, results and gradients, with its reference in plain MLX."""
+    """Compare the results and gradients of every kernel with a reference in plain MLX."""
 
     device: Literal["all", "metal", "cuda", "cpu"] = "all"
-    """Device to test; all tests each device of this machine."""
+    """Device to test. all tests every device of this machine."""
     operation: Annotated[str | None, Shown("NAME")] = None
-    """Test only the kernels of this operation (`nerfmac info` lists them)."""
+    """Test only the kernels of this operation. `nerfmac info` lists the operations."""
     report: Annotated[Path | None, Shown("FILE")] = None
-    """Also train on the built-in scene and time the kernels, and write all results to this JSON
-    file, to be attached to a bug report."""
+    """Also train on the built-in scene, time the kernels, and write all results to this JSON file.
+    Attach the file to bug reports."""
     seconds: Annotated[float | None, Shown("FLOAT")] = None
-    """With --report, training time in seconds per device: by default 30; 0: neither train nor
-    time."""
+    """Training time per device in seconds, with --report. The value 0 skips training and timing.
+    [default: 30]"""
     dump_metal: Annotated[Path | None, Shown("FOLDER")] = None
-    """Instead of comparing, write every kernel's Metal source to this folder. Needs no Mac."""
+    """Write the Metal source code of every kernel to this folder instead of testing. Requires no
+    Mac."""
 
 
 def main(argv: list[str]) -> int:
@@ -53,13 +54,14 @@ def main(argv: list[str]) -> int:
     arguments = parsed(Arguments, argv)
     if folder := arguments.dump_metal:
         if arguments != Arguments(dump_metal=folder):
-            raise InputError("--dump-metal and other flags are given; expected --dump-metal alone")
-        print(f"the Metal text of {len(write_metal(folder))} specializations is in {folder}")
+            raise InputError("--dump-metal cannot be combined with other options; remove them")
+        count = len(write_metal(folder))
+        print(f"wrote the Metal source code of {count} specializations to {folder}")
         return 0
     if arguments.seconds is not None:
         checks.number("seconds", arguments.seconds, low=0)
         if arguments.report is None or arguments.operation:
-            raise InputError("--seconds needs --report without --operation")
+            raise InputError("--seconds requires --report and cannot be combined with --operation")
     tested = operations()
     if arguments.operation:
         checks.choice("operation", arguments.operation, tested)
@@ -77,20 +79,21 @@ def main(argv: list[str]) -> int:
     except KeyboardInterrupt as interruption:
         if not report.path:
             raise
-        report.save()  # the interrupt may have come while it was being written
+        report.save()  # The interruption may have happened during a write.
         message = f"the results so far are in {report.path}"
         raise KeyboardInterrupt(message) from interruption
     if report.path:
-        print(f"the report is in {report.path}")
+        print(f"wrote the report to {report.path}")
     elif not report.passed:
         print("to report this, run `nerfmac selftest --report FILE` and attach the file")
     return 0 if report.passed else 1
 
 
 def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
-    """The devices that run all operations `tested` as kernels. Raises `InputError` without one.
+    """Return the devices that run all operations in `tested` as kernels.
 
-    On a Mac nobody needs CPU kernels: they are tested only if all that builds them is there.
+    CPU kernels are not needed on a Mac, so they are tested there only if they can be built. Raises
+    `InputError` if no device can be tested.
     """
     devices = list(filter(None, (gpu(), "cpu"))) if wanted == "all" else [wanted]
     testable: list[str] = []
@@ -101,7 +104,7 @@ def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
             continue
         reason = next(filter(None, map(why_reference, tested)), None)
         if reason:
-            reasons.append(f"there are no kernels to test on {device}: {reason}")
+            reasons.append(f"no kernels to test on {device}: {reason}")
         else:
             testable.append(device)
     if not testable:
@@ -114,12 +117,12 @@ def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
 def _test(report: Report, operation: str | None, seconds: float) -> None:
     """Compare all cases on the current device; print and report the results.
 
-    A report of all operations also has `Findings` with `seconds` of training.
+    A report of all operations also contains `Findings`, with `seconds` of training.
     """
     print(f"{current_device()}: {device_name()}")
     report.begin_device()
     chosen = [case for case in cases() if operation in (None, case.operation)]
-    print(f"  {len(chosen)} cases, each computed by kernels and by their reference\n{HEADING}")
+    print(f"  {len(chosen)} cases, each computed by kernels and by the reference\n{HEADING}")
     report.begin("compiling")
     compile_for(chosen)
     done: list[Compared] = []
@@ -142,12 +145,12 @@ def _test(report: Report, operation: str | None, seconds: float) -> None:
 
 
 def _find(report: Report, seconds: float) -> None:
-    """Measure, report and print the `FINDINGS`; stop at the first exception."""
+    """Measure, report, and print the `FINDINGS`; stop at the first exception."""
     print(f"  measurements, with {seconds:g} s of training on the built-in scene")
     findings = Findings(seconds)
     for finding in FINDINGS:
         if finding == "watchdog" and current_device() == "cpu":
-            continue  # a CPU has no display to delay
+            continue  # A CPU has no display that could be delayed.
         report.begin(finding)
         try:
             values = findings.find(finding)

@@ -1,6 +1,6 @@
-"""What to type in place of a word that nerfmac does not know: synonyms first, then spelling.
+"""Suggestions for unknown commands and options: synonyms first, then similar spelling.
 
-The synonyms are words of instant-ngp, nerfstudio and PyTorch, and those that newcomers try.
+The synonyms come from instant-ngp, nerfstudio, and PyTorch, or are common guesses of new users.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 NEAREST = 0.75
-"""Least similarity of a mistyped word to the one that is suggested, from 0 to 1."""
+"""Minimum similarity of a mistyped word to a suggested one, from 0 to 1."""
 
 COMMANDS = {
     "data": "download fetch dataset datasets download-data ns-download-data",
@@ -25,7 +25,7 @@ COMMANDS = {
     "export": "ns-export",
     "bench": "benchmark",
 }
-"""Words that stand for a command, by what to type after `nerfmac`."""
+"""Synonyms of each command. The keys are the words to type after `nerfmac`."""
 
 FLAGS = {
     "--steps": "--iterations --iters --n-iters --num-iterations --max-num-iterations "
@@ -54,53 +54,74 @@ FLAGS = {
     "`nerfmac view SCENE`": "--gui --vis --viewer --view",
     "NERFMAC_LOG=debug before `nerfmac`": "-v --verbose --debug",
 }
-"""Flags of other programs, by what to type: one of our flags, a positional argument, a command."""
+"""Options of other programs. The keys are our option, a positional argument, or a command."""
 
 
 def known_command(word: str, commands: Collection[str]) -> str:
-    """What to type in place of the first `word`, which is no command."""
+    """Suggest what to type instead of an unknown command.
+
+    Args:
+        word: First word after `nerfmac`.
+        commands: Names of the commands.
+
+    Returns:
+        A clause for an error message.
+    """
     if (path := Path(word)).exists():
         command = "view" if (path / "config.json").is_file() else "train"
-        return f"a command comes first: type `nerfmac {command} {word}`"
+        return f"a command must come first; type `nerfmac {command} {word}`"
     for meant, synonyms in COMMANDS.items():
         if word in synonyms.split():
             return f"type `nerfmac {meant}`"
     if word.startswith("-"):
-        return "a command comes first, such as `nerfmac train SCENE`; see `nerfmac --help`"
+        return "a command must come first, such as `nerfmac train SCENE`; see `nerfmac --help`"
     expected = f"expected one of: {', '.join(commands)}; see `nerfmac --help`"
     return similar(word, commands, expected)
 
 
 def known_flag(command: str, flag: str, flags: Mapping[str, str], positionals: str) -> str:
-    """What to type in place of a `flag` that the command does not have.
+    """Suggest what to type instead of an unknown option.
 
-    `flags` are those that it has, with their help; `positionals` are its other arguments.
+    Args:
+        command: Name of the command.
+        flag: Unknown option.
+        flags: Options of the command, with their help texts.
+        positionals: Positional arguments of the command, such as `RUN FILE`.
+
+    Returns:
+        A clause for an error message.
     """
     for meant, synonyms in FLAGS.items():
         if flag not in synonyms.split():
             continue
-        if (own := meant.split()[0]) in flags:
-            return f"type {meant}: {first_sentence(flags[own])}"
+        if (known := meant.split()[0]) in flags:
+            return f"type {meant}: {first_sentence(flags[known])}"
         if meant == "POSITIONAL" and positionals:
-            return f"it needs no flag: type `nerfmac {command} {positionals}`"
+            return f"this argument needs no option; type `nerfmac {command} {positionals}`"
         if meant[0] in "`N":
             return f"type {meant}"
-    of_a_part = [known for known in flags if known.rpartition(".")[2] == flag.removeprefix("--")]
+    of_a_part = [name for name in flags if name.rpartition(".")[2] == flag.removeprefix("--")]
     if of_a_part:
         return f"type {' or '.join(of_a_part)}"
-    return similar(flag, flags, f"`nerfmac {command} --help-all` lists its flags")
+    return similar(flag, flags, f"`nerfmac {command} --help-all` lists the options")
 
 
 def first_sentence(text: str) -> str:
-    """`text` up to its first full stop before a space, with the stop."""
+    """Return `text` up to and including the first full stop that is followed by a space."""
     return text if text.count(". ") == 0 else text[: text.index(". ") + 1]
 
 
 def similar(word: str, known: Collection[str], otherwise: str) -> str:
-    """Question that suggests the `known` word most similar to `word`, or `otherwise`.
+    """Suggest the known word that is most similar to `word`.
 
-    Dashes before the words do not count.
+    Args:
+        word: Mistyped word.
+        known: Words to choose from. Leading dashes are ignored in the comparison.
+        otherwise: Text to return if no word is similar.
+
+    Returns:
+        A question with the suggested word, or `otherwise`.
     """
-    bare = {one.lstrip("-"): one for one in known}
+    bare = {name.lstrip("-"): name for name in known}
     near = get_close_matches(word.lstrip("-"), bare, n=1, cutoff=NEAREST)
     return f"did you mean {bare[near[0]]}?" if near else otherwise

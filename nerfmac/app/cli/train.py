@@ -1,4 +1,4 @@
-"""`nerfmac train`: `nerfmac.train` with flags, and a turntable video at the end."""
+"""`nerfmac train`: train with `nerfmac.train` and render a turntable video at the end."""
 
 from __future__ import annotations
 
@@ -32,76 +32,78 @@ log = logging.getLogger("nerfmac")
 
 TURNTABLE_SECONDS = 4.0
 TURNTABLE_FRAMES = 48
-FEWEST_FRAMES = 24
-"""Smallest number of frames in a turntable: 6 per second."""
+MIN_TURNTABLE_FRAMES = 24
+"""Minimum number of frames in a turntable, which is 6 per second."""
 TURNTABLE_SIDE = 480
-"""Shorter side of a turntable's frames in pixels: the least on a GPU, and the one on a CPU. Photos
-that are smaller give smaller frames."""
-SMALLEST_TURNTABLE = 192
-"""Smallest longer side of frames, in pixels, where time is too short for `TURNTABLE_SIDE`."""
+"""Shorter side of turntable frames in pixels on a CPU, and its minimum on a GPU. Frames are never
+larger than the photos."""
+MIN_TURNTABLE_SIDE = 192
+"""Minimum longer side of turntable frames in pixels if the time is too short for
+`TURNTABLE_SIDE`."""
 TRIALS = 4
-"""Number of frames rendered first to estimate the time per pixel."""
-VIDEO = 2 / 5
-"""Fraction of the time left that the turntable may take. The evaluation gets a half."""
+"""Number of frames rendered to estimate the rendering time per pixel."""
+VIDEO_FRACTION = 2 / 5
+"""Fraction of the remaining time for the turntable. The evaluation gets one half."""
 
 
 @dataclass(frozen=True)
 class Arguments(Config, SceneFlags):
-    """Train a radiance field on a scene, evaluate it and render a video around it."""
+    """Train a radiance field on a scene, evaluate it, and render a turntable video."""
 
     scene: Annotated[Path | None, POSITIONAL, Shown("[SCENE]")] = None
-    """Folder of a scene (Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D, Polycam), or a
-    video or folder of photos, whose cameras are then found first; by default the built-in
-    scene."""
+    """Scene folder (Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D, Polycam), a video, or
+    a folder of photos. For a video or photos, camera poses are estimated first. [default: the
+    built-in scene]"""
     out: Annotated[Path | None, Shown("FOLDER")] = None
-    """Folder in which the run is saved; by default runs/SCENE-TIME."""
+    """Run folder to write. [default: runs/SCENE-TIME]"""
     steps: Annotated[int | None, Shown("INT")] = None
-    """Total number of training steps. Those before --resume count. By default --train.steps, unless
-    --seconds is given."""
+    """Total number of training steps, including steps before --resume. [default: --train.steps,
+    unless --seconds is given]"""
     seconds: Annotated[float | None, Shown("FLOAT")] = None
-    """Total training time in seconds, in place of --steps. The time before --resume counts."""
+    """Total training time in seconds, including the time before --resume. Cannot be used with
+    --steps."""
     device: Device = "auto"
-    """Device that computes; auto takes the GPU if there is one."""
+    """Device to use. auto uses the GPU if available. [default: auto]"""
     preset: Preset = "auto"
-    """Size of the model; auto goes by device and memory."""
+    """Model size. auto selects a preset that fits the device and its memory. [default: auto]"""
     resume: bool = False
-    """Continue training the run in --out, with its own scene and configuration."""
+    """Resume training of the run in --out with its scene and configuration."""
     tensorboard: bool = False
     """Also write scalars and images for TensorBoard to FOLDER/tensorboard."""
     compile: bool = True
-    """Compile the training step with mx.compile. --no-compile: slower, for debugging."""
+    """Compile the training step with mx.compile. Use --no-compile for debugging; it is slower."""
     memory_limit: Annotated[float | None, Shown("GIB")] = None
-    """Device memory that training may take, in GiB; by default all that is free."""
+    """Maximum device memory for training in GiB. [default: all free memory]"""
     memory_fraction: Annotated[float | None, Shown("FRACTION")] = None
-    """Fraction of the device memory that training may take, in place of --memory-limit."""
+    """Maximum fraction of the device memory for training. Cannot be used with --memory-limit."""
     video: bool = True
     """Render a turntable video at the end."""
     all_views: bool = False
-    """Evaluate every test view, however long it takes. By default only as many as fit if the
-    command is to take about twice the training time plus half a minute."""
+    """Evaluate all test views. By default, nerfmac evaluates as many views as possible while the
+    whole command takes at most about twice the training time plus 30 seconds."""
 
     def __post_init__(self) -> None:
-        """Check nothing: the preset may still be `auto`. `config` makes a checked `Config`."""
+        """Skip validation, because the preset may still be `auto`; `config` validates."""
 
     def config(self, preset: str) -> Config:
-        """The settings as a `Config` that names the `preset` they were taken from."""
+        """Return the settings as a validated `Config` that was derived from `preset`."""
         settings = {setting.name: getattr(self, setting.name) for setting in fields(Config)}
         return Config(**settings | {"preset": preset})
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Train as `argv` says; return the exit code."""
-    # The defaults of the configuration's flags depend on these three flags: they are read first.
-    early = parsed(_Early, _only(argv, "--preset", "--device", "--model"))
+    """Run `nerfmac train` with the arguments `argv` and return the exit code."""
+    # These options are parsed first, because the defaults of the settings depend on them.
+    early = parsed(_Early, _select(argv, "--preset", "--device", "--model"))
     choose_device(early.device)
     default = preset_config(early.preset, current_device(), memory_bytes(), early.model)
     settings = {setting.name: getattr(default, setting.name) for setting in fields(Config)}
     arguments = parsed(Arguments, argv, default=Arguments(**settings))
     signal.signal(signal.SIGCONT, note_continued)
     config = arguments.config(default.preset)
-    is_own = arguments.resume and config == default and not _only(argv, "--model")
+    keeps_config = arguments.resume and config == default and not _select(argv, "--model")
     if not join().is_first:
-        log.setLevel(logging.WARNING)  # the first rank logs for all
+        log.setLevel(logging.WARNING)  # The first rank logs for all ranks.
     with nullcontext() if arguments.compile else uncompiled():
         run = train_run(
             arguments.scene,
@@ -109,7 +111,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
             seconds=arguments.seconds,
             device=arguments.device,
             preset=early.preset if arguments.resume else "auto",
-            config=None if is_own else config,
+            config=None if keeps_config else config,
             method=method,
             out=arguments.out or "auto",
             resume=arguments.resume,
@@ -123,7 +125,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
         )
     if run.folder is not None:
         print(_summary(run, run.folder))
-        print(_next(run.folder))
+        print(_next_commands(run.folder))
     return 0
 
 
@@ -134,66 +136,70 @@ class _Early:
     model: Model = "hash"
 
 
-def _only(argv: list[str], *flags: str) -> list[str]:
-    """The `flags` that are in `argv`, which `checked` has written, with their values."""
+def _select(argv: list[str], *flags: str) -> list[str]:
+    """Return the given `flags` and their values from `argv`, as normalized by `checked`."""
     return [word for word in argv if word.partition("=")[0] in flags]
 
 
 def _summary(run: Run, out: Path) -> str:
-    """A line with the run's folder, steps, time and quality."""
+    """Summarize the run's folder, steps, time, and quality in one line."""
     metrics, held_out = read_json(out / "metrics.json"), described(run.scene.options.split)
-    quality = f"no test views ({held_out})"
+    quality = f"no test views (split: {held_out})"
     if metrics["test_views"]:
         quality = f"PSNR {metrics['psnr_test']:.2f} dB"
         if run.config.refine.changes_colors:
-            quality += f" ({metrics['psnr_corrected_test']:.2f} with each view's colors fitted)"
+            quality += f" ({metrics['psnr_corrected_test']:.2f} with fitted view colors)"
         quality += f", SSIM {metrics['ssim_test']:.3f}"
-        quality += f" on {metrics['test_measured']} ({held_out})"
+        quality += f" on {metrics['test_measured']} (split: {held_out})"
     steps = f"{run.state.step} steps in {run.state.train_seconds:.1f} s"
     return f"{out}: {steps} on {metrics['device_name']}; {quality}"
 
 
-def _next(out: Path) -> str:
-    """A line with the run's video and the next command."""
-    view = f"`nerfmac view {quote(str(out))}` opens the run in the viewer"
+def _next_commands(out: Path) -> str:
+    """Describe the video and the next commands in one line."""
+    view = f"open the run in the viewer with `nerfmac view {quote(str(out))}`"
     if (out / "video.mp4").is_file():
-        return f"{out / 'video.mp4'} shows the scene from all sides; {view}"
-    return f"`nerfmac render {quote(str(out))}` renders a video; {view}"
+        return f"wrote a turntable video to {out / 'video.mp4'}; {view}"
+    return f"render a video with `nerfmac render {quote(str(out))}`; {view}"
 
 
 def save_turntable(run: Run, seconds: float) -> None:
-    """Write a 4 s video around the scene to the run's `video.mp4`, in about 2/5 of `seconds`.
+    """Render a turntable video of 4 seconds to the run's `video.mp4`.
 
-    If time is short, frames are smaller, down to `TURNTABLE_SIDE`, then fewer, down to 6 per
-    second, then smaller still, down to `SMALLEST_TURNTABLE`. If it is too short for that, there is
-    no video, and an older one is removed. The log says so.
+    Rendering takes about 2/5 of `seconds`. If the time is short, frames are first reduced to
+    `TURNTABLE_SIDE`, then their number to 6 per second, then their size to `MIN_TURNTABLE_SIDE`. If
+    even this takes too long, no video is written, an older one is removed, and the log reports it.
+
+    Args:
+        run: Trained run. Runs without a folder are skipped.
+        seconds: Remaining time in seconds.
     """
     if run.folder is None:
         return
     path, lens = run.folder / "video.mp4", run.scene.cameras[0].lens
-    least = min(1.0, TURNTABLE_SIDE / min(lens.width, lens.height))
-    full = least if current_device() == "cpu" else 1.0
+    min_scale = min(1.0, TURNTABLE_SIDE / min(lens.width, lens.height))
+    full = min_scale if current_device() == "cpu" else 1.0
     trial = run.orbit(TRIALS, scaled_size(lens, full))
-    pixels = VIDEO * seconds / seconds_per_pixel(run.renderer(), trial)
+    pixels = VIDEO_FRACTION * seconds / seconds_per_pixel(run.renderer(), trial)
     fitting = math.sqrt(pixels / (TURNTABLE_FRAMES * lens.width * lens.height))
-    scale = min(full, max(fitting, least))
+    scale = min(full, max(fitting, min_scale))
     count = min(int(pixels / (scale**2 * lens.width * lens.height)), TURNTABLE_FRAMES)
     longer = max(lens.width, lens.height)
-    if count < FEWEST_FRAMES:  # a small video is better than none
-        count = FEWEST_FRAMES
+    if count < MIN_TURNTABLE_FRAMES:  # Prefer a smaller video to none.
+        count = MIN_TURNTABLE_FRAMES
         scale = math.sqrt(pixels / (count * lens.width * lens.height))
-    if scale < min(1.0, SMALLEST_TURNTABLE / longer):
+    if scale < min(1.0, MIN_TURNTABLE_SIDE / longer):
         path.unlink(missing_ok=True)
         log.info(
-            "as time is short, there is no %s; `nerfmac render %s` renders a video",
+            "not enough time to render %s; run `nerfmac render %s` to render a video",
             *(path.name, path.parent),
         )
         return
     cameras = run.orbit(count, scaled_size(lens, scale))
     if scale < full or count < TURNTABLE_FRAMES:
         size = cameras[0].lens
-        shown = path.name, count, size.width, size.height
-        log.info("as time is short, %s has %d frames of %dx%d pixels", *shown)
-        if scale < least:
-            log.info("`nerfmac render %s` renders a larger video", path.parent)
+        size_note = path.name, count, size.width, size.height
+        log.info("to save time, %s has %d frames of %dx%d pixels", *size_note)
+        if scale < min_scale:
+            log.info("run `nerfmac render %s` to render a larger video", path.parent)
     render_video(run, cameras, path, fps=count / TURNTABLE_SECONDS, overwrite=True)

@@ -1,4 +1,4 @@
-"""`nerfmac tune`: choose the fastest variant of each operation for this machine."""
+"""`nerfmac tune`: select the fastest variant of each operation on this machine."""
 
 from __future__ import annotations
 
@@ -24,28 +24,30 @@ from nerfmac.config.presets import preset
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Time the variants of each operation on this machine and use the fastest from now on."""
+    """Measure the variants of each operation on this machine and use the fastest from now on."""
 
     scene: Annotated[Path | None, POSITIONAL, Shown("[SCENE]")] = None
-    """Scene whose extent and image resolution set the sizes of the timed operations; by default a
-    scene in the unit cube."""
+    """Scene that determines the problem sizes to benchmark. [default: an object in the unit
+    cube]"""
     device: Device = "auto"
-    """Device that computes; auto takes the GPU if there is one."""
+    """Device to use. auto uses the GPU if available. [default: auto]"""
     preset: Preset = "auto"
-    """Preset that sets the sizes of the operations; auto chooses by device and memory."""
+    """Preset that determines the problem sizes. auto selects one that fits the device and its
+    memory. [default: auto]"""
     seconds: float = SECONDS
-    """Approximate seconds per operation. More: noise is less likely to decide the choice."""
+    """Approximate time per operation in seconds. Longer measurements make the choice less dependent
+    on noise."""
     json: Annotated[Path | None, Shown("FILE")] = None
-    """Also write the figures to this JSON file."""
+    """Also write the measurements to this JSON file."""
 
 
 def main(argv: list[str]) -> int:
-    """Run `nerfmac tune` with the arguments `argv`; return the exit code."""
+    """Run `nerfmac tune` with the arguments `argv` and return the exit code."""
     arguments = parsed(Arguments, argv)
     checks.number("seconds", arguments.seconds, low=0.01)
     options = arguments.options()
     if arguments.scene is None:
-        arguments.refuse("SCENE with it")
+        arguments.refuse("it requires SCENE, and no SCENE is given")
     choose_device(arguments.device)
     forced = from_environment()
     config, extent = preset(arguments.preset, current_device(), memory_bytes()), 1.0
@@ -62,9 +64,9 @@ def main(argv: list[str]) -> int:
             write_json(json, {**about, "preset": config.preset, "variants": values})
     for name in sorted({*VARIANTS} - {tuned.operation for tuned in done}):
         print(f"{name}: {VARIANTS[name].here[0]}, the only variant here")
-    print(f"the choice (*) is kept in {path(config)}")
+    print(f"saved the selected variants (*) to {path(config)}")
     for name, chosen in forced.items():
-        print(f"NERFMAC_VARIANTS overrides it: {name}={chosen}")
+        print(f"NERFMAC_VARIANTS overrides the selection: {name}={chosen}")
     return 0
 
 

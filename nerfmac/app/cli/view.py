@@ -1,9 +1,10 @@
-"""`nerfmac view`: open a run or a scene in the viewer, in a notebook in JupyterLab.
+"""`nerfmac view`: open a run or a scene in the viewer, in a JupyterLab notebook.
 
-The notebook is written once and never changed again, since it is the user's. A run's notebook is in
-the run's folder, a scene's in the working folder: nothing is written to scenes. JupyterLab opens
-the notebook with the viewer in it: its server runs the first code cell, but only as nerfmac wrote
-it, since a notebook in a run's folder may be from someone else.
+The notebook belongs to the user, so nerfmac writes it once and never changes it. The notebook of a
+run is in the run folder, the notebook of a scene is in the working folder, because nerfmac does not
+write to scene folders. The JupyterLab server runs the first code cell so that the viewer is open at
+once, but only if the cell is exactly as nerfmac wrote it, because a notebook in a run folder may
+come from someone else.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json, write_json
 
 NEEDED = ("jupyterlab", "anywidget")
-"""Packages of the extra `notebook` that the command needs."""
+"""Packages from the extra `notebook` that the command requires."""
 
 ALLOW_ROOT = "--allow-root"
-"""Argument without which JupyterLab refuses to start as root, such as in a container."""
+"""JupyterLab option that is required to run as root, for example in a container."""
 
 SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")
-"""Folder of settings that JupyterLab reads before the user's own."""
+"""Folder of settings that JupyterLab reads before the user's settings."""
 
 CONTENTS = "nerfmac.app.cli.opened_notebook.OpenedNotebook"
-"""Class of the server's files that runs the first code cell."""
+"""File manager class for JupyterLab that runs the first code cell."""
 
 HELP = (
-    "In the image: drag to turn, Shift and drag to pan, scroll to come nearer, W A S D to walk, "
+    "In the viewer: drag to rotate, Shift and drag to pan, scroll to zoom, W A S D to move, "
     "double click to look at a point."
 )
 BUILTIN = "nerfmac.builtin_scene_path()"
@@ -56,24 +57,32 @@ Video(str(video), embed=True)"""
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Open JupyterLab with a notebook that shows and trains a run or a scene.
+    """Open JupyterLab with a notebook that shows a run or trains on a scene.
 
-    Arguments after -- go to JupyterLab.
+    Arguments after -- are passed to JupyterLab.
     """
 
     path: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
-    """Folder of a run or of a scene; a snapshot of instant-ngp; or a video or a folder of
-    photos, whose cameras are then found first. By default the built-in scene."""
+    """Run folder, snapshot of instant-ngp, scene folder, video, or folder of photos. For a video or
+    photos, camera poses are estimated first. [default: the built-in scene]"""
     browser: bool = True
-    """Open a browser. --no-browser: only print the address to open."""
+    """Open a browser. With --no-browser, only the address is printed."""
     port: Annotated[int | None, Shown("INT")] = None
-    """Port of JupyterLab; by default the first free one from 8888."""
+    """Port of JupyterLab. [default: the first free port from 8888]"""
 
 
 def main(argv: list[str], passed: Sequence[str] = ()) -> int:
-    """Write the notebook unless it exists, and replace this process by JupyterLab.
+    """Write the notebook if it does not exist, and replace this process by JupyterLab.
 
-    JupyterLab gets the arguments `passed`, those after `--`.
+    Args:
+        argv: Arguments of the command.
+        passed: Arguments after `--`, for JupyterLab.
+
+    Returns:
+        Never, because JupyterLab replaces this process.
+
+    Raises:
+        InputError: If JupyterLab is not installed, or the run, scene, or notebook is invalid.
     """
     arguments = parsed(Arguments, argv)
     if arguments.port is not None:
@@ -81,17 +90,19 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         names = " and ".join(missing)
-        raise InputError(f"{names} not installed; the viewer needs the extra notebook: {INSTALL}")
+        raise InputError(
+            f"{names} not installed; the viewer requires the extra notebook: {INSTALL}"
+        )
     path, given = arguments.path and arguments.path.expanduser(), arguments.given()
     if path is not None and (is_run(path) or is_snapshot(path)):
-        arguments.refuse(f"none with {path}, which is trained already")
+        arguments.refuse(f"{path} is already trained")
     file, is_unchanged = _notebook_for(path, given)
     print(file, flush=True)
-    # -P: Python must not import a jupyterlab.py from the working folder.
+    # -P prevents Python from importing a jupyterlab.py from the working folder.
     command = [sys.executable, "-P", "-m", "jupyterlab", str(file.resolve())]
-    # The address that JupyterLab prints leads to the notebook alone, without the list of files.
+    # The address that JupyterLab prints opens the notebook only, without the file browser.
     command += [f"--LabApp.default_url=/doc/tree/{quote(file.name)}"]
-    # JupyterLab would ask PyPI for a newer version of itself.
+    # Otherwise JupyterLab asks PyPI for a newer version.
     command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     if is_unchanged:
         command += [f"--ServerApp.contents_manager_class={CONTENTS}"]
@@ -100,10 +111,10 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     command += [f"--port={arguments.port}"] if arguments.port is not None else []
     command += [ALLOW_ROOT] if _is_root() and ALLOW_ROOT not in passed else []
     command += passed
-    # JupyterLab would ask whether to show its news, over the notebook's toolbar.
+    # Otherwise JupyterLab asks whether to show its news, on top of the notebook's toolbar.
     paths = [SETTINGS, os.environ.get("JUPYTER_CONFIG_PATH", "")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(path for path in paths if path)
-    # JupyterLab replaces this process, so it gets our signals, and its exit code is ours.
+    # JupyterLab replaces this process. It receives our signals, and we return its exit code.
     os.execv(command[0], command)
 
 
@@ -112,10 +123,10 @@ def _is_root() -> bool:
 
 
 def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, bool]:
-    """The notebook of a run, a scene, or the built-in scene (None); written unless it exists.
+    """Write the notebook of a run, snapshot, or scene (None: the built-in scene) if there is none.
 
-    `options`: arguments of `load_scene` for a scene. Also returned: whether the notebook's first
-    code cell is as nerfmac writes it.
+    `options` are arguments of `load_scene`. Returns the notebook's path and whether its first code
+    cell is as nerfmac writes it.
     """
     if path is not None and is_run(path):
         read_record(path)
@@ -138,20 +149,20 @@ def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, boo
 
 
 def _scene(path: Path | None, options: dict[str, Any]) -> tuple[str, str]:
-    """The name of a scene, and Python code for its path or, with `options`, for loading it."""
+    """Return the name of a scene and the Python code that loads it with `options`."""
     folder = captured(path) if path else builtin_scene_path()
     code = json.dumps(str(folder.resolve()), ensure_ascii=False) if path else BUILTIN
     keywords = "".join(f", {name}={value!r}" for name, value in options.items())
     try:
         name = load_scene(folder, **options).name
     except InputError as error:
-        problem = f"{path} is neither a run, with its config.json, nor a scene: {error}"
+        problem = f"{path} is neither a run (it has no config.json) nor a scene: {error}"
         raise error if holds_scene(folder) else InputError(problem) from error
     return name, f"nerfmac.load_scene({code}{keywords})" if keywords else code
 
 
 def _first_code(values: Any) -> str | None:
-    """Source of the first code cell; None without one."""
+    """Return the source of the first code cell, or None if there is no code cell."""
     try:
         codes = [cell["source"] for cell in values["cells"] if cell["cell_type"] == "code"]
         return "".join(codes[0])
@@ -160,7 +171,7 @@ def _first_code(values: Any) -> str | None:
 
 
 def _read_shown(file: Path, shown: str) -> Any:
-    """Read the notebook `file`. Raises `InputError` unless it was written to show `shown`."""
+    """Read a notebook. Raises `InputError` unless nerfmac wrote it to show `shown`."""
     values = read_json(file)
     try:
         is_ours = values["metadata"]["nerfmac"]["shows"] == shown
@@ -168,7 +179,7 @@ def _read_shown(file: Path, shown: str) -> Any:
         is_ours = False
     if not is_ours:
         raise InputError(
-            f"{file} exists already and was not made to show {shown}; rename it, or call "
+            f"{file} already exists and does not show {shown}; rename the file, or run "
             "nerfmac view in another folder"
         )
     return values
@@ -177,33 +188,49 @@ def _read_shown(file: Path, shown: str) -> Any:
 def view_cells(
     name: str, shown: str, saved: str | None, video: str, *, is_trained: bool
 ) -> list[tuple[str, str]]:
-    """(kind, text) of the notebook's cells: show `shown`, save to `saved`, render `video`.
+    """Create the cells of a notebook that shows a scene or a run.
 
-    `shown`: Python code of `Viewer`'s argument. `saved`: a folder; None for no such cell.
+    Args:
+        name: Title of the notebook.
+        shown: Python code of the argument of `Viewer`.
+        saved: Folder for saving the trained run; None to omit the cells that save it.
+        video: Path of the video to render.
+        is_trained: Whether `shown` is a trained run. Otherwise the first cell starts training.
+
+    Returns:
+        A (kind, text) pair for each cell.
     """
     save = [
-        ("markdown", "What has been trained, as a run that `nerfmac render` and others read:"),
+        ("markdown", "Save the trained run, for example for `nerfmac render`:"),
         ("code", f"viewer.wait()  # until training stops\nviewer.save({json.dumps(saved)})"),
     ]
-    train = "" if is_trained else "viewer.train(seconds=60)  # the page's Start does the same\n"
+    train = "" if is_trained else "viewer.train(seconds=60)  # the same as the Start button\n"
     return [
         ("code", f"import nerfmac\n\nviewer = nerfmac.Viewer({shown})\n{train}viewer"),
         ("markdown", f"# {name}\n\n{HELP} Shift+Enter runs a cell."),
         *(save if saved else ()),
-        ("markdown", "A video along the keyframes or, with fewer than two, around the scene:"),
+        ("markdown", "Render a video along the keyframes, or around the scene without keyframes:"),
         ("code", VIDEO.format(json.dumps(video))),
     ]
 
 
 def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
-    """A notebook of `cells`, (kind, text) pairs, as JSON values."""
+    """Return a notebook with `cells` as JSON values.
+
+    Args:
+        cells: A (kind, text) pair for each cell; the kind is `markdown` or `code`.
+        shows: Python code of the shown run or scene, stored in the metadata.
+
+    Returns:
+        The notebook in format 4.5.
+    """
     code: dict[str, Any] = {"execution_count": None, "outputs": []}
     return {
         "cells": [
             {
                 "cell_type": kind,
                 "id": f"cell-{index}",
-                # The code is folded: the scene is what the notebook opens on.
+                # The code is collapsed, so that the notebook opens with the viewer.
                 "metadata": {"jupyter": {"source_hidden": True}} if kind == "code" else {},
                 "source": text.splitlines(keepends=True),
                 **(code if kind == "code" else {}),

@@ -1,7 +1,8 @@
-"""Public scenes of the field, listed and fetched by name. Nothing else in nerfmac uses the network.
+"""Public NeRF scenes. No other part of nerfmac uses the network.
 
-folder = nerfmac.app.datasets.fetch("lego")
-run = nerfmac.train(folder)
+Examples:
+    folder = nerfmac.app.datasets.fetch("lego")
+    run = nerfmac.train(folder)
 """
 
 from nerfmac.app.datasets.catalog import COLLECTIONS as COLLECTIONS

@@ -1,7 +1,7 @@
-"""The public scenes of the field: where they come from, their licenses and checksums.
+"""Public NeRF scenes: their sources, licenses, and checksums.
 
-Addresses and checksums are those of programs that fetch the same files; each collection names its
-own. A checksum that nobody has published is not made up: it is None.
+Addresses and checksums come from programs that download the same files; each collection names its
+source. If no checksum has been published, it is None.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import read_json
 
 WIDTH = 80
-"""Columns of the listing."""
+"""Width of the listing in columns."""
 
 
 @dataclass(frozen=True)
 class File:
-    """A file to download."""
+    """File to download."""
 
     url: str
     path: str
-    """Where it belongs: in the scene's folder, or for an archive in the collection's."""
+    """Path in the scene folder or, for an archive, in the collection folder."""
     checksum: str | None
-    """`sha256:` and the file's SHA-256, or `git:` and its name in git, a SHA-1; None: unknown."""
+    """`sha256:` and the SHA-256 of the file, or `git:` and its git object name (SHA-1), or None."""
     size: int | None = None
-    """Bytes, if they are published exactly."""
+    """Size in bytes, if the exact size is published."""
 
 
 @dataclass(frozen=True)
@@ -40,25 +40,25 @@ class Collection:
     about: str
     scenes: tuple[str, ...]
     size: str
-    """Size of all that is downloaded for one of its scenes, as its source states it."""
+    """Download size for one of its scenes, as stated by the source."""
     license: str
     page: str
-    """Page of its authors."""
+    """Page of the authors."""
     files: tuple[File, ...]
     inside: str | None = ""
-    """Folder in the archive that holds the scenes' folders; None: the files are no archive."""
+    """Folder in the archive that contains the scene folders; None if the files are no archive."""
 
     @property
     def checked(self) -> str:
-        """How the download is checked."""
+        """Describe how the download is verified."""
         if self.inside is None:
-            return "each file is checked by its name in git, a SHA-1"
+            return "each file is verified with its git object name (SHA-1)"
         if self.files[0].checksum:
-            return "one archive, checked by its published SHA-256"
-        return "one archive; no checksum is published, so its files are checked by their own CRC-32"
+            return "one archive, verified with its published SHA-256"
+        return "one archive, verified only with the CRC-32 of its files"
 
     def lines(self) -> Iterator[str]:
-        """The lines of the listing, at most `WIDTH` columns wide."""
+        """Return the lines of the listing, up to `WIDTH` columns wide."""
         yield f"{self.name}: {self.about}"
         rows = {
             "scenes": ", ".join(self.scenes),
@@ -117,7 +117,7 @@ COLLECTIONS = (
     # As above; nerfbaselines had the same SHA-256 in datasets/llff.py before September 2024.
     Collection(
         "llff",
-        "places from the front (Mildenhall et al. 2019)",
+        "forward-facing scenes (Mildenhall et al. 2019)",
         ("fern", "flower", "fortress", "horns", "leaves", "orchids", "room", "trex"),
         "1.8 GB",
         "none stated for the images",
@@ -134,7 +134,7 @@ COLLECTIONS = (
     # Addresses: examples/datasets/download_dataset.py of github.com/nerfstudio-project/gsplat.
     Collection(
         "mipnerf360",
-        "places all around (Barron et al. 2022)",
+        "360 degree scenes (Barron et al. 2022)",
         ("bicycle", "bonsai", "counter", "garden", "kitchen", "room", "stump"),
         "12.5 GB",
         "none stated",
@@ -143,7 +143,7 @@ COLLECTIONS = (
     ),
     Collection(
         "mipnerf360-extra",
-        "two more places of the same paper",
+        "two more scenes of the same paper",
         ("flowers", "treehill"),
         "not stated",
         "none stated",
@@ -165,9 +165,9 @@ COLLECTIONS = (
 
 
 def find(name: str) -> tuple[Collection, str]:
-    """The collection and the name of a scene, called SCENE or COLLECTION/SCENE.
+    """Return the collection and the name of a scene, given as SCENE or COLLECTION/SCENE.
 
-    Raises `InputError` for a name that no scene has, or several have.
+    Raises `InputError` if no scene or several scenes have this name.
     """
     given = name.strip("/").split("/")
     found = [
@@ -180,8 +180,8 @@ def find(name: str) -> tuple[Collection, str]:
         return found[0]
     if found:
         full = " or ".join(f"{collection.name}/{scene}" for collection, scene in found)
-        raise InputError(f"{len(found)} public scenes are called {name!r}; write {full}")
+        raise InputError(f"{len(found)} public scenes have the name {name!r}; use {full}")
     scenes = [scene for collection in COLLECTIONS for scene in collection.scenes]
     near = get_close_matches(given[-1], scenes, n=1)
-    meant = f"did you mean {near[0]}?" if near else "`nerfmac data` lists them"
-    raise InputError(f"no public scene is called {name!r}; {meant}")
+    meant = f"did you mean {near[0]}?" if near else "list them with `nerfmac data`"
+    raise InputError(f"unknown public scene {name!r}; {meant}")

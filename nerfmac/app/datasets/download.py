@@ -1,7 +1,7 @@
-"""`download`: a file from the network, resumed where it broke off, and checked.
+"""`download`: a resumable and verified file download.
 
-What has arrived is in NAME.part until it is whole and has the right checksum; only then NAME
-appears. Neither pooch nor torch.hub resumes a download, hence urllib.
+Received data is stored in NAME.part until it is complete and has the correct checksum. urllib is
+used because neither pooch nor torch.hub can resume downloads.
 """
 
 from __future__ import annotations
@@ -23,17 +23,26 @@ from nerfmac.common.files import appearing
 from nerfmac.version import version
 
 TIMEOUT = 30.0
-"""Seconds without an answer or a byte after which the connection counts as broken."""
+"""Time in seconds without data after which the connection is considered broken."""
 CHUNK = 2**18
-"""Bytes received at a time."""
-AGAIN = "type the same command again"
+"""Number of bytes received at a time."""
+AGAIN = "run the same command again"
 
 
 def download(file: File, folder: Path, bar: Any) -> Path:
-    """Download `file` into `folder` and return its path; a file that is there is taken as it is.
+    """Download a file. An existing file is used as it is.
 
-    `bar` is a tqdm bar of bytes. Raises `InputError` if the server cannot be reached, refuses or
-    breaks off, for a wrong checksum, and if the disk is too small.
+    Args:
+        file: File to download.
+        folder: Folder to write to.
+        bar: tqdm bar of bytes.
+
+    Returns:
+        Path of the file.
+
+    Raises:
+        InputError: If the server cannot be reached, refuses, or closes the connection, if the
+            checksum is wrong, or if the disk is too small.
     """
     path = folder / file.path
     if path.exists():
@@ -49,19 +58,21 @@ def download(file: File, folder: Path, bar: Any) -> Path:
 
 
 def _receive(url: str, part: Path, bar: Any) -> None:
-    """Append to `part` what it lacks of the file at `url`."""
+    """Append the missing bytes of the file at `url` to `part`."""
     have = part.stat().st_size if part.exists() else 0
     with _plain_errors(url, part), _open(url, have) as answer:
-        if answer is None:  # nothing is missing
+        if answer is None:  # Nothing is missing.
             bar.update(have)
             return
-        if answer.status != 206:  # the server sends all of it again
+        if answer.status != 206:  # The server sends the whole file again.
             have = 0
         length = answer.headers["Content-Length"]
         size = have + int(length) if length else None
         if size is not None and size - have > shutil.disk_usage(part.parent).free:
             needs = f"{(size - have) / 1e9:.1f} GB"
-            raise InputError(f"{part.parent} has too little room: {url} needs {needs} more")
+            raise InputError(
+                f"the disk of {part.parent} is too small: {url} needs {needs} more; free some space"
+            )
         bar.total = bar.total or size
         bar.update(have)
         with part.open("ab" if have else "wb") as file:
@@ -74,7 +85,7 @@ def _receive(url: str, part: Path, bar: Any) -> None:
 
 @contextmanager
 def _open(url: str, have: int) -> Iterator[HTTPResponse | None]:
-    """The server's answer with the bytes from `have` on, or with all; None if there are no more."""
+    """Return the server's response with the bytes from `have` on, or all; None if complete."""
     headers = {"User-Agent": f"nerfmac/{version()}"}
     if have:
         headers["Range"] = f"bytes={have}-"
@@ -92,29 +103,29 @@ def _open(url: str, have: int) -> Iterator[HTTPResponse | None]:
 
 @contextmanager
 def _plain_errors(url: str, part: Path) -> Iterator[None]:
-    """Context manager that turns errors of the network into `InputError`s that say what to do."""
+    """Context manager that converts network errors to `InputError`s with advice."""
     host = urlsplit(url).netloc
     try:
         yield
     except HTTPError as error:
         error.close()
         raise InputError(
-            f"{url} cannot be fetched: {host} answers {error.code} {error.reason}; if it still "
-            "does later, the file has moved"
+            f"cannot download {url}: {host} responds with {error.code} {error.reason}; try again "
+            "later. If the error persists, the file has been moved"
         ) from error
     except URLError as error:
         raise InputError(
-            f"{host} cannot be reached ({error.reason}); `nerfmac data NAME` needs the network: "
+            f"cannot reach {host} ({error.reason}); `nerfmac data NAME` requires the network: "
             f"connect this machine, then {AGAIN}"
         ) from error
     except (ConnectionError, TimeoutError, HTTPException) as error:
-        arrived = f"{part.stat().st_size / 1e6:.1f} MB" if part.exists() else "nothing"
+        received = f"{part.stat().st_size / 1e6:.1f} MB" if part.exists() else "nothing"
         raise InputError(
-            f"the connection to {host} broke ({error}); {arrived} arrived and is kept: {AGAIN}, "
-            "and it goes on from there"
+            f"the connection to {host} was interrupted ({error}) after {received}; {AGAIN} to "
+            "continue the download"
         ) from error
     except KeyboardInterrupt as interruption:
-        interruption.add_note(f"what has arrived is kept; {AGAIN}, and it goes on from there")
+        interruption.add_note(f"received data is kept; {AGAIN} to continue the download")
         raise
 
 
@@ -124,14 +135,14 @@ def _check(part: Path, file: File) -> None:
         return
     kind, _, expected = file.checksum.partition(":")
     with part.open("rb") as content:
-        if kind == "git":  # a blob's name: SHA-1 of a header and the content
+        if kind == "git":  # Object name of a blob: SHA-1 of a header and the content.
             digest = hashlib.sha1(f"blob {part.stat().st_size}\0".encode() + content.read())
         else:
             digest = hashlib.file_digest(content, kind)
     if digest.hexdigest() != expected:
         part.unlink()
         raise InputError(
-            f"{file.url} is not what it should be: its {kind} checksum is {digest.hexdigest()}, "
-            f"expected {expected}; nothing of it is kept. {AGAIN[0].upper()}{AGAIN[1:]}; if it "
-            "happens again, the file at that address has changed"
+            f"{file.url} has the wrong {kind} checksum {digest.hexdigest()} (expected {expected}) "
+            f"and was deleted. {AGAIN[0].upper()}{AGAIN[1:]}; if the error persists, the file at "
+            "that address has changed"
         )

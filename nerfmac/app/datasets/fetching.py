@@ -1,4 +1,4 @@
-"""`fetch`: a public scene, downloaded and unpacked."""
+"""`fetch`: download and unpack a public scene."""
 
 from __future__ import annotations
 
@@ -16,12 +16,23 @@ from nerfmac.common.lock import locked
 
 
 def fetch(name: str, out: str | os.PathLike[str] = "data", *, progress: bool = True) -> Path:
-    """Fetch the public scene `name` and return its folder, OUT/COLLECTION/SCENE.
+    """Download a public scene.
 
-    A scene that is there is returned as it is, without the network. An archive is kept beside its
-    scenes, since the next of them needs no download then. A download that breaks off is resumed by
-    the next call. `progress` shows a bar. Raises `InputError` for an unknown scene, without the
-    network, for a wrong checksum, and for an archive that leads out of its folder.
+    An existing scene is returned without using the network. An archive is kept next to its scenes,
+    so that other scenes in it need no download. An interrupted download is resumed by the next
+    call.
+
+    Args:
+        name: Name of the scene, as SCENE or COLLECTION/SCENE.
+        out: Folder to download to.
+        progress: Whether to show a progress bar.
+
+    Returns:
+        The scene folder, OUT/COLLECTION/SCENE.
+
+    Raises:
+        InputError: If the scene is unknown, the network is not available, the checksum is wrong, or
+            the archive contains a path outside its folder.
     """
     collection, scene = find(name)
     folder = user_path(out) / collection.name
@@ -31,7 +42,7 @@ def fetch(name: str, out: str | os.PathLike[str] = "data", *, progress: bool = T
     make_folder(folder)
     with locked(folder):
         if collection.inside is None:
-            partial = folder / f".{scene}.part"  # resumed by the next call: it is not removed
+            partial = folder / f".{scene}.part"  # Kept, because the next call resumes it.
             sizes = [file.size or 0 for file in collection.files]
             with _bar(scene, sum(sizes), progress) as bar:
                 for file in collection.files:

@@ -1,4 +1,4 @@
-"""`unpack`: one folder of a zip archive from elsewhere, which must not write anywhere else."""
+"""`unpack`: safe extraction of a folder from an untrusted zip archive."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out
 
-MOST_INFLATION = 20
-"""Most bytes that a byte of the archive may hold: images hardly shrink, lists of points do."""
+MAX_INFLATION = 20
+"""Maximum number of extracted bytes per byte of the archive. Point lists compress well."""
 
 
 def unpack(archive: Path, inside: str, target: Path) -> None:
-    """Unpack the folder `inside` of the zip file `archive` to the absent folder `target`.
+    """Extract a folder of a zip archive. The target appears only when it is complete.
 
-    `target` appears when all of it is there. Raises `InputError`, with nothing unpacked, for an
-    archive with a name that leads out of its folder, one that would inflate without measure, and
-    one without that folder; a damaged archive is removed.
+    Args:
+        archive: Zip file. A damaged archive is removed.
+        inside: Folder in the archive.
+        target: Folder to create.
+
+    Raises:
+        InputError: If the archive is damaged, contains a path outside its folder, is too large when
+            extracted, or does not contain the folder. Nothing is extracted in this case.
     """
     try:
         with ZipFile(archive) as zipped:
@@ -35,7 +40,8 @@ def unpack(archive: Path, inside: str, target: Path) -> None:
     except (BadZipFile, EOFError, NotImplementedError, zlib.error) as error:
         archive.unlink()
         raise InputError(
-            f"{archive} was damaged ({error}) and is removed; type the same command again"
+            f"the archive {archive} was damaged ({error}) and has been removed; run the same "
+            "command again"
         ) from error
 
 
@@ -43,8 +49,8 @@ def _members(zipped: ZipFile, archive: Path, prefix: str) -> list[ZipInfo]:
     for name in zipped.namelist():
         if leads_out(archive.parent / name, archive.parent):
             raise InputError(
-                f"{archive} holds {name!r}, which leads out of its folder: nothing is unpacked; "
-                "delete the archive"
+                f"{archive} contains {name!r}, which is outside its folder, so nothing was "
+                "extracted; delete the archive"
             )
     members = [
         member
@@ -52,18 +58,20 @@ def _members(zipped: ZipFile, archive: Path, prefix: str) -> list[ZipInfo]:
         if member.filename.startswith(prefix) and not member.is_dir()
     ]
     if not members:
-        raise InputError(f"{archive} has no folder {prefix}; delete the archive, it has changed")
+        raise InputError(f"{archive} has no folder {prefix}; delete the archive and try again")
     size = sum(member.file_size for member in members)
-    if size > MOST_INFLATION * archive.stat().st_size:
-        raise InputError(f"{archive} would inflate to {size / 1e9:.1f} GB: nothing is unpacked")
+    if size > MAX_INFLATION * archive.stat().st_size:
+        raise InputError(
+            f"{archive} would expand to {size / 1e9:.1f} GB, so nothing was extracted; delete it"
+        )
     return members
 
 
 @contextmanager
 def appearing_folder(target: Path) -> Iterator[Path]:
-    """Context manager that yields an empty partial folder and, on success, renames it to `target`.
+    """Context manager that yields an empty partial folder and renames it to `target` on success.
 
-    On failure the partial folder is removed, and so is one that an earlier process left.
+    On failure, the partial folder is removed, as well as one that an earlier process left.
     """
     partial = target.with_name(f".{target.name}.part")
     shutil.rmtree(partial, ignore_errors=True)

@@ -1,9 +1,10 @@
-"""Exports of a run for other programs, in the coordinates of the scene's files, and its pages.
+"""Exports of a run in the coordinates of the input scene, and HTML pages.
 
-run = nerfmac.Run.load("runs/mine")
-mesh = nerfmac.app.export.extract_mesh(run, resolution=256)
-mesh.save("mine.glb")
-nerfmac.app.export.write_scene_page(run, "mine.html")
+Examples:
+    run = nerfmac.Run.load("runs/mine")
+    mesh = nerfmac.app.export.extract_mesh(run, resolution=256)
+    mesh.save("mine.glb")
+    nerfmac.app.export.write_scene_page(run, "mine.html")
 """
 
 from nerfmac.app.export.cameras import extract_cameras

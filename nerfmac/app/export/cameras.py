@@ -1,9 +1,9 @@
-"""`extract_cameras`: the cameras of a run as a transforms.json.
+"""`extract_cameras`: the cameras of a run as a `transforms.json`.
 
-It is the format of instant-ngp and nerfstudio, in the coordinates of the scene's own files. It
-holds the scene's placement, so `load_scene` reads the cameras where the run had them, unless that
-placement turned the scene, which the format cannot express. nerfstudio's lists `train_filenames`
-and `test_filenames` name the split of each camera.
+This is the format of instant-ngp and nerfstudio, in the coordinates of the input scene. It contains
+the placement of the scene, so `load_scene` places the cameras as in the run, unless the placement
+includes a rotation, which the format cannot express. nerfstudio's lists `train_filenames` and
+`test_filenames` contain the splits.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ log = logging.getLogger("nerfmac")
 
 
 def extract_cameras(run: Run) -> dict[str, Any]:
-    """The JSON values: lenses in pixels with OpenCV's distortion, camera-to-file matrices (4, 4).
+    """Return the cameras as JSON values.
 
-    Training cameras are the refined ones; those of other splits are as the scene's files have them.
-    `file_path` is an image's name in the scene. If the scene cannot be read, only the training
-    cameras are written, and views are numbered, with a warning. Raises `InputError` if the run
-    lacks the scene's placement.
+    Training cameras are the refined ones; cameras of other splits are unchanged. `file_path` is the
+    name of the image in the scene. If the scene cannot be read, only training cameras are written,
+    with numbered views and a warning. Intrinsics are in pixels with OpenCV's distortion; matrices
+    (4, 4) map camera to file coordinates. Raises `InputError` if the placement is unknown.
     """
     placement = placement_of(run)
     splits = _splits(run)
     frames = {
         name: _frame(name, camera, placement)
-        for views in reversed(splits.values())  # a training camera replaces another one
+        for views in reversed(splits.values())  # Training cameras replace others with their name.
         for name, camera in views.items()
     }
     names = {f"{split}_filenames": [*views] for split, views in splits.items()}
@@ -43,7 +43,7 @@ def extract_cameras(run: Run) -> dict[str, Any]:
         "camera_model": "OPENCV",
         "aabb_scale": run.scene.extent,
         "scale": placement.scale,
-        # Reading mirrors back poses that mirror space, and the offset with them.
+        # Reading a file undoes the reflection of mirrored poses and of the offset.
         "offset": (placement.mirrored() if placement.is_mirrored else placement).offset.tolist(),
         "up": placement.turned_to_file(run.scene.up).tolist(),
         **(names if len(names) > 1 else {}),
@@ -61,12 +61,12 @@ def _frame(name: str, camera: Camera, placement: Placement) -> dict[str, Any]:
 
 
 def _splits(run: Run) -> dict[str, dict[str, Camera]]:
-    """The cameras of each split by name, the training ones first."""
+    """Return the cameras of each split by name, training cameras first."""
     try:
         splits = dict(run.images().splits)
     except InputError as error:
         splits = {}
-        log.warning("only training cameras are written, numbered: %s", error)
+        log.warning("only training cameras are exported, with numbered views: %s", error)
     train = splits.pop("train", ())
     names = [frame.name for frame in train]
     if len(names) != len(run.scene.cameras):

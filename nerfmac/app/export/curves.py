@@ -1,4 +1,4 @@
-"""Curves as SVG, drawn into a page without any library."""
+"""Curves as SVG for HTML pages, drawn without a library."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ import numpy as np
 
 WIDTH, HEIGHT = 480, 280
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 30, 44
-"""Margins of the plot in the drawing, in its units."""
+"""Margins of the plot in SVG units."""
 TICKS = 5
-"""Approximate number of ticks of an axis."""
+"""Approximate number of ticks per axis."""
 COLOR = "#2f6fd0"
 
 
 def curve(title: str, points: Sequence[tuple[float, float]], *, is_log: bool = False) -> str:
-    """Return an SVG of a line through `points` (seconds, value), which are at least one.
+    """Draw a curve.
 
-    With `is_log`, values are positive and their axis is logarithmic.
+    Args:
+        title: Title of the plot.
+        points: At least one point (seconds, value).
+        is_log: Whether the value axis is logarithmic. Values must then be positive.
+
+    Returns:
+        SVG source code.
     """
     seconds, values = np.array(points, np.float64).T
     heights = np.log10(values) if is_log else values
@@ -75,7 +81,7 @@ def _label(value: float) -> str:
 
 
 def _across(y: float, text: str) -> str:
-    """A horizontal grid line with its label."""
+    """Return a horizontal grid line with its label."""
     return (
         f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="currentColor" opacity=".2"/>'
         f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>'
@@ -83,7 +89,7 @@ def _across(y: float, text: str) -> str:
 
 
 def _along(x: float, text: str) -> str:
-    """A vertical grid line with its label."""
+    """Return a vertical grid line with its label."""
     return (
         f'<path d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="currentColor" opacity=".2"/>'
         f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{text}</text>'

@@ -1,7 +1,7 @@
-"""`extract_density`: a field's density on a lattice of evenly spaced points.
+"""`extract_density`: density of a field on a regular grid of points.
 
-Where the sampler keeps an occupancy grid, the density is zero outside its occupied cells, as it is
-for the renderer: training never looked at the field there.
+If the sampler has an occupancy grid, the density is zero outside the occupied cells, as in
+rendering, because the field was not trained there.
 """
 
 from __future__ import annotations
@@ -26,50 +26,64 @@ from nerfmac.common.files import appearing, user_path
 from nerfmac.geometry.placement import Placement
 from nerfmac.rendering.crop import Box
 
-LARGEST_RESOLUTION = 4096
+MAX_RESOLUTION = 4096
 BATCH = 2**18
-"""Number of points whose density is evaluated at a time."""
+"""Number of points for which the density is evaluated at a time."""
 SLAB = 2**18
 """Approximate number of points that are looked up in the occupancy grid at a time."""
 BYTES = 6
-"""Approximate bytes of memory per lattice point: 4 for its density, the rest for a surface."""
+"""Approximate memory per grid point in bytes: 4 for the density, the rest for a surface."""
 SHARE = 0.8
-"""Largest fraction of the available memory that an export may take."""
+"""Maximum fraction of the available memory for an export."""
 
 
 class Lattice(NamedTuple):
-    """Points at `origin` + `spacing` (i, j, k) in the coordinates of the scene's files."""
+    """Points at `origin` + `spacing` (i, j, k) in the coordinates of the input scene."""
 
     origin: npt.NDArray[np.float64]  # (3,)
     spacing: float
-    shape: tuple[int, int, int]  # number of points along x, y and z
+    shape: tuple[int, int, int]  # Number of points along x, y, and z.
 
     @classmethod
     def over(cls, region: Region, resolution: int) -> Lattice:
-        """The lattice of cubic cells, `resolution` of them along the region's longest side.
+        """Create a lattice with cubic cells.
 
-        Raises `InputError` for a resolution outside [2, 4096].
+        Args:
+            region: Box to cover.
+            resolution: Number of cells along the longest side of the box, from 2 to 4096.
+
+        Returns:
+            The lattice.
+
+        Raises:
+            InputError: If the resolution is out of range.
         """
-        checks.number("resolution", resolution, low=2, high=LARGEST_RESOLUTION, whole=True)
+        checks.number("resolution", resolution, low=2, high=MAX_RESOLUTION, whole=True)
         sides = region.high - region.low
         spacing = float(sides.max()) / int(resolution)
-        # Rounding must not add a cell to a side that is a whole number of cells long.
+        # Rounding must not add a cell to a side whose length is a whole number of cells.
         x, y, z = (max(ceil(side / spacing - 1e-6), 1) + 1 for side in sides)
         return cls(region.low, spacing, (x, y, z))
 
     def grown(self) -> Lattice:
-        """The lattice with one more point on every side."""
+        """Return the lattice with an additional point on every side."""
         x, y, z = self.shape
         return Lattice(self.origin - self.spacing, self.spacing, (x + 2, y + 2, z + 2))
 
     def position(self, index: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-        """Positions (..., 3) of indices (..., 3), which may be fractions."""
+        """Return the positions (..., 3) of indices (..., 3), which may be fractional."""
         return self.origin + self.spacing * np.asarray(index, np.float64)
 
     def in_scene(self, first: int, count: int, placement: Placement) -> list[Coordinates]:
-        """Scene coordinates x, y and z of `count` planes across the x axis, from plane `first` on.
+        """Return scene coordinates x, y, and z of planes perpendicular to the x axis.
 
-        Each array has three axes, with length 1 along those that it does not depend on.
+        Args:
+            first: Index of the first plane.
+            count: Number of planes.
+            placement: Placement of the scene.
+
+        Returns:
+            Three arrays with three axes, with length 1 along axes that they do not depend on.
         """
         numbers = [np.arange(length) for length in self.shape]
         numbers[0] = numbers[0][first : first + count]
@@ -81,21 +95,26 @@ class Lattice(NamedTuple):
         ]
 
     def check_memory(self) -> None:
-        """Raise `InputError` if the points need more memory than this process may use."""
+        """Raise `InputError` if the points need more memory than is available."""
         available = host_memory_bytes()
         needed = BYTES * int(np.prod(self.shape, dtype=np.int64))
         if needed > SHARE * available:
             x, y, z = self.shape
             fitting = int(max(self.shape) * (SHARE * available / needed) ** (1 / 3)) - 2
             raise InputError(
-                f"{x} x {y} x {z} points take about {needed / 1e9:.1f} GB of the machine's "
-                f"{available / 1e9:.1f} GB; a resolution of {fitting} fits, or a smaller crop"
+                f"{x} x {y} x {z} points need about {needed / 1e9:.1f} GB of the machine's "
+                f"{available / 1e9:.1f} GB; a resolution of {fitting} fits, or use a smaller crop"
             )
 
     def sample(self, source: Source, *, progress: bool = True) -> npt.NDArray[np.float32]:
-        """Density (x, y, z) per scene unit at all points; 0 where no cell is occupied.
+        """Evaluate the density at all points, in slabs of planes to limit memory.
 
-        Works through slabs of planes, so that little more memory than the result's is needed.
+        Args:
+            source: Field, occupied cells, and placement.
+            progress: Whether to show a progress bar.
+
+        Returns:
+            Density (x, y, z) per scene unit; 0 outside occupied cells.
         """
         values = np.zeros(self.shape, np.float32)
         thick = max(SLAB // values[0].size, 1)
@@ -114,9 +133,9 @@ class Lattice(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DensityGrid:
-    """Density at `origin` + `spacing` (i, j, k), in the coordinates of the scene's files."""
+    """Density at `origin` + `spacing` (i, j, k), in the coordinates of the input scene."""
 
-    density: npt.NDArray[np.float32]  # (x, y, z), per unit of length of these coordinates
+    density: npt.NDArray[np.float32]  # (x, y, z), per unit of length of these coordinates.
     origin: npt.NDArray[np.float64]  # (3,)
     spacing: float
 
@@ -125,14 +144,16 @@ class DensityGrid:
         return f"DensityGrid({x} x {y} x {z})"
 
     def save(self, path: str | Path) -> None:
-        """Write an OpenVDB volume, or an .npz of `density`, `origin` and `spacing`.
+        """Write an OpenVDB volume (.vdb), or a .npz file with `density`, `origin`, and `spacing`.
 
-        Raises `InputError` for another ending, and for a file that cannot be written.
+        Raises `InputError` for another file extension, or if the file cannot be written.
         """
         path = user_path(path)
         ending = path.suffix.lower()
         if ending not in (".npz", ".vdb"):
-            raise InputError(f"{path} is no name for density; expected an ending of .npz or .vdb")
+            raise InputError(
+                f"cannot write density to '{path}': the file extension must be .npz or .vdb"
+            )
         with appearing(path) as partial:
             if ending == ".vdb":
                 write_vdb(partial, self.density, self.origin, self.spacing)
@@ -143,14 +164,23 @@ class DensityGrid:
 def extract_density(
     run: Run, *, resolution: int = 256, crop: Box | None = None, progress: bool = True
 ) -> DensityGrid:
-    """The density in a box, with `resolution` cells along its longest side.
+    """Extract the density of a run on a regular grid.
 
-    `crop` is as in `extract_mesh`. Density is zero where the run's occupancy grid is empty, as in
-    images. Raises `InputError` for an argument out of range, and for too little memory.
+    Args:
+        run: Run to export.
+        resolution: Number of cells along the longest side of the box.
+        crop: Lowest and highest corner of the box, as in `extract_mesh`.
+        progress: Whether to show a progress bar.
+
+    Returns:
+        Density in the coordinates of the input scene. It is zero where the occupancy grid is empty.
+
+    Raises:
+        InputError: If an argument is out of range or the memory is insufficient.
     """
     source = Source.of(run)
     lattice = Lattice.over(source.region(crop), resolution)
     lattice.check_memory()
     values = lattice.sample(source, progress=progress)
-    values *= source.placement.scale  # density is per length; optical thickness has no unit
+    values *= source.placement.scale  # Density is per length; optical thickness has no unit.
     return DensityGrid(values, lattice.origin, lattice.spacing)

@@ -1,14 +1,14 @@
 """Fusion of rendered depth into a truncated signed distance field (Curless and Levoy 1996).
 
-The density of a captured scene has no single threshold: haze is everywhere, and plain surfaces are
-thick. What all views agree on is where the light of a ray ends. Therefore, the depth of many
-training cameras is rendered. A lattice point at the distance r from a camera, on a ray of the depth
-d, has in this view the signed distance d - r, at most `TRUNCATION` cells, and no value if it is
-farther behind the surface. The surface is where the mean over all views is zero; a view that sees a
-surface head-on counts most. Floaters that a few views see as a surface disappear, because the other
-views see through them.
+The density of a captured scene has no single threshold: there is haze, and plain surfaces are
+thick. However, all views agree on the depth at which rays end. Therefore, depth is rendered from
+many training cameras. For a lattice point at distance r from a camera, on a ray with depth d, the
+view contributes the signed distance d - r, limited to `TRUNCATION` cells, and nothing if the point
+is farther behind the surface. The surface is where the mean over all views is zero; views that see
+a surface head-on have the largest weight. Floaters that only a few views see as a surface
+disappear, because the other views see through them.
 
-Only lattice points near the surface of some view are computed.
+Only lattice points near a surface in some view are computed.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Placement
 from nerfmac.rendering.renderer import Renderer
 
-MOST_VIEWS = 64
-"""Largest number of training cameras, spread evenly over all."""
-LONGEST = 1024
-"""Largest number of pixels along the longer side of a rendered depth image."""
-WIDEST = 2.0
-"""Largest tangent of half the field of view: a fisheye lens sees more, but a pinhole does not."""
+MAX_VIEWS = 64
+"""Maximum number of training cameras, evenly spaced."""
+MAX_SIDE = 1024
+"""Maximum number of pixels along the longer side of a rendered depth image."""
+MAX_TANGENT = 2.0
+"""Maximum tangent of half the field of view, because a pinhole camera sees less than a fisheye."""
 TRUNCATION = 4
-"""Largest signed distance in cells, and the cells of a block along each axis."""
+"""Maximum signed distance in cells, and number of cells of a block along each axis."""
 EMPTY = 0.2
-"""Weight of a view that sees through a point. The greatest weight of a surface is 1. At the edge of
-an object, a ray may pass by that should have met it: this must not thin the object."""
+"""Weight of a view that sees through a point. The maximum weight of a surface is 1. At the edge of
+an object, rays may miss it by chance, which must not make the object thinner."""
 OPAQUE = 0.5
-"""Smallest opacity of a pixel with a surface."""
+"""Minimum opacity of a pixel with a surface."""
 BATCH = 2**18
 """Number of lattice points that are compared with a view at a time."""
 
@@ -52,7 +52,7 @@ class DepthView:
     """Rendered depth of a pinhole camera."""
 
     camera: Camera
-    depth: Floats  # (h, w) in scene units; infinite without a surface
+    depth: Floats  # (h, w) in scene units; infinite without a surface.
 
     @cached_property
     def _positions(self) -> npt.NDArray[np.float64]:
@@ -66,9 +66,9 @@ class DepthView:
 
     @cached_property
     def weight(self) -> Floats:
-        """Cosine (h, w) of the angle between each pixel's ray and the normal of its surface.
+        """Cosine (h, w) of the angle between each pixel's ray and its surface normal.
 
-        It is 0 next to edges of objects, where a ray passes by or not by chance.
+        It is 0 next to object edges, which rays may miss by chance.
         """
         with np.errstate(invalid="ignore"):
             down, across = np.gradient(self._positions, axis=(0, 1))
@@ -79,13 +79,13 @@ class DepthView:
         return np.nan_to_num(cosine).astype(np.float32)
 
     def points(self) -> npt.NDArray[np.float64]:
-        """Scene positions (n, 3) of the pixels with a surface."""
+        """Return the scene positions (n, 3) of pixels with a surface."""
         return self._positions[np.isfinite(self.depth)]
 
     def signed_distance(self, position: npt.NDArray[np.float64]) -> tuple[Floats, Floats]:
-        """Depth minus distance at scene positions (n, 3), and its weight, each (n,).
+        """Return depth minus distance at scene positions (n, 3), and its weight, each (n,).
 
-        Outside of the image, the distance is NaN and the weight 0.
+        Outside of the image, the distance is NaN and the weight is 0.
         """
         lens, pose = self.camera.lens, self.camera.pose.astype(np.float64)
         x, y, z = ((position - pose[:, 3]) @ pose[:, :3]).T
@@ -104,11 +104,21 @@ class DepthView:
 def depth_views(
     renderer: Renderer, cameras: Sequence[Camera], longest: int, *, progress: bool
 ) -> list[DepthView]:
-    """Render the depth of some `cameras`, at most `longest` pixels along the longer side."""
-    chosen = np.unique(np.linspace(0, len(cameras) - 1, MOST_VIEWS).astype(int))
+    """Render the depth of evenly spaced cameras.
+
+    Args:
+        renderer: Renderer of the field.
+        cameras: Cameras to choose from.
+        longest: Maximum number of pixels along the longer side.
+        progress: Whether to show a progress bar.
+
+    Returns:
+        Depth of up to `MAX_VIEWS` cameras.
+    """
+    chosen = np.unique(np.linspace(0, len(cameras) - 1, MAX_VIEWS).astype(int))
     views = []
     for index in tqdm(chosen, desc="depth", unit="view", disable=not progress):
-        camera = _pinhole(cameras[index], min(longest, LONGEST))
+        camera = _pinhole(cameras[index], min(longest, MAX_SIDE))
         rendered = renderer.render(camera)
         depth = np.where(rendered.opacity > OPAQUE, rendered.depth, np.inf).astype(np.float32)
         views.append(DepthView(camera, depth))
@@ -116,8 +126,8 @@ def depth_views(
 
 
 def _pinhole(camera: Camera, longest: int) -> Camera:
-    """A camera at the same place, without distortion, with about the same field of view."""
-    tangents = [min(tangent, WIDEST) for tangent in camera.lens.tangents]
+    """Return an undistorted camera at the same position with about the same field of view."""
+    tangents = [min(tangent, MAX_TANGENT) for tangent in camera.lens.tangents]
     width, height = (max(round(longest * each / max(tangents)), 2) for each in tangents)
     focal = width / (2.0 * tangents[0]), height / (2.0 * tangents[1])
     return Camera(Lens(width, height, *focal, width / 2, height / 2), camera.pose)
@@ -126,17 +136,17 @@ def _pinhole(camera: Camera, longest: int) -> Camera:
 def fused(
     views: Sequence[DepthView], lattice: Lattice, placement: Placement, *, progress: bool
 ) -> tuple[Floats, Flags]:
-    """Fuse the depth of all `views` on the points of a lattice.
+    """Fuse the depth of views on the points of a lattice.
 
     Args:
         views: Depth in scene units.
-        lattice: Points in the coordinates of the scene's files.
-        placement: From these coordinates to scene space.
-        progress: Show a bar.
+        lattice: Points in the coordinates of the input scene.
+        placement: Map from these coordinates to scene space.
+        progress: Whether to show a progress bar.
 
     Returns:
-        Mean signed distance, in units of the truncation from -1 (behind) to 1 (in front), and
-        whether it is known, both of the lattice's shape.
+        Mean signed distance in units of the truncation, from -1 (behind) to 1 (in front), and
+        whether it is known, both with the shape of the lattice.
     """
     values, is_known = np.ones(lattice.shape, np.float32), np.zeros(lattice.shape, np.bool_)
     index = np.argwhere(_near_surfaces(views, lattice, placement))
@@ -150,7 +160,7 @@ def fused(
             distance, weight = view.signed_distance(position)
             distance /= truncation
             weight = np.where(distance < 1.0, weight, EMPTY)
-            weight = np.where(distance >= -1.0, weight, 0.0)  # also for NaN
+            weight = np.where(distance >= -1.0, weight, 0.0)  # Also excludes NaN.
             total += weight * np.nan_to_num(np.clip(distance, -1.0, 1.0))
             weights += weight
         values[tuple(some.T)] = total / np.maximum(weights, 1e-9)
@@ -159,7 +169,7 @@ def fused(
 
 
 def _near_surfaces(views: Sequence[DepthView], lattice: Lattice, placement: Placement) -> Flags:
-    """Which lattice points are in a block with a surface of some view, or next to one."""
+    """Return which lattice points are in a block with a surface in some view, or next to one."""
     blocks = np.array(lattice.shape) // TRUNCATION + 3  # one more on every side
     near = np.zeros(blocks, np.bool_)
     for view in views:

@@ -1,8 +1,8 @@
-"""`extract_mesh`: the surfaces of a field as triangles.
+"""`extract_mesh`: the surfaces of a field as a triangle mesh.
 
-Marching cubes (Lorensen and Cline 1987, in Lewiner's form of 2003, by scikit-image) on fused depth
-(`export.fusion`), or on the logarithm of the density, which is closer to linear between two
-points than the density is.
+Marching cubes (Lorensen and Cline 1987, in Lewiner's form of 2003, from scikit-image) is applied to
+fused depth (`export.fusion`), or to the logarithm of the density, which is closer to linear between
+two points than the density.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from nerfmac.app.export.density import Lattice
 from nerfmac.app.export.fusion import depth_views, fused
 from nerfmac.app.export.mesh_quality import WITHIN, held_out_share, pieces_of
-from nerfmac.app.export.shape_files import ENDINGS, needed, write_shape
+from nerfmac.app.export.shape_files import EXTENSIONS, needed, write_shape
 from nerfmac.app.export.source import Source
 from nerfmac.app.export.threshold import surface_threshold
 from nerfmac.app.run import Run
@@ -33,30 +33,32 @@ Faces = npt.NDArray[np.int32]
 logger = logging.getLogger("nerfmac")
 
 FLOOR, CEILING = 1e-3, 1e30
-"""Limits to which density, per scene unit, is clipped before its logarithm is taken."""
+"""Range to which the density per scene unit is clipped before taking its logarithm."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles in the coordinates of the scene's files, counter-clockwise seen from outside."""
+    """Triangle mesh in the coordinates of the input scene; counter-clockwise seen from outside."""
 
-    vertices: npt.NDArray[np.float64]  # (vertices, 3)
-    normals: npt.NDArray[np.float32]  # (vertices, 3), unit, outwards
-    colors: npt.NDArray[np.uint8]  # (vertices, 3), sRGB
-    faces: npt.NDArray[np.int32]  # (faces, 3), indices of vertices
+    vertices: npt.NDArray[np.float64]  # (vertices, 3).
+    normals: npt.NDArray[np.float32]  # (vertices, 3), unit vectors pointing outwards.
+    colors: npt.NDArray[np.uint8]  # (vertices, 3), sRGB.
+    faces: npt.NDArray[np.int32]  # (faces, 3), vertex indices.
 
     def __repr__(self) -> str:
         return f"Mesh({len(self.vertices)} vertices, {len(self.faces)} faces)"
 
     def save(self, path: str | Path) -> None:
-        """Write a .ply, .obj or .glb file.
+        """Write a .ply, .obj, or .glb file.
 
-        Raises `InputError` for another ending, and if the file cannot be written.
+        Raises `InputError` for another file extension, or if the file cannot be written.
         """
         path = user_path(path)
-        if path.suffix.lower() not in ENDINGS:
-            expected = f"{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
-            raise InputError(f"{path} is no mesh's name; expected an ending of {expected}")
+        if path.suffix.lower() not in EXTENSIONS:
+            expected = f"{', '.join(EXTENSIONS[:-1])}, or {EXTENSIONS[-1]}"
+            raise InputError(
+                f"cannot write a mesh to '{path}': the file extension must be {expected}"
+            )
         with appearing(path) as partial:
             write_shape(partial, **vars(self))
 
@@ -70,30 +72,31 @@ def extract_mesh(
     smallest: float = 0.01,
     progress: bool = True,
 ) -> Mesh:
-    """Extract the surfaces of a run.
+    """Extract the surfaces of a run as a mesh.
 
-    In a scene with surroundings, rendered depth of the training cameras is fused
-    (`export.fusion`); the mesh ends where no camera sees a surface. Of an object without
-    surroundings, or with a `threshold`, the mesh is the closed surface around everything at least
-    as dense. A line in the log says which.
+    For a scene with surroundings, the rendered depth of training cameras is fused
+    (`export.fusion`), and the mesh is open where no camera sees a surface. For an object without
+    surroundings, or with a `threshold`, the mesh is the closed surface around all points with at
+    least this density. The log reports which method is used.
 
     Args:
-        run: The run to export.
-        resolution: Cells along the longest side of the box, at least 2. Memory grows with its cube,
-            and is checked first.
-        threshold: Density on the surface, per scene unit. By default, for an object, the surface is
-            where training rays have transmittance 1/2.
-        crop: Lowest and highest corner of the box in the coordinates of the scene's files; by
-            default around all that is occupied in the unit cube.
+        run: Run to export.
+        resolution: Number of cells along the longest side of the box, at least 2. Memory grows with
+            its cube and is checked first.
+        threshold: Density at the surface per scene unit. By default, for an object, the density
+            that best matches a transmittance of 1/2 along training rays.
+        crop: Lowest and highest corner of the box in the coordinates of the input scene. By
+            default, the box around the occupied cells of the unit cube.
         smallest: Pieces with less than this fraction of the largest piece's area are removed as
-            floaters. So are cavities without a training camera in them, if the mesh is closed.
-        progress: Show a bar.
+            floaters. If the mesh is closed, cavities without a training camera are removed too.
+        progress: Whether to show a progress bar.
 
     Returns:
-        `Mesh` in the coordinates of the scene's files. A warning says if it is in several pieces.
+        Mesh in the coordinates of the input scene. A warning is logged if it has several pieces.
 
     Raises:
-        InputError: If an argument is out of range, memory does not suffice, or nothing is there.
+        InputError: If an argument is out of range, the memory is insufficient, or the mesh is
+            empty.
 
     Examples:
         >>> mesh = nerfmac.app.export.extract_mesh(run, resolution=32, progress=False)
@@ -110,8 +113,8 @@ def extract_mesh(
     is_fused = threshold is None and run.scene.extent > 1
     if is_fused:
         logger.info(
-            "the mesh is where rendered depth of the training cameras agrees; --threshold takes a "
-            "density instead"
+            "creating the mesh from the rendered depth of the training cameras; pass --threshold "
+            "to use a density instead"
         )
         position, faces = _fused_surface(run, lattice, source, progress=progress)
         position, faces, pieces = _large_pieces(position, faces, smallest)
@@ -120,27 +123,27 @@ def extract_mesh(
         if threshold is None:
             threshold = surface_threshold(source, region, run.cameras, run.config.seed)
             logger.info(
-                f"the surface is where the density is {threshold:.3g}: there the training cameras' "
-                "light ends; --threshold sets another"
+                f"creating the surface at density {threshold:.3g}, where the transmittance along "
+                "training rays falls to one half; override with --threshold"
             )
         position, faces = _level_set(lattice, source, threshold, progress=progress)
         cameras = source.placement.to_file([camera.pose[:, 3] for camera in run.cameras])
         position, faces, pieces = _large_pieces(position, faces, smallest, cameras)
-        advice = f"a --threshold below {threshold:.3g} may join them; "
+        advice = f"lower --threshold, now {threshold:.3g}, to join them; "
     if pieces > 1:
         logger.warning(
-            f"the mesh is in {pieces} pieces: {advice}a larger --smallest, now {smallest:g}, "
-            "removes more of the small ones"
+            f"the mesh has {pieces} pieces: {advice}increase --smallest, now {smallest:g}, "
+            "to remove more of the small ones"
         )
     if known := held_out_share(run, region, position, faces):
         share, number = known
         logger.info(
-            f"{100.0 * share:.0f} % of {number} sparse points in the box that training did not use "
-            f"are within {100.0 * WITHIN:g} % of the mesh"
+            f"{100.0 * share:.0f} % of {number} sparse points in the box that were excluded from "
+            f"training are within {100.0 * WITHIN:g} % of the mesh"
         )
     reach = source.placement.scale * lattice.spacing
     normals, colors = source.surface(source.placement.to_scene(position), reach)
-    if is_fused:  # the density of a plain surface may have no clear slope
+    if is_fused:  # The density of a plain surface may have no clear gradient.
         normals = _normals(position, faces)
     return Mesh(position, normals, colors, faces)
 
@@ -148,17 +151,17 @@ def extract_mesh(
 def _level_set(
     lattice: Lattice, source: Source, threshold: float, *, progress: bool
 ) -> tuple[Vertices, Faces]:
-    """The closed surface on which the density is `threshold`."""
+    """Return the closed surface at which the density is `threshold`."""
     values = lattice.sample(source, progress=progress)
-    for axis in range(3):  # close the surface on the box's faces
+    for axis in range(3):  # Close the surface on the faces of the box.
         np.moveaxis(values, axis, 0)[[0, -1]] = 0.0
     # Unlike the maximum, fmax replaces NaN.
     np.fmin(np.fmax(values, FLOOR, out=values), CEILING, out=values)
     densest = float(values.max())
     if not densest > threshold:
         raise InputError(
-            f"the mesh is empty: nothing in the box is denser than the threshold, {threshold:g}; "
-            f"the densest is {densest:.3g}"
+            f"the mesh is empty: no density in the box exceeds the threshold {threshold:g}; the "
+            f"maximum density is {densest:.3g}; lower --threshold"
         )
     np.log(values, out=values)
     index, faces = _marching_cubes(values, log(threshold))
@@ -168,38 +171,42 @@ def _level_set(
 def _fused_surface(
     run: Run, lattice: Lattice, source: Source, *, progress: bool
 ) -> tuple[Vertices, Faces]:
-    """The surface on which fused depth is zero; it is open where the space behind is unknown."""
+    """Return the surface at which fused depth is zero; it is open next to unknown space."""
     views = depth_views(run.renderer(), run.cameras, max(lattice.shape), progress=progress)
     values, is_known = fused(views, lattice, source.placement, progress=progress)
     np.negative(values, out=values)
     if not values.max() > 0.0:
-        raise InputError("the mesh is empty: the training cameras see no surface in the box")
+        raise InputError(
+            "the mesh is empty: the training cameras see no surface in the box; use another --crop"
+        )
     index, faces = _marching_cubes(values, 0.0)
     # A vertex is between two lattice points. If one of them is unknown, there is no surface.
     ends = np.floor(index).astype(int), np.ceil(index).astype(int)
     is_surface = is_known[tuple(ends[0].T)] & is_known[tuple(ends[1].T)]
     faces = faces[is_surface[faces].all(axis=1)]
     if not len(faces):
-        raise InputError("the mesh is empty: the training cameras see no surface in the box")
+        raise InputError(
+            "the mesh is empty: the training cameras see no surface in the box; use another --crop"
+        )
     return lattice.position(index), faces
 
 
 def _marching_cubes(values: npt.NDArray[np.float32], level: float) -> tuple[Vertices, Faces]:
-    """Vertices, as indices of `values`, and faces of the surface around values above `level`."""
+    """Return vertices, as indices of `values`, and faces of the surface around larger values."""
     measure = needed("skimage.measure")
-    # "ascent" turns faces outwards if, as here, the array's axes are x, y and z in this order.
+    # "ascent" orients faces outwards if the axes of the array are x, y, and z, in this order.
     index, faces, _, _ = measure.marching_cubes(values, level, gradient_direction="ascent")
     return index, faces
 
 
 def _twice_areas(position: Vertices, faces: Faces) -> Vertices:
-    """Normals (faces, 3) of the faces, as long as twice their areas."""
+    """Return face normals (faces, 3) with a length of twice the area."""
     first, second, third = (position[faces[:, corner]] for corner in range(3))
     return np.cross(second - first, third - first)
 
 
 def _normals(position: Vertices, faces: Faces) -> npt.NDArray[np.float32]:
-    """Unit normals (vertices, 3): means over the faces around each vertex, weighted by area."""
+    """Return unit normals (vertices, 3): area-weighted means over the faces around each vertex."""
     twice = _twice_areas(position, faces)
     total = np.stack(
         [np.bincount(faces.ravel(), np.repeat(part, 3), len(position)) for part in twice.T], axis=1
@@ -214,13 +221,13 @@ def _large_pieces(
     smallest: float,
     cameras: npt.NDArray[np.floating] | None = None,
 ) -> tuple[Vertices, Faces, int]:
-    """The mesh without floaters and unseen cavities, and its number of connected pieces.
+    """Return the mesh without floaters and unseen cavities, and its number of connected pieces.
 
-    A floater has less than `smallest` of the largest piece's area. A cavity is a piece of a closed
-    mesh that faces inwards: its signed volume is negative. Training cannot tell the inside of
-    objects, so a cavity is kept only if its bounding box holds one of `cameras` (cameras, 3), as a
-    room does. An open mesh is given without `cameras`. `position` is (vertices, 3), `faces`
-    (faces, 3) counter-clockwise seen from outside.
+    A floater has less than `smallest` of the largest piece's area. A cavity is an inward-facing
+    piece of a closed mesh, with a negative signed volume. The inside of objects is not constrained
+    by training, so a cavity is kept only if its bounding box contains one of `cameras` (cameras,
+    3), as in a room. For an open mesh, `cameras` is None. `position` is (vertices, 3), `faces` is
+    (faces, 3), counter-clockwise seen from outside.
     """
     count, piece = pieces_of(faces, len(position))
     twice, of_face = _twice_areas(position, faces), piece[faces[:, 0]]

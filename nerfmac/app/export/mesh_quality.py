@@ -1,4 +1,4 @@
-"""Quality of a mesh: its number of pieces, and its distance from points that are on surfaces."""
+"""Quality of a mesh: number of pieces, and distance from points that are on surfaces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.geometry.ground_plane import nearest_distance
 
 WITHIN = 0.01
-"""Greatest distance of a point on a mesh from it, relative to that from the nearest camera."""
+"""Maximum distance of a point on a mesh, relative to its distance from the nearest camera."""
 NEIGHBORS = 8
 """Number of triangles, those with the nearest centers, that are compared with a point."""
 
@@ -25,18 +25,18 @@ Faces = npt.NDArray[np.int32]
 def held_out_share(
     run: Run, region: Region, vertices: Array, faces: Faces
 ) -> tuple[float, int] | None:
-    """Compare a mesh with the sparse points that training did not use.
+    """Compare a mesh with sparse points that were excluded from training.
 
     Args:
-        run: The run of the mesh.
-        region: Box of the mesh, in the coordinates of the scene's files.
-        vertices: (vertices, 3) positions in these coordinates.
-        faces: (faces, 3) indices of vertices.
+        run: Run of the mesh.
+        region: Box of the mesh in the coordinates of the input scene.
+        vertices: Positions (vertices, 3) in these coordinates.
+        faces: Vertex indices (faces, 3).
 
     Returns:
-        Fraction of the points in the box whose distance from the mesh is at most 1 % of that from
-        the nearest training camera, and the number of these points; None if there are none, or if
-        the scene cannot be read again.
+        Fraction of the points in the box with a distance from the mesh of at most 1 % of the
+        distance from the nearest training camera, and the number of these points; None if there are
+        no points or the scene cannot be read.
     """
     try:
         scene = run.images()
@@ -56,9 +56,14 @@ def held_out_share(
 
 
 def pieces_of(faces: Faces, vertices: int) -> tuple[int, npt.NDArray[np.int32]]:
-    """Return the number of connected pieces, and the piece of each of the `vertices`.
+    """Find the connected pieces of a mesh.
 
-    A vertex without a face is a piece.
+    Args:
+        faces: Vertex indices (faces, 3).
+        vertices: Number of vertices. A vertex without a face is a piece.
+
+    Returns:
+        The number of pieces, and the piece of each vertex.
     """
     sparse, graph = needed("scipy.sparse"), needed("scipy.sparse.csgraph")
     one, other = faces[:, [0, 1]].ravel(), faces[:, [1, 2]].ravel()
@@ -68,10 +73,18 @@ def pieces_of(faces: Faces, vertices: int) -> tuple[int, npt.NDArray[np.int32]]:
 
 
 def distances_to_mesh(points: Array, vertices: Array, faces: Faces) -> Array:
-    """Return the distance (n,) of each point (n, 3) from the nearest of some triangles.
+    """Compute the distance of points to the nearest triangle.
 
-    The triangles should be similar in size, as those of marching cubes are: only those with the
-    nearest centers are compared.
+    Only triangles with the nearest centers are compared, so triangles should have similar sizes, as
+    the triangles of marching cubes do.
+
+    Args:
+        points: Points (n, 3).
+        vertices: Positions (vertices, 3).
+        faces: Vertex indices (faces, 3).
+
+    Returns:
+        Distances (n,).
     """
     corners = vertices[faces]
     tree = needed("scipy.spatial").cKDTree(corners.mean(axis=1))
@@ -82,7 +95,7 @@ def distances_to_mesh(points: Array, vertices: Array, faces: Faces) -> Array:
 
 
 def _distances(points: Array, corners: Array) -> Array:
-    """Distance (n,) of each point (n, 3) from the triangle (n, 3, 3) of the same index."""
+    """Return the distance (n,) of each point (n, 3) from the triangle with the same index."""
     first, second, third = corners[:, 0], corners[:, 1], corners[:, 2]
     normal = np.cross(second - first, third - first)
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-30)
@@ -97,7 +110,7 @@ def _distances(points: Array, corners: Array) -> Array:
 
 
 def _to_segment(points: Array, start: Array, end: Array) -> Array:
-    """Distance (n,) of each point from the segment of the same index, all (n, 3)."""
+    """Return the distance (n,) of each point from the segment with the same index, all (n, 3)."""
     along = end - start
     square = np.maximum(np.einsum("ij,ij->i", along, along), 1e-30)
     fraction = np.clip(np.einsum("ij,ij->i", points - start, along) / square, 0.0, 1.0)

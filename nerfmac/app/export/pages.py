@@ -1,6 +1,6 @@
 """HTML pages that open from disk, and the page of a split's views (`evaluate_to_page`).
 
-Images are inside a page. Its security policy forbids every request.
+Images are embedded in a page. Its content security policy forbids all requests.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import FloatImage, to_bytes
 
 QUALITY = 92
-"""JPEG quality (of 100) of a page's images; figures are computed from the exact images."""
-LARGEST_ERROR = 0.2
-"""Error (mean over the color channels, in [0, 1]) shown as yellow, the color map's end."""
+"""JPEG quality (of 100) of images on a page. Metrics are computed from the exact images."""
+MAX_ERROR = 0.2
+"""Error (mean over the color channels in [0, 1]) shown as yellow, the end of the colormap."""
 WORST = 5
-"""Largest number of views in the list of the worst."""
+"""Maximum number of views in the list of the worst views."""
 
 HEAD = """<!DOCTYPE html>
 <html lang="en">
@@ -70,11 +70,25 @@ def evaluate_to_page(
     progress: bool = True,
     lpips: Lpips | None = None,
 ) -> Evaluation:
-    """Evaluate all views of a split, as `Run.evaluate` does, and write them to an .html file.
+    """Evaluate all views of a split, as `Run.evaluate` does, and write an HTML page.
 
-    The page shows photo, rendering, error and depth of each view. One view's images are in
-    memory at a time. Raises `InputError` for another ending, as `Run.views` does, and if the file
-    cannot be written.
+    The page shows the photo, rendering, error, and depth of each view. The images of only one view
+    are in memory at a time.
+
+    Args:
+        run: Run to evaluate.
+        path: File with the extension .html or .htm.
+        split: Name of the split.
+        background: `white` or `black`, behind renderings and transparent photos.
+        progress: Whether to show a progress bar.
+        lpips: LPIPS metric with its network weights.
+
+    Returns:
+        View qualities in the order of the split.
+
+    Raises:
+        InputError: If the file extension is unsupported, the split does not exist, its images
+            cannot be read, or the file cannot be written.
     """
     path = Path(path)
     check_page(path)
@@ -97,34 +111,34 @@ def evaluate_to_page(
 
 
 def worst(views: Sequence[ViewQuality]) -> list[ViewQuality]:
-    """The views with the least PSNR, at most 5 and at most half of them, the worst first."""
+    """Return the views with the lowest PSNR, worst first: at most 5, and at most half of them."""
     return sorted(views, key=lambda view: view.psnr)[: min(WORST, len(views) // 2)]
 
 
 def means(views: Sequence[ViewQuality]) -> str:
-    """Mean PSNR and SSIM over the views, as bold HTML."""
+    """Return the mean PSNR and SSIM of views as bold HTML."""
     psnr, ssim = (np.mean([getattr(view, name) for view in views]) for name in ("psnr", "ssim"))
     return f"<strong>PSNR {psnr:.2f} dB, SSIM {ssim:.4f}</strong>"
 
 
 def check_page(path: Path) -> None:
-    """Raise `InputError` unless the ending of `path` is .html or .htm."""
+    """Raise `InputError` unless the file extension is .html or .htm."""
     if path.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"{path} is no page's name; expected an ending of .html")
+        raise InputError(f"cannot write a page to '{path}': the file extension must be .html")
 
 
 def scene_name(run: Run) -> str:
-    """Name of the run's scene: that of its folder, without its place on this machine."""
+    """Return the name of the scene folder of a run, without its path on this machine."""
     return Path(run.scene.path).name if run.scene.path else "a scene in memory"
 
 
 def head(title: str) -> str:
-    """HTML of a page up to its title."""
+    """Return the HTML of a page up to its title."""
     return HEAD.format(title=escape(title))
 
 
 def table(rows: Iterable[Sequence[object]], heading: Sequence[object] = ()) -> str:
-    """An HTML table; floats are shown with six significant digits."""
+    """Return an HTML table. Floats are shown with six significant digits."""
 
     def row_of(kind: str, cells: Sequence[object]) -> str:
         shown = (f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in cells)
@@ -136,7 +150,16 @@ def table(rows: Iterable[Sequence[object]], heading: Sequence[object] = ()) -> s
 
 
 def view_section(view: ViewQuality, images: Compared, number: int) -> str:
-    """A view's photo, rendering, error and depth, with the anchor `#view-NUMBER`."""
+    """Return the HTML of a view: photo, rendering, error, and depth, with anchor `#view-NUMBER`.
+
+    Args:
+        view: Quality of the view.
+        images: Photo, rendering, and depth.
+        number: Number of the view.
+
+    Returns:
+        An HTML section.
+    """
     error = np.abs(images.rendering - images.truth).mean(axis=2)
     is_seen = images.opacity > 0.5
     near, far = np.percentile(images.depth[is_seen], (1, 99)) if is_seen.any() else (0.0, 1.0)
@@ -145,7 +168,7 @@ def view_section(view: ViewQuality, images: Compared, number: int) -> str:
     shown = (
         (images.truth, "photo"),
         (images.rendering, "rendering"),
-        (_mapped(error / LARGEST_ERROR, INFERNO), f"error: black 0, yellow {LARGEST_ERROR:g}"),
+        (_mapped(error / MAX_ERROR, INFERNO), f"error: black 0, yellow {MAX_ERROR:g}"),
         (depth, f"depth: red {near:.3g}, violet {far:.3g} scene units"),
     )
     figures = "".join(figure(image, words) for image, words in shown)
@@ -154,7 +177,7 @@ def view_section(view: ViewQuality, images: Compared, number: int) -> str:
 
 
 def figure(image: FloatImage, caption: str) -> str:
-    """A image (h, w, 3) in [0, 1], as a JPEG inside the page, with a caption."""
+    """Return the HTML of an image (h, w, 3) in [0, 1], as an embedded JPEG, with a caption."""
     pixels = to_bytes(image)
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "JPEG", quality=QUALITY, subsampling=0)
@@ -166,7 +189,7 @@ def figure(image: FloatImage, caption: str) -> str:
 
 
 def _mapped(values: npt.NDArray[np.floating], anchors: Anchors) -> FloatImage:
-    """Colors (h, w, 3) of `values` (h, w) in [0, 1]."""
+    """Return colors (h, w, 3) of `values` (h, w) in [0, 1]."""
     flat = colored(mx.array(values.astype(np.float32).ravel()), anchors)
     return np.array(flat).reshape(*values.shape, 3)
 

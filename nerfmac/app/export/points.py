@@ -1,4 +1,4 @@
-"""`extract_points`: points on the surfaces that the training cameras see."""
+"""`extract_points`: points on the surfaces that training cameras see."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from nerfmac.geometry.rays import Rays
 from nerfmac.rendering.crop import Box
 from nerfmac.rendering.renderer import Renderer, to_bytes
 
-LARGEST_COUNT = 100_000_000
+MAX_COUNT = 100_000_000
 RAYS = 2**16
 """Number of rays that are traced at a time."""
 OPAQUE = 0.5
-"""Smallest opacity of a ray that ends at a surface."""
+"""Minimum opacity of a ray that ends at a surface."""
 CELLS = 256
-"""Cells along the unit cube's side; outside the cube cells grow with the distance from its center.
-Densities for a normal are taken half a cell from its point along each axis."""
+"""Number of cells along the unit cube; outside the cube, cells grow with the distance from its
+center. Densities for a normal are evaluated half a cell from its point along each axis."""
 FRUITLESS = 4
-"""Number of successive batches without a point after which the search ends."""
+"""Number of successive batches without a point after which the search stops."""
 
 Batch = tuple[npt.NDArray[np.floating], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points on surfaces, in the coordinates of the scene's files."""
+    """Points on surfaces, in the coordinates of the input scene."""
 
-    positions: npt.NDArray[np.float64]  # (points, 3)
-    normals: npt.NDArray[np.float32]  # (points, 3), unit, out of the dense side
-    colors: npt.NDArray[np.uint8]  # (points, 3), sRGB, as the camera saw them
+    positions: npt.NDArray[np.float64]  # (points, 3).
+    normals: npt.NDArray[np.float32]  # (points, 3), unit vectors pointing out of the dense side.
+    colors: npt.NDArray[np.uint8]  # (points, 3), sRGB, as seen by the camera.
 
     def __repr__(self) -> str:
         return f"Points({len(self.positions)})"
@@ -48,11 +48,11 @@ class Points:
     def save(self, path: str | Path) -> None:
         """Write a .ply file.
 
-        Raises `InputError` for another ending, without trimesh, and if it cannot be written.
+        Raises `InputError` for another file extension, without trimesh, or if writing fails.
         """
         path = user_path(path)
         if path.suffix.lower() != ".ply":
-            raise InputError(f"{path} is no name for points; expected an ending of .ply")
+            raise InputError(f"cannot write points to '{path}': the file extension must be .ply")
         with appearing(path) as partial:
             none = np.zeros((0, 3), np.int32)
             write_shape(partial, self.positions, self.normals, self.colors, faces=none)
@@ -61,13 +61,23 @@ class Points:
 def extract_points(
     run: Run, *, count: int = 500_000, crop: Box | None = None, progress: bool = True
 ) -> Points:
-    """Up to `count` points at which random rays of the training cameras end.
+    """Extract points at which random rays of the training cameras end.
 
-    A ray ends where its transmittance falls to 1/2. `crop` is as in `extract_mesh`, but by default
-    there is none. Raises `InputError` for an argument out of range, and if the cameras see no
-    surface.
+    A ray ends where its transmittance falls to 1/2.
+
+    Args:
+        run: Run to export.
+        count: Maximum number of points.
+        crop: Lowest and highest corner of a box in the coordinates of the input scene, or None.
+        progress: Whether to show a progress bar.
+
+    Returns:
+        Points in the coordinates of the input scene.
+
+    Raises:
+        InputError: If an argument is out of range, or the cameras see no surface.
     """
-    checks.number("count", count, low=1, high=LARGEST_COUNT, whole=True)
+    checks.number("count", count, low=1, high=MAX_COUNT, whole=True)
     source, cameras, renderer = Source.of(run), run.cameras, run.renderer()
     everywhere = Region(np.full(3, -np.inf), np.full(3, np.inf))
     region = everywhere if crop is None else source.region(crop)
@@ -82,14 +92,17 @@ def extract_points(
             total, fruitless = total + new, 0 if new else fruitless + 1
             bar.update(new)
     if not total:
-        raise InputError("there are no points: the training cameras see no surface in the box")
+        raise InputError(
+            "there are no points: the training cameras see no surface in the box; use another "
+            "--crop"
+        )
     position, normal, color = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     colors = to_bytes(color)
     return Points(source.placement.to_file(position), normal.astype(np.float32), colors)
 
 
 def _ray_ends(source: Source, renderer: Renderer, region: Region, rays: Rays) -> Batch:
-    """Scene positions, normals and colors, each (found, 3), of the surfaces where rays end."""
+    """Return scene positions, normals, and colors, each (found, 3), of surfaces where rays end."""
     color, opacity, depth = map(np.array, renderer.see(rays))
     chosen = np.flatnonzero(opacity > OPAQUE)
     distance = (depth[chosen] / opacity[chosen])[:, None]

@@ -1,4 +1,4 @@
-"""`write_report`: a page about a whole run, to be attached to a paper or a bug report."""
+"""`write_report`: an HTML report about a run, for example for a paper or a bug report."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from nerfmac.config.presets import flattened
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
 
 WORST = 3
-"""Largest number of test views, those of least PSNR, whose images are shown."""
+"""Maximum number of test views, those with the lowest PSNR, whose images are shown."""
 AROUND, LONGEST = 4, 480
-"""Number of images along an orbit of the scene, and their largest longer side in pixels."""
+"""Number of images along an orbit of the scene, and their maximum longer side in pixels."""
 HALVES = "grid-template-columns: repeat(2, 1fr); max-width: 60em"
 CURVES = (
     ("psnr", "PSNR of training pixels, dB", False),
@@ -78,17 +78,27 @@ LABELS = {
 def write_report(
     run: Run, folder: Path, path: Path, *, seconds: float = 20.0, progress: bool = True
 ) -> None:
-    """Write the page of `run`, which was saved in `folder`, to an .html file.
+    """Write an HTML report about a run.
 
-    It has curves, images, the worst test views, figures, a profile if the folder holds one,
-    versions and the configuration. As many test views are evaluated as fit into `seconds`; without
-    the scene's images the page says so. Raises `InputError` for another ending, for broken files
-    in `folder`, and if the page cannot be written.
+    It contains curves, images, the worst test views, metrics, a profile if the folder contains one,
+    versions, and the configuration. Without the images of the scene, test views are not evaluated,
+    which the page states.
+
+    Args:
+        run: Run to describe.
+        folder: Folder in which the run was saved.
+        path: HTML file to write.
+        seconds: Time in seconds for evaluating test views.
+        progress: Whether to show a progress bar.
+
+    Raises:
+        InputError: If the file extension is unsupported, a file in `folder` is invalid, or the page
+            cannot be written.
     """
     check_page(path)
     with appearing(path) as partial:
         metrics, profile = (_read(folder / f"{name}.json") for name in ("metrics", "profile"))
-        profile_part = _profile(profile)  # a broken file is found before minutes of rendering
+        profile_part = _profile(profile)  # Reports an invalid file before minutes of rendering.
         parts = [
             head(f"{folder.resolve().name}: {scene_name(run)}"),
             _headline(metrics),
@@ -106,15 +116,15 @@ def write_report(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`; an empty one if there is no such file."""
+    """Return the JSON object in `path`; an empty one if the file does not exist."""
     values = read_json(path) if path.is_file() else {}
     if not isinstance(values, dict):
-        raise InputError(f"{path} is no JSON object")
+        raise InputError(f"{path} does not contain a JSON object; delete the file")
     return values
 
 
 def _headline(metrics: Mapping[str, Any]) -> str:
-    """One figure about the run's quality: that of the evaluation after training."""
+    """Return the PSNR of the evaluation after training as HTML."""
     psnr = metrics.get("psnr_test")
     if not isinstance(psnr, int | float):
         return "<p>Training evaluated no test views.</p>\n"
@@ -126,7 +136,7 @@ def _headline(metrics: Mapping[str, Any]) -> str:
 
 
 def _curves(run: Run, folder: Path) -> str:
-    """HTML of the `CURVES` in the folder's scalars, PSNR else from the run."""
+    """Return the HTML of the `CURVES` in the folder's scalars, or only the PSNR from the run."""
     lines = read_scalars(folder)
     drawn = []
     for key, title, is_log in CURVES:
@@ -141,9 +151,9 @@ def _curves(run: Run, folder: Path) -> str:
 
 
 def _images(run: Run, folder: Path, *, has_test: bool) -> str:
-    """The run's preview, and renderings from positions around the scene.
+    """Return the HTML of the preview, and of renderings from positions around the scene.
 
-    With `has_test` the preview is a test view's rendering, and next to it its photo.
+    With `has_test`, the preview is a rendering of a test view next to its photo.
     """
     lens = run.scene.cameras[0].lens
     scale = min(1.0, LONGEST / max(lens.width, lens.height))
@@ -168,39 +178,39 @@ def _images(run: Run, folder: Path, *, has_test: bool) -> str:
 
 
 def _worst(run: Run, seconds: float, progress: bool) -> str:
-    """The test views with the least PSNR, with their images."""
+    """Return the HTML of the test views with the lowest PSNR."""
     try:
         if not run.images().splits.get("test"):
             return "<p>The scene has no test views.</p>\n"
         views = run.views("test", progress=progress)
     except InputError as error:
         return f"<p>Not evaluated: {escape(str(error))}</p>\n"
-    least: list[tuple[float, int, ViewQuality, Compared]] = []
+    worst: list[tuple[float, int, ViewQuality, Compared]] = []
 
     def keep(view: ViewQuality, images: Compared) -> None:
-        # A heap of the worst views, the best of them first.
+        # A heap of the worst views, with the best of them first.
         item = (-view.psnr, -views.names.index(view.name), view, images)
-        (heapq.heappush if len(least) < WORST else heapq.heappushpop)(least, item)
+        (heapq.heappush if len(worst) < WORST else heapq.heappushpop)(worst, item)
 
     blend = run.config.train.blend
     outcomes = evaluate(run.renderer, views, "white", blend, seconds=seconds, on_view=keep)
     bar = tqdm(outcomes, "test views", len(views.names), disable=not progress, unit="view")
     part = measured(list(bar), len(views.names), "test")
     summary = f"<p>The views with the lowest PSNR of {part}, over white.</p>\n"
-    worst = sorted(least, key=lambda item: item[2].psnr)
+    worst = sorted(worst, key=lambda item: item[2].psnr)
     return summary + "".join(view_section(item[2], item[3], -item[1]) for item in worst)
 
 
 def _figures(metrics: Mapping[str, Any]) -> str:
-    """Figures that training wrote: quality, times, rates, memory, versions."""
+    """Return the HTML of the metrics of the training: quality, times, rates, memory, versions."""
     if not metrics:
-        return "<p>The folder holds no metrics.json.</p>\n"
-    own = {key: value for key, value in metrics.items() if key not in machine()}
-    return table(_named(own))
+        return "<p>The folder contains no metrics.json.</p>\n"
+    measurements = {key: value for key, value in metrics.items() if key not in machine()}
+    return table(_named(measurements))
 
 
 def _named(values: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Rows of labels and values, without lists, empty values, and nested values."""
+    """Return rows of labels and values, without lists, empty values, and nested values."""
     return [
         (LABELS.get(key, key.replace("_", " ")), "yes" if value is True else value)
         for key, value in values.items()
@@ -209,7 +219,7 @@ def _named(values: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 
 def _profile(profile: Mapping[str, Any]) -> str:
-    """The parts of a step, from the JSON of `nerfmac profile`; empty without it."""
+    """Return the HTML of the parts of a step, from the JSON of `nerfmac profile`, or ""."""
     if not profile:
         return ""
     try:
@@ -222,7 +232,9 @@ def _profile(profile: Mapping[str, Any]) -> str:
         )
         references = profile["references"].items()
     except (KeyError, TypeError) as error:
-        raise InputError(f"profile.json is not as nerfmac profile writes it: {error}") from error
+        raise InputError(
+            f"profile.json was not written by nerfmac profile: {error}; delete the file"
+        ) from error
     heading = ("stage", "part", "ms", "share", "GB/s", "GFLOP/s", "type", "runs as")
     reasons = [(f"{name} runs as reference", why) for name, why in references]
     return f"<h2>Profile</h2>\n{summary}{table(rows, heading)}{table(reasons) if reasons else ''}"
@@ -238,7 +250,7 @@ def _part(part: Mapping[str, Any], step: float) -> Sequence[object]:
 
 
 def _configuration(config: Config) -> str:
-    """HTML table of all settings of the run, with the preset's value where they differ."""
+    """Return an HTML table of all settings of the run, with differing preset values."""
     preset = dict(flattened(config.unchanged.to_json()))
     return table(
         (

@@ -1,8 +1,8 @@
-"""`write_scene_page`: one HTML file in which anyone flies through a run's field.
+"""`write_scene_page`: an HTML file for interactive viewing of a run's field.
 
-The page opens from disk, without Python and without a network: its security policy forbids every
-request. It holds the field, which it traces by WebGPU, and a still image, which it shows at once.
-In a browser without WebGPU the still image stays.
+The page opens from disk, without Python and without a network: its content security policy forbids
+all requests. It contains the field, which it renders with WebGPU, and a still image, which is shown
+immediately. In browsers without WebGPU, only the still image is shown.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from nerfmac.rendering.renderer import to_bytes
 from nerfmac.version import version
 
 STILL_SIZE = 960, 600
-"""Width and height of the still image, in pixels."""
+"""Width and height of the still image in pixels."""
 
 STILL_QUALITY = 85
 """JPEG quality of the still image."""
 
 FIELD_BLOCKS = "table", "values", "weights", "bits"
-"""Arrays of a `TracedField` in the page; tracer.js reads them by these names."""
+"""Arrays of a `TracedField` in the page, with the names that tracer.js uses."""
 
 Color = tuple[float, float, float]
 
 
 class PagePath(NamedTuple):
-    """A camera path that the page plays, over and over."""
+    """Camera path that the page plays in a loop."""
 
     cameras: Sequence[Camera]
     """Cameras evenly spaced in time; the page interpolates between them."""
     fps: float
     """Cameras per second."""
     closed: bool = False
-    """Whether the first camera follows the last."""
+    """Whether the path is a loop, so that the first camera follows the last one."""
 
 
 def write_scene_page(
@@ -64,18 +64,20 @@ def write_scene_page(
     background: Color = (1.0, 1.0, 1.0),
     camera_path: PagePath | None = None,
 ) -> None:
-    """Write the page of a run's field to an .html file.
+    """Write an interactive HTML page of a run's field.
+
+    Weights are rounded to float16, features to one of 256 values per level.
 
     Args:
-        run: the run to show; its field is a hash grid with two networks.
-        path: the file.
-        title: the page's title; by default the scene's name.
-        background: sRGB in [0, 1] behind the scene.
-        camera_path: what plays when the page opens; its first camera is the page's first view.
+        run: Run to show. Its field must be a hash grid with two networks.
+        path: HTML file to write.
+        title: Title of the page. By default, the scene name.
+        background: sRGB color in [0, 1] behind the scene.
+        camera_path: Path that plays when the page opens. Its first camera is the first view.
 
-    Weights are rounded to float16, features to one of 256 values of their level. Raises
-    `InputError`, before anything is written, for another ending, another field, or a field without
-    an occupancy grid.
+    Raises:
+        InputError: If the file extension is unsupported, or if the field is not a hash grid with an
+            occupancy grid. Nothing is written in this case.
     """
     path = user_path(path)
     check_page(path)
@@ -105,14 +107,14 @@ def write_scene_page(
 
 
 def _page(title: str, still: npt.NDArray[np.float32], blocks: Sequence[str], run: Run) -> str:
-    """The page's text."""
+    """Return the HTML source code of the page."""
     script = joined_modules(_read, "export/page/main.js")
     style = _read("export/page/page.css")
-    about = f"{title}: a radiance field of {len(run.scene.cameras)} photos to fly through."
+    about = f"{title}: an interactive radiance field from {len(run.scene.cameras)} photos."
     parts = {
         "title": escape(title),
-        "description": escape(f"{about} It is rendered in the browser, from this file alone."),
-        "alt": escape(f"{title}, seen from the page's first view"),
+        "description": escape(f"{about} It is rendered in the browser, from this file only."),
+        "alt": escape(f"{title}, seen from the first view of the page"),
         "version": version(),
         "still": f"data:image/jpeg;base64,{_base64(_jpeg(still))}",
         "script_hash": _hash(script),
@@ -121,7 +123,7 @@ def _page(title: str, still: npt.NDArray[np.float32], blocks: Sequence[str], run
         "script": script,
         "style": style,
     }
-    # Not str.format: the style sheet and the script have braces of their own.
+    # str.format cannot be used, because the style sheet and the script contain braces.
     text = _read("export/page/page.html")
     pieces = text.split("{")
     filled = [pieces[0]]
@@ -140,7 +142,7 @@ def _first_view(run: Run, camera_path: PagePath | None) -> View:
 
 
 def _fov(camera: Camera) -> float:
-    """Vertical field of view in radians, without distortion."""
+    """Return the vertical field of view in radians, without distortion."""
     return 2.0 * atan(camera.lens.tangents[1])
 
 
@@ -176,7 +178,7 @@ def _base64(data: bytes) -> str:
 
 
 def _hash(text: str) -> str:
-    """A source's hash in a content security policy."""
+    """Return the hash of a source in a content security policy."""
     return _base64(hashlib.sha256(text.encode("utf-8")).digest())
 
 

@@ -1,12 +1,12 @@
-"""Meshes and points as PLY, OBJ and GLB files; OBJ and GLB are written by trimesh.
+"""Meshes and points as PLY, OBJ, and GLB files. OBJ and GLB are written with trimesh.
 
-PLY and OBJ store positions unchanged and colors in sRGB. If coordinates are large compared with
-the shape, as in UTM, the positions of a PLY file have double precision. GLB has single precision
-only: there an offset is subtracted, which is stored as `offset` in the extras of file and node.
+PLY and OBJ store unchanged positions and sRGB colors. If coordinates are large compared with the
+shape, as in UTM, the positions in a PLY file have double precision. GLB only has single precision,
+so an offset is subtracted, which is stored as `offset` in the extras of file and node.
 
-GLB is the binary form of glTF 2.0, in which y is up and colors are linear: its root turns z to y,
-and programs in which z is up, such as Blender, turn that back. Its material is unlit, because a
-field's colors contain the light.
+GLB is the binary form of glTF 2.0, in which y is up and colors are linear. Its root rotates z to y,
+and programs in which z is up, such as Blender, undo this rotation. The material is unlit, because
+the colors of a field include the illumination.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import numpy.typing as npt
 from nerfmac.common import extras
 from nerfmac.geometry.color import srgb_to_linear
 
-ENDINGS = (".ply", ".obj", ".glb")
+EXTENSIONS = (".ply", ".obj", ".glb")
 CHANNELS = ("red", "green", "blue")
 FAR = 100.0
-"""Ratio of coordinates to the longest side of a shape from which single precision is too coarse:
-its steps are then about 1e-5 of that side."""
+"""Ratio of coordinates to the longest side of a shape above which single precision is insufficient,
+because its steps are about 1e-5 of that side."""
 Z_TO_Y = ((1, 0, 0, 0), (0, 0, 1, 0), (0, -1, 0, 0), (0, 0, 0, 1))
 UNLIT = {
     "pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 1.0},
@@ -43,7 +43,7 @@ def need_libraries() -> None:
 
 
 def needed(module: str) -> Any:
-    """Import a `module` of the extra `export`. Raises `InputError` with how to install it."""
+    """Import a module of the extra `export`. Raises `InputError` with the installation command."""
     return extras.needed(module, "export", "meshes and points need")
 
 
@@ -55,9 +55,17 @@ def write_shape(
     *,
     faces: npt.NDArray[np.int32],
 ) -> None:
-    """Write vertices with unit normals and sRGB colors, all (v, 3), and faces (f, 3), to `path`.
+    """Write a shape to a file.
 
-    The path's ending, one of `ENDINGS`, names the format. Raises `InputError` without trimesh.
+    Args:
+        path: File with an extension in `EXTENSIONS`, which determines the format.
+        vertices: Positions (v, 3).
+        normals: Unit normals (v, 3).
+        colors: sRGB colors (v, 3).
+        faces: Vertex indices (f, 3); f may be 0.
+
+    Raises:
+        InputError: If trimesh is missing or the file cannot be written.
     """
     if path.suffix.lower() == ".ply":
         path.write_bytes(_ply(vertices, normals, colors, faces))
@@ -68,8 +76,9 @@ def write_shape(
         offset = np.round(vertices.mean(axis=0))
         shown = ", ".join(f"{value:.0f}" for value in offset)
         log.warning(
-            f"GLB stores single precision, which is too coarse for these coordinates: ({shown}) is "
-            "subtracted, and stored as `offset` in the file's extras; PLY and OBJ need no offset"
+            f"GLB only has single precision, which is insufficient for these coordinates; "
+            f"({shown}) is subtracted and stored as `offset` in the extras of the file. PLY and "
+            "OBJ need no offset"
         )
     shape = trimesh.Trimesh(
         vertices - offset, faces, vertex_normals=normals, vertex_colors=colors, process=False
@@ -83,7 +92,7 @@ def write_shape(
 
 
 def _is_far(vertices: npt.NDArray[np.float64]) -> bool:
-    """Whether the vertices are so far from the origin that float32 cannot tell neighbors apart."""
+    """Return whether the vertices are so far from the origin that float32 is insufficient."""
     side = float(np.ptp(vertices, axis=0).max(initial=0.0)) if len(vertices) else 0.0
     return bool(np.abs(vertices).max(initial=0.0) > FAR * max(side, 1e-12))
 
@@ -94,7 +103,7 @@ def _ply(
     colors: npt.NDArray[np.uint8],
     faces: npt.NDArray[np.int32],
 ) -> bytes:
-    """The content of a binary PLY file; without `faces` it has no element for them."""
+    """Return the content of a binary PLY file, without a face element if there are no faces."""
     number = ("double", "<f8") if _is_far(vertices) else ("float", "<f4")
     columns = [
         *((name, *number, vertices[:, axis]) for axis, name in enumerate("xyz")),
@@ -116,8 +125,8 @@ def _ply(
 def _glb(
     trimesh: Any, shape: Any, colors: npt.NDArray[np.uint8], offset: npt.NDArray[np.float64]
 ) -> bytes:
-    # trimesh stores colors in bytes, too coarse for linear light, but a user's attributes in
-    # float32: colors are written as such an attribute, which is then renamed to glTF's colors.
+    # trimesh stores colors in bytes, which is too coarse for linear light, but custom attributes in
+    # float32. Colors are written as a custom attribute, which is then renamed to glTF's colors.
     shape.visual = trimesh.visual.ColorVisuals()
     linear = srgb_to_linear(mx.array(colors).astype(mx.float32) / 255.0)
     shape.vertex_attributes["_LINEAR"] = np.array(linear)

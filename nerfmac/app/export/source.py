@@ -1,4 +1,4 @@
-"""`Source`: the parts of a run that exports read: field, occupied cells, placement of the scene."""
+"""`Source`: the parts of a run that exports use: field, occupied cells, and scene placement."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nerfmac.rendering.crop import Box
 from nerfmac.rendering.normals import normals
 
 BATCH = 2**16
-"""Number of surface points whose normals and colors are evaluated at a time."""
+"""Number of surface points for which normals and colors are evaluated at a time."""
 
 Coordinates = npt.NDArray[np.float64]
 
@@ -34,10 +34,15 @@ log = logging.getLogger("nerfmac")
 
 
 class OccupiedCells:
-    """Lookup of a sampler's occupied cells; without a grid the whole cube counts as occupied."""
+    """Lookup of occupied cells. Without an occupancy grid, the whole cube is occupied."""
 
     def __init__(self, occupied: Occupied | None, extent: float) -> None:
-        """Unpack the bits of `occupied`; None: there is no grid. `extent` is the cube's side."""
+        """Unpack the bits of an occupancy grid.
+
+        Args:
+            occupied: Occupancy grid, or None.
+            extent: Side of the scene cube in scene units.
+        """
         self._geometry, self._bounds = None, Bounds(extent)
         if occupied is not None:
             self._geometry = occupied.geometry
@@ -45,9 +50,17 @@ class OccupiedCells:
             self._is_set = np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
 
     def hold(self, x: Coordinates, y: Coordinates, z: Coordinates) -> npt.NDArray[np.bool_]:
-        """Whether scene positions (x, y, z), of shapes that broadcast, are in occupied cells.
+        """Return whether scene positions are in occupied cells.
 
-        The cell is that of the smallest cascade around a position; outside the cube there is none.
+        The smallest cascade around a position is used. Positions outside the cube are not occupied.
+
+        Args:
+            x: x coordinates.
+            y: y coordinates.
+            z: z coordinates, broadcastable with the others.
+
+        Returns:
+            Booleans with the broadcast shape.
         """
         shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
         near = [self._bounds.holds(values[..., None], 1e-6) for values in (x, y, z)]
@@ -55,7 +68,7 @@ class OccupiedCells:
         if self._geometry is None:
             return np.broadcast_to(in_cube, shape)
         resolution, held = self._geometry.resolution, np.zeros(shape, bool)
-        inner = np.zeros(shape, bool)  # positions in a smaller cascade
+        inner = np.zeros(shape, bool)  # Positions in a smaller cascade.
         for cascade in range(self._bounds.cascades):
             grid = [
                 ((values - SCENE_CENTER) / 2.0**cascade + 0.5) * resolution for values in (x, y, z)
@@ -69,9 +82,9 @@ class OccupiedCells:
         return held & in_cube
 
     def innermost(self) -> tuple[Coordinates, Coordinates] | None:
-        """Lowest and highest corner (3,) of the unit cube's occupied cells; None if there are none.
+        """Return the corners (3,) of the box around the unit cube's occupied cells, or None.
 
-        Without a grid they are those of the unit cube.
+        Without a grid, they are the corners of the unit cube.
         """
         if self._geometry is None:
             return np.zeros(3), np.ones(3)
@@ -84,13 +97,13 @@ class OccupiedCells:
 
 
 class Region(NamedTuple):
-    """An axis-aligned box in the coordinates of the scene's files."""
+    """Axis-aligned box in the coordinates of the input scene."""
 
     low: Coordinates  # (3,)
     high: Coordinates  # (3,)
 
     def holds(self, position: npt.NDArray[np.floating]) -> npt.NDArray[np.bool_]:
-        """Whether positions (points, 3) lie in the box, (points,)."""
+        """Return whether positions (points, 3) are in the box, (points,)."""
         return np.all((position >= self.low) & (position <= self.high), axis=1)
 
     def __str__(self) -> str:
@@ -99,7 +112,7 @@ class Region(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A field with its averaged parameters, its occupied cells, and its scene's placement."""
+    """Field with averaged parameters, its occupied cells, and the placement of its scene."""
 
     field: Field
     parameters: Parameters
@@ -109,52 +122,60 @@ class Source(NamedTuple):
 
     @classmethod
     def of(cls, run: Run) -> Source:
-        """The source in `run`. Raises `InputError` if it lacks the scene's placement."""
+        """Create the source of a run. Raises `InputError` if its scene placement is unknown."""
         placement = placement_of(run)
         cells = OccupiedCells(run.trainer.sampler.occupied(run.state.sampling), run.scene.extent)
         return cls(run.trainer.field, run.state.average, cells, run.scene.extent, placement)
 
     def region(self, crop: Box | None) -> Region:
-        """The box to export: `crop`, in the files' coordinates, within the scene's cube.
+        """Return the box to export, clipped to the scene cube.
 
-        By default the smallest box around the occupied cells of the unit cube, which leaves far
-        surroundings out. Raises `InputError` for a crop that is no box or lies outside the cube,
-        and without a crop if nothing is occupied.
+        By default, it is the smallest box around the occupied cells of the unit cube, without
+        distant surroundings. `crop` is in the coordinates of the input scene. Raises `InputError`
+        if the crop is empty or outside the cube, or without a crop if no cell is occupied.
         """
         half = self.extent / 2
         cube = self._around((np.full(3, 0.5 - half), np.full(3, 0.5 + half)))
         if crop is None:
             innermost = self.occupied.innermost()
             if innermost is None:
-                raise InputError("the run's occupancy grid is empty: there is nothing to export")
-            asked = self._around(innermost)
-            log.info("the box is %s; --crop sets another", asked)
+                raise InputError("the occupancy grid of the run is empty; train the run for longer")
+            requested = self._around(innermost)
+            log.info("exporting the box %s; override with --crop", requested)
         else:
-            asked = Region(*finite("crop", crop, (2, 3)))
-            if (asked.low >= asked.high).any():
-                raise InputError(f"crop is {asked}; expected its lowest corner, then its highest")
-        region = Region(np.maximum(asked.low, cube.low), np.minimum(asked.high, cube.high))
+            requested = Region(*finite("crop", crop, (2, 3)))
+            if (requested.low >= requested.high).any():
+                raise InputError(
+                    f"crop is {requested}; expected the lowest corner before the highest"
+                )
+        region = Region(np.maximum(requested.low, cube.low), np.minimum(requested.high, cube.high))
         if (region.low >= region.high).any():
-            raise InputError(f"the crop {asked} is outside of the scene's cube, {cube}")
+            raise InputError(f"the crop {requested} is outside of the scene cube, {cube}")
         return region
 
     def _around(self, box: tuple[Coordinates, Coordinates]) -> Region:
-        """The box in the files' coordinates around a box of scene space, given by two corners."""
+        """Return the box in file coordinates around a box in scene space, given by two corners."""
         return Region(*self.placement.box_to_file(*box))
 
     def density(self, position: mx.array) -> mx.array:
-        """Density (points,) per scene unit at scene positions (points, 3)."""
+        """Return the density (points,) per scene unit at scene positions (points, 3)."""
         return self.field.density(self.parameters, position)
 
     def surface(
         self, position: npt.NDArray[np.floating], reach: npt.ArrayLike
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
-        """Normals and sRGB colors of the surface at scene positions, all (points, 3).
+        """Compute normals and sRGB colors of a surface.
 
-        Unit normals point out of the dense side, in the files' axes; where density is constant
-        they are close to zero. Colors are seen along the negative normal. `reach`, a number or
-        (points,), is half the side of the cube, in scene units, at whose corners the density is
-        compared (see `normals`).
+        Unit normals point out of the dense side, in file axes; they are close to zero where the
+        density is constant. Colors are seen along the negative normal.
+
+        Args:
+            position: Scene positions (points, 3).
+            reach: Half the side of the cube, in scene units, at whose corners the density is
+                compared (see `normals`); a number or (points,).
+
+        Returns:
+            Normals (points, 3) and colors (points, 3).
         """
         reaches = np.broadcast_to(np.asarray(reach, np.float32), position.shape[:1])
         facing = np.empty(position.shape, np.float32)
@@ -169,7 +190,7 @@ class Source(NamedTuple):
         return facing, colors
 
     def _color(self, position: mx.array, direction: mx.array) -> mx.array:
-        """Color (points, 3) at `position` (points, 3), seen along `direction` (points, 3)."""
+        """Return the color (points, 3) at positions (points, 3) along directions (points, 3)."""
         count, one = position.shape[0], mx.ones(position.shape[0])
         ray, start = mx.arange(count, dtype=mx.int32), mx.arange(count + 1, dtype=mx.int32)
         samples = Samples(position, one, one, ray, start, mx.ones(count, mx.int32))
@@ -177,7 +198,16 @@ class Source(NamedTuple):
 
 
 def training_rays(cameras: Sequence[Camera], count: int, random: np.random.Generator) -> Rays:
-    """`count` rays, each through a random position in the image of a random camera."""
+    """Create random rays of cameras.
+
+    Args:
+        cameras: Cameras to choose from.
+        count: Number of rays.
+        random: Random number generator.
+
+    Returns:
+        Rays through random positions in the images of random cameras.
+    """
     view = random.integers(0, len(cameras), count, np.int32)
     sizes = np.array([(camera.lens.width, camera.lens.height) for camera in cameras])
     pixel = random.random((count, 2)) * sizes[view]

@@ -1,7 +1,7 @@
-"""`surface_threshold`: the density whose level set lies where training rays meet surfaces.
+"""`surface_threshold`: the density whose level set matches the surfaces along training rays.
 
-That is where a ray's transmittance falls to one half. A lower threshold puts the surface before
-that point; a higher one puts it behind, or leaves a hole.
+A surface is where the transmittance of a ray falls to one half. A lower threshold moves the level
+set in front of it, a higher one behind it or creates a hole.
 """
 
 from __future__ import annotations
@@ -17,29 +17,38 @@ from nerfmac.app.export.source import Region, Source, training_rays
 from nerfmac.geometry.cameras import Camera
 
 DEFAULT = 100.0
-"""Surface density of well-trained runs, per scene unit; also used if no ray meets a surface."""
+"""Surface density of well-trained runs per scene unit; also used if no ray hits a surface."""
 CANDIDATES = DEFAULT * 10.0 ** (np.arange(-24, 13) / 12.0)
-"""Candidate thresholds, densities per scene unit from 1 to 1000."""
+"""Candidate thresholds: densities from 1 to 1000 per scene unit."""
 RAYS = 4096
 STEPS = 256
-"""Number of steps of a ray along the box's longest side."""
-FARTHEST = 8.0
-"""Largest distance, in steps, that a ray adds to a threshold's mean; a hole counts as this."""
+"""Number of ray steps along the longest side of the box."""
+MAX_DISTANCE = 8.0
+"""Maximum distance of a ray in steps, which is also used for holes."""
 SLACK = 1.0
-"""`DEFAULT` is kept if its mean distance is worse than the best by at most this many steps. Rays
-that graze a surface pass through less of it, which favors lower densities."""
+"""Maximum difference in steps between the mean distance of `DEFAULT` and the best one for keeping
+`DEFAULT`. Rays that graze a surface pass through less of it, which favors lower densities."""
 BATCH = 2**18
-"""Number of points whose density is evaluated at a time."""
+"""Number of points for which the density is evaluated at a time."""
 
 
 def surface_threshold(
     source: Source, region: Region, cameras: Sequence[Camera], seed: int
 ) -> float:
-    """The surface density, per scene unit, that fits best to what the training cameras see.
+    """Find the surface density that best matches the surfaces along training rays.
 
-    It minimizes the mean distance between a ray's first point of higher density and the point where
-    the ray's transmittance falls to one half. Rays whose transmittance stays higher in the region
-    do not count. 100 is preferred if it is within one step of the best.
+    It minimizes the mean distance between the first point of higher density on a ray and the point
+    where the transmittance falls to one half. Rays with a higher transmittance in the region are
+    ignored. 100 is preferred if it is within one step of the best.
+
+    Args:
+        source: Field and occupied cells.
+        region: Box to export.
+        cameras: Training cameras.
+        seed: Seed of the random rays.
+
+    Returns:
+        Density per scene unit.
     """
     step, position, is_inside = _ray_points(source, region, cameras, seed)
     is_inside &= source.occupied.hold(*np.moveaxis(position, -1, 0))
@@ -59,8 +68,8 @@ def surface_threshold(
     for candidate in CANDIDATES:
         first_denser = (densest_yet <= candidate).sum(axis=1)
         is_hole = first_denser == densest_yet.shape[-1]
-        distance = np.where(is_hole, FARTHEST, np.abs(first_denser - end))
-        distances.append(np.minimum(distance, FARTHEST).mean())
+        distance = np.where(is_hole, MAX_DISTANCE, np.abs(first_denser - end))
+        distances.append(np.minimum(distance, MAX_DISTANCE).mean())
     default, best = int(np.argmin(np.abs(CANDIDATES - DEFAULT))), int(np.argmin(distances))
     return float(CANDIDATES[default if distances[default] <= distances[best] + SLACK else best])
 
@@ -68,15 +77,15 @@ def surface_threshold(
 def _ray_points(
     source: Source, region: Region, cameras: Sequence[Camera], seed: int
 ) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Points at equal steps along random rays, from where they enter the box.
+    """Return points at equal steps along random rays, from where they enter the box.
 
-    Returns the step in scene units, scene positions (rays, points, 3), and whether a point is in
+    Returns the step in scene units, scene positions (rays, points, 3), and whether each point is in
     the box (rays, points).
     """
     rays = training_rays(cameras, RAYS, np.random.default_rng(seed))
     origin, direction = np.array(rays.origin, np.float64), np.array(rays.direction, np.float64)
     placement = source.placement
-    # Slabs of the box, which is axis-aligned in the files' coordinates, not in the scene's.
+    # Slabs of the box, which is axis-aligned in file coordinates, but not in scene coordinates.
     start = placement.to_file(origin)
     along = placement.turned_to_file(direction) / placement.scale
     along = np.where(np.abs(along) < 1e-12, 1e-12, along)

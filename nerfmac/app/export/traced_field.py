@@ -1,4 +1,4 @@
-"""`TracedField`: a run's field as the shaders of `kernels/wgsl` read it."""
+"""`TracedField`: the field of a run in the format of the shaders in `kernels/wgsl`."""
 
 from __future__ import annotations
 
@@ -25,39 +25,41 @@ TRACE_FILES = (
     "spherical_harmonics",
     "networks",
 )
-"""Names of the files of the shader that traces images."""
+"""File names of the shader that renders images."""
 
 
 class TracedField(NamedTuple):
-    """A field with the occupancy grid in which it is sampled."""
+    """Field with the occupancy grid in which it is sampled."""
 
     constants: dict[str, int | float]
-    """The shader's constants: sizes of the table and the networks."""
+    """Constants of the shader: sizes of the table and the networks."""
     march: dict[str, float]
-    """The scene's cube, the grid and the steps, by the names of `MarchSettings` in march.wgsl."""
+    """Scene cube, grid, and steps, with the names of `MarchSettings` in march.wgsl."""
     levels: list[tuple[float, int, int, int]]
-    """Scale, vertices along an axis, first entry and entries of each level."""
+    """Scale, vertices along an axis, first entry, and number of entries of each level."""
     table: bytes
-    """The levels' features, a byte each: a number in the level's list of `values`."""
+    """Features of the levels: for each, an index of the level's `values` as a byte."""
     values: bytes
-    """256 float16 values a level; see `quantized`."""
+    """256 float16 values per level; see `quantized`."""
     weights: bytes
-    """The matrices of the density network, then the color network, in blocks of 4 x 4, float16."""
+    """Matrices of the density network, then of the color network, in 4 x 4 blocks of float16."""
     bits: bytes
-    """The occupancy grid, uint32, as in `ops.march.Occupied`."""
+    """Occupancy grid as uint32, as in `ops.march.Occupied`."""
 
     @classmethod
     def of(cls, run: Run) -> TracedField:
-        """The field of a run with averaged parameters. Raises `InputError` for other models."""
+        """Convert the field of a run. Raises `InputError` for unsupported models."""
         field, state = run.trainer.field, run.state
         if not isinstance(field, EncodedField) or not isinstance(field.encoding, HashGrid):
             raise InputError(
-                "the page's shader evaluates a hash grid with two networks; the run has another "
-                "field"
+                "the shader of the page only supports a hash grid with two networks, but the run "
+                "has another field"
             )
         occupied = run.trainer.sampler.occupied(state.sampling)
         if occupied is None:
-            raise InputError("the page needs an occupancy grid; the run's sampler keeps none")
+            raise InputError(
+                "the page requires an occupancy grid, but the sampler of the run has none"
+            )
         levels, geometry = field.encoding.levels, occupied.geometry
         table, density, color = (
             np.array(state.average[name]) for name in ("table", "density", "color")
@@ -85,7 +87,7 @@ class TracedField(NamedTuple):
 
     @property
     def shader(self) -> str:
-        """The shader that traces images, but for the type `half` (see trace.wgsl)."""
+        """Return the source code of the shader, except the type `half` (see trace.wgsl)."""
         lines = [
             f"const {name}: {'f32' if isinstance(value, float) else 'u32'} = {value};\n"
             for name, value in self.constants.items()
@@ -94,18 +96,20 @@ class TracedField(NamedTuple):
 
 
 def wgsl(name: str) -> str:
-    """The text of `kernels/wgsl/<name>.wgsl`."""
+    """Return the source code in `kernels/wgsl/<name>.wgsl`."""
     return (kernels_folder() / "wgsl" / f"{name}.wgsl").read_text(encoding="ascii")
 
 
 def quantized(
     features: npt.NDArray[np.float32],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float16]]:
-    """The `features` of one level as uint8 codes of their shape, and the 256 values of the codes.
+    """Quantize the features of a level.
 
-    The values are m sign(u) |u|^1.5 for evenly spaced u in [-1, 1] and the largest feature m: most
-    features are small. Images differ by 65 dB or more from those of the exact features, a decibel
-    or two more than with even steps. The last value is not used.
+    The values are m sign(u) |u|^1.5 for evenly spaced u in [-1, 1] and the maximum feature m,
+    because most features are small. Images have a PSNR of at least 65 dB relative to exact
+    features, one or two decibels more than with even steps. The last value is not used.
+
+    Returns uint8 codes with the shape of `features`, and the 256 float16 values of the codes.
     """
     even = np.linspace(-1.0, 1.0, 255)
     largest = float(np.abs(features).max(initial=0.0))
@@ -115,7 +119,7 @@ def quantized(
 
 
 def _blocks(weights: npt.NDArray[np.float32], shape: MlpShape) -> list[npt.NDArray[np.float32]]:
-    """Each matrix of the flat `weights`, cut into blocks of 4 x 4, row by row of blocks."""
+    """Return each matrix of the flat `weights` as 4 x 4 blocks, in row-major order of blocks."""
     blocks, first = [], 0
     for rows, columns in shape.matrices:
         matrix = weights[first : first + rows * columns]

@@ -1,11 +1,12 @@
-"""A density as an OpenVDB file, which Blender and Houdini read as a volume.
+"""Density as an OpenVDB file, which Blender and Houdini can read as a volume.
 
-The layout is version 224, which OpenVDB 12 writes (AcademySoftwareFoundation, openvdb/io and
-openvdb/tree). The libraries on PyPI read such files but cannot write new ones.
+The layout is version 224, written by OpenVDB 12 (AcademySoftwareFoundation, openvdb/io and
+openvdb/tree). The libraries on PyPI can read such files but cannot write new ones.
 
-Only values other than zero are stored. A leaf holds 8 x 8 x 8 points, a lower node 16 x 16 x 16
-leaves, an upper node 32 x 32 x 32 lower nodes, the root all upper nodes. A node has a bit for each
-child, with x the slowest axis. All nodes come first, then the leaves' values, packed by zlib.
+Only nonzero values are stored. A leaf contains 8 x 8 x 8 points, a lower node 16 x 16 x 16 leaves,
+an upper node 32 x 32 x 32 lower nodes, and the root all upper nodes. A node has a bit for each
+child, with x as the slowest axis. All nodes come first, then the values of the leaves, compressed
+by zlib.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ import numpy as np
 import numpy.typing as npt
 
 LEAF = 8
-"""Points along a side of a leaf."""
+"""Number of points along a side of a leaf."""
 BRANCHES = 16, 32
-"""Children along a side of a lower node, and of an upper node."""
+"""Number of children along a side of a lower node, and of an upper node."""
 VERSION, LIBRARY = 224, (12, 0)
-"""Version of the file's layout, and of the OpenVDB that writes it."""
+"""Version of the file layout, and of the OpenVDB library that writes it."""
 ZIPPED, ACTIVE_ONLY = 1, 2
-"""Bits of the compression flags: zlib is used, and inactive values are left out."""
+"""Bits of the compression flags: zlib is used, and inactive values are omitted."""
 NAME = b"density"
-"""Name of the grid that Blender's and Houdini's volumes look for."""
+"""Name of the grid that the volumes of Blender and Houdini expect."""
 TREE = b"Tree_float_5_4_3"
-"""Type of the grid: float values, and the nodes' sides as logarithms to base 2."""
+"""Type of the grid: float values, and base-2 logarithms of the node sides."""
 NO_ID = b"00000000-0000-0000-0000-000000000000"
-"""Constant in place of a random id, so that equal grids are equal files."""
+"""Constant instead of a random id, so that equal grids result in equal files."""
 
 
 def write_vdb(
@@ -41,9 +42,13 @@ def write_vdb(
     origin: npt.NDArray[np.float64],
     spacing: float,
 ) -> None:
-    """Write `density`, an array of shape (x, y, z), to `path` as a fog volume.
+    """Write a density as a fog volume.
 
-    Voxel (i, j, k) is at `origin` (3,) + `spacing` * (i, j, k).
+    Args:
+        path: File to write.
+        density: Density (x, y, z).
+        origin: Position (3,) of voxel (0, 0, 0).
+        spacing: Distance between voxels.
     """
     leaves: list[bytes] = []
     side = LEAF * BRANCHES[0] * BRANCHES[1]
@@ -52,10 +57,10 @@ def write_vdb(
         for indices, block in _blocks(density, side)
     ]
     grid = struct.pack("<I", ZIPPED | ACTIVE_ONLY) + _metadata() + _transform(origin, spacing)
-    # One buffer a leaf; zero where nothing is stored; no tiles, which are nodes of one value.
+    # One buffer per leaf; zero where no value is stored; no tiles, which are constant nodes.
     grid += struct.pack("<IfII", 1, 0.0, 0, len(uppers)) + b"".join(uppers)
     head = struct.pack("<8sIIIB", b" BDV", VERSION, *LIBRARY, True) + NO_ID
-    head += struct.pack("<II", 0, 1)  # no metadata of the file; one grid
+    head += struct.pack("<II", 0, 1)  # No metadata of the file; one grid.
     head += _text(NAME) + _text(TREE) + _text(b"")
     start = len(head) + struct.calcsize("<3q")
     values = start + len(grid)
@@ -65,7 +70,7 @@ def write_vdb(
 
 
 def _node(values: npt.NDArray[np.float32], level: int, leaves: list[bytes]) -> bytes:
-    """The layout of a node of `level` 2, 1 or 0 (a leaf); appends values to `leaves`."""
+    """Return the layout of a node of `level` 2, 1, or 0 (leaf); append values to `leaves`."""
     if level == 0:
         whole = np.zeros((LEAF, LEAF, LEAF), "<f4")
         whole[tuple(slice(side) for side in values.shape)] = values
@@ -85,7 +90,7 @@ def _node(values: npt.NDArray[np.float32], level: int, leaves: list[bytes]) -> b
 def _blocks(
     values: npt.NDArray[np.float32], side: int
 ) -> Iterator[tuple[tuple[int, ...], npt.NDArray[np.float32]]]:
-    """Yield the index and values of each cube of `side` points that is not all zero."""
+    """Yield the index and the values of each cube of `side` points that is not all zero."""
     for index in np.ndindex(*(-(-length // side) for length in values.shape)):
         block = values[tuple(slice(side * i, side * (i + 1)) for i in index)]
         if block.any():
@@ -97,9 +102,9 @@ def _bits(flags: npt.NDArray[np.bool_]) -> bytes:
 
 
 def _packed(values: bytes) -> bytes:
-    """The file's form of active `values`, packed by zlib if that is shorter.
+    """Return active values in the file's format, compressed by zlib if that is shorter.
 
-    The byte 0 says that all other values are 0. A negative length marks values not packed.
+    The byte 0 indicates that all other values are 0. A negative length marks uncompressed values.
     """
     packed = zlib.compress(values)
     if len(packed) < len(values):
@@ -114,7 +119,7 @@ def _metadata() -> bytes:
 
 
 def _transform(origin: npt.NDArray[np.float64], spacing: float) -> bytes:
-    """The map from indices to coordinates: a shift, a scale, and OpenVDB's derived numbers."""
+    """Return the map from indices to coordinates: a shift, a scale, and derived numbers."""
     rows: list[Any] = [origin, spacing, spacing, 1.0 / spacing, spacing**-2.0, 0.5 / spacing]
     numbers = b"".join(struct.pack("<3d", *np.broadcast_to(row, 3)) for row in rows)
     return _text(b"UniformScaleTranslateMap") + numbers

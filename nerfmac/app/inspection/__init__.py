@@ -1,4 +1,4 @@
-"""Inspection of a scene before training: its contents, and what looks wrong."""
+"""Inspection of a scene before training: its contents, and possible problems."""
 
 from nerfmac.app.inspection.comparison import Comparison, compare_cameras
 from nerfmac.app.inspection.inspection import Inspection, inspect_scene, training_findings

@@ -1,4 +1,4 @@
-"""Comparison of two scenes' cameras for the same images, up to a similarity."""
+"""Comparison of the cameras of two scenes with the same images, up to a similarity."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Pair = tuple[Frame, Frame]
 
 log = logging.getLogger("nerfmac")
 
-FEWEST = 3
-"""Smallest number of common images for a comparison."""
+MIN_COMMON = 3
+"""Minimum number of common images for a comparison."""
 SAME = 0.998
-"""Correlation of two thumbnails above which they show one image. Frames of a phone's video and
-their JPEG copies have 0.9992 or more; successive frames have 0.98 in the median."""
+"""Minimum correlation of two thumbnails of the same image. Video frames and their JPEG copies have
+0.9992 or more; successive frames have a median of 0.98."""
 TINY = 1e-12
 """Lower limit of lengths in denominators."""
 
@@ -37,10 +37,10 @@ class Comparison:
     """Differences between the two cameras of each of n common images, after alignment."""
 
     names: tuple[str, ...]
-    away: Array  # (n,) distance, over the mean distance of the second cameras from their center
-    degrees: Array  # (n,) angle of the rotation between the two
-    lengths: Array  # (n,) ratio of the focal lengths, each divided by its image's width
-    counts: tuple[int, int]  # images of the two scenes
+    away: Array  # (n,) distance, relative to the mean distance of the second cameras' center.
+    degrees: Array  # (n,) angle of the rotation between the two cameras.
+    lengths: Array  # (n,) ratio of the focal lengths, each relative to the image width.
+    counts: tuple[int, int]  # Number of images of the two scenes.
 
     def __str__(self) -> str:
         far, turned = int(self.away.argmax()), int(self.degrees.argmax())
@@ -48,37 +48,47 @@ class Comparison:
         return "\n".join(
             [
                 f"in common  {len(self.names)} images, of {first} and {second}",
-                f"places     {np.median(self.away):.3%} of the mean radius apart in the median; "
-                f"{self.away[far]:.3%} at most, {self.names[far]}",
-                f"rotations  {np.median(self.degrees):.3f} degrees apart in the median; "
-                f"{self.degrees[turned]:.3f} at most, {self.names[turned]}",
-                f"focal      {np.median(self.lengths):.4f} times as long in the median",
+                f"positions  median difference {np.median(self.away):.3%} of the mean radius; "
+                f"maximum {self.away[far]:.3%}, {self.names[far]}",
+                f"rotations  median difference {np.median(self.degrees):.3f} degrees; "
+                f"maximum {self.degrees[turned]:.3f}, {self.names[turned]}",
+                f"focal      median ratio of the focal lengths {np.median(self.lengths):.4f}",
             ]
         )
 
 
 def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Comparison:
-    """Compare a scene's cameras with those of `against` for the images of the same names.
+    """Compare the cameras of two scenes for images with the same name.
 
-    Endings of names are ignored, and folders unless names repeat. If fewer than three names are
-    common, as for frames of a video that two programs numbered, images are matched by content,
-    with a line in the log. The scene's cameras are aligned by the best similarity for positions
-    and rotations (Umeyama 1991; rotations count because positions in a line leave a turn open).
-    Raises InputError for fewer than three common images.
+    File extensions are ignored, and folders are ignored unless names are not unique. If fewer than
+    three names are common, for example for video frames that two programs numbered, images are
+    matched by content, which is logged. The cameras are aligned with the best similarity for
+    positions and rotations (Umeyama 1991); rotations are needed because positions on a line do not
+    determine the rotation around it.
+
+    Args:
+        scene: Scene with the cameras to compare.
+        against: Reference scene or its path.
+
+    Returns:
+        The differences.
+
+    Raises:
+        InputError: If there are fewer than three common images.
     """
     other = against if isinstance(against, Scene) else load_scene(against)
     first, second = _frames(scene), _frames(other)
     common = _by_name(first, second)
-    if len(common) < FEWEST:
+    if len(common) < MIN_COMMON:
         same, common = len(common), _by_content(scene, other)
-        if len(common) < FEWEST:
+        if len(common) < MIN_COMMON:
             raise InputError(
-                f"{scene.name} and {other.name} have {same} images of the same name, such as "
-                f"{first[0].name} and {second[0].name}, and {len(common)} that look the same; "
-                f"expected {FEWEST} or more"
+                f"{scene.name} and {other.name} have {same} images with the same name, such as "
+                f"{first[0].name} and {second[0].name}, and {len(common)} with the same content; "
+                f"expected {MIN_COMMON} or more"
             )
         log.info(
-            f"images are matched by what they show, as {same} have the same name: {len(common)}, "
+            f"only {same} images have the same name; matched {len(common)} images by content, "
             f"such as {next(iter(common))}"
         )
     names, pairs = sorted(common), [common[name] for name in sorted(common)]
@@ -94,14 +104,19 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
 
 
 def differences(found: Array, true: Array) -> tuple[Array, Array]:
-    """Differences between two sets of poses (n, 3, 4), after a similarity aligned the first.
+    """Compute differences between two sets of poses after aligning the first one.
 
-    Returns distances (n,) in mean distances of `true` from their center, and angles (n,) in
-    degrees.
+    Args:
+        found: Poses (n, 3, 4).
+        true: Reference poses (n, 3, 4).
+
+    Returns:
+        Distances (n,), relative to the mean distance of the reference from its center, and angles
+        (n,) in degrees.
     """
     eyes, onto = (poses[:, :, 3] - poses[:, :, 3].mean(axis=0) for poses in (found, true))
     size, radius = (max(float(np.sqrt((at**2).sum(1).mean())), TINY) for at in (eyes, onto))
-    # Positions and rotations weigh alike: each sum is as large as the number of cameras.
+    # Positions and rotations have the same weight: each sum is as large as the number of cameras.
     sums = onto.T @ eyes / (size * radius)
     sums += np.einsum("nij,nkj->ik", true[:, :, :3], found[:, :, :3])
     left, _, right = np.linalg.svd(sums)
@@ -120,9 +135,9 @@ def _frames(scene: Scene) -> list[Frame]:
 
 
 def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]:
-    """Pairs of frames by common names, with the folder if names alone are not unique.
+    """Return pairs of frames with the same name, including the folder if names are not unique.
 
-    Empty if names with the folder are not unique either.
+    The result is empty if names with folders are not unique either.
     """
     for parts in (1, 2):
         ours, theirs = (
@@ -135,7 +150,7 @@ def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]
 
 
 def _by_content(scene: Scene, other: Scene) -> dict[str, Pair]:
-    """Pairs of frames with the same content: each is the most similar to the other in its scene."""
+    """Return pairs of frames that are the most similar to each other in the two scenes."""
     first, second = _frames(scene), _frames(other)
     names, others = shown_names(scene, first), shown_names(other, second)
     with tqdm(None, "images", len(first) + len(second), **delayed_progress(True)) as bar:

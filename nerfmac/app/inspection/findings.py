@@ -1,4 +1,4 @@
-"""Findings as text: a line for each if they are few, else one line with their number."""
+"""Findings as text: a line for each if there are few, otherwise one line with their number."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from pathlib import Path
 
 from nerfmac.app.scenes import Frame, Scene
 
-MOST_LINES = 5
-"""Largest number of findings of one kind that get a line each."""
+MAX_LINES = 5
+"""Maximum number of findings of one kind that are listed individually."""
 EXAMPLES = 3
-"""Number of findings quoted as examples if more than `MOST_LINES` are of one kind."""
+"""Number of examples for kinds with more than `MAX_LINES` findings."""
 
 
 def summed_up(lines: Sequence[str], predicate: str) -> list[str]:
-    """The `lines`, or if they are many one line: "N images PREDICATE, such as: ..."."""
-    if len(lines) <= MOST_LINES:
+    """Return the lines or, if there are many, "N images PREDICATE, such as: ..."."""
+    if len(lines) <= MAX_LINES:
         return list(lines)
     return [f"{len(lines)} images {predicate}, such as: {'; '.join(lines[:EXAMPLES])}"]
 
 
 def shown_names(scene: Scene, frames: Sequence[Frame]) -> list[str]:
-    """Names of the frames in findings: paths of their images within the scene's folder.
+    """Return names of frames for findings: paths of their images relative to the scene folder.
 
-    A scene's file may hold absolute paths of another machine. Frames whose images are no files
+    Scene files may contain absolute paths from another machine. Frames whose images are not files
     keep their names.
     """
     paths = [frame.image for frame in frames if isinstance(frame.image, Path)]

@@ -1,7 +1,7 @@
-"""Findings about folds, without feature matches: successive images look alike, but their cameras
-look in very different directions.
+"""Findings about ambiguous matches without feature matching: successive images look alike, but
+their cameras look in very different directions.
 
-`capture.fold_check` explains folds and tells them from rigs of fixed cameras.
+`capture.fold_check` explains ambiguous matches and how they differ from rigs of fixed cameras.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from nerfmac.app.scenes import Scene
 from nerfmac.common.files import counted
 from nerfmac.geometry.cameras import Camera
 
-FEWEST = 12
-"""Smallest number of images whose order can be recognized as a walk."""
+MIN_IMAGES = 12
+"""Minimum number of images for recognizing an order of capture."""
 NEAR = 30.0
-"""Two successive images are near neighbors if their viewing axes differ by fewer degrees."""
+"""Maximum angle in degrees between the viewing axes of successive images that are neighbors."""
 ALIKE = 0.1
-"""The two images at a leap look alike if their correlation reaches this quantile of the
-correlations of near neighbors."""
+"""Quantile of the correlations of neighbors from which the two images at a leap look alike."""
 
 
 def fold_findings(
@@ -34,17 +33,23 @@ def fold_findings(
     cameras: Sequence[Camera],
     thumbnail: Callable[[int], npt.NDArray[np.floating]],
 ) -> list[str]:
-    """Lines about folded pairs of images that follow each other by name.
+    """Report ambiguous pairs of images that are successive in name order.
 
-    `thumbnail(index)` returns a image, all of one size; it is called only if the cameras do
-    not decide. Empty for fewer than `FEWEST` images, and if the order of names is no walk.
+    Args:
+        names: Image names.
+        cameras: Cameras of the images.
+        thumbnail: Function of an index that returns an image, all of the same size. It is called
+            only if the cameras are not decisive.
+
+    Returns:
+        Lines of text; empty for fewer than `MIN_IMAGES` images, or without an order of capture.
     """
     order = sorted(range(len(names)), key=lambda index: counted(names[index]))
-    if len(order) < FEWEST:
+    if len(order) < MIN_IMAGES:
         return []
     axes = np.stack([cameras[index].pose[:, 2] for index in order]).astype(np.float64)
-    apart = angles(axes)
-    step = np.diagonal(apart, 1)
+    difference = angles(axes)
+    step = np.diagonal(difference, 1)
     if (step < NEAR).mean() < WALKED:
         return []
 
@@ -54,17 +59,17 @@ def fold_findings(
         return small @ small.T
 
     lines = [
-        f"{names[order[leap]]} and {names[order[leap + 1]]} follow each other and look alike, but "
-        f"their cameras look {step[leap]:.0f} degrees apart: a thing that is the same from two "
-        "sides may be folded onto itself"
-        for leap in folded_leaps(apart, likeness).tolist()
+        f"{names[order[leap]]} and {names[order[leap + 1]]} are successive and look alike, but "
+        f"their cameras look {step[leap]:.0f} degrees apart: an object that looks the same from "
+        "two sides may have been reconstructed incorrectly"
+        for leap in folded_leaps(difference, likeness).tolist()
         if likeness()[leap, leap + 1] >= np.quantile(np.diagonal(likeness(), 1)[step < NEAR], ALIKE)
     ]
-    return summed_up(lines, "and the next one look alike, but their cameras are torn apart")
+    return summed_up(lines, "look like the next one, but their cameras are inconsistent")
 
 
 def folds_of_training(scene: Scene) -> list[str]:
-    """`fold_findings` of a scene's training images, from their pixels on the device."""
+    """Return `fold_findings` of the training images of a scene, from their pixels on the device."""
     views = scene.views("train", progress=False)
 
     def thumbnail(index: int) -> npt.NDArray[np.floating]:

@@ -1,4 +1,4 @@
-"""Findings about images: blur, bad exposure, and copies of another image."""
+"""Findings about images: blur, poor exposure, and copies."""
 
 from __future__ import annotations
 
@@ -17,35 +17,34 @@ from nerfmac.app.scenes import Frame
 from nerfmac.app.scenes.image_cache import decode_once
 
 SIZE = 640
-"""Longer side, in pixels, to which larger images are reduced before they are measured."""
+"""Longer side in pixels to which larger images are downscaled for measurements."""
 THUMBNAIL = (32, 32)
 BLURRED = 0.2
-"""Fraction of the median sharpness below which a image is blurred."""
+"""Sharpness relative to the median below which an image is blurred."""
 ALIKE = 1.0
-"""Mean difference of the values (0 to 255) of two thumbnails below which they count as one
-image."""
+"""Mean difference of the values (0 to 255) of two thumbnails below which the images are equal."""
 DARK, BRIGHT = 25.0, 235.0
-"""Mean brightness (0 to 255), backdrop left out, outside which a image is too dark or bright."""
+"""Range of the mean brightness (0 to 255), without the backdrop, of well exposed images."""
 CLIPPED = 0.35
-"""Fraction of white or black pixels above which a image is badly exposed; if most images have
-more, they are a backdrop."""
+"""Fraction of white or black pixels above which an image is poorly exposed. If most images have
+more, the pixels are a backdrop."""
 UNLIKE = 45.0
-"""A image is reported if its mean brightness (0 to 255) differs by more than this from the median
-over all images."""
+"""Difference between the mean brightness of an image and the median over all images (0 to 255)
+above which the image is reported."""
 
 
 class ImageMeasures(NamedTuple):
-    """Measures of one image."""
+    """Measurements of an image."""
 
-    sharpness: float  # variance of the Laplacian
-    brightness: float  # mean, from 0 to 255
-    white: float  # fraction of white pixels
-    black: float  # fraction of black pixels
-    thumbnail: npt.NDArray[np.float32]  # gray, of size THUMBNAIL
+    sharpness: float  # Variance of the Laplacian.
+    brightness: float  # Mean, from 0 to 255.
+    white: float  # Fraction of white pixels.
+    black: float  # Fraction of black pixels.
+    thumbnail: npt.NDArray[np.float32]  # Gray, of size THUMBNAIL.
 
 
 def measure_images(frames: Sequence[Frame], bar: Any) -> list[ImageMeasures]:
-    """Measure each frame's image; `bar` (tqdm) counts them. Raises InputError for broken ones."""
+    """Measure the image of each frame, with a tqdm bar. Raises `InputError` for invalid images."""
     measures = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for measured in pool.map(_measure, frames):
@@ -62,7 +61,7 @@ def _measure(frame: Frame) -> ImageMeasures:
     image.thumbnail((SIZE, SIZE), Image.Resampling.BOX)
     gray = np.asarray(image, np.float32)
     shown = gray
-    if pixels[..., 3].min() < 255:  # a transparent background says nothing about exposure
+    if pixels[..., 3].min() < 255:  # A transparent background is irrelevant for exposure.
         alpha = Image.fromarray(pixels[..., 3]).resize(image.size, Image.Resampling.BOX)
         inside = gray[np.asarray(alpha) > 250]
         shown = inside if len(inside) else gray
@@ -72,36 +71,44 @@ def _measure(frame: Frame) -> ImageMeasures:
 
 
 def normalized(thumbnails: Sequence[npt.NDArray[np.floating]]) -> npt.NDArray[np.float64]:
-    """The thumbnails as rows (n, pixels) of mean 0 and length 1: products are correlations."""
+    """Return the thumbnails as rows (n, pixels) of mean 0 and length 1; products correlate them."""
     rows = np.stack([thumbnail.ravel() for thumbnail in thumbnails]).astype(np.float64)
     rows -= rows.mean(axis=1, keepdims=True)
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
 
 def image_findings(names: Sequence[str], measures: Sequence[ImageMeasures]) -> list[str]:
-    """Lines about images that are blurred, badly exposed or the same as an earlier one."""
+    """Report images that are blurred, poorly exposed, or the same as an earlier one.
+
+    Args:
+        names: Image names.
+        measures: Measurements of the images.
+
+    Returns:
+        Lines of text.
+    """
     median = float(np.median([image.sharpness for image in measures]))
     blurred = [
-        f"{name} is blurred: {image.sharpness / median:.0%} of the usual sharpness"
+        f"{name} is blurred: {image.sharpness / median:.0%} of the median sharpness"
         for name, image in zip(names, measures, strict=True)
         if image.sharpness < BLURRED * median
     ]
     small = np.stack([image.thumbnail.ravel() for image in measures])
     copies = []
     for index in range(1, len(names)):
-        apart = np.abs(small[:index] - small[index]).mean(axis=1)
-        first = int(apart.argmin())
-        if apart[first] < ALIKE:
-            copies.append(f"{names[index]} shows the same as {names[first]}")
+        difference = np.abs(small[:index] - small[index]).mean(axis=1)
+        first = int(difference.argmin())
+        if difference[first] < ALIKE:
+            copies.append(f"{names[index]} is the same image as {names[first]}")
     return [
         *summed_up(blurred, "are blurred"),
-        *summed_up(_exposures(names, measures), "are badly exposed"),
-        *summed_up(copies, "show the same as an earlier one"),
+        *summed_up(_exposures(names, measures), "are poorly exposed"),
+        *summed_up(copies, "are the same as an earlier one"),
     ]
 
 
 def _exposures(names: Sequence[str], measures: Sequence[ImageMeasures]) -> list[str]:
-    """A line for each badly exposed image; a backdrop that most images have does not count."""
+    """Return a line for each poorly exposed image, ignoring a backdrop that most images have."""
     table = [(image.white, image.black, image.brightness) for image in measures]
     white, black, brightness = np.median(table, 0).tolist()
     backdrop = white * (white > CLIPPED), black * (black > CLIPPED)
@@ -110,23 +117,23 @@ def _exposures(names: Sequence[str], measures: Sequence[ImageMeasures]) -> list[
 
 
 def _exposure_fault(image: ImageMeasures, backdrop: tuple[float, float], median: float) -> str:
-    """The fault of a image's exposure in words; empty if it is well exposed.
+    """Describe the exposure problem of an image; empty if it is well exposed.
 
-    `backdrop` holds the usual fractions of white and black pixels, 0 up to `CLIPPED`; `median` is
-    the median brightness of all images.
+    `backdrop` contains the usual fractions of white and black pixels, 0 up to `CLIPPED`; `median`
+    is the median brightness of all images.
     """
     white, black = min(image.white, backdrop[0]), min(image.black, backdrop[1])
     inside = (image.brightness - 255.0 * white) / max(1.0 - white - black, 0.01)
     if inside < DARK:
-        return f"too dark: {inside:.0f} of 255 in the mean"
+        return f"too dark: mean {inside:.0f} of 255"
     if inside > BRIGHT:
-        return f"too bright: {inside:.0f} of 255 in the mean"
+        return f"too bright: mean {inside:.0f} of 255"
     if image.white - white > CLIPPED:
-        return f"overexposed: {image.white:.0%} of it is white"
+        return f"overexposed: {image.white:.0%} of the pixels are white"
     if image.black - black > CLIPPED:
-        return f"underexposed: {image.black:.0%} of it is black"
+        return f"underexposed: {image.black:.0%} of the pixels are black"
     if abs(image.brightness - median) > UNLIKE:
         than = "brighter" if image.brightness > median else "darker"
-        shown = f"{image.brightness:.0f} of 255 in the mean, not {median:.0f}"
+        shown = f"mean {image.brightness:.0f} of 255 instead of {median:.0f}"
         return f"{than} than the others: {shown}"
     return ""

@@ -1,4 +1,4 @@
-"""`inspect_scene`: the contents of a scene, the cube that is trained, and what looks wrong."""
+"""`inspect_scene`: the contents of a scene, the scene cube, and possible problems."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from nerfmac.geometry.lenses import Lens
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """A scene with lines of `facts` about its contents and of `findings` that look wrong.
+    """Scene with lines of `facts` about its contents and of `findings` about possible problems.
 
-    In a notebook it shows the cameras, points and cube, to be turned with the mouse, and the lines.
+    Notebooks display the cameras, points, and cube, rotatable with the mouse, and the lines.
     """
 
     scene: Scene
@@ -46,11 +46,11 @@ class Inspection:
     findings: tuple[str, ...]
 
     def __str__(self) -> str:
-        findings = self.findings or ("nothing looks wrong",)
+        findings = self.findings or ("no problems found",)
         return "\n".join([*self.facts, "", *findings])
 
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Write a PNG of cameras, points and cube. Raises InputError if it cannot be written."""
+        """Write a PNG of cameras, points, and cube. Raises `InputError` if writing fails."""
         draw_scene(user_path(path), self.scene)
 
     def _repr_png_(self) -> bytes:
@@ -63,10 +63,17 @@ class Inspection:
 
 
 def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = True) -> Inspection:
-    """Inspect a scene, or the scene at a path; a video or photos there are captured first.
+    """Inspect a scene for possible problems. Every image of every split is decoded once.
 
-    Every image of every split is decoded once. Raises InputError as `load_scene` does, and for a
-    image that cannot be decoded.
+    Args:
+        scene: Scene or its path. For a video or photos, camera poses are estimated first.
+        progress: Whether to show a progress bar.
+
+    Returns:
+        The inspection.
+
+    Raises:
+        InputError: If the scene cannot be loaded or an image cannot be decoded.
     """
     if not isinstance(scene, Scene):
         scene = load_scene(captured(Path(scene)))
@@ -87,9 +94,9 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
 
 
 def training_findings(scene: Scene) -> list[str]:
-    """The findings about a scene's training views that take little time.
+    """Return the findings about the training views of a scene that can be computed quickly.
 
-    Decodes the training views unless they are decoded. Raises InputError for a broken image.
+    The training views are decoded if needed. Raises `InputError` for an invalid image.
     """
     frames = scene.splits["train"]
     lenses = [frame.camera.lens for frame in frames]
@@ -99,13 +106,10 @@ def training_findings(scene: Scene) -> list[str]:
 
 
 def _split_findings(scene: Scene) -> list[str]:
-    """Findings about the splits.
-
-    One if there is a single training view, and one for each two splits that have the same images.
-    """
+    """Report a single training view, and pairs of splits with the same images."""
     findings = []
     if len(scene.splits["train"]) == 1:
-        findings.append("there is one training view; depth can be told from several views only")
+        findings.append("there is only one training view; depth requires several views")
     images = {
         name: {frame.image for frame in frames if isinstance(frame.image, Path)}
         for name, frames in scene.splits.items()
@@ -113,12 +117,12 @@ def _split_findings(scene: Scene) -> list[str]:
     for one, other in combinations(images, 2):
         if images[one] and images[one] == images[other]:
             count = len(images[one])
-            findings.append(f"the splits {one} and {other} have the same {count} images")
+            findings.append(f"{count} images are in both splits {one} and {other}")
     return findings
 
 
 def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
-    splits = ", ".join(f"{len(some)} {name}" for name, some in scene.splits.items() if some)
+    splits = ", ".join(f"{len(views)} {name}" for name, views in scene.splits.items() if views)
     splits += f" (held out: {described(scene.options.split)})"
     lenses = list(dict.fromkeys(frame.camera.lens for frame in frames))
     x, y, z = scene.up
@@ -126,7 +130,7 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
         f"scene      {scene.name}",
         f"views      {splits}",
         f"alpha      {'yes' if scene.has_alpha else 'no'}",
-        f"lens       {_lens(lenses[0])}{f', and {len(lenses) - 1} more' if lenses[1:] else ''}",
+        f"camera     {_lens(lenses[0])}{f', and {len(lenses) - 1} more' if lenses[1:] else ''}",
         f"points     {0 if scene.points is None else len(scene.points)}",
         f"cube       {_cube(scene, frames)}",
         f"up         {x:.2f}, {y:.2f}, {z:.2f}",
@@ -134,23 +138,23 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
 
 
 def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
-    """A line about the trained cube: its side, its place in the files' coordinates, contents."""
-    text = f"side {scene.extent:g}, in units of the scene: what is trained"
+    """Describe the scene cube: side, position in file coordinates, contents."""
+    text = f"side {scene.extent:g} in scene units (the trained region)"
     if scene.placement is not None:
         side, center = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
         half = np.full(3, scene.extent / 2)
         box = scene.placement.box_to_file(0.5 - half, 0.5 + half)
-        text += f"; in its files' coordinates {side:.3g} around ({shown_coordinates(center, side)})"
+        text += f"; in file coordinates {side:.3g} around ({shown_coordinates(center, side)})"
         text += f", which is --crop {shown_coordinates(box, side, ',')}"
     eyes = np.stack([frame.camera.pose[:, 3] for frame in frames])
-    text += f"; it holds {_inside(eyes, scene.extent):.0%} of the cameras"
+    text += f"; it contains {_inside(eyes, scene.extent):.0%} of the cameras"
     if scene.points is not None and len(scene.points):
         text += f" and {_inside(scene.points, scene.extent):.0%} of the points"
     return text
 
 
 def _inside(positions: npt.NDArray[np.floating], extent: float) -> float:
-    """Fraction of the positions (n, 3) that are in the cube of side `extent`."""
+    """Return the fraction of the positions (n, 3) that are in the cube of side `extent`."""
     return float(Bounds(extent).holds(positions).mean())
 
 

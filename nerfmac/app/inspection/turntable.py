@@ -1,4 +1,4 @@
-"""A notebook's view of a scene's cameras, points and cube, turned with the mouse."""
+"""Interactive view of a scene's cameras, points, and cube in a notebook."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from html import escape
 
 from nerfmac.app.scenes import Scene, diagram
 
-MOST_POINTS = 6000
-"""Largest number of points drawn: more would make a notebook large."""
+MAX_POINTS = 6000
+"""Maximum number of points, because more would make a notebook large."""
 PAGE = """<div><canvas width="900" height="560" style="width:100%;max-width:900px;cursor:grab;
 border:1px solid #ddd;background:#fff;touch-action:none"></canvas><pre>{text}</pre><script>
 (() => {{
@@ -50,9 +50,17 @@ draw();
 
 
 def turntable(scene: Scene, text: str) -> str:
-    """HTML of the scene's cameras, points, cube and up direction, with `text` below."""
+    """Return HTML that shows cameras, points, cube, and up direction, with text below.
+
+    Args:
+        scene: Scene to show.
+        text: Text below the drawing.
+
+    Returns:
+        The HTML.
+    """
     points = diagram.points_shown(scene)
-    points = points[:: max(1, -(-len(points) // MOST_POINTS))]
+    points = points[:: max(1, -(-len(points) // MAX_POINTS))]
     lines = diagram.camera_lines(scene)
     lines += [(diagram.UPWARDS, diagram.up_line(scene)), (diagram.CUBE, diagram.cube_line(scene))]
     middle, size = diagram.shown(scene)

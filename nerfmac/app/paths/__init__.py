@@ -1,4 +1,4 @@
-"""Camera paths: moves fitted to the training cameras, tours, smooth paths through keyframes."""
+"""Camera paths: moves around a scene, tours along cameras, and paths through keyframes."""
 
 from nerfmac.app.paths.camera_path import CameraPath as CameraPath
 from nerfmac.app.paths.keyframe import Keyframe as Keyframe

@@ -1,4 +1,4 @@
-"""`CameraPath`: the smooth path through keyframes, and its JSON file."""
+"""`CameraPath`: a smooth path through keyframes, and its JSON file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.app.paths.curve import Curve
-from nerfmac.app.paths.formats import nerfstudio_values, ngp_values, own_values, read_path
+from nerfmac.app.paths.formats import nerfmac_values, nerfstudio_values, ngp_values, read_path
 from nerfmac.app.paths.keyframe import Keyframe
 from nerfmac.app.paths.quaternions import matrices, quaternions
 from nerfmac.app.paths.timing import Timing
@@ -24,41 +24,42 @@ from nerfmac.geometry.cameras import Camera
 Array = npt.NDArray[np.float64]
 
 KINDS = ("nerfmac", "nerfstudio", "instant-ngp")
-"""Programs whose file formats `save` writes."""
+"""Programs with file formats that `save` supports."""
 
 DEFAULT_SECONDS = 5.0
-"""Default duration, in seconds, of a path whose keyframes have no times."""
+"""Default duration in seconds of a path with untimed keyframes."""
 
 
 @dataclass(frozen=True, eq=False)
 class CameraPath:
-    """A smooth path through `keyframes`; if `closed`, it leads back from the last to the first.
+    """Smooth camera path through keyframes. If `closed`, it returns from the last to the first one.
 
-    The camera moves at constant speed, except where keyframes have times or `ease`. With one
-    keyframe it stands still. A keyframe equal to the one before adds nothing or, if it has a time,
-    a pause. A path without keyframes can only be edited and drawn.
+    The camera moves at constant speed, except where keyframes have times or `ease`. With a single
+    keyframe, it does not move. A keyframe equal to the previous one has no effect or, if it has a
+    time, adds a pause. A path without keyframes can only be edited and drawn.
 
-    >>> views = scene.cameras("train")[:3]
-    >>> path = nerfmac.CameraPath([nerfmac.Keyframe(view.pose, fov=0.7) for view in views])
-    >>> cameras = path.cameras(frames=48, size=(640, 480))
-    >>> len(cameras)
-    48
+    Examples:
+        >>> views = scene.cameras("train")[:3]
+        >>> path = nerfmac.CameraPath([nerfmac.Keyframe(view.pose, fov=0.7) for view in views])
+        >>> cameras = path.cameras(frames=48, size=(640, 480))
+        >>> len(cameras)
+        48
     """
 
     keyframes: Sequence[Keyframe]
     closed: bool = False
     fps: float | None = None
-    """Frames per second that nerfstudio's file asks for; None for paths from elsewhere."""
+    """Frames per second that a nerfstudio file specifies, or None."""
     size: tuple[int, int] | None = None
-    """Width and height of a frame, in pixels, that nerfstudio's file asks for; else None."""
+    """Width and height of a frame in pixels that a nerfstudio file specifies, or None."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keyframes", tuple(self.keyframes))
 
     def at(self, time: float) -> Keyframe:
-        """Return the keyframe at `time` from 0, the start, to 1, the end.
+        """Return the keyframe at a time from 0 (start) to 1 (end).
 
-        Raises InputError for a time outside [0, 1] and a path without keyframes.
+        Raises `InputError` if the time is outside [0, 1] or the path has no keyframes.
         """
         checks.number("time", time, low=0.0, high=1.0)
         walked = self._timing.walked(np.array([time], np.float64))
@@ -66,11 +67,19 @@ class CameraPath:
         return Keyframe(np.column_stack([matrices(rotation)[0], position[0]]), fov[0])
 
     def cameras(self, frames: int, size: tuple[int, int]) -> list[Camera]:
-        """Return `frames` cameras, evenly spaced in time.
+        """Return cameras that are evenly spaced in time.
 
-        An open path has one at both ends; on a closed path the first camera follows the last.
-        `size` is the width and height of a frame in pixels, rounded down to even, as video needs.
-        Raises InputError for bad numbers and a path without keyframes.
+        An open path has a camera at both ends. On a closed path, the first camera follows the last.
+
+        Args:
+            frames: Number of cameras.
+            size: Width and height of a frame in pixels, rounded down to even numbers for videos.
+
+        Returns:
+            `frames` cameras in the coordinates of the keyframes.
+
+        Raises:
+            InputError: If a number is out of range or the path has no keyframes.
         """
         checks.number("frames", frames, low=1, whole=True)
         width, height = size
@@ -79,7 +88,7 @@ class CameraPath:
         return [frame.camera(width // 2 * 2, height // 2 * 2) for frame in self._frames(frames)]
 
     def polyline(self, points: int) -> Array:
-        """Return positions (points, 3), evenly spaced in time; (0, 3) without keyframes."""
+        """Return positions (points, 3) that are evenly spaced in time; (0, 3) without keyframes."""
         checks.number("points", points, low=1, whole=True)
         if not self.keyframes:
             return np.zeros((0, 3))
@@ -87,25 +96,36 @@ class CameraPath:
 
     @property
     def times(self) -> Array:
-        """Times (n,) of the keyframes, from 0 to 1 as in `at`."""
+        """Times (n,) of the keyframes from 0 to 1, as in `at`."""
         return self._timing.times[: len(self.keyframes)]
 
     @property
     def seconds(self) -> float | None:
-        """Duration of the path, in seconds; None if no keyframe has a time."""
+        """Duration of the path in seconds; None if no keyframe has a time."""
         return self._timing.seconds
 
     def added(self, keyframe: Keyframe) -> CameraPath:
-        """Return the path with one more keyframe at its end."""
+        """Return the path with a keyframe appended."""
         return replace(self, keyframes=(*self.keyframes, keyframe))
 
     def removed(self, index: int) -> CameraPath:
-        """Return the path without keyframe `index`; raises InputError if there is none."""
+        """Return the path without keyframe `index`. Raises `InputError` if it does not exist."""
         self._check(index)
         return replace(self, keyframes=(*self.keyframes[:index], *self.keyframes[index + 1 :]))
 
     def replaced(self, index: int, keyframe: Keyframe) -> CameraPath:
-        """Return the path with keyframe `index` replaced; raises InputError if there is none."""
+        """Return the path with a keyframe replaced.
+
+        Args:
+            index: Index of the keyframe to replace.
+            keyframe: New keyframe.
+
+        Returns:
+            The new path.
+
+        Raises:
+            InputError: If there is no keyframe with this index.
+        """
         self._check(index)
         after = self.keyframes[index + 1 :]
         return replace(self, keyframes=(*self.keyframes[:index], keyframe, *after))
@@ -118,18 +138,24 @@ class CameraPath:
         fps: float = 24.0,
         size: tuple[int, int] = (1920, 1080),
     ) -> None:
-        """Write the path to the JSON file `path`.
+        """Save the path to a JSON file.
 
-        `kind` is the program that reads it: "nerfmac", "nerfstudio" (camera_path.json, every frame
-        at `fps` frames a second and of `size` pixels) or "instant-ngp" (base_cam.json). Raises
-        InputError without keyframes, for another `kind` or an `fps` below 1, and if the file cannot
-        be written.
+        Args:
+            path: File to write.
+            kind: Program that reads the file: "nerfmac", "nerfstudio" (camera_path.json with every
+                frame), or "instant-ngp" (base_cam.json).
+            fps: Frames per second, for nerfstudio.
+            size: Width and height of a frame in pixels, for nerfstudio.
+
+        Raises:
+            InputError: If the path has no keyframes, `kind` is unknown, `fps` is below 1, or the
+                file cannot be written.
         """
         if not self.keyframes:
             raise InputError("the camera path has no keyframes to save; add one first")
         checks.choice("kind", kind, KINDS)
         if kind == "nerfmac":
-            values = own_values(self.keyframes, self.closed)
+            values = nerfmac_values(self.keyframes, self.closed)
         elif kind == "instant-ngp":
             values = ngp_values(self.keyframes, self.closed)
         else:
@@ -140,16 +166,16 @@ class CameraPath:
 
     @classmethod
     def load(cls, path: str | Path) -> CameraPath:
-        """Read the path in the JSON file `path`, of any of the kinds that `save` writes.
+        """Load a path from a JSON file in any of the formats that `save` supports.
 
-        Raises InputError that names the file and the field.
+        Raises `InputError` if the file is invalid; the message contains the field.
         """
         return cls(*read_path(read_fields(user_path(path))))
 
     def _check(self, index: int) -> None:
         if not self.keyframes:
             raise InputError(
-                f"keyframe {index} does not exist; the camera path has none: add one first"
+                f"keyframe {index} does not exist, because the path has no keyframes; add one first"
             )
         checks.number("keyframe", index, low=0, high=len(self.keyframes) - 1, whole=True)
 

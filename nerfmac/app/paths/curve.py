@@ -1,18 +1,19 @@
-"""The smooth curve through keyframes, parametrized by length.
+"""Smooth curve through keyframes, parametrized by length.
 
-It is centripetal: its parameter grows from each keyframe to the next by the square root of their
+The curve is centripetal: between keyframes, its parameter increases by the square root of their
 distance, so it has no loops between unequally spaced keyframes. The distance is
 
     sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)        angles in radians,
 
-where `spread` is the keyframes' root mean squared distance from their mean. So a move by `spread`
-counts as much as a rotation by one radian. Cubic Bezier curves join the keyframes and meet with the
-same tangent: position, rotation and field of view have no corner. The tangent, after
+where `spread` is the root mean squared distance of the keyframes from their mean. A translation by
+`spread` therefore has the same length as a rotation by one radian. Cubic Bezier curves connect the
+keyframes with the same tangent, so that position, rotation, and field of view are smooth. The
+tangent, from
 
     Barry, Goldman: A recursive evaluation algorithm for a class of Catmull-Rom splines (1988),
 
 is the mean of the slopes on both sides, weighted by the length of the opposite side. De Casteljau's
-algorithm blends positions and fields of view along lines, unit quaternions along great arcs:
+algorithm blends positions and fields of view along lines, and unit quaternions along great arcs:
 
     Shoemake: Animating rotation with quaternion curves (1985).
 """
@@ -28,44 +29,52 @@ from nerfmac.app.paths.quaternions import arc, exponential, inverse, logarithm, 
 
 Array = npt.NDArray[np.float64]
 
-SMALLEST_SPREAD = 1e-3
-"""Smallest spread in scene units: smaller moves are rounding errors and must not affect speed."""
+MIN_SPREAD = 1e-3
+"""Minimum spread in scene units, so that rounding errors do not affect the speed."""
 
 SAME = 1e-9
-"""Two successive keyframes up to this distance apart count as one (formula at the top)."""
+"""Maximum distance of successive keyframes that count as one (formula in the module docstring)."""
 
 SAMPLES = 512
-"""Number of pieces of each Bezier curve whose lengths are added up: speed is exact to 1 %."""
+"""Number of pieces of each Bezier curve for computing its length, which makes the speed exact to
+1 %."""
 
 
 class Curve:
-    """Bezier curves that join keyframes; equal successive keyframes count as one."""
+    """Bezier curves that connect keyframes. Equal successive keyframes count as one."""
 
     def __init__(self, positions: Array, rotation: Array, fov: Array, closed: bool) -> None:
-        """Join `positions` (n, 3), quaternions `rotation` (n, 4) and `fov` (n,) in radians."""
+        """Create the curve.
+
+        Args:
+            positions: Positions (n, 3).
+            rotation: Quaternions (n, 4).
+            fov: Fields of view (n,) in radians.
+            closed: Whether the curve returns to the first keyframe.
+        """
         centered = positions - positions.mean(axis=0)
         spread = np.sqrt(np.mean(np.sum(centered**2, axis=1)))
         flat = np.c_[positions, fov]
-        self.scale = np.array([*[max(spread, SMALLEST_SPREAD)] * 3, 1.0])
+        self.scale = np.array([*[max(spread, MIN_SPREAD)] * 3, 1.0])
         if closed:
             flat, rotation = np.r_[flat, flat[:1]], np.r_[rotation, rotation[:1]]
         lengths = self._distance(flat, rotation)
         used = lengths > SAME
-        knots = np.r_[0, np.cumsum(used)]  # parameters of the keyframes
+        knots = np.r_[0, np.cumsum(used)]  # Parameters of the keyframes.
         kept = np.r_[True, used]
         self._bend(flat[kept], rotation[kept], np.sqrt(lengths[used]), closed)
         self.marks = np.linspace(0.0, len(self.flat), len(self.flat) * SAMPLES + 1)
         self.walked = np.r_[0.0, np.cumsum(self._distance(*self._on(self.marks)))]
         self.lengths: Array = self.walked[knots * SAMPLES]
-        """Lengths (n,) at the keyframes; (n + 1,) for a closed path, the last at its end."""
+        """Lengths (n,) at the keyframes; (n + 1,) for a closed path, with the end of the path."""
 
     def at(self, length: Array) -> tuple[Array, Array, Array]:
-        """Return positions (n, 3), quaternions (n, 4) and fields of view (n,) at `length` (n,)."""
+        """Return positions (n, 3), quaternions (n, 4), and fields of view (n,) at lengths (n,)."""
         flat, rotation = self._on(np.interp(length, self.walked, self.marks))
         return flat[:, :3], rotation, flat[:, 3]
 
     def _bend(self, flat: Array, rotation: Array, steps: Array, closed: bool) -> None:
-        """Set the control points (n, 4, 4) of (position, fov) in `flat`, and of the quaternions."""
+        """Set the control points (n, 4, 4) of (position, fov) in `flat` and of the quaternions."""
         if not len(steps):
             self.flat, self.rotation = (np.repeat(a[:, None], 4, axis=1) for a in (flat, rotation))
             return
@@ -75,13 +84,13 @@ class Curve:
         out, into = tangents[:-1] * steps / 3.0, tangents[1:] * steps / -3.0
         first, last = flat[:-1], flat[1:]
         self.flat = np.stack([first, first + out[:, :4], last + into[:, :4], last], axis=1)
-        # q and -q are the same rotation: the last quaternion takes the sign of the shortest way.
+        # q and -q are the same rotation; the sign of the last quaternion selects the shorter way.
         first, last = rotation[:-1], product(rotation[:-1], exponential(turned))
         out, into = exponential(out[:, 4:]), exponential(into[:, 4:])
         self.rotation = np.stack([first, product(first, out), product(last, into), last], axis=1)
 
     def _on(self, marks: Array) -> tuple[Array, Array]:
-        """(position, fov) and quaternion, each (n, 4); `marks` are curve indices plus fractions."""
+        """Return (position, fov) and quaternion, each (n, 4), at curve indices plus fractions."""
         index = np.minimum(marks.astype(int), len(self.flat) - 1)
         fraction = (marks - index)[:, None, None]
         return _casteljau(self.flat[index], fraction, _line), _casteljau(
@@ -89,17 +98,17 @@ class Curve:
         )
 
     def _distance(self, flat: Array, rotation: Array) -> Array:
-        """Distances (n - 1,) from row to row, by the formula in the module's docstring."""
+        """Return distances (n - 1,) between rows with the formula in the module docstring."""
         moved = np.diff(flat, axis=0) / self.scale
         turned = logarithm(product(inverse(rotation[:-1]), rotation[1:]))
         return np.sqrt(np.sum(moved**2, axis=1) + np.sum(turned**2, axis=1))
 
 
 def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
-    """Derivatives (n + 1, 7) of position, fov and rotation at the ends of n curves.
+    """Return derivatives (n + 1, 7) of position, fov, and rotation at the ends of n curves.
 
-    `slopes` (n, 7) are the curves' mean slopes, `steps` (n, 1) their lengths in the parameter. At
-    its ends an open path has no curvature.
+    `slopes` (n, 7) are the mean slopes of the curves, `steps` (n, 1) their lengths in the
+    parameter. An open path has no curvature at its ends.
     """
     if closed:
         slopes, steps = np.r_[slopes[-1:], slopes, slopes[:1]], np.r_[steps[-1:], steps, steps[:1]]
@@ -107,8 +116,8 @@ def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
     tangents = (before * steps[1:] + after * steps[:-1]) / (steps[:-1] + steps[1:])
     # Clipped so that fov does not overshoot (Fritsch, Carlson: Monotone piecewise cubic
     # interpolation, 1980).
-    most = 3.0 * np.minimum(np.abs(before), np.abs(after)) * (before * after > 0.0)
-    tangents[:, 3] = np.clip(tangents[:, 3], -most[:, 3], most[:, 3])
+    limit = 3.0 * np.minimum(np.abs(before), np.abs(after)) * (before * after > 0.0)
+    tangents[:, 3] = np.clip(tangents[:, 3], -limit[:, 3], limit[:, 3])
     if not closed:
         inner = tangents if len(tangents) else slopes
         ends = 1.5 * slopes[[0, -1]] - 0.5 * inner[[0, -1]]
@@ -119,7 +128,7 @@ def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
 def _casteljau(
     points: Array, fraction: Array, blend: Callable[[Array, Array, Array], Array]
 ) -> Array:
-    """Points (n, k) of Bezier curves with control `points` (n, 4, k) at `fraction` (n, 1, 1)."""
+    """Return points (n, k) of curves with control points (n, 4, k) at `fraction` (n, 1, 1)."""
     while points.shape[1] > 1:
         points = blend(points[:, :-1], points[:, 1:], fraction)
     return points[:, 0]

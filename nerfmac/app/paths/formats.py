@@ -1,29 +1,28 @@
-"""The JSON files of camera paths: nerfmac's own, nerfstudio's and instant-ngp's.
+"""JSON files of camera paths: the formats of nerfmac, nerfstudio, and instant-ngp.
 
-nerfmac's has `schema`, `closed`, and `keyframes` as `Keyframe` has them.
+nerfmac's format contains `schema`, `closed`, and `keyframes` with the fields of `Keyframe`.
 
-nerfstudio's camera_path.json, as its viewer writes it and `ns-render camera-path` reads it:
+nerfstudio's camera_path.json, as written by its viewer and read by `ns-render camera-path`:
 
-    camera_path    every frame: camera_to_world, 4 rows of 4 numbers, which may also be one list of
-                   16 numbers; OpenGL's axes as here;
-                   fov, vertical, in degrees; aspect
+    camera_path    every frame: camera_to_world, 4 rows of 4 numbers or a list of 16 numbers, with
+                   OpenGL axes as in this package; fov, vertical, in degrees; aspect
     keyframes      the keyframes that its viewer edits: the same with `matrix`
     fps, seconds, is_cycle, render_width, render_height
 
-The frames are read, not the keyframes, so the path is exactly the one that nerfstudio renders.
-Positions are those of nerfstudio's own scene space; `run.load_path` moves them into the scene of a
-run.
+nerfmac reads the frames and not the keyframes, so the path is exactly the one that nerfstudio
+renders. Positions are in nerfstudio's scene space; `run.load_path` transforms them to the scene
+space of a run.
 
 instant-ngp's base_cam.json:
 
     path    the keyframes: R, a quaternion x, y, z, w of the camera-to-scene rotation; T, the
-            position; fov, vertical, in degrees; scale, slice, aperture_size, unused here
+            position; fov, vertical, in degrees; scale, slice, aperture_size, which are not used
     loop    whether the path is closed; absent in older files
-    time    the time that instant-ngp's window shows
+    time    the time that the window of instant-ngp shows
 
-Its scene space has the axes y, z, x of ours, and its cameras look along +z with y down. All
-keyframes are equally far apart in time. instant-ngp draws a B-spline, which passes near the
-keyframes; here the path passes through them.
+The axes of its scene space are y, z, x of ours, and its cameras look along +z with y down.
+Keyframes are equally spaced in time. instant-ngp draws a B-spline, which passes near the keyframes;
+in nerfmac, the path passes through them.
 """
 
 from __future__ import annotations
@@ -44,20 +43,20 @@ SCHEMA = 1
 """Version of nerfmac's format."""
 
 PERSPECTIVE = "perspective"
-"""The only `camera_type` of nerfstudio's files that is supported."""
+"""The only supported `camera_type` of nerfstudio files."""
 
 NGP_AXES = [1, 2, 0]
-"""Indices, among our axes, of instant-ngp's first, second and third axis."""
+"""Indices of instant-ngp's first, second, and third axis among our axes."""
 NGP_FLIP = np.array([1.0, -1.0, -1.0])
-"""Factors that turn OpenGL's camera axes into instant-ngp's: y down, z forwards."""
+"""Factors from OpenGL camera axes to instant-ngp's: y down, z forwards."""
 NGP_SECONDS = 1.0
-"""Seconds assumed between two of instant-ngp's keyframes: its files do not say."""
+"""Assumed time in seconds between two instant-ngp keyframes, which its files do not contain."""
 UNIT_WITHIN = 1e-2
-"""Largest error of a quaternion's length: files are written in short decimals."""
+"""Maximum error of the length of a quaternion, because files contain rounded decimals."""
 
 
 class PathFile(NamedTuple):
-    """Arguments of `CameraPath` from a file, and the `fps` and `size` of nerfstudio's files."""
+    """Arguments of `CameraPath` from a file, and `fps` and `size` from nerfstudio files."""
 
     keyframes: list[Keyframe]
     closed: bool
@@ -66,7 +65,7 @@ class PathFile(NamedTuple):
 
 
 def read_path(file: Fields) -> PathFile:
-    """Read a file of any of the three formats. Raises InputError that names the field."""
+    """Read a file in any of the three formats. Raises `InputError`; it contains the field."""
     if "camera_path" in file:
         return _read_nerfstudio(file)
     if "path" in file:
@@ -74,22 +73,37 @@ def read_path(file: Fields) -> PathFile:
         return PathFile(keyframes, file.flag("loop", False))
     file.allow_only("schema", "closed", "keyframes")
     if file.number("schema") != SCHEMA:
-        raise file.wrong("schema", f"{SCHEMA}, the only one that this version reads")
+        raise file.wrong("schema", f"{SCHEMA}, the only version that this nerfmac supports")
     closed = file.flag("closed")
     return PathFile([_own_keyframe(fields) for fields in file.objects("keyframes")], closed)
 
 
-def own_values(keyframes: Sequence[Keyframe], closed: bool) -> dict[str, Any]:
-    """Return the path as JSON values of nerfmac's format."""
+def nerfmac_values(keyframes: Sequence[Keyframe], closed: bool) -> dict[str, Any]:
+    """Return the JSON values of a path in nerfmac's format.
+
+    Args:
+        keyframes: Keyframes of the path.
+        closed: Whether the path is closed.
+
+    Returns:
+        JSON values.
+    """
     return {"schema": SCHEMA, "closed": closed, "keyframes": [_own_entry(k) for k in keyframes]}
 
 
 def nerfstudio_values(
     frames: Sequence[Keyframe], closed: bool, fps: float, size: tuple[int, int]
 ) -> dict[str, Any]:
-    """Return these `frames` as JSON values of nerfstudio's format.
+    """Return the JSON values of frames in nerfstudio's format.
 
-    `fps` is frames per second, `size` the width and height in pixels.
+    Args:
+        frames: Every frame of the path.
+        closed: Whether the path is closed.
+        fps: Frames per second.
+        size: Width and height in pixels.
+
+    Returns:
+        JSON values.
     """
     lenses = [{"fov": degrees(frame.fov), "aspect": size[0] / size[1]} for frame in frames]
     poses = [[*frame.pose.ravel().tolist(), 0.0, 0.0, 0.0, 1.0] for frame in frames]
@@ -108,7 +122,15 @@ def nerfstudio_values(
 
 
 def ngp_values(keyframes: Sequence[Keyframe], closed: bool) -> dict[str, Any]:
-    """Return the path as JSON values of instant-ngp's format."""
+    """Return the JSON values of a path in instant-ngp's format.
+
+    Args:
+        keyframes: Keyframes of the path.
+        closed: Whether the path is closed.
+
+    Returns:
+        JSON values.
+    """
     return {"loop": closed, "time": 0.0, "path": [_ngp_entry(keyframe) for keyframe in keyframes]}
 
 
@@ -150,7 +172,7 @@ def _read_nerfstudio(file: Fields) -> PathFile:
 
 
 def _matrix(frame: Fields, key: str) -> npt.NDArray[np.float64]:
-    """A matrix of 4 columns, written as rows or as one list of 16 numbers."""
+    """Return a matrix of 4 columns, written as rows or as a list of 16 numbers."""
     value = frame.values.get(key)
     if isinstance(value, list) and value and isinstance(value[0], list):
         return np.array(frame.table(key, (3, 4), 4))

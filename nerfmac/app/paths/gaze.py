@@ -1,8 +1,8 @@
-"""The point that cameras look at, for camera paths: the subject, or a point from rendered depth.
+"""Point that cameras look at, for camera paths: the subject, or a point from rendered depth.
 
-The axes of cameras all around an object meet in it. The axes of cameras on one side meet behind the
-visible surfaces, and an orbit around that point would lose the front from sight. The surfaces in
-the middle of their images give a better center.
+The axes of cameras all around an object intersect in the object. The axes of cameras on one side
+intersect behind the visible surfaces, and an orbit around that point would lose sight of the front.
+The surfaces in the middle of their images are a better center.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
 VIEWS = 12
-"""Largest number of cameras whose images are rendered."""
+"""Maximum number of cameras for which an image is rendered."""
 
 SIDE = 16
-"""Shorter side of the rendered images, in pixels."""
+"""Shorter side of the rendered images in pixels."""
 
 MIDDLE = 0.5
-"""Width and height of the middle part whose pixels count, as a fraction of the image's."""
+"""Width and height of the middle part that is used, relative to the image."""
 
 MIN_OPACITY = 0.5
-"""Opacity above which a pixel counts."""
+"""Minimum opacity of a pixel that is used."""
 
 
 def look_at_point(
@@ -36,10 +36,20 @@ def look_at_point(
     up: npt.ArrayLike,
     subject: Sphere | None = None,
 ) -> npt.NDArray[np.float64] | None:
-    """Return the center (3,) of the `subject`, or else of the surfaces that the `cameras` look at.
+    """Return the center of the subject or of the surfaces that cameras look at.
 
-    Without a subject the result is None if the cameras are on all sides or look outwards, and if no
-    surface is visible. Raises `InputError` as `paths.orbit` does.
+    Args:
+        renderer: Renderer of the field.
+        cameras: Training cameras.
+        up: Up direction (3,).
+        subject: Subject of the scene, if it is known.
+
+    Returns:
+        Scene position (3,). Without a subject, None if the cameras are on all sides or look
+        outwards, or if no surface is visible.
+
+    Raises:
+        InputError: As `paths.orbit`.
     """
     if subject is not None:
         return np.array(subject.center)
@@ -53,7 +63,7 @@ def look_at_point(
 
 
 def _visible_center(renderer: Renderer, camera: Camera) -> npt.NDArray[np.float64] | None:
-    """Median (3,) of the surface points in the middle of the camera's image; None without any."""
+    """Return the median (3,) of the surface points in the middle of an image, or None."""
     lens = camera.lens
     scale = SIDE / min(lens.width, lens.height)
     lens = lens.scaled(round(lens.width * scale), round(lens.height * scale))
@@ -63,7 +73,7 @@ def _visible_center(renderer: Renderer, camera: Camera) -> npt.NDArray[np.float6
     counts &= abs(column / lens.width - 0.5) < 0.5 * MIDDLE
     if not counts.any():
         return None
-    # Distortion is ignored: the middle of a image has almost none.
+    # Distortion is ignored, because the middle of an image has almost none.
     x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
     direction = np.stack([x, y, -np.ones_like(x)], axis=-1)[counts] @ camera.pose[:, :3].T
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""`Keyframe`: a camera at one moment of a path, and how it gets there."""
+"""`Keyframe`: a camera of a path, and its timing."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens, focal_length
 
 RIGID_WITHIN = 1e-3
-"""Largest entry of |R^T R - 1| of a pose: files written by hand may round to four digits."""
+"""Maximum entry of |R^T R - 1| of a pose, because manually written files may be rounded."""
 
-MOST_SECONDS = 3600.0
-"""Longest time from one keyframe to the next, in seconds."""
+MAX_SECONDS = 3600.0
+"""Maximum time in seconds between two keyframes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Keyframe:
-    """A camera-to-scene `pose`, float64 (3, 4), and the vertical field of view in radians.
+    """Camera of a path.
 
-    `seconds` is the time since the previous keyframe; None: the time at the mean speed of the timed
-    parts. For the first keyframe of an open path it is ignored. With `ease` the camera slows down,
-    stops here, and speeds up again.
+    Attributes:
+        pose: Camera-to-scene pose, float64 (3, 4).
+        fov: Vertical field of view in radians, between 0 and pi.
+        seconds: Time since the previous keyframe in seconds, above 0 and up to 3600, or None for
+            the mean speed of the timed parts. It is ignored for the first keyframe of an open path.
+        ease: Whether the camera slows down, stops here, and speeds up again.
 
-    Raises InputError for a pose that is not a finite rotation and position, a `fov` that is not
-    between 0 and pi, and `seconds` that are not between 0 (left out) and 3600.
+    Raises:
+        InputError: If a value is out of range, or the pose is not a finite rotation and position.
     """
 
     pose: npt.NDArray[np.floating[Any]]
@@ -43,23 +46,32 @@ class Keyframe:
         error = np.abs(rotation.T @ rotation - np.eye(3)).max()
         if error > RIGID_WITHIN or np.linalg.det(rotation) < 0.0:
             raise InputError(
-                f"pose is not rigid: R^T R is {error:.3g} from 1, or it mirrors; expected a "
-                "rotation and a position"
+                f"pose must be a rotation and a translation, but its 3x3 part is not orthogonal "
+                f"(error {error:.3g}) or has determinant -1"
             )
         pose.setflags(write=False)
         object.__setattr__(self, "pose", pose)
         focal_length("fov", self.fov, 1)
         object.__setattr__(self, "fov", float(self.fov))
         if self.seconds is not None:
-            checks.number("seconds", self.seconds, high=MOST_SECONDS)
+            checks.number("seconds", self.seconds, high=MAX_SECONDS)
             if self.seconds <= 0.0:
                 raise InputError(
-                    f"seconds is {self.seconds:g}; expected more than 0, and up to {MOST_SECONDS:g}"
+                    f"seconds is {self.seconds:g}; expected a value above 0 and up to "
+                    f"{MAX_SECONDS:g}"
                 )
             object.__setattr__(self, "seconds", float(self.seconds))
 
     def camera(self, width: int, height: int) -> Camera:
-        """Return the camera for images of `width` x `height` square pixels, undistorted."""
+        """Return an undistorted camera with square pixels.
+
+        Args:
+            width: Image width in pixels.
+            height: Image height in pixels.
+
+        Returns:
+            The camera.
+        """
         checks.number("width", width, low=1, whole=True)
         checks.number("height", height, low=1, whole=True)
         focal = focal_length("fov", self.fov, height)

@@ -1,13 +1,13 @@
-"""Moves around the point that training cameras look at; all are closed, so videos can be looped.
+"""Moves around the point that training cameras look at. All are closed, so that videos can loop.
 
-    orbit             once round, at the height and distance of the cameras on each side; to and
-                      fro if they saw one side only
-    spiral            twice round, from low to high and back; circles that grow and shrink again
-                      if the cameras saw one side only
-    figure_of_eight   an eight, lying on its side, in front of the scene
+    orbit             one turn at the height and distance of the cameras on each side; if the
+                      cameras saw one side only, the path swings back and forth
+    spiral            two turns from low to high and back; if the cameras saw one side only, circles
+                      that grow and shrink again
+    figure_of_eight   a horizontal figure of eight in front of the scene
 
-All look at the rig's center with a level horizon, and stay within the angles from which the
-training cameras saw it (`paths.rig`).
+All look at the center of the rig with a level horizon, and stay within the angles of the training
+cameras (`paths.rig`).
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera
 
 STEEP = math.radians(20.0)
-"""Largest angle of a spiral above and below its middle elevation, in radians."""
+"""Maximum angle of a spiral above and below its middle elevation in radians."""
 
 EIGHT = math.radians(50.0), math.radians(10.0)
-"""Largest half width and half height of an eight, as angles around the center in radians."""
+"""Maximum half width and half height of a figure of eight, as angles in radians."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """A function that fits a closed camera path to training cameras.
+    """Function that fits a closed camera path to training cameras.
 
-    `camera_at(rig, turn)` is the camera at `turn` from 0 to 2 pi; `seconds` is a usual duration.
+    `camera_at(rig, turn)` returns the camera at `turn` from 0 to 2 pi. `seconds` is a suitable
+    duration.
     """
 
     camera_at: Callable[[Rig, float], Camera]
@@ -49,14 +50,24 @@ class Move:
         size: tuple[int, int] | None = None,
         center: npt.ArrayLike | None = None,
     ) -> list[Camera]:
-        """Return `frames` cameras on a closed path fitted to the training `cameras`.
+        """Fit a closed path to training cameras.
 
-        `up` (3,) is the scene's direction to the sky, of any length. `size` is the width and height
-        of a frame in pixels, by default the first camera's; both are rounded down to even, as video
-        needs. `center` (3,) is the point to look at, by default the one closest to the cameras'
-        axes. The path's lens has no distortion. A full orbit goes counter-clockwise as seen from
-        above; the first frame follows the last. Raises InputError for no cameras, cameras that are
-        all at one position and look in one direction, and bad numbers.
+        A full orbit is counter-clockwise as seen from above. The first frame follows the last.
+
+        Args:
+            cameras: Training cameras.
+            up: Up direction (3,) of the scene, of any length.
+            frames: Number of cameras.
+            size: Width and height of a frame in pixels, rounded down to even numbers. By default,
+                the size of the first camera.
+            center: Point (3,) to look at. By default, the point closest to the camera axes.
+
+        Returns:
+            `frames` cameras without distortion in scene coordinates.
+
+        Raises:
+            InputError: If there are no cameras, all cameras have the same position and direction,
+                or a number is out of range.
         """
         checks.number("frames", frames, low=1, whole=True)
         rig = Rig.of(cameras, up, size, center)
@@ -87,13 +98,13 @@ def _figure_of_eight(rig: Rig, turn: float) -> Camera:
 
 
 def _front(rig: Rig) -> tuple[float, float]:
-    """Azimuth of the middle of the cameras' arc, and the arc's half width, in radians."""
+    """Return azimuth of the middle and half width of the camera arc in radians."""
     start, arc = rig.arc
     return (start, 0.5 * arc) if rig.goes_round else (start + 0.5 * arc, 0.5 * arc)
 
 
 def _between(low: float, high: float, position: float) -> float:
-    """Linear interpolation: `low` for position -1, `high` for 1."""
+    """Interpolate linearly: `low` at position -1, `high` at 1."""
     return 0.5 * (low + high) + 0.5 * (high - low) * position
 
 
@@ -106,4 +117,4 @@ MOVES = {
     "spiral": spiral,
     "figure-of-eight": figure_of_eight,
 }
-"""The moves by their names on the command line and in the viewer."""
+"""Moves by their names in the command line and the viewer."""

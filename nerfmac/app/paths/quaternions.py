@@ -9,9 +9,9 @@ Array = npt.NDArray[np.float64]
 
 
 def arc(start: Array, end: Array, fraction: Array) -> Array:
-    """Return the quaternions at `fraction` of the great arc from `start` to `end`."""
-    apart, along = np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)
-    angle = 2.0 * np.arctan2(apart, along)[..., None]
+    """Return the quaternions at `fraction` of the great arc from `start` to `end`, all (n, 4)."""
+    across, along = np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)
+    angle = 2.0 * np.arctan2(across, along)[..., None]
     # sin(fraction * angle) / sin(angle), and its limit for equal quaternions.
     tiny = angle < 1e-6
     whole = np.where(tiny, 1.0, np.sin(angle))
@@ -39,7 +39,7 @@ def exponential(vector: Array) -> Array:
 
 
 def logarithm(quaternion: Array) -> Array:
-    """Return axis times angle in radians (n, 3) of the shortest rotations, whose angle is <= pi."""
+    """Return axis times angle (n, 3), in radians up to pi, of the shortest rotations."""
     shortest = np.where(quaternion[:, :1] < 0.0, -quaternion, quaternion)
     sine = np.linalg.norm(shortest[:, 1:], axis=1, keepdims=True)
     half = np.arctan2(sine, shortest[:, :1])
@@ -47,7 +47,7 @@ def logarithm(quaternion: Array) -> Array:
 
 
 def quaternions(rotation: Array) -> Array:
-    """Return quaternions (n, 4), of either sign, of the rotations nearest to (n, 3, 3) matrices.
+    """Return quaternions (n, 4), of either sign, of the rotations nearest to matrices (n, 3, 3).
 
     Horn: Closed-form solution of absolute orientation using unit quaternions (1987).
     """

@@ -1,13 +1,13 @@
-"""Timing of a camera path: the length traveled as a function of time.
+"""Timing of a camera path: the traveled length as a function of time.
 
-A segment from keyframe to keyframe has a length and may have a duration. Segments without one have
-the mean speed of the others. Between keyframes the length is a monotone cubic function of time
-without jumps in speed, by
+A segment between keyframes has a length and may have a duration. Segments without a duration have
+the mean speed of the others. Between keyframes, the length is a monotone cubic function of time
+without jumps in speed, from
 
     Fritsch, Butland: A method for constructing local monotone piecewise cubic interpolants (1984).
 
-So without times the speed is constant. A segment of no length that takes time is a pause. The
-camera slows down before a pause, and at keyframes with `ease`.
+Without times, the speed is therefore constant. A segment with duration but no length is a pause.
+The camera slows down before a pause and at keyframes with `ease`.
 """
 
 from __future__ import annotations
@@ -21,36 +21,37 @@ Array = npt.NDArray[np.float64]
 
 
 class Timing:
-    """Length traveled as a function of time, from 0 at a path's start to 1 at its end."""
+    """Traveled length as a function of time, from 0 at the start of a path to 1 at its end."""
 
     def __init__(
         self, walked: Array, seconds: Sequence[float | None], ease: Sequence[bool]
     ) -> None:
-        """
+        """Create the timing.
+
         Args:
-            walked: (n + 1,) length traveled up to each keyframe, and to a closed path's end.
-            seconds: duration of each of the n segments, None where there is none.
-            ease: n + 1 flags, whether the camera comes to rest at the keyframe.
+            walked: Traveled length (n + 1,) at each keyframe, and at the end of a closed path.
+            seconds: Duration of each of the n segments, or None.
+            ease: n + 1 flags, whether the camera stops at the keyframe.
         """
         lengths = np.diff(walked)
         is_timed = np.array([time is not None for time in seconds], bool)
         given = np.array([time or 0.0 for time in seconds], np.float64)
         timed = float(lengths[is_timed].sum())
-        pace = given.sum() / timed if timed > 0.0 else 1.0  # seconds per length
+        pace = given.sum() / timed if timed > 0.0 else 1.0  # Seconds per length.
         spent = np.where(is_timed, given, pace * lengths)
         self.seconds = float(spent.sum()) if is_timed.any() else None
-        """Duration of the path, in seconds; None if no keyframe has a time."""
+        """Duration of the path in seconds; None if no keyframe has a time."""
         ends = np.r_[0.0, np.cumsum(spent)]
         whole = ends[-1] or 1.0
         self.times: Array = ends / whole
-        """Times (n + 1,) of the keyframes, as fractions of the duration."""
+        """Times (n + 1,) of the keyframes, relative to the duration."""
         kept = np.r_[True, np.diff(self.times) > 0.0]
         rests = np.logical_or.reduceat(np.asarray(ease, bool), np.flatnonzero(kept))
         self._knots, self._walked = self.times[kept], walked[kept]
         self._speed = _speeds(self._knots, self._walked, rests)
 
     def walked(self, time: Array) -> Array:
-        """Return the lengths (k,) traveled up to `time` (k,) in [0, 1]."""
+        """Return the traveled lengths (k,) at `time` (k,) in [0, 1]."""
         if len(self._knots) == 1:
             return np.repeat(self._walked, len(time))
         segment = np.clip(np.searchsorted(self._knots, time, "right") - 1, 0, len(self._knots) - 2)
@@ -59,13 +60,13 @@ class Timing:
         rest = 1.0 - part
         out, into = span * self._speed[segment], span * self._speed[segment + 1]
         start, end = self._walked[segment], self._walked[segment + 1]
-        # Hermite's cubic, as a straight line plus a bend.
+        # Hermite cubic, as a straight line plus a bend.
         bend = part * rest * (rest * (out - (end - start)) - part * (into - (end - start)))
         return start + part * (end - start) + bend
 
 
 def _speeds(times: Array, walked: Array, rests: npt.NDArray[np.bool_]) -> Array:
-    """Speeds (n,) at the knots: a weighted harmonic mean of the slopes on both sides."""
+    """Return speeds (n,) at the knots: a weighted harmonic mean of the slopes on both sides."""
     if len(times) == 1:
         return np.zeros(1)
     spans = np.diff(times)

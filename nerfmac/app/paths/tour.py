@@ -1,11 +1,11 @@
-"""A tour along given cameras: the path of a steady hand, with a level horizon.
+"""Tour along given cameras: a smooth, steady path with a level horizon.
 
-A hand shakes, and a path through every camera would shake with it. So the tour is the cameras'
-Gaussian-weighted mean along their path. Around a center it averages directions and distances, as
-the mean of positions would come too near.
+A path through every camera of a handheld recording would shake. The tour is the Gaussian-weighted
+mean of the cameras along their path. Around a center, it averages directions and distances, because
+the mean of positions would be too close.
 
-Cameras that were not taken one after another, such as random ones of a rendered data set, are
-visited in the order of their angles around the center.
+Cameras that were not recorded in sequence, such as random ones of a rendered dataset, are visited
+in the order of their angles around the center.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.paths.rig import CIRCLE, STEEPEST, Rig
+from nerfmac.app.paths.rig import CIRCLE, MAX_ELEVATION, Rig
 from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera
 
 Array = npt.NDArray[np.float64]
 
 SPLITS = ("train", "test")
-"""Splits whose cameras a tour can follow."""
+"""Splits with cameras that a tour can follow."""
 TOUR_SECONDS = 10.0
-"""Default duration of a tour, in seconds."""
+"""Default duration of a tour in seconds."""
 STEADINESS = 0.06
-"""Standard deviation of the Gaussian that smooths a tour, as a fraction of the path's length."""
+"""Standard deviation of the Gaussian that smooths a tour, relative to the length of the path."""
 UNORDERED = 1.5
-"""If the path through the cameras is longer than this factor times a nearest-neighbor path, the
+"""Ratio of the length of the path through the cameras to a nearest-neighbor path above which the
 cameras have no natural order."""
 POINTS = 1024
-"""Number of points of the path at which the cameras' means are computed; frames are interpolated
+"""Number of path points for which the means of the cameras are computed. Frames are interpolated
 between them."""
 
 
@@ -43,9 +43,20 @@ def tour(
     size: tuple[int, int] | None = None,
     center: npt.ArrayLike | None = None,
 ) -> list[Camera]:
-    """Return `frames` cameras, evenly spaced on a smooth path along `cameras`.
+    """Fit a smooth path from near the first camera to near the last one.
 
-    It leads from near the first camera to near the last. Arguments and errors are those of `orbit`.
+    Args:
+        cameras: Cameras to follow.
+        up: Up direction (3,) of the scene.
+        frames: Number of cameras.
+        size: Width and height of a frame in pixels. By default, the size of the first camera.
+        center: Point (3,) to look at. By default, the point closest to the camera axes.
+
+    Returns:
+        `frames` evenly spaced cameras in scene coordinates.
+
+    Raises:
+        InputError: As `orbit`.
     """
     checks.number("frames", frames, low=1, whole=True)
     rig = Rig.of(cameras, up, size, center)
@@ -61,7 +72,7 @@ def tour(
 
 
 def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
-    """Weighted means (POINTS, 3) of `eyes` and of the axes `back`, both (n, 3), along the path."""
+    """Return weighted means (POINTS, 3) of `eyes` and of the axes `back`, both (n, 3)."""
     walked = _walked(eyes, back)
     marks = np.linspace(0.0, walked[-1], POINTS)
     deviation = (marks - marks[:, None]) / (STEADINESS * walked[-1] or 1.0)
@@ -85,10 +96,10 @@ def _resampled(marks: Array, walked: Array, columns: Array) -> Array:
 
 
 def _leveled(back: Array, rig: Rig) -> Array:
-    """Unit vectors along `back` (n, 3), with elevations of at most STEEPEST up or down."""
+    """Return unit vectors along `back` (n, 3), limited to the maximum elevation."""
     east, north, high = (_unit(back) @ rig.frame.T).T
     level = np.sqrt(np.maximum(1.0 - high**2, 1e-12))
-    elevation = np.clip(np.arctan2(high, level), -STEEPEST, STEEPEST)
+    elevation = np.clip(np.arctan2(high, level), -MAX_ELEVATION, MAX_ELEVATION)
     scale = np.cos(elevation) / level
     return np.stack([east * scale, north * scale, np.sin(elevation)], axis=1) @ rig.frame
 
@@ -98,9 +109,9 @@ def _unit(vectors: Array) -> Array:
 
 
 def _walked(eyes: Array, back: Array) -> Array:
-    """Lengths (n,) along the path from the first camera.
+    """Return lengths (n,) along the path from the first camera.
 
-    Positions count in units of their spread, axes in radians.
+    Positions are measured relative to their spread, axes in radians.
     """
     spread = np.sqrt(np.mean(np.sum((eyes - eyes.mean(axis=0)) ** 2, axis=1)))
     moved = np.diff(eyes, axis=0) / max(float(spread), 1e-9)
@@ -109,7 +120,7 @@ def _walked(eyes: Array, back: Array) -> Array:
 
 
 def _order(poses: Array, rig: Rig) -> npt.NDArray[np.int64]:
-    """The order in which to visit the cameras of `poses` (n, 3, 4)."""
+    """Return the order in which to visit the cameras of `poses` (n, 3, 4)."""
     given, nearest = np.arange(len(poses)), _nearest_neighbors(poses[:, :, 3])
     lengths = [_walked(poses[i, :, 3], poses[i, :, 2])[-1] for i in (given, nearest)]
     if lengths[0] <= UNORDERED * lengths[1]:
@@ -119,7 +130,7 @@ def _order(poses: Array, rig: Rig) -> npt.NDArray[np.int64]:
 
 
 def _nearest_neighbors(eyes: Array) -> npt.NDArray[np.int64]:
-    """The order from the first of `eyes` (n, 3) always on to the nearest remaining one."""
+    """Return the order that starts at the first position and continues with the nearest ones."""
     remaining, order = list(range(1, len(eyes))), [0]
     while remaining:
         distance = np.sum((eyes[remaining] - eyes[order[-1]]) ** 2, axis=1)

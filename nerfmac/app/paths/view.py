@@ -1,11 +1,11 @@
-"""`View`: the viewer's camera, and its moves by pointer and keys.
+"""`View`: the camera of the viewer, and its moves with pointer and keys.
 
-The scene follows the pointer: dragging to the right moves the scene to the right, and the camera to
-the left. Travel of the pointer is in units of the image's height, x right and y down. The camera
-turns about the view's center, which is straight ahead. The first turn removes any roll, which a
-training camera may have.
+The scene follows the pointer: dragging to the right moves the scene to the right and the camera to
+the left. Pointer motion is relative to the image height, with x right and y down. The camera
+rotates around the center of the view, which is straight ahead. The first rotation removes any roll,
+which a training camera may have.
 
-After any move, however far, the view can be rendered and moved back.
+After any move, the view can be rendered and moved back.
 """
 
 from __future__ import annotations
@@ -30,33 +30,34 @@ from nerfmac.geometry.lenses import focal_length
 Vector = npt.NDArray[np.float64]
 
 STEEPEST = math.radians(89.0)
-"""Largest elevation of an orbiting view, in radians. Beyond 90 degrees it would be upside down, and
-close to that a small move to the side would spin it."""
+"""Maximum elevation of an orbiting view in radians. Beyond 90 degrees it would be upside down, and
+close to 90 degrees a small horizontal motion would spin it."""
 
 CLOSEST = 0.1
-"""Smallest distance to the center, in scene units. By default nothing nearer to a camera is
-rendered (`MarchConfig.near`), and multiplying a distance near zero would not lead away again."""
+"""Minimum distance to the center in scene units. By default, closer samples are not rendered
+(`MarchConfig.near`), and multiplying a distance near zero would not increase it."""
 
 FARTHEST = 1e4
-"""Largest distance from the scene's center, in scene units: beyond it float32 cannot tell
-neighboring rays' samples apart."""
+"""Maximum distance from the scene center in scene units. Beyond it, float32 cannot distinguish the
+samples of neighboring rays."""
 
 
 FILLED = 0.5
-"""Fraction of the image's height that the subject fills in the first view."""
+"""Fraction of the image height that the subject fills in the first view."""
 
 NEAREST = 0.5
-"""Smallest distance of the first view from the subject, as a fraction of the cameras' distance."""
+"""Minimum distance of the first view from the subject, relative to the distance of the cameras."""
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A camera and the center that it orbits. Immutable: each move returns a new view.
+    """Camera and the center that it orbits. It is immutable: each move returns a new view.
 
-    pose    float64 (3, 4), camera to scene
-    center  float64 (3,), scene position
-    up      float64 (3,), the scene's upright direction; normalized
-    fov     vertical field of view, in radians
+    Attributes:
+        pose: Camera-to-scene pose, float64 (3, 4).
+        center: Scene position, float64 (3,).
+        up: Up direction of the scene, float64 (3,), normalized.
+        fov: Vertical field of view in radians.
 
     All methods raise `InputError` for wrong shapes and numbers that are not finite.
     """
@@ -70,7 +71,7 @@ class View:
         up = checks.finite("up", self.up, (3,))
         length = np.linalg.norm(up)
         if not length > 0.0:
-            raise InputError("up is all zero; expected a direction")
+            raise InputError("up is zero; expected a direction such as (0, 0, 1)")
         focal_length("fov", self.fov, 1)
         values = {
             "pose": checks.finite("pose", self.pose, (3, 4)),
@@ -85,11 +86,22 @@ class View:
     def initial(
         cls, cameras: Sequence[Camera], up: npt.ArrayLike, subject: Sphere | None = None
     ) -> Self:
-        """The first view of `paths.orbit` around the subject of the training `cameras`.
+        """Create the first view, on the orbit around the subject of training cameras.
 
-        If the `subject` is known, it is the center, and the view comes nearer until it fills half
-        of the height. Else the center is the path's; for cameras that look outwards, a point as
-        far ahead of the view. Raises `InputError` as `paths.orbit` does.
+        If the subject is known, it is the center, and the view moves closer until the subject fills
+        half of the image height. Otherwise, the center is the center of the path or, for cameras
+        that look outwards, a point at the same distance in front of the view.
+
+        Args:
+            cameras: Training cameras.
+            up: Up direction (3,).
+            subject: Subject of the scene, if it is known.
+
+        Returns:
+            The view.
+
+        Raises:
+            InputError: As `paths.orbit`.
         """
         if subject is not None:
             camera = orbit(cameras, up=up, frames=1, center=subject.center)[0]
@@ -109,13 +121,20 @@ class View:
 
     @property
     def distance(self) -> float:
-        """Distance from the camera to the center, in scene units; at least `CLOSEST`."""
+        """Distance from the camera to the center in scene units; at least `CLOSEST`."""
         return max(float(np.linalg.norm(self.center - self.pose[:, 3])), CLOSEST)
 
     def orbit(self, right: float, down: float) -> Self:
-        """Turn about the center, by pi radians for a image's height of pointer travel.
+        """Rotate around the center, by pi radians per image height of pointer motion.
 
-        Afterwards the horizon is level and the elevation at most `STEEPEST`.
+        Afterwards, the horizon is level and the elevation is limited.
+
+        Args:
+            right: Pointer motion to the right.
+            down: Pointer motion downwards.
+
+        Returns:
+            The new view.
         """
         right, down = _number("right", right), _number("down", down)
         heading, elevation = self._direction(self.pose[:, 2], math.cos(STEEPEST))
@@ -123,12 +142,20 @@ class View:
         heading = math.cos(angle) * heading + math.sin(angle) * np.cross(self.up, heading)
         elevation += math.pi * min(max(down, -1.0), 1.0)
         rotation = self._level(heading, min(max(elevation, -STEEPEST), STEEPEST))
-        # The center keeps its pixel.
+        # The center stays at the same pixel.
         origin = self.center + rotation @ (self.pose[:, :3].T @ (self.pose[:, 3] - self.center))
         return replace(self, pose=np.c_[rotation, origin])
 
     def pan(self, right: float, down: float) -> Self:
-        """Move sideways by pointer travel; points at the center's distance follow the pointer."""
+        """Move sideways with the pointer; points at the distance of the center follow it.
+
+        Args:
+            right: Pointer motion to the right.
+            down: Pointer motion downwards.
+
+        Returns:
+            The new view.
+        """
         height = 2.0 * self.distance * math.tan(0.5 * self.fov)
         right, down = _number("right", right), _number("down", down)
         return self._moved(-right * height, down * height, 0.0)
@@ -136,7 +163,7 @@ class View:
     def dolly(self, log_factor: float) -> Self:
         """Multiply the distance to the center by exp(`log_factor`).
 
-        At the distance `CLOSEST` the camera moves on and pushes the center ahead.
+        At the distance `CLOSEST`, the camera continues to move and pushes the center ahead.
         """
         log_factor = _number("log_factor", log_factor)
         wanted = self.distance * math.exp(min(log_factor, math.log(FARTHEST / self.distance)))
@@ -144,49 +171,61 @@ class View:
         return moved._centered(CLOSEST) if wanted < CLOSEST else replace(moved, center=self.center)
 
     def walk(self, right: float, up: float, forward: float, speed: float) -> Self:
-        """Move `right`, `up`, `forward` seconds along the axes at `speed` scene units a second."""
+        """Move along the camera axes.
+
+        Args:
+            right: Time in seconds of moving to the right.
+            up: Time in seconds of moving up.
+            forward: Time in seconds of moving forward.
+            speed: Speed in scene units per second.
+
+        Returns:
+            The new view.
+        """
         speed = _number("speed", speed)
         seconds = {"right": right, "up": up, "forward": forward}
         return self._moved(*(_number(name, value) * speed for name, value in seconds.items()))
 
     def look_at(self, point: npt.ArrayLike) -> Self:
-        """Turn to the scene position `point` (3,), which becomes the center; the horizon is level.
+        """Rotate towards a scene position (3,), which becomes the center, with a level horizon.
 
-        The center is at most `FARTHEST` away, in the point's direction. Raises `InputError` if the
-        camera is at the point.
+        The distance of the center is limited to `FARTHEST`. Raises `InputError` if the camera is at
+        the position.
         """
         point = checks.finite("point", point, (3,))
         back = self.pose[:, 3] - point
         distance = float(np.linalg.norm(back))
         if not distance > 1e-9:
-            raise InputError(f"point {point.tolist()} is the camera's own position")
+            raise InputError(
+                f"the camera is at the point {point.tolist()} and cannot look at it; choose another"
+            )
         center = point if distance <= FARTHEST else self.pose[:, 3] - FARTHEST / distance * back
         rotation = self._level(*self._direction(back, 1e-9))
         return replace(self, pose=np.c_[rotation, self.pose[:, 3]], center=center)
 
     def stand(self, pose: npt.ArrayLike) -> Self:
-        """Take the `pose` (3, 4) of a training camera; the center's distance stays."""
+        """Use the pose (3, 4) of a training camera and keep the distance of the center."""
         moved = replace(self, pose=checks.finite("pose", pose, (3, 4)))
         return moved._centered(self.distance)
 
     def with_fov(self, fov: float) -> Self:
-        """This view with another vertical field of view, in radians between 0 and pi."""
+        """Return this view with another vertical field of view in radians, between 0 and pi."""
         return replace(self, fov=fov)
 
     def to_json(self) -> dict[str, Any]:
-        """The view for the page: pose row by row, center, up, and fov in radians."""
+        """Return the view for the page: row-major pose, center, up, and fov in radians."""
         arrays = {"pose": self.pose.ravel(), "center": self.center, "up": self.up}
         return {**{name: array.tolist() for name, array in arrays.items()}, "fov": self.fov}
 
     def camera(self, width: int, height: int) -> Camera:
-        """The camera for a image of `width` x `height` square pixels, without distortion."""
+        """Return the undistorted camera with square pixels for an image of this size in pixels."""
         return Keyframe(self.pose, self.fov).camera(width, height)
 
     def _centered(self, distance: float) -> Self:
         return replace(self, center=self.pose[:, 3] - distance * self.pose[:, 2])
 
     def _moved(self, right: float, up: float, forward: float) -> Self:
-        """Move camera and center along the camera's axes, in scene units, within `FARTHEST`."""
+        """Move camera and center along the camera axes in scene units, within `FARTHEST`."""
         limit = max(FARTHEST, float(np.linalg.norm(self.pose[:, 3])))
         along = np.clip(np.array([right, up, -forward]), -2.0 * limit, 2.0 * limit)
         origin = self.pose[:, 3] + self.pose[:, :3] @ along
@@ -195,23 +234,23 @@ class View:
         return replace(self, pose=np.c_[self.pose[:, :3], origin], center=center)
 
     def _direction(self, back: Vector, min_slope: float) -> tuple[Vector, float]:
-        """Horizontal unit vector and elevation in radians of `back`, a vector from scene to camera.
+        """Return horizontal unit vector and elevation in radians of `back`, from scene to camera.
 
         If the horizontal part of `back` is at most `min_slope` times its height, its direction is
-        ill-defined. Then it comes from the camera's own axes, so that the camera turns least.
+        ill-defined and taken from the camera axes, so that the camera rotates least.
         """
         height = float(back @ self.up)
         level = back - height * self.up
         length = float(np.linalg.norm(level))
         if length > min_slope * abs(height):
             return level / length, math.atan2(height, length)
-        own = self.pose[:, 2] - (self.pose[:, 2] @ self.up) * self.up
+        level = self.pose[:, 2] - (self.pose[:, 2] @ self.up) * self.up
         aside = np.cross(self.pose[:, 0], self.up)
-        level = max(own, aside, key=lambda side: float(side @ side))
+        level = max(level, aside, key=lambda side: float(side @ side))
         return level / np.linalg.norm(level), math.copysign(0.5 * math.pi, height)
 
     def _level(self, heading: Vector, elevation: float) -> npt.NDArray[np.float64]:
-        """Rotation (3, 3) without roll of a camera that looks against `heading` at `elevation`."""
+        """Return the rotation (3, 3) without roll of a camera that looks against `heading`."""
         back = math.cos(elevation) * heading + math.sin(elevation) * self.up
         right = np.cross(self.up, heading)
         return np.stack([right, np.cross(back, right), back], axis=1)

@@ -1,4 +1,4 @@
-"""A run: a scene with a field and its training state, and the one training loop."""
+"""Runs: a scene with a field and its training state, and the training loop."""
 
 from nerfmac.app.run.configuration import CONFIGURED as CONFIGURED
 from nerfmac.app.run.configuration import check_limits as check_limits

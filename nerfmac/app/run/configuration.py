@@ -1,4 +1,4 @@
-"""A run's configuration: a preset for the device, adapted to a scene; checks of limits."""
+"""Configuration of a run: a preset for the device, adapted to the scene, and limit checks."""
 
 from __future__ import annotations
 
@@ -22,28 +22,49 @@ from nerfmac.training.method import Method
 log = logging.getLogger("nerfmac")
 
 CONFIGURED = Method()
-"""The default method: field, sampler and loss as the configuration says."""
+"""Default method: the field, sampler, and loss that the configuration specifies."""
 
-LOWER = {
-    "the model": "--grid.log2-entries, or a smaller --preset",
-    "the images": "--max-images, or their size by --downscale",
+REDUCING_OPTIONS = {
+    "the model": "--grid.log2-entries, or use a smaller --preset",
+    "the images": "--max-images, or reduce their size with --downscale",
     "a step": "--march.max-samples",
 }
-"""Flags to lower, by the part of the memory that they reduce."""
+"""Options that reduce memory use. The keys are the parts of the memory that they reduce."""
 
 _FLOAT = 4  # bytes
 
 
 def config_for_device(preset: str, seed: int, model: str = "hash") -> Config:
-    """The configuration of a `preset` for the current device. Raises `InputError`."""
+    """Return the configuration of a preset for the current device.
+
+    Args:
+        preset: Name of a preset, or `auto`.
+        seed: Seed of all random numbers.
+        model: Model, `hash` or `vanilla`.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        InputError: If the preset or the seed is invalid.
+    """
     return override(preset_config(preset, current_device(), memory_bytes(), model), seed=seed)
 
 
 def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
-    """`config` with the settings that depend on the `scene`; no image is decoded.
+    """Adapt settings to a scene, without decoding images.
 
-    Raises `InputError` for a scene without training views, and if the configuration, the method
-    and the scene do not fit together.
+    Args:
+        config: Configuration of a preset.
+        scene: Scene to train on.
+        method: Method to train with.
+
+    Returns:
+        The configuration with the settings that depend on the scene.
+
+    Raises:
+        InputError: If the scene has no training views, or if the configuration, the method, and the
+            scene are incompatible.
     """
     check_types(config, method)
     cameras = scene.cameras("train")
@@ -55,16 +76,22 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
     method.parts(adapted, scene.bounds)  # raises if its parts do not fit together
     if adapted.march.near_training != config.march.near_training:
         log.info(
-            "sparse points: nothing is nearer than %.2f to a camera; --march.near-training sets it",
+            "no sparse point is closer than %.2f to a camera, so training ignores closer samples; "
+            "override with --march.near-training",
             near,
         )
     return adapted
 
 
 def exposures_for_images(config: Config, views: Views) -> Config:
-    """`config` that says whether exposures are refined: if not given, where images differ.
+    """Decide whether exposures are refined, unless the configuration specifies it.
 
-    `views` are the training views; `nerfmac.refine.track_colors` says how they are compared.
+    Args:
+        config: Configuration of the run.
+        views: Training views. `nerfmac.refine.track_colors` describes how they are compared.
+
+    Returns:
+        The configuration, with exposure refinement enabled if the colors of the images differ.
     """
     if config.refine.exposures is not None:
         return config
@@ -73,7 +100,8 @@ def exposures_for_images(config: Config, views: Views) -> Config:
     if spread is not None:
         percent = ", ".join(f"{100.0 * value:.0f}" for value in spread)
         log.info(
-            "tracks: red, green and blue of the images differ by %s %%; exposures are %srefined",
+            "colors of sparse points differ between images by %s %% (R, G, B); exposures are "
+            "%srefined",
             percent,
             "" if differ else "not ",
         )
@@ -83,15 +111,15 @@ def exposures_for_images(config: Config, views: Views) -> Config:
 def check_types(config: Config | None, method: Method) -> None:
     """Raise `InputError` unless `config` is a `Config` or None, and `method` a `Method`."""
     if config is not None:
-        expected = "a nerfmac.Config; a preset is named by preset='small'"
+        expected = "a nerfmac.Config; to select a preset, use preset='small'"
         checks.kind("config", config, Config, expected)
     checks.kind("method", method, Method, "a nerfmac.Method, such as nerfmac.Method(field=...)")
 
 
 def check_limits(steps: int | None, seconds: float | None) -> None:
-    """Raise `InputError` unless at most one limit is given, and that one is positive."""
+    """Raise `InputError` if both limits are given or one is not positive."""
     if steps is not None and seconds is not None:
-        raise InputError("both steps and seconds are given; expected one of them")
+        raise InputError("steps and seconds cannot be used together; remove one of them")
     if steps is not None:
         checks.number("steps", steps, low=1, whole=True)
     if seconds is not None:
@@ -99,11 +127,19 @@ def check_limits(steps: int | None, seconds: float | None) -> None:
 
 
 def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int]:
-    """Lower bounds, in bytes, of the memory of the model, the training images and a step.
+    """Estimate lower bounds of the memory for the model, the training images, and a training step.
 
-    The model: parameters, average and both moments, before and after a step, and a gradient.
-    A step: positions, features and colors of the kept samples, with gradients; positions and
-    features of all marched samples.
+    The model needs parameters, their average, and both moments before and after a step, and a
+    gradient. A step needs positions, features, and colors of the kept samples with gradients, and
+    positions and features of all marched samples.
+
+    Args:
+        config: Configuration of the run.
+        scene: Scene to train on.
+        method: Method to train with.
+
+    Returns:
+        Memory in bytes for each part: `the model`, `the images`, and `a step`.
     """
     parts = method.parts(config, scene.bounds)
     parameters, state = (sum(map(prod, x.shapes.values())) for x in (parts.field, parts.sampler))
@@ -117,21 +153,34 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
 
 
 def check_memory(config: Config, scene: Scene, method: Method, limit: int) -> dict[str, int]:
-    """`needed_memory`; raises `InputError` if its sum exceeds `limit` bytes."""
+    """Compare `needed_memory` with a limit.
+
+    Args:
+        config: Configuration of the run.
+        scene: Scene to train on.
+        method: Method to train with.
+        limit: Available device memory in bytes.
+
+    Returns:
+        The result of `needed_memory`, in bytes.
+
+    Raises:
+        InputError: If the sum exceeds the limit.
+    """
     needed = needed_memory(config, scene, method)
     total = sum(needed.values())
     if total > limit:
         parts = ", ".join(f"{part} {_in_units(size)}" for part, size in needed.items())
         raise InputError(
-            f"training takes at least {_in_units(total)} ({parts}), and may take "
-            f"{_in_units(limit)}; lower {what_to_lower(needed)}"
+            f"training needs at least {_in_units(total)} ({parts}), but only "
+            f"{_in_units(limit)} are available; reduce {what_to_lower(needed)}"
         )
     return needed
 
 
 def what_to_lower(needed: Mapping[str, int]) -> str:
-    """The flags that lower the largest part of `needed_memory`."""
-    return LOWER[max(needed, key=lambda part: needed[part])]
+    """Return the options that reduce the largest part of `needed_memory`."""
+    return REDUCING_OPTIONS[max(needed, key=lambda part: needed[part])]
 
 
 def _in_units(size: int) -> str:

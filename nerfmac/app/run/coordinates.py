@@ -1,7 +1,7 @@
-"""Cameras from files in the scene coordinates of a run: a split's views and camera paths.
+"""Cameras from files in scene coordinates of a run: the views of a split, and camera paths.
 
-Path files of nerfmac and of instant-ngp are in scene coordinates. Those of nerfstudio are moved
-by its dataparser_transforms.json.
+Path files of nerfmac and instant-ngp use scene coordinates. Path files of nerfstudio are
+transformed with its `dataparser_transforms.json`.
 """
 
 from __future__ import annotations
@@ -30,46 +30,64 @@ log = logging.getLogger("nerfmac")
 
 
 def placement_of(run: Run) -> Placement:
-    """The map from the coordinates of the scene's files to the run's scene coordinates.
+    """Return the placement that maps coordinates of the input scene to scene coordinates.
 
-    Raises `InputError` if neither the run nor its scene, read again, holds it.
+    Raises `InputError` if neither the run nor the scene on disk contains the placement.
     """
     if run.scene.placement is not None:
         return run.scene.placement
-    unknown = "the run does not say where its scene's own coordinates lie"
+    unknown = "the placement of the scene is unknown"
     try:
         placement = SceneRecord.of(run.images()).placement
     except InputError as error:
         raise InputError(f"{unknown}: {error}") from error
     if placement is None:
-        raise InputError(f"{unknown}, and nor does the scene: {run.scene.path}")
+        raise InputError(f"{unknown}: neither the run nor the scene {run.scene.path} contains it")
     return placement
 
 
 def split_cameras(run: Run, split: str) -> Sequence[Camera]:
-    """The cameras of `split`, "train" (refined) or "test"; no image is decoded or need exist.
+    """Return the cameras of a split. Images are not decoded and may be missing.
 
-    Raises `InputError` if the scene's files do not tell them.
+    Args:
+        run: Run on the scene.
+        split: `train` for the refined training cameras, or `val` or `test`.
+
+    Returns:
+        Cameras in scene coordinates.
+
+    Raises:
+        InputError: If the scene has no such views.
     """
     if split == "train":
         return run.cameras
     if run.source is None and run.scene.path is None:
-        raise InputError(f"the run's scene was never in files: its {split} views are not known")
+        raise InputError(
+            f"the run was trained on a scene in memory, so its {split} views are unknown"
+        )
     scene = run.images()
     if scene.splits.get(split):
         return [frame.camera for frame in scene.splits[split]]
     if cameras := _without_images(run, split):
         return cameras
-    raise InputError(f"scene {scene.name!r} has no {split!r} views; take --path orbit")
+    raise InputError(f"scene {scene.name!r} has no {split!r} views; use --path orbit")
 
 
 def file_cameras(
     run: Run, file: str | Path, names: Collection[str] | None = None
 ) -> Sequence[Camera]:
-    """The cameras of the frames in a scene's `file`, such as a transforms_test.json.
+    """Return the cameras of the frames in a scene file, such as `transforms_test.json`.
 
-    The file is in the coordinates of the scene's files. Its images need not exist. `names`
-    restricts the frames to those with such a `file_path`. Raises `InputError`.
+    Args:
+        run: Run on the scene.
+        file: JSON file in the coordinates of the input scene. Its images may be missing.
+        names: Values of `file_path` of the frames to return. By default, all frames.
+
+    Returns:
+        Cameras in scene coordinates.
+
+    Raises:
+        InputError: If the file is invalid or the placement of the scene is unknown.
     """
     placement, lens = placement_of(run), run.scene.cameras[0].lens
     photo = Header(lens.width, lens.height, has_alpha=False)
@@ -78,43 +96,54 @@ def file_cameras(
 
 
 def _without_images(run: Run, split: str) -> Sequence[Camera]:
-    """The cameras of a split whose images do not exist, as the scene's JSON files list them."""
-    at = Path(run.scene.path or "")
-    folder = at if at.is_dir() else at.parent
-    if (own := folder / f"transforms_{split}.json").is_file():
-        return file_cameras(run, own)
-    file = at if at.suffix.lower() == ".json" else folder / "transforms.json"
+    """Return the cameras that the JSON files of the scene list for a split without images."""
+    path = Path(run.scene.path or "")
+    folder = path if path.is_dir() else path.parent
+    if (split_file := folder / f"transforms_{split}.json").is_file():
+        return file_cameras(run, split_file)
+    file = path if path.suffix.lower() == ".json" else folder / "transforms.json"
     if file.is_file() and (names := read_fields(file).texts(f"{split}_filenames", ())):
         return file_cameras(run, file, names)
     return []
 
 
 def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) -> CameraPath:
-    """The camera path in the JSON `file`, in the coordinates of the run's scene.
+    """Load a camera path and transform it to scene coordinates.
 
-    `transforms`: nerfstudio's dataparser_transforms.json, for a `file` of nerfstudio; by default
-    the one beside `file`. Without any, positions are taken as scene coordinates, with a warning.
+    Args:
+        run: Run on the scene.
+        file: Camera path of nerfmac, instant-ngp, or nerfstudio as a JSON file.
+        transforms: nerfstudio's `dataparser_transforms.json`, for a path from nerfstudio. By
+            default, the file in the folder of `file`. Without it, positions are interpreted as
+            scene coordinates and a warning is logged.
 
-    Raises `InputError` for a file that is no camera path, for `transforms` with a path that is not
-    nerfstudio's, and if nerfstudio's path needs a placement that `placement_of` does not find.
+    Returns:
+        The path in scene coordinates of the run.
+
+    Raises:
+        InputError: If the file is not a camera path, if `transforms` is given for a path that is
+            not from nerfstudio, or if the placement of the scene is needed but unknown.
     """
     file = user_path(file)
     fields = read_fields(file)
     path = CameraPath(*read_path(fields))
     if "camera_path" not in fields:
         if transforms is not None:
-            raise InputError(f"{file} is not nerfstudio's: {transforms} says nothing about it")
+            raise InputError(
+                f"{file} is not a nerfstudio path, so {transforms} cannot be applied to it; remove "
+                "--transforms"
+            )
         return path
-    beside = file.with_name(TRANSFORMS)
-    if transforms is None and not beside.is_file():
+    default = file.with_name(TRANSFORMS)
+    if transforms is None and not default.is_file():
         log.warning(
-            "there is no %s beside %s, nor is one named: its positions are taken for those of the "
-            "run's scene",
+            "no %s next to %s; interpreting its positions as scene coordinates of the run. Pass "
+            "the file with --transforms if the path looks wrong",
             *(TRANSFORMS, file),
         )
         return path
     scene = None if run.scene.path is None else Path(run.scene.path)
-    space = read_studio_space(user_path(transforms or beside), scene)
+    space = read_studio_space(user_path(transforms or default), scene)
     placement = placement_of(run)
     moved = [
         replace(key, pose=placement.apply(space.to_file(key.pose)).astype(np.float64))

@@ -1,31 +1,52 @@
-"""A run before its images are decoded, and the step from there to one that can be trained."""
+"""Runs without decoded images, and the decoding that makes them trainable."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nerfmac.app.run.configuration import exposures_for_images
 from nerfmac.app.scenes import Scene
 from nerfmac.app.scenes.record import SceneRecord
-from nerfmac.config import Config
+from nerfmac.common import checks
+from nerfmac.common.checks import InputError
+from nerfmac.config import REFINED, Config, override
 from nerfmac.training.method import Method
 from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 
 def preview(config: Config, scene: Scene, method: Method) -> tuple[Trainer, TrainState]:
-    """Return a trainer without images, and the state of `Trainer.preview`."""
+    """Create a trainer without images, and its initial state.
+
+    Args:
+        config: Configuration of the run.
+        scene: Scene to train on.
+        method: Method to train with.
+
+    Returns:
+        The trainer, and the state from `Trainer.preview`.
+    """
     cameras = scene.cameras("train")
     trainer = Trainer(config, scene.bounds, method=method, cameras=cameras)
     return trainer, trainer.preview(cameras)
 
 
 def decode_images(run: Any, *, progress: bool = True) -> Iterator[None]:
-    """Decode the training images of a `Run`, one at each `next`, and give them to its trainer.
+    """Decode the training images of a run and pass them to its trainer.
 
-    A preview becomes the run before the first step, and is saved if the run has a folder. Does
-    nothing if the trainer has the images. Raises `InputError` if there are none.
+    A preview becomes a run that can be trained, and is saved if the run has a folder. If the
+    trainer already has images, nothing happens.
+
+    Args:
+        run: The `Run`.
+        progress: Whether to show a progress bar.
+
+    Yields:
+        None, after each image.
+
+    Raises:
+        InputError: If the images cannot be read.
     """
     if run.trainer.has_views:
         return
@@ -41,3 +62,26 @@ def decode_images(run: Any, *, progress: bool = True) -> Iterator[None]:
     run.state, run.is_preview = run.trainer.init(), False
     if run.folder is not None:
         run.save(run.folder)
+
+
+def change_refinement(run: Any, switches: Mapping[str, bool]) -> None:
+    """Enable or disable refinements of a run before its first step, and decode its images.
+
+    Args:
+        run: The `Run`.
+        switches: True or False for each refinement to change.
+
+    Raises:
+        InputError: If a name is unknown, after the first step, or if there are no images.
+    """
+    if run.state.step:
+        raise InputError(
+            f"the run has already been trained for {run.state.step} steps; refinement can be "
+            "changed only before the first step"
+        )
+    for name in switches:
+        checks.choice("correction", name, REFINED)
+    run.config, run.is_preview = override(run.config, refine=switches), True
+    run.trainer = run.trainer.without_views(run.scene.cameras)
+    for _ in decode_images(run):
+        pass

@@ -1,4 +1,4 @@
-"""The folder of a run: facts that are read without loading the run."""
+"""Run folders: information that is available without loading the run."""
 
 from __future__ import annotations
 
@@ -21,48 +21,48 @@ BEGINNING = {"scene.json", "config.json"}
 
 
 def read_record(folder: Path) -> SceneRecord:
-    """The record of the scene of the run in `folder`. Raises `InputError` if there is no run."""
+    """Read the scene record of the run in `folder`. Raises `InputError` if there is no run."""
     if not is_run(folder) and folder.is_dir() and holds_scene(folder):
         raise InputError(
-            f"{folder} is a scene, not a run; `nerfmac train {folder} --out RUN` makes a run of it"
+            f"{folder} is a scene, not a run; train a run with `nerfmac train {folder} --out RUN`"
         )
     if not is_run(folder):
         raise InputError(
-            f"{folder} is not a run: it has no config.json; name the folder that `nerfmac train` "
-            "wrote, such as runs/NAME"
+            f"{folder} is not a run: it has no config.json; pass a folder that `nerfmac train` "
+            "has written, such as runs/NAME"
         )
     path = folder / "scene.json"
     return SceneRecord.from_json(read_json(path), path)
 
 
 def check_unused(folder: Path) -> None:
-    """Raise `InputError` unless a run can begin in `folder`: it is absent or empty.
+    """Raise `InputError` unless a new run can be saved in `folder`: it is absent or empty.
 
-    A training that was killed before its first checkpoint has left its lock and no more than
-    `BEGINNING`; there too a run can begin.
+    The folder may also contain a lock and the `BEGINNING` files of a training that was killed
+    before its first checkpoint.
     """
     if not ((folder / LOCK).exists() and visible_names(folder) <= BEGINNING):
         check_free(folder)
 
 
 def check_saved(folder: Path) -> None:
-    """Raise `InputError` unless `folder` holds a run with a checkpoint."""
+    """Raise `InputError` unless `folder` contains a run with a checkpoint."""
     read_record(folder)
     if not checkpoint_mark(folder):
         raise InputError(
-            f"{folder} has no checkpoint: its training ended before the first; begin it again, "
-            "without resuming"
+            f"{folder} has no checkpoint, because its training stopped before the first one; "
+            "train again without --resume"
         )
 
 
 @contextmanager
 def beginning(folder: Path) -> Iterator[None]:
-    """Context manager in which a run is first saved to `folder`; if that fails, nothing stays.
+    """Context manager for the first save of a run, which removes its files if saving fails.
 
-    Raises `InputError` if another run has been saved there since `check_unused`.
+    Raises `InputError` if another run has been saved to `folder` since `check_unused`.
     """
     if checkpoint_mark(folder):
-        raise InputError(f"{folder} holds another run since; name another folder")
+        raise InputError(f"another run has been saved to {folder}; choose another folder")
     try:
         yield
     except BaseException:
@@ -72,10 +72,19 @@ def beginning(folder: Path) -> Iterator[None]:
 
 
 def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord:
-    """The record `scene` of the run in `folder` with the path of `source`, the scene as it is now.
+    """Update a scene record after the scene's files were moved.
 
-    Raises `InputError` unless both have the same training views. Path, up direction, placement,
-    mean color, subject, and options other than masks may differ.
+    Args:
+        folder: Run folder, for the error message.
+        scene: Scene record of the run.
+        source: The scene at its new path. Its training views must be the same. Its path, up
+            direction, placement, mean color, subject, and options except masks may differ.
+
+    Returns:
+        The record with the path of `source`.
+
+    Raises:
+        InputError: If the training views differ.
     """
 
     def views(record: SceneRecord) -> dict[str, Any]:
@@ -86,16 +95,16 @@ def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord
     record = SceneRecord.of(source)
     if views(scene) != views(record):
         raise InputError(
-            f"{folder} was trained on {scene.path}, from other views than those of the scene "
-            f"{source.name!r}; resume it with its own scene and options"
+            f"{folder} was trained on other views of {scene.path} than the scene {source.name!r} "
+            "contains; resume it with its original scene and options"
         )
     return replace(scene, path=record.path)
 
 
 def checkpoint_mark(folder: Path) -> tuple[int, int] | None:
-    """Inode and modification time of the checkpoint in `folder`; None without a checkpoint.
+    """Return the inode and modification time of the checkpoint in `folder`, or None without one.
 
-    Every save changes it.
+    Every save changes the mark.
     """
     try:
         status = (folder / "checkpoint.safetensors").stat()
@@ -105,11 +114,18 @@ def checkpoint_mark(folder: Path) -> tuple[int, int] | None:
 
 
 def check_unchanged(folder: Path, mark: tuple[int, int] | None) -> None:
-    """Raise `InputError` if the checkpoint in `folder` has another `checkpoint_mark` than `mark`.
+    """Raise `InputError` if the checkpoint in `folder` has changed.
 
-    None, and a checkpoint that is gone, are not compared.
+    Args:
+        folder: Run folder.
+        mark: Result of an earlier `checkpoint_mark`. None, and a checkpoint that no longer exists,
+            are not compared.
+
+    Raises:
+        InputError: If the current mark differs.
     """
     if mark and checkpoint_mark(folder) not in (None, mark):
         raise InputError(
-            f"{folder} has been trained by another process since; load it again to go on from there"
+            f"{folder} has been trained by another process; load the run again to continue "
+            "training from there"
         )

@@ -1,4 +1,4 @@
-"""Messages of a training: its progress bar, its log, and a warning if the field learns nothing."""
+"""Training messages: progress bar, log, and a warning if the field does not learn."""
 
 from __future__ import annotations
 
@@ -22,13 +22,23 @@ log = logging.getLogger("nerfmac")
 CHECKED_AT = 1000
 """Training step at which the field is compared with a constant image."""
 
-_PIXELS = 2**14  # random training pixels, from which the constant image's PSNR is estimated
-_POINTS = 8  # last points of the history, whose mean is taken as the field's PSNR
-_MARGIN = 1.0  # dB by which the field's PSNR has to exceed the constant image's
+_PIXELS = 2**14  # Random training pixels for estimating the PSNR of the constant image.
+_POINTS = 8  # Number of last history points that are averaged to get the PSNR of the field.
+_MARGIN = 1.0  # Minimum PSNR of the field above the constant image, in dB.
 
 
 def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[Any]:
-    """A progress bar from `done` to `limit`, in the `unit` "steps" or "s"."""
+    """Create a progress bar.
+
+    Args:
+        done: Steps or seconds that are already done.
+        limit: Total of steps or seconds.
+        unit: `steps` or `s`.
+        shown: Whether to show the bar.
+
+    Returns:
+        The `tqdm` bar.
+    """
     return tqdm(
         total=limit,
         initial=min(done, limit),
@@ -39,27 +49,34 @@ def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[A
 
 
 def log_backends(build_seconds: float) -> None:
-    """Log the back end, the operations without a kernel, and the memory after compiling."""
-    log.debug("kernels run as %s; compiling took %.1f s in all", backend(), build_seconds)
+    """Log the backend, the operations without a kernel, and the memory after compiling."""
+    log.debug("backend %s; compiling kernels took %.1f s", backend(), build_seconds)
     operations: dict[str, list[str]] = {}
     for operation, reason in references().items():
         operations.setdefault(reason, []).append(operation)
     for reason, names in operations.items():
-        log.info("as reference, by plain MLX operations, run %s: %s", ", ".join(names), reason)
+        log.info("no kernel for %s, using plain MLX operations: %s", ", ".join(names), reason)
     log_memory("after compiling")
 
 
 def log_memory(when: str) -> None:
-    """Log the memory that MLX holds now and the process's peak, in MB; `when` says when."""
+    """Log the active MLX memory and the peak of the process in MB; `when` describes the moment."""
     active, peak = mx.get_active_memory(), peak_memory_bytes()
-    log.debug("memory %s: %.0f MB active, %.0f MB at most", when, active / 1e6, peak / 1e6)
+    log.debug("memory %s: %.0f MB active, peak %.0f MB", when, active / 1e6, peak / 1e6)
 
 
 def constant_psnr(views: Views, blend: str) -> float:
-    """PSNR, in dB, of the best constant image: the mean color and opacity of the `views`.
+    """Compute the PSNR of the best constant image.
 
-    Estimated from 2^14 random pixels over random backgrounds, as training measures its own PSNR.
-    Masked pixels do not count.
+    The image has the mean color and opacity of the views. The PSNR is estimated from 2^14 random
+    pixels over random backgrounds, like the training PSNR. Masked pixels are excluded.
+
+    Args:
+        views: Training views.
+        blend: Color space of blending with the background, as in the `train.blend` setting.
+
+    Returns:
+        PSNR in dB.
     """
     position, background = mx.random.key(0), mx.random.key(1)
     position = mx.random.uniform(shape=(3, _PIXELS), key=position)
@@ -79,13 +96,19 @@ def constant_psnr(views: Views, blend: str) -> float:
 
 
 def warn_if_nothing_is_learned(points: Sequence[Point], views: Views, blend: str) -> None:
-    """Log a warning if the last `points` of the history are no better than a constant image."""
+    """Log a warning if the field is no better than a constant image.
+
+    Args:
+        points: History points; the last ones are averaged.
+        views: Training views.
+        blend: Color space of blending with the background, as in the `train.blend` setting.
+    """
     last = points[-_POINTS:]
     psnr, constant = sum(point.psnr for point in last) / len(last), constant_psnr(views, blend)
     if psnr < constant + _MARGIN:
         log.warning(
-            "the field has learned nothing in %d steps: PSNR of its training pixels is %.1f dB, "
-            "of one constant image %.1f dB. Look at the cameras with `nerfmac inspect`, or try "
+            "the field has not learned the scene in %d steps: its training PSNR is %.1f dB, and a "
+            "constant image reaches %.1f dB. Check the cameras with `nerfmac inspect`, or try "
             "another --seed or --optimizer.rate 0.01",
             *(last[-1].step, psnr, constant),
         )

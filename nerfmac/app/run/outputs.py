@@ -1,4 +1,4 @@
-"""`Outputs`: `scalars.jsonl`, `metrics.json` and `preview.png` in the folder of a trained run."""
+"""Files in the folder of a trained run: `scalars.jsonl`, `metrics.json`, and `preview.png`."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ log = logging.getLogger("nerfmac")
 
 
 SPARE_SECONDS = 28.0
-"""Seconds that a whole call of `train` may take in addition to twice the training time."""
+"""Time in seconds that a call of `train` may take in addition to twice the training time."""
 
-LEAST_SECONDS = 5.0
-"""Minimum time for an output, in seconds, even if loading and compiling took all spare time."""
+MIN_SECONDS = 5.0
+"""Minimum time for an output in seconds, even if loading and compiling took all the spare time."""
 
 EVALUATION, PREVIEW = 1 / 2, 1 / 4
-"""Fractions of the time left that evaluation and preview may take."""
+"""Fractions of the remaining time for the evaluation and for the preview."""
 
 
 class Outputs:
-    """Writes the files that a training adds to a run's folder; nothing for a run in memory."""
+    """Writer of the output files of a training. It writes nothing for a run in memory."""
 
     def __init__(
         self,
@@ -53,7 +53,17 @@ class Outputs:
         tensorboard: bool,
         on_report: Callable[[Report], None] | None,
     ) -> None:
-        """`start`: `time.perf_counter()` at the start. Raises `InputError` as `Scalars` does."""
+        """Create the writer.
+
+        Args:
+            run: Run to train.
+            start: `time.perf_counter()` at the start of the command.
+            tensorboard: Whether to write TensorBoard events.
+            on_report: Callback for each report, or None.
+
+        Raises:
+            InputError: If the files cannot be written or tensorboardX is missing.
+        """
         self._run, self._start, self._on_report = run, start, on_report
         self._before = run.state.train_seconds
         self._scalars: Scalars | None = None
@@ -77,9 +87,13 @@ class Outputs:
     ) -> None:
         """Call `on_end`, evaluate test views, and write `preview.png` and `metrics.json`.
 
-        Everything since `start` is to take twice the training time plus `SPARE_SECONDS`, so that
-        outputs are smaller if time is short. With `all_views` the evaluation does not count.
-        `on_end` gets the run and the seconds left.
+        The whole command should take at most twice the training time plus `SPARE_SECONDS`, so
+        outputs are reduced if the time is short.
+
+        Args:
+            all_views: Evaluate all test views. The evaluation then does not count for the limit.
+            progress: Whether to show progress bars.
+            on_end: Callback with the run and the remaining time in seconds, or None.
         """
         log_memory("after training")
         run, folder = self._run, self._run.folder
@@ -88,15 +102,15 @@ class Outputs:
         trained = run.state.train_seconds - self._before
         deadline = self._start + 2.0 * trained + SPARE_SECONDS
 
-        def left() -> float:
-            return max(deadline - time.perf_counter(), LEAST_SECONDS)
+        def remaining() -> float:
+            return max(deadline - time.perf_counter(), MIN_SECONDS)
 
         of = len(run.images().splits.get("test", ()))
-        limit = None if all_views else EVALUATION * left()
+        limit = None if all_views else EVALUATION * remaining()
         error: Exception | None = None
-        if on_end:  # first: what it makes is what users look at
+        if on_end:  # First, because its output matters most to users.
             try:
-                on_end(run, left())
+                on_end(run, remaining())
             except Exception as raised:
                 error = raised
         begin = time.perf_counter()
@@ -105,11 +119,11 @@ class Outputs:
             deadline += time.perf_counter() - begin
         if views and (len(views) < of or views[0].row_fraction < 1.0):
             part = measured(views, of, "test")
-            log.info("as time is short, evaluated %s; --all-views evaluates all", part)
+            log.info("to save time, only %s were evaluated; --all-views evaluates all", part)
         if refinements := refinement_summary(run.refined):
             log.info("%s", refinements)
         preview = folder / "preview.png"
-        save_preview(preview, run, has_test=bool(of), seconds=PREVIEW * left())
+        save_preview(preview, run, has_test=bool(of), seconds=PREVIEW * remaining())
         wall_seconds = time.perf_counter() - self._start
         figures = metrics(run, views, of, wall_seconds=wall_seconds)
         write_json(folder / "metrics.json", figures)
@@ -119,14 +133,19 @@ class Outputs:
 
 
 def scaled_size(lens: Lens, scale: float) -> tuple[int, int]:
-    """Width and height of the lens's image times `scale`, at least 2 pixels each."""
+    """Return the image size of `lens` times `scale`: width and height, at least 2 pixels each."""
     return max(round(lens.width * scale), 2), max(round(lens.height * scale), 2)
 
 
 def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> None:
-    """Write a rendered test view and its photo or, without test views, a view of an orbit.
+    """Write a rendered test view next to its photo or, without test views, a view from an orbit.
 
-    If rendering it would take more than `seconds`, the image is smaller, and the log says so.
+    Args:
+        path: PNG file to write.
+        run: Trained run.
+        has_test: Whether the scene has test views.
+        seconds: Maximum rendering time in seconds. If it is too short, the image is smaller, and
+            the log reports it.
     """
     views = run.views("test") if has_test else None
     camera = views.cameras[0] if views else run.orbit(1)[0]
@@ -135,7 +154,7 @@ def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> Non
     size = scaled_size(lens, min(1.0, math.sqrt(seconds / needed)))
     if size != (lens.width, lens.height):
         sizes = path.name, *size, lens.width, lens.height
-        log.info("as time is short, %s shows %dx%d pixels and not %dx%d", *sizes)
+        log.info("to save time, %s has %dx%d pixels instead of %dx%d", *sizes)
     view = Camera(lens.scaled(*size), camera.pose)
     image = to_bytes(run.render(view, run.scene.backdrop).color)
     if views:
@@ -147,7 +166,7 @@ def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> Non
 
 
 class HeldOut(NamedTuple):
-    """PSNR in dB of held-out views at a step of training, and which part of them it measures."""
+    """PSNR in dB of held-out views at a training step, and a description of those views."""
 
     psnr: float
     step: int
@@ -155,14 +174,30 @@ class HeldOut(NamedTuple):
 
     @classmethod
     def of(cls, views: Evaluation, step: int) -> HeldOut:
-        """Return the summary of an evaluation."""
+        """Summarize an evaluation.
+
+        Args:
+            views: Evaluated views.
+            step: Training step of the evaluation.
+
+        Returns:
+            The summary.
+        """
         return cls(views.psnr, step, measured(views, views.of, views.split))
 
     @classmethod
     def read(cls, folder: Path, step: int) -> HeldOut | None:
-        """Read `metrics.json` in the folder of a run at `step`; None if it has none of that step.
+        """Read the summary from `metrics.json` in a run folder.
 
-        Raises `InputError`.
+        Args:
+            folder: Run folder.
+            step: Current training step of the run.
+
+        Returns:
+            The summary, or None if the file does not exist or belongs to another step.
+
+        Raises:
+            InputError: If the file is invalid.
         """
         path = folder / "metrics.json"
         if not path.is_file():
@@ -176,10 +211,18 @@ class HeldOut(NamedTuple):
 def quality(
     views: Sequence[ViewQuality], of: int, *, background: str, split: str
 ) -> dict[str, Any]:
-    """Mean quality of the evaluated `views` of a split, as JSON values; null without views.
+    """Compute the mean quality of the evaluated views of a split.
 
-    `of` is the number of views in the split. In the result, for split test, `test_views` is the
-    number of evaluated views and `test_row_fraction` the fraction of their rows that was compared.
+    Args:
+        views: Evaluated views.
+        of: Number of views in the split.
+        background: Background color of the evaluation.
+        split: Name of the split, which is part of the keys.
+
+    Returns:
+        JSON values such as, for the test split, `psnr_test` in dB, `test_views` (the number of
+        evaluated views), and `test_row_fraction` (the compared fraction of their rows). Means are
+        null without views.
     """
     mean = {
         name: float(np.mean([getattr(view, name) for view in views])) if views else None
@@ -200,9 +243,16 @@ def quality(
 def metrics(
     run: Run, views: Sequence[ViewQuality], of: int, *, wall_seconds: float
 ) -> dict[str, Any]:
-    """The JSON values of `metrics.json`; times in seconds, PSNR in dB.
+    """Collect the values of `metrics.json`.
 
-    `views` are the evaluated test views; `of` is the number of all test views.
+    Args:
+        run: Trained run.
+        views: Evaluated test views.
+        of: Number of all test views.
+        wall_seconds: Duration of the whole command in seconds.
+
+    Returns:
+        JSON values; times in seconds, PSNR in dB.
     """
     return {
         **machine(),
@@ -233,7 +283,17 @@ def metrics(
 
 
 def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[str, Any]:
-    """How an evaluation of `split` is made; figures of another protocol are not comparable."""
+    """Describe how a split is evaluated. Metrics of different protocols are not comparable.
+
+    Args:
+        run: Run to evaluate.
+        split: Name of the split.
+        background: Background color of the evaluation.
+        has_lpips: Whether LPIPS is computed.
+
+    Returns:
+        JSON values.
+    """
     lens = run.images().views(split).cameras[0].lens
     return {
         "scene": run.scene.path,
@@ -243,15 +303,15 @@ def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[
         "size": [lens.width, lens.height],
         "background": background,
         "blend": run.config.train.blend,
-        "psnr": "mean of the views' PSNRs, of sRGB values in [0, 1], all pixels",
-        "psnr_corrected": "likewise, after the gain and offset of each channel that fit the view's "
-        "photo best by least squares, for images whose exposures differ",
+        "psnr": "mean of the PSNR of all views, from all pixels as sRGB values in [0, 1]",
+        "psnr_corrected": "PSNR after fitting a gain and an offset per channel to the photo of "
+        "each view by least squares, for images with different exposures",
         "depth": "relative errors at observations of every fifth sparse point, which training did "
-        "not use; plane: fractions of pixels on the level plane of the sparse points",
-        "ssim": "mean of the views' SSIMs, Gaussian window 11x11, sigma 1.5, each channel of sRGB",
-        "lpips": "mean of the views' LPIPSs, version 0.1 with AlexNet, by the weights given"
+        "not use; plane: fractions of pixels on the ground plane of the sparse points",
+        "ssim": "mean of the SSIM of all views, Gaussian window 11x11, sigma 1.5, per sRGB channel",
+        "lpips": "mean of the LPIPS of all views, version 0.1 with AlexNet and the given weights"
         if has_lpips
-        else "not computed: it needs the weights of a network, which nerfmac does not bring",
+        else "not computed, because it requires network weights, which nerfmac does not include",
         "steps": run.state.step,
         "train_seconds": run.state.train_seconds,
     }

@@ -1,8 +1,9 @@
-"""`Scalars`: figures of a training over time, as JSON lines and for TensorBoard.
+"""`Scalars`: metrics of a training over time, as JSON lines and TensorBoard events.
 
-A line of `scalars.jsonl` is a report: step, seconds of training, rays, loss, psnr, and rays and
-samples per second. At most one line a second is written, at once, so that other programs can
-follow the file. A line that a full disk or a power cut has cut short is ignored.
+Each line of `scalars.jsonl` contains a report: step, training time in seconds, rays, loss, PSNR,
+and rays and samples per second. At most one line per second is written, without buffering, so that
+other programs can follow the file. If a full disk or a power cut has truncated the last line, it is
+ignored.
 """
 
 from __future__ import annotations
@@ -28,26 +29,28 @@ from nerfmac.training.goal import Report
 from nerfmac.training.history import History
 
 NAME = "scalars.jsonl"
-"""Name of the file in a run's folder."""
+"""Name of the file in the run folder."""
 
 SECONDS = 1.0
-"""Shortest time in seconds between two lines of the file; only the last line, which `close` writes,
-may come sooner."""
+"""Minimum time in seconds between two lines of the file, except for the last line, which `close`
+writes."""
 
 log = logging.getLogger("nerfmac")
 
 
 class Scalars:
-    """Writer of a run's reports. On a full disk it warns once and stops; training goes on."""
+    """Writer of the reports of a run. On a full disk, it warns once and training continues."""
 
     def __init__(self, folder: Path, *, step: int = 0, tensorboard: bool = False) -> None:
-        """
-        Args:
-            folder: the run's folder.
-            step: lines of later steps, which the file may hold already, are removed.
-            tensorboard: write events to `folder/tensorboard` too.
+        """Open the files.
 
-        Raises `InputError` if the files cannot be written, or if tensorboardX is missing.
+        Args:
+            folder: Run folder.
+            step: Current step of the run. Existing lines of later steps are removed.
+            tensorboard: Whether to write events to `folder/tensorboard` too.
+
+        Raises:
+            InputError: If the files cannot be written or tensorboardX is missing.
         """
         self._board = _board(folder / "tensorboard", step) if tensorboard else None
         path = folder / NAME
@@ -59,13 +62,19 @@ class Scalars:
         self._written = -float("inf")
 
     def add(self, report: Report) -> None:
-        """Write the report if the last line is at least a second old; else keep it for `close`."""
+        """Write the report if the last line is at least a second old, otherwise in `close`."""
         self._last = report
         if time.monotonic() - self._written >= SECONDS:
             self._write(report)
 
     def result(self, step: int, image: Path, views: Sequence[ViewQuality]) -> None:
-        """Send the preview `image` and the mean quality of the `views` to TensorBoard."""
+        """Send the preview and the mean quality of the test views to TensorBoard.
+
+        Args:
+            step: Training step.
+            image: Path of the preview image.
+            views: Evaluated test views.
+        """
         if self._board is None:
             return
         pixels = np.asarray(Image.open(image).convert("RGB"))
@@ -75,7 +84,7 @@ class Scalars:
             self._board.add_scalar(f"test/{name}", mean, step)
 
     def close(self) -> None:
-        """Write the last report, and close the files."""
+        """Write the last report and close the files."""
         if self._last is not None:
             self._write(self._last)
         self._file.close()
@@ -97,27 +106,36 @@ class Scalars:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
             self._file.close()
-            log.warning("%s cannot be written: %s; going on without", self._path, error.strerror)
+            log.warning("cannot write %s: %s; continuing without it", self._path, error.strerror)
 
 
 def check_tensorboard(*, needed: bool = True) -> None:
-    """Raise `InputError` if a writer for TensorBoard is `needed` and not installed."""
+    """Raise `InputError` if TensorBoard events are `needed` and tensorboardX is missing."""
     if needed and find_spec("tensorboardX") is None:
         raise InputError(
-            f"--tensorboard needs tensorboardX, the extra tensorboard: {install('tensorboard')}"
+            f"--tensorboard requires tensorboardX from the extra tensorboard: "
+            f"{install('tensorboard')}"
         )
 
 
 def read_scalars(folder: Path) -> list[dict[str, Any]]:
-    """The lines of `scalars.jsonl` in a run's `folder`; empty if absent. Raises `InputError`."""
+    """Read `scalars.jsonl` in a run folder; empty without the file. Raises `InputError`."""
     path = folder / NAME
     return list(_lines(path)) if path.is_file() else []
 
 
 def read_history(folder: Path, step: int) -> History | None:
-    """Return the curves in the `scalars.jsonl` of a run's `folder` up to `step`; None if absent.
+    """Read the curves from `scalars.jsonl` in a run folder.
 
-    Raises `InputError`.
+    Args:
+        folder: Run folder.
+        step: Current step of the run. Lines of later steps are ignored.
+
+    Returns:
+        The history, or None if the file does not exist or is empty.
+
+    Raises:
+        InputError: If the file is invalid.
     """
     lines = [values for values in read_scalars(folder) if values["step"] <= step]
     if not lines:
@@ -130,13 +148,16 @@ def read_history(folder: Path, step: int) -> History | None:
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     content = path.read_bytes()
-    whole = content[: content.rfind(b"\n") + 1]  # a full disk or a power cut may cut the last line
+    # A full disk or a power cut may truncate the last line.
+    whole = content[: content.rfind(b"\n") + 1]
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
             values = json.loads(line)
             yield {**values, "step": int(values["step"])}
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-            raise InputError(f"{path}, line {number}: not a report's values as JSON") from error
+            raise InputError(
+                f"{path}, line {number}: the line is not a training report in JSON; delete the line"
+            ) from error
 
 
 def _values(report: Report) -> dict[str, Any]:
@@ -153,7 +174,7 @@ def _values(report: Report) -> dict[str, Any]:
 
 
 def _board(folder: Path, step: int) -> Any:
-    """TensorBoard's writer, which replaces events of steps after `step`."""
+    """Create a TensorBoard writer that replaces the events of steps after `step`."""
     check_tensorboard()
     from tensorboardX import SummaryWriter
 

@@ -1,4 +1,4 @@
-"""`train`: from a scene to a trained, saved and evaluated run; `nerfmac train` calls it."""
+"""`train`: from a scene to a trained, saved, and evaluated run. `nerfmac train` calls it."""
 
 from __future__ import annotations
 
@@ -69,48 +69,54 @@ def train(
 ) -> Run:
     """Train a field on a scene.
 
-    With `out`, the folder holds the run, `scalars.jsonl`, `metrics.json` with the quality of test
-    views, and `preview.png`. These take at most as long as the training, plus half a minute.
+    With `out`, the folder contains the run, `scalars.jsonl`, `metrics.json` with the quality of
+    test views, and `preview.png`. Creating these outputs takes at most the training time plus 30
+    seconds. Under `mlx.launch`, every rank calls `train`, and only the first rank writes files.
 
     Args:
-        scene: a `Scene`, or the path of one; a video or a folder of photos is captured first.
-            By default the built-in scene or, with `resume`, the run's own.
-        steps, seconds: end of the training, in total steps or total seconds of training of the run;
-            by default the configuration's steps.
-        preset: `tiny`, `small`, `base`, `big`, or `auto`, which chooses by device and memory.
-        device: `metal`, `cuda` or `cpu`; `auto` takes the GPU if there is one, unless you have
-            made the CPU MLX's default device.
-        seed: seed of all random numbers; by default 0.
-        config: all settings, in place of `preset` and `seed`.
-        method: a field, a sampler or a loss of your own.
-        out: an absent or empty folder to save the run in: at the start, every half minute and at
-            the end. "auto": `runs/SCENE-TIME`. None: the run stays in memory.
-        resume: train the run in `out` further, with its own configuration and scene options;
-            `preset`, `seed` and `config` cannot be given then.
-        memory_limit, memory_fraction: device memory that MLX may take, in GiB or as a fraction; by
-            default all that is free.
-        tensorboard: with `out`, write events to `out/tensorboard` too.
-        all_views: with `out`, evaluate every test view, however long it takes.
-        interruptible: an interruption (Ctrl-C) ends the training and returns the run so far, and
-            `run.train(...)` continues it. False: it raises `KeyboardInterrupt`.
-        progress: show a bar.
-        on_report: called with each `Report`.
-        on_end: called after the training of a run with a folder and before its evaluation, with
-            the run and the seconds left.
-        options: how to read `scene`, if it is a path; see `load_scene`.
+        scene: A `Scene` or the path of a scene folder, a video, or a folder of photos. For a video
+            or photos, camera poses are estimated first. By default, the built-in scene or, with
+            `resume`, the scene of the run.
+        steps: Total number of training steps of the run. By default, the number in the
+            configuration.
+        seconds: Total training time of the run in seconds, instead of `steps`.
+        preset: `tiny`, `small`, `base`, `big`, or `auto`, which selects a preset that fits the
+            device and its memory.
+        device: `metal`, `cuda`, `cpu`, or `auto`, which uses the GPU if available, unless the
+            default device of MLX has been set to the CPU.
+        seed: Seed of all random numbers. By default 0.
+        config: All settings, instead of `preset` and `seed`.
+        method: Custom field, sampler, or loss.
+        out: Absent or empty folder in which the run is saved at the start, every 30 seconds, and at
+            the end. "auto" selects `runs/SCENE-TIME`. If None, the run is only in memory.
+        resume: Continue training the run in `out` with its configuration and scene options.
+            `preset`, `seed`, and `config` cannot be used with it.
+        memory_limit: Maximum device memory for MLX in GiB. By default, all free memory.
+        memory_fraction: Maximum fraction of the device memory for MLX, instead of `memory_limit`.
+        tensorboard: With `out`, also write events to `out/tensorboard`.
+        all_views: With `out`, evaluate all test views, even if it takes long.
+        interruptible: Whether an interruption (Ctrl-C) stops the training and returns the run,
+            which `run.train(...)` can continue. If False, it raises `KeyboardInterrupt`.
+        progress: Whether to show progress bars.
+        on_report: Callback for each `Report`.
+        on_end: Callback after the training and before the evaluation of a run with a folder. Its
+            arguments are the run and the remaining time in seconds.
+        options: Options for loading `scene` from a path; see `load_scene`.
 
-    Under `mlx.launch` every rank calls it, and the first rank alone writes.
+    Returns:
+        The trained run.
 
     Raises:
-        InputError: the request cannot be met.
-        DivergedError: the loss is no longer finite; `error.run` is the run before that.
-        LostRankError: another rank is gone.
+        InputError: If an argument is invalid or the scene cannot be loaded.
+        DivergedError: If the loss is not finite. `error.run` is the run with its last good state.
+        LostRankError: If another rank has failed.
 
-    >>> run = nerfmac.train(scene, preset="tiny", steps=20, out="run", progress=False)
-    >>> run.state.step
-    20
-    >>> nerfmac.Run.load("run").state.step
-    20
+    Examples:
+        >>> run = nerfmac.train(scene, preset="tiny", steps=20, out="run", progress=False)
+        >>> run.state.step
+        20
+        >>> nerfmac.Run.load("run").state.step
+        20
     """
     start = time.perf_counter()
     choose_device(device)
@@ -123,18 +129,18 @@ def train(
     is_first = join().is_first
     progress = progress and is_first
     source, folder = _scene_and_folder(scene, out, options, resume=resume, is_first=is_first)
-    own = folder if is_first else None  # the first rank alone locks and writes
+    run_folder = folder if is_first else None  # Only the first rank locks and writes files.
     load = Run.resume if is_first else Run.load
     resumed = load(folder, source, method=method) if resume and folder else None
     config = config or config_for_device(preset, seed or 0)
     config = resumed.config if resumed else _config(config, steps, source, method)
     needed = check_memory(config, source, method, limit_memory(memory_limit, memory_fraction))
     if folder is not None and source.splits.get("test"):
-        source.views("test", progress=progress)  # a broken image is found before training
-    run = resumed or Run.begin(source, config, method=method, out=own, progress=progress)
+        source.views("test", progress=progress)  # Reports an invalid image before training.
+    run = resumed or Run.begin(source, config, method=method, out=run_folder, progress=progress)
     for line in training_findings(source) if is_first and not resume else ():
         log.warning("%s", line)
-    log.info("%s, %s back end, preset %s", device_name(), backend(), config.preset)
+    log.info("%s, %s backend, preset %s", device_name(), backend(), config.preset)
     try:
         with (
             run.locked(),
@@ -146,22 +152,22 @@ def train(
     except KeyboardInterrupt:
         if not interruptible:
             raise
-        log.warning("interrupted after step %d; run.train(...) goes on", run.state.step)
+        log.warning("interrupted after step %d; run.train(...) continues", run.state.step)
     return run
 
 
 def _check_effect(preset: str, seed: int | None, config: Config | None, *, resume: bool) -> None:
-    """Raise `InputError` for settings that cannot take effect."""
+    """Raise `InputError` for settings that would have no effect."""
     given = {
         "preset (--preset)": preset != "auto",
         "seed (--seed)": seed is not None,
-        "config (flags such as --grid.levels)": config is not None,
+        "config (options such as --grid.levels)": config is not None,
     }
     names = [name for name, is_given in given.items() if is_given]
     if resume and names:
         raise InputError(
-            f"a resumed run continues with its own configuration: remove {' and '.join(names)}, or "
-            "begin another run without resume (--resume)"
+            f"a resumed run keeps its configuration; remove {' and '.join(names)}, or start a new "
+            "run without resume (--resume)"
         )
     if config is not None and len(names) > 1:
         raise InputError(
@@ -171,10 +177,10 @@ def _check_effect(preset: str, seed: int | None, config: Config | None, *, resum
 
 
 def _check_folder(out: str | Path | None, **outputs: bool) -> None:
-    """Raise `InputError` for outputs that are asked for and have no folder to go to."""
-    asked = [name for name, is_asked in outputs.items() if is_asked]
-    if out is None and asked:
-        raise InputError(f"{asked[0]} needs a folder to write to: out=FOLDER, or out='auto'")
+    """Raise `InputError` if outputs are requested without a folder for them."""
+    requested = [name for name, is_requested in outputs.items() if is_requested]
+    if out is None and requested:
+        raise InputError(f"{requested[0]} requires a run folder; pass out=FOLDER or out='auto'")
 
 
 def _scene_and_folder(
@@ -185,54 +191,55 @@ def _scene_and_folder(
     resume: bool,
     is_first: bool,
 ) -> tuple[Scene, Path | None]:
-    """The scene to train on, and the run's folder, None for a run in memory.
+    """Return the scene to train on and the run folder, or None for a run in memory.
 
-    Raises `InputError`; for bad `options` or a folder in use, before anything is captured.
+    Raises `InputError` before a capture if an option is invalid or the folder is in use.
     """
     known = {option.name for option in fields(SceneOptions)}
     for name in options:
         if name not in known:
             raise TypeError(f"train() got an unexpected keyword argument {name!r}")
         if isinstance(scene, Scene):
-            raise InputError(f"{name} says how a scene's files are read, but the scene is read")
+            raise InputError(
+                f"{name} has no effect on a scene that is already loaded; pass it to "
+                "nerfmac.load_scene"
+            )
     read = {
         "split": split_of(options.get("split")),
         "up": up_of(options.get("up")),
     }
-    asked = SceneOptions(**{**options, **read})
+    requested = SceneOptions(**{**options, **read})
     is_named = out is not None and out != "auto"
     if resume and not is_named:
-        raise InputError(
-            "resume needs the folder of the run to go on with: out=FOLDER, or --out FOLDER"
-        )
+        raise InputError("resume requires the folder of the run; pass out=FOLDER, or --out FOLDER")
     folder = user_path(out) if out is not None and is_named else None
     path = builtin_scene_path
     if folder is not None and resume:
         record = read_record(folder)
-        _check_as_in(record, folder, {name: getattr(asked, name) for name in options})
-        asked, path = record.options, partial(recorded_path, record)
+        _check_as_in(record, folder, {name: getattr(requested, name) for name in options})
+        requested, path = record.options, partial(recorded_path, record)
     elif folder is not None and is_first:
         check_unused(folder)
     if not isinstance(scene, Scene):
-        scene = load_scene(path() if scene is None else captured(Path(scene)), **vars(asked))
+        scene = load_scene(path() if scene is None else captured(Path(scene)), **vars(requested))
     if out == "auto":
         folder = Path("runs") / f"{scene.name}-{time.strftime('%Y%m%d-%H%M%S')}"
     return scene, folder
 
 
-def _check_as_in(record: SceneRecord, run: Path, asked: Mapping[str, Any]) -> None:
-    """Raise `InputError` if an option in `asked` differs from that of the resumed run."""
+def _check_as_in(record: SceneRecord, run: Path, requested: Mapping[str, Any]) -> None:
+    """Raise `InputError` if a requested option differs from the option of the resumed run."""
     known = vars(record.options) | {"extent": record.extent}
-    for option in asked:
-        if asked[option] != known[option]:
+    for option in requested:
+        if requested[option] != known[option]:
             raise InputError(
-                f"{option} is {asked[option]}, and {known[option]} in the run {run}: leave it "
-                "out to go on with that, or begin another run"
+                f"{option} is {requested[option]}, but the run {run} uses {known[option]}; remove "
+                "the option to resume the run, or start a new run"
             )
 
 
 def _config(config: Config, steps: int | None, scene: Scene, method: Method) -> Config:
-    """`config` for training `steps` steps on the `scene`."""
+    """Return the configuration for training `steps` steps on the scene."""
     if steps is not None:
         config = override(config, train={"steps": int(steps)})
     return config_for_scene(config, scene, method)
@@ -242,27 +249,28 @@ def _config(config: Config, steps: int | None, scene: Scene, method: Method) -> 
 def _explained(
     run: Run, folder: Path | None, goal: Goal, needed: Mapping[str, int]
 ) -> Iterator[None]:
-    """Context manager that adds notes to an exception that ends a training to the `goal`.
+    """Context manager that adds notes to an exception that ends a training.
 
-    They say what is saved in `folder` and how to go on. `needed` is the run's `needed_memory`.
+    The notes describe what is saved in `folder` and how to continue towards the `goal`. `needed` is
+    the `needed_memory` of the run.
     """
     limits = {"--steps": goal.steps, "--seconds": goal.seconds}
     shown = {flag: np.format_float_positional(v, trim="-") for flag, v in limits.items() if v}
     flags = "".join(f" {flag} {value}" for flag, value in shown.items())
-    again = f"`nerfmac train --out {folder} --resume{flags}` goes on"
+    again = f"run `nerfmac train --out {folder} --resume{flags}` to continue"
     try:
         yield
     except (KeyboardInterrupt, RuntimeError) as error:
-        # The first rank saves; a second Ctrl-C stops it, and the checkpoint before stays.
+        # The first rank saves. A second Ctrl-C interrupts saving and keeps the older checkpoint.
         step = run.state.step if run.folder is None else run.saved_step
         saved = f"step {step} is saved in {folder}"
         notes = [saved, again]
         if goal.progress(run.state) >= 1.0 and step == run.state.step:
-            notes = [f"the trained run is in {folder}; `nerfmac eval {folder}` says how good it is"]
+            notes = [f"the trained run is in {folder}; run `nerfmac eval {folder}` to evaluate it"]
         if isinstance(error, DivergedError):
             notes = [f"the last good state is in {folder}"]
         elif isinstance(error, RuntimeError) and is_out_of_memory(error):
-            notes = [saved, f"lower {what_to_lower(needed)}"]
+            notes = [saved, f"reduce {what_to_lower(needed)}"]
         elif isinstance(error, RuntimeError) and not isinstance(error, LostRankError):
             notes = notes if in_words(error) else []
         for note in notes if folder is not None else ():

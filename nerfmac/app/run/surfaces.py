@@ -1,6 +1,6 @@
-"""Surfaces of a run compared with the sparse points that training did not use.
+"""Comparison of a run's surfaces with sparse points that were excluded from training.
 
-`nerfmac.rendering.surface_metrics` defines the metrics.
+The metrics are defined in `nerfmac.rendering.surface_metrics`.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from nerfmac.geometry.tracks import distances_of
 from nerfmac.rendering.renderer import Renderer
 from nerfmac.rendering.surface_metrics import depth_errors
 
-MOST_RAYS = 2**13
-"""Largest number of rays that are traced for a metric, spread evenly or at random over views."""
+MAX_RAYS = 2**13
+"""Maximum number of rays per metric, spread evenly or randomly over the views."""
 
 Array = npt.NDArray[np.float64]
 
 
 def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, float]:
-    """Compare the depth of a run with sparse points that training did not use.
+    """Compare the rendered depth with sparse points that were excluded from training.
 
     Args:
-        run: The run. Its scene is read again if necessary.
+        run: Run to compare. Its scene is read again if needed.
         splits: Views to compare, such as "test" and "train".
-        progress: Show a bar while images are read.
+        progress: Whether to show a progress bar while images are read.
 
     Returns:
-        JSON values by name, for the split test: `depth_error_median_test`, `depth_error_p90_test`,
-        `depth_within_3_percent_test`, and `depth_points_test`, the number of observations, if the
-        scene has tracks; `plane_within_3_percent_test` and `plane_within_5_percent_test`, the
-        fractions of pixels on the ground plane of the sparse points with such a depth error, if
-        there is one. Fractions are in [0, 1].
+        JSON values by name. For the split "test" and a scene with tracks, they are
+        `depth_error_median_test`, `depth_error_p90_test`, `depth_within_3_percent_test`, and
+        `depth_points_test`, the number of observations. If the sparse points have a ground plane,
+        `plane_within_3_percent_test` and `plane_within_5_percent_test` are the fractions of pixels
+        on it with at most this depth error. Errors are relative; fractions are in [0, 1].
 
     Raises:
-        InputError: If the scene lacks one of the splits or cannot be read.
+        InputError: If the scene does not have one of the splits or cannot be read.
     """
     scene = run.images()
     if scene.points is None:
@@ -63,19 +63,19 @@ def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, 
 
 
 def _cameras(run: Run, split: str, *, progress: bool) -> Cameras:
-    """The cameras of a split, refined if training refined its own."""
+    """Return the cameras of a split, refined if the run refines cameras."""
     if split == "train":
         return Cameras.stack(run.cameras)
     return run.views(split, progress=progress).cameras
 
 
 def _at_points(run: Run, renderer: Renderer, cameras: Cameras, split: str) -> dict[str, float]:
-    """Depth errors at the observations of the points that training did not use."""
+    """Compute depth errors at the observations of points that were excluded from training."""
     tracks = run.images().held_out[split]
     distance = distances_of(tracks, np.array(cameras.poses[:, :, 3]))
     is_inside = np.asarray(run.scene.bounds.holds(tracks.points))[tracks.point]
     chosen = np.flatnonzero(is_inside & (distance > 0))
-    chosen = chosen[:: max(-(-len(chosen) // MOST_RAYS), 1)]
+    chosen = chosen[:: max(-(-len(chosen) // MAX_RAYS), 1)]
     pixel = mx.array(tracks.pixel[chosen], mx.float32)
     rays = rays_through(cameras, mx.array(tracks.view[chosen], mx.int32), pixel)
     errors = depth_errors(depth_along(renderer, rays), distance[chosen])
@@ -90,7 +90,7 @@ def _at_points(run: Run, renderer: Renderer, cameras: Cameras, split: str) -> di
 
 
 def _plane_of(run: Run, points: Array) -> GroundPlane | None:
-    """The ground plane of the sparse points in the scene's cube."""
+    """Fit the ground plane of the sparse points in the scene cube."""
     points = points[np.asarray(run.scene.bounds.holds(points))]
     eyes = np.stack([camera.pose[:, 3] for camera in run.cameras])
     tolerance = TOLERANCE * nearest_distance(points, eyes)
@@ -100,17 +100,17 @@ def _plane_of(run: Run, points: Array) -> GroundPlane | None:
 def _on_plane(
     renderer: Renderer, cameras: Cameras, plane: GroundPlane, split: str, seed: int
 ) -> dict[str, float]:
-    """Depth errors at random pixels whose rays meet the plane inside its hull."""
+    """Compute depth errors at random pixels whose rays intersect the plane inside its hull."""
     random = np.random.default_rng(seed)
-    view = random.integers(0, len(cameras), MOST_RAYS, np.int32)
-    pixel = random.random((MOST_RAYS, 2)) * np.array(cameras.sizes)[view]
+    view = random.integers(0, len(cameras), MAX_RAYS, np.int32)
+    pixel = random.random((MAX_RAYS, 2)) * np.array(cameras.sizes)[view]
     rays = rays_through(cameras, mx.array(view), mx.array(pixel, mx.float32))
     distance = np.array(plane.distance(rays), np.float64)
     is_on = np.flatnonzero(np.isfinite(distance))
     if not len(is_on):
         return {}
-    some = Rays(*(values[mx.array(is_on)] for values in rays))
-    error = np.abs(depth_along(renderer, some) / distance[is_on] - 1.0)
+    hitting = Rays(*(values[mx.array(is_on)] for values in rays))
+    error = np.abs(depth_along(renderer, hitting) / distance[is_on] - 1.0)
     return {
         f"plane_within_{percent}_percent_{split}": float((error <= percent / 100).mean())
         for percent in (3, 5)
@@ -118,13 +118,29 @@ def _on_plane(
 
 
 def depth_along(renderer: Renderer, rays: Rays) -> Array:
-    """Return rendered distances (rays,) along rays; 0 where nothing is seen."""
+    """Render the depth along rays.
+
+    Args:
+        renderer: Renderer of the field.
+        rays: Rays in scene coordinates.
+
+    Returns:
+        Distances (rays,) in scene units; 0 for rays that hit nothing.
+    """
     _, opacity, depth = (np.array(values, np.float64) for values in renderer.see(rays))
     return np.asarray(depth / np.maximum(opacity, 1e-6))
 
 
 def surface_summary(values: Mapping[str, float], split: str) -> list[str]:
-    """Describe the values of `surface_quality`, a line each; no line without values."""
+    """Describe the values of `surface_quality`.
+
+    Args:
+        values: Result of `surface_quality`.
+        split: Name of the split.
+
+    Returns:
+        A line for each metric; an empty list without values.
+    """
     lines = []
     if f"depth_points_{split}" in values:
         median, p90, within = (
@@ -132,14 +148,16 @@ def surface_summary(values: Mapping[str, float], split: str) -> list[str]:
             for name in ("error_median", "error_p90", "within_3_percent")
         )
         lines.append(
-            f"depth at {values[f'depth_points_{split}']} observations of sparse points that "
-            f"training did not use, {split} views: error {median:.2f} % (median), {p90:.1f} % "
-            f"(90th percentile); {within:.0f} % within 3 %"
+            f"depth error at {values[f'depth_points_{split}']} observations of sparse points that "
+            f"were excluded from training, {split} views: median {median:.2f} %, 90th percentile "
+            f"{p90:.1f} %; {within:.0f} % of the observations have an error of at most 3 %"
         )
     if f"plane_within_5_percent_{split}" in values:
-        near, far = (100.0 * values[f"plane_within_{most}_percent_{split}"] for most in (3, 5))
+        near, far = (
+            100.0 * values[f"plane_within_{percent}_percent_{split}"] for percent in (3, 5)
+        )
         lines.append(
-            f"ground plane of the sparse points, {split} views: depth of {near:.0f} % of its "
-            f"pixels within 3 %, of {far:.0f} % within 5 %"
+            f"ground plane of the sparse points, {split} views: {near:.0f} % of the pixels have a "
+            f"depth error of at most 3 %, {far:.0f} % of at most 5 %"
         )
     return lines

@@ -1,4 +1,4 @@
-"""The work that the ranks of a run do together, and that continues after a failure of the GPU."""
+"""Work that the ranks of a run do together and that continues after a GPU failure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,18 @@ Item = TypeVar("Item")
 
 
 def check_alike(ranks: Ranks, config: Config, scene: SceneRecord) -> None:
-    """Raise `InputError` unless all ranks have this configuration and scene, and `LostRankError`.
+    """Check that all ranks have the same configuration and scene.
 
-    Ranks are not watched yet: another one may still read images, for minutes.
+    Ranks are not monitored yet, because another rank may still be reading images for minutes.
+
+    Args:
+        ranks: Ranks of this training.
+        config: Configuration of this rank.
+        scene: Scene record of this rank. The path may differ between ranks.
+
+    Raises:
+        InputError: If the configurations or the scenes differ.
+        LostRankError: If another rank has failed.
     """
     with noticed(ranks):
         ranks.check_alike("their configurations", repr(config.to_json()))
@@ -27,10 +36,21 @@ def check_alike(ranks: Ranks, config: Config, scene: SceneRecord) -> None:
 def survived(
     ranks: Ranks, begin: Callable[[], Iterable[Item]], save: Callable[[], str]
 ) -> Iterator[Item]:
-    """Yield the items of `begin()`, which the `ranks` compute together.
+    """Yield items that the ranks compute together, and retry after a GPU failure.
 
-    After a failure that `nerfmac.backend.watchdog` describes, calls `save` and begins again. With
-    several ranks it raises the error, since the others would not wait. Raises `LostRankError`.
+    After a failure that `nerfmac.backend.watchdog` describes, `save` is called and the computation
+    restarts. With several ranks the error is raised, because the other ranks would not wait.
+
+    Args:
+        ranks: Ranks of this training.
+        begin: Function that starts the computation.
+        save: Function that saves the state and returns a note about it.
+
+    Yields:
+        The items of `begin()`.
+
+    Raises:
+        LostRankError: If another rank has failed.
     """
     retries = RETRIES if ranks.size == 1 else 0
     return resumed(lambda _done: watched(ranks, begin(), save), retries, on_failure=save)

@@ -1,4 +1,4 @@
-"""Photos and their cameras: `load_scene` reads every format into a `Scene`."""
+"""Scenes: photos with their cameras. `load_scene` reads every supported format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nerfmac.geometry.views import Views
 __all__ = ["Frame", "Scene", "Views", "builtin_scene_path", "holds_scene", "load_scene"]
 
 BUILTIN = "still_life"
-"""The small scene that comes with the package, for a first run without any photos."""
+"""Name of the small scene that the package includes, for a first run without photos."""
 
 
 def load_scene(
@@ -36,34 +36,39 @@ def load_scene(
     max_images: int | None = None,
     masks: bool = True,
 ) -> Scene:
-    """Read a scene: a folder, or its transforms.json (or transforms_train.json) itself.
+    """Load a scene from a folder or a camera file.
 
-    In a folder with several formats the first of these is read: Blender's, transforms.json,
-    COLMAP's, LLFF's. `path` may also be the folder of a COLMAP model, such as `scene/sparse/0`, or
-    LLFF's poses_bounds.npy.
+    `path` is a scene folder, its `transforms.json` or `transforms_train.json`, the folder of a
+    COLMAP model such as `scene/sparse/0`, or a `poses_bounds.npy` file (LLFF). If a folder contains
+    several formats, the first of these is used: Blender, `transforms.json`, COLMAP, LLFF. The JSON
+    and the image headers are validated at once; images are decoded later.
 
     Args:
-        split: views to hold out as "test" instead of training on them: a number N for every Nth; a
-            fraction such as 0.1, spread evenly; names of views, or a file that lists them, one a
-            line; 0 or "none" for none. By default the scene keeps its own splits (Blender's
-            files, or lists such as `train_filenames` in a transforms.json); without any, every 8th
-            view is held out.
-        extent: side of the trained cube in scene units, above 0 and up to 128, in place of the
-            files' or the estimated one. If the files do not place the scene, the cameras' mean
-            distance from its center is one unit.
-        up: the direction to the sky in the coordinates of the scene's files, in place of the files'
-            or the estimated one ("auto"): "x", "-y" and so on, or three numbers.
-        downscale: factor by which images shrink along both sides, by averaging.
-        max_images: most views of each split; they are taken evenly over it.
-        masks: whether training and evaluation ignore the black pixels of a image's mask:
-            nerfstudio's `mask_path`, or a file with the image's name in a folder `masks` next to
-            the images or to their folder.
+        path: Scene folder or camera file.
+        split: Views to hold out as "test": a number N for every Nth view, a fraction such as 0.1
+            for evenly spaced views, view names or a file that lists one name per line, or 0 or
+            "none" to train on all views. By default, the splits in the scene files (Blender's
+            files, or lists such as `train_filenames` in `transforms.json`), otherwise 8.
+        extent: Side of the scene cube in scene units, in (0, 128]. By default, the value in the
+            scene files, otherwise an estimate. If the scene files do not specify a placement, one
+            scene unit is the mean distance of the cameras from the scene center.
+        up: Up direction in the coordinates of the input scene: "x", "-y" and so on, or three
+            numbers. By default ("auto"), the value in the scene files, otherwise an estimate.
+        downscale: Factor by which the image width and height are divided. Pixels are averaged.
+        max_images: Maximum number of views of each split, evenly spaced.
+        masks: Whether to exclude the black pixels of masks from training and evaluation. The mask
+            of an image is its `mask_path` (nerfstudio), or a file with the same name in a folder
+            `masks` next to the image or next to its folder.
 
-    The JSON and the images' headers are checked here, before anything is decoded. Raises
-    InputError that says what is wrong, in which file, and what is right.
+    Returns:
+        The scene with cameras in scene coordinates.
 
-    >>> nerfmac.load_scene(nerfmac.builtin_scene_path(), max_images=8)
-    Scene('still_life', train: 8, val: 4, test: 8, 256x256, extent 1)
+    Raises:
+        InputError: If an option is invalid, or if the scene does not exist or is invalid.
+
+    Examples:
+        >>> nerfmac.load_scene(nerfmac.builtin_scene_path(), max_images=8)
+        Scene('still_life', train: 8, val: 4, test: 8, 256x256, extent 1)
     """
     options = SceneOptions(
         split=split_of(split),
@@ -78,9 +83,9 @@ def load_scene(
 
 
 def holds_scene(path: Path) -> bool:
-    """Return whether `path` is a folder in a format that `load_scene` reads, or a file of cameras.
+    """Return whether `path` is a scene folder or a camera file that `load_scene` can read.
 
-    Raises InputError for a folder with several files of cameras.
+    Raises `InputError` if a folder contains several camera files.
     """
     if path.is_dir():
         return reader_of(path) is not None
@@ -88,29 +93,35 @@ def holds_scene(path: Path) -> bool:
 
 
 def recorded_path(record: SceneRecord) -> Path:
-    """Return the path of a run's scene; raises InputError if it has none or its files are gone."""
+    """Return the path of a run's scene. Raises `InputError` if it is unknown or does not exist."""
     if record.path is None:
-        raise InputError("the run's scene was never in files; give it: Run.load(..., source=scene)")
+        raise InputError(
+            "the run was trained on a scene in memory; pass the scene with "
+            "Run.load(..., source=scene)"
+        )
     if not Path(record.path).exists():
         raise InputError(
-            f"the run's scene, {record.path}, is not there any more; put it back, or name where it "
-            "is now: `nerfmac eval RUN --scene SCENE`, `nerfmac train SCENE --out RUN --resume`"
+            f"the scene of the run does not exist: {record.path}; restore it, or pass its new path "
+            "with `nerfmac eval RUN --scene SCENE` or `nerfmac train SCENE --out RUN --resume`"
         )
     return Path(record.path)
 
 
 def read_again(record: SceneRecord) -> Scene:
-    """Read a run's scene with the run's options; raises InputError if its files are gone."""
+    """Load the scene of a run again with its options. Raises `InputError` if it does not exist."""
     return load_scene(recorded_path(record), **vars(record.options))
 
 
 def builtin_scene_path() -> Path:
-    """Return the folder of the built-in scene, in Blender's format; InputError if it is absent."""
+    """Return the folder of the built-in scene, which is in Blender format.
+
+    Raises `InputError` if the folder does not exist.
+    """
     package = Path(__file__).resolve().parents[2]
-    # A wheel carries `data` inside the package; an editable install finds it next to the package.
+    # Wheels contain `data` in the package. In an editable install, it is next to the package.
     folders = [package / "data" / BUILTIN, package.parent / "data" / BUILTIN]
     for folder in folders:
         if folder.is_dir():
             return folder
-    looked = " and ".join(str(folder) for folder in folders)
-    raise InputError(f"the built-in scene is missing: looked for {looked}; install nerfmac again")
+    searched = " and ".join(str(folder) for folder in folders)
+    raise InputError(f"the built-in scene was not found in {searched}; reinstall nerfmac")

@@ -1,9 +1,9 @@
-"""A image of a scene's cameras, points and cube, from above and from the side.
+"""Drawing of the cameras, points, and cube of a scene, from above and from the side.
 
-It is drawn along the scene's `up`, the red arrow: all positions here are turned about the cube's
-center so that `up` is z. Cameras are drawn as frustums: training cameras from blue to orange, in
-the order of their names, others gray. Green lines are the edges of the trained cube. A legend says
-so in the image, which is zoomed to cameras and points: a much larger cube is cut off.
+All positions are rotated around the center of the cube so that the up direction of the scene, drawn
+as a red arrow, is z. Training cameras are frustums from blue to orange in name order; held-out
+cameras are gray. Green lines are the edges of the scene cube. The image is zoomed to the cameras
+and points, so a much larger cube is cropped. A legend explains the colors.
 """
 
 from __future__ import annotations
@@ -22,38 +22,46 @@ from nerfmac.geometry.cameras import Camera
 PANEL = 640
 """Side of a panel in pixels."""
 OVERSAMPLING = 2
-"""Factor by which the image is drawn larger, then reduced: Pillow's lines have jagged edges."""
+"""Supersampling factor. It smooths lines, which Pillow draws without antialiasing."""
 FONT_SIZE = 13 * OVERSAMPLING
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
 POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
 UPWARDS = (200, 30, 60)
 LEGEND = 330 * OVERSAMPLING
-"""Width of the legend in pixels of the larger image."""
+"""Width of the legend in pixels of the supersampled image."""
 MARGIN = 0.12
 WITHIN = 0.9
-"""Fraction of the points, those nearest to the cameras' mean, that the image must show; with far
-points too, the cameras would be tiny."""
+"""Fraction of the points that the image must show, nearest to the mean camera position. With all
+points, cameras would be tiny in scenes with distant points."""
 FRUSTUM = 0.07
-"""Length of a camera's frustum, as a fraction of the side of the box around cameras and points."""
+"""Length of a camera frustum, relative to the side of the box around cameras and points."""
 WIDEST_CUBE = 1.5
-"""Side of the largest cube shown whole, as a multiple of the side of the box around cameras and
-points."""
+"""Maximum side of a cube that is shown completely, relative to the side of the box around cameras
+and points."""
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
-"""Corners of a cube in the order of one line that runs along all edges. Bit k of a corner tells
-whether it is at the high end of axis k."""
+"""Corners of a cube in the order of a line along all edges. Bit k of a corner is 1 if the corner is
+at the high end of axis k."""
 
 Array = npt.NDArray[np.float64]
 Color = tuple[int, int, int]
 
 
 def draw_scene(path: Path, scene: Scene) -> None:
-    """Write the scene's image to `path`, as PNG. Raises InputError if it cannot be written."""
+    """Draw a scene.
+
+    Args:
+        path: PNG file to write.
+        scene: Scene to draw.
+
+    Raises:
+        InputError: If the file cannot be written.
+    """
     with appearing(path) as partial:
         scene_image(scene).save(partial, "PNG")
 
 
 def scene_image(scene: Scene) -> Image.Image:
-    """Return the image of the scene's cameras, points and cube."""
+    """Return a drawing of the cameras, points, and cube of a scene."""
     side = OVERSAMPLING * PANEL
     sheet = Image.new("RGB", (2 * side, side), "white")
     for panel, (axes, name) in enumerate((((0, 1), "from above"), ((0, 2), "from the side"))):
@@ -66,9 +74,9 @@ def scene_image(scene: Scene) -> Image.Image:
 
 
 def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
-    """Return color and frustum of each camera, in the order of names.
+    """Return the color and the frustum of each camera, in name order.
 
-    A frustum is a line (11, 3) that begins at the camera.
+    A frustum is a line of 11 points (11, 3) that starts at the camera.
     """
     frames = [(frame, split) for split, part in scene.splits.items() for frame in part]
     frames.sort(key=lambda pair: pair[0].name)
@@ -84,13 +92,13 @@ def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
 
 
 def cube_line(scene: Scene) -> Array:
-    """Return the corners (16, 3) of a line along all edges of the scene's cube."""
+    """Return the corners (16, 3) of a line along all edges of the scene cube."""
     high = (np.array(EDGES)[:, None] >> np.arange(3)) & 1
     return _upright(scene, np.asarray(0.5 + scene.extent * (high - 0.5)))
 
 
 def up_line(scene: Scene) -> Array:
-    """Return the corners (5, 3) of an arrow upwards from the middle of the image."""
+    """Return the points (5, 3) of an arrow in up direction, starting at the image center."""
     middle, half = shown(scene)
     tip, side = 0.4 * half, 0.04 * half
     barb = tip - 2 * side
@@ -99,14 +107,14 @@ def up_line(scene: Scene) -> Array:
 
 
 def points_shown(scene: Scene) -> Array:
-    """Return the scene's points (n, 3); there may be none."""
+    """Return the sparse points (n, 3) of the scene; n may be 0."""
     return np.zeros((0, 3)) if scene.points is None else _upright(scene, scene.points)
 
 
 def shown(scene: Scene) -> tuple[Array, float]:
-    """Return center (3,) and half the side of the box that the image shows.
+    """Return the center (3,) and half the side of the box that the image shows.
 
-    It holds the cameras, most points and, unless it is too large, the cube.
+    The box contains the cameras, most points and, unless it is too large, the cube.
     """
     middle, half = _around(_eyes(scene), points_shown(scene))
     if not _fits(scene, half):
@@ -118,7 +126,7 @@ def shown(scene: Scene) -> tuple[Array, float]:
 
 
 def _fits(scene: Scene, half: float) -> bool:
-    """Whether the image shows the whole cube."""
+    """Return whether the image shows the whole cube."""
     return scene.extent <= WIDEST_CUBE * 2 * half
 
 
@@ -128,7 +136,7 @@ def _eyes(scene: Scene) -> Array:
 
 
 def _upright(scene: Scene, positions: Array) -> Array:
-    """Scene positions (n, 3), turned about the cube's center so that `up` is z."""
+    """Rotate scene positions (n, 3) around the center of the cube so that `up` becomes z."""
     return np.asarray(0.5 + (positions - 0.5) @ leveling([], scene.up).T)
 
 
@@ -145,8 +153,8 @@ def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
     for x, y in pixels(points_shown(scene)):
         draw.rectangle([x - 1, y - 1, x + 1, y + 1], fill=POINT)
     draw.line(pixels(cube_line(scene)), CUBE, 2 * OVERSAMPLING)
-    beyond = "" if _fits(scene, half) else ", larger than this image"
-    text = f"the cube that is trained: side {scene.extent:g}{beyond}"
+    suffix = "" if _fits(scene, half) else ", larger than this image"
+    text = f"scene cube: side {scene.extent:g}{suffix}"
     draw.text((30, side - 56), text, CUBE, font_size=FONT_SIZE)
     for color, line in camera_lines(scene):
         draw.line(pixels(line), color, OVERSAMPLING)
@@ -158,14 +166,14 @@ def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
 
 
 def _draw_legend(draw: ImageDraw.ImageDraw, scene: Scene) -> None:
-    """Explain the colors in the top right corner; absent things are left out."""
+    """Draw a legend in the top right corner, with entries only for what the image contains."""
     held_out = sum(len(part) for name, part in scene.splits.items() if name != "train")
     lines = [
-        (FIRST, f"{len(scene.splits['train'])} training cameras: the first by name"),
-        (LAST, "the last by name"),
+        (FIRST, f"{len(scene.splits['train'])} training cameras: first by name"),
+        (LAST, "last by name"),
         (HELD_OUT, f"{held_out} held-out cameras" if held_out else ""),
         (POINT, f"{len(points_shown(scene))} sparse points" if len(points_shown(scene)) else ""),
-        (CUBE, "edges of the trained cube" if _fits(scene, shown(scene)[1]) else ""),
+        (CUBE, "edges of the scene cube" if _fits(scene, shown(scene)[1]) else ""),
     ]
     shown_lines = [(color, text) for color, text in lines if text]
     left, step = 2 * OVERSAMPLING * PANEL - LEGEND, FONT_SIZE + 8
@@ -176,10 +184,10 @@ def _draw_legend(draw: ImageDraw.ImageDraw, scene: Scene) -> None:
 
 
 def _around(eyes: Array, points: Array) -> tuple[Array, float]:
-    """Center and half the side of the box around all cameras and most points."""
+    """Return the center and half the side of the box around all cameras and most points."""
     low, high = eyes.min(axis=0), eyes.max(axis=0)
     if len(points):
-        # By distance from the cameras' mean, as a few wrong points may be anywhere.
+        # By distance to the mean camera position, because a few wrong points may be anywhere.
         distance = np.linalg.norm(points - eyes.mean(axis=0), axis=1)
         near = points[distance <= np.quantile(distance, WITHIN)]
         low, high = np.minimum(low, near.min(axis=0)), np.maximum(high, near.max(axis=0))
@@ -187,7 +195,7 @@ def _around(eyes: Array, points: Array) -> tuple[Array, float]:
 
 
 def _frustum(camera: Camera, length: float) -> Array:
-    """A line (11, 3) from the camera along all edges of its frustum of this `length`."""
+    """Return a line (11, 3) from the camera along all edges of its frustum."""
     lens = camera.lens
     x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x
     y = (lens.cy - np.array([0, 0, lens.height, lens.height])) / lens.fl_y

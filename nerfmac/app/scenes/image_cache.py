@@ -1,8 +1,8 @@
-"""A disk cache of reduced images: a large photo is decoded and reduced once.
+"""Disk cache of downscaled images, so that large photos are decoded only once.
 
-Reduced images are PNG files in `images` of the cache folder. A name is a digest of the
-photo's path, size and time of change and of the reduction, so a changed photo is decoded
-again. Cached files that cannot be read or written are ignored, and any may be deleted.
+Downscaled images are PNG files in the folder `images` of the cache. The file name is a digest of
+the photo's path, size, and modification time and of the downscaling, so changed photos are decoded
+again. Unreadable cached files are ignored, and all of them may be deleted.
 """
 
 from __future__ import annotations
@@ -22,25 +22,39 @@ from nerfmac.backend.host import cache_folder
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder
 
-MOST_BYTES = 4 * 2**30
-"""Size in bytes to which `trim` reduces the cache; it removes the least recently used images."""
-LEAST_BYTES = 2**18
-"""Smallest size, in bytes, of a photo whose reduction is cached: others decode fast anyway."""
+MAX_BYTES = 4 * 2**30
+"""Cache size in bytes to which `trim` reduces the cache, removing least recently used images."""
+MIN_BYTES = 2**18
+"""Minimum photo size in bytes for caching. Smaller photos are decoded fast enough."""
 METHOD = "mean of blocks"
-"""Name of the reduction in cache keys. A method that makes other pixels needs another name."""
+"""Name of the downscaling method in cache keys. Change it if the resulting pixels change."""
 
 log = logging.getLogger("nerfmac")
 
 
 def folder() -> Path:
-    """Return the folder of reduced images."""
+    """Return the folder of downscaled images."""
     return cache_folder() / "images"
 
 
 def decode_once(
     image: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Decode as `decode` does, through the cache for a large file that is reduced."""
+    """Decode an image as `decode` does, using the cache for large files that are downscaled.
+
+    Args:
+        image: Image file or pixels.
+        channels: Number of channels of the result, 3 or 4.
+        name: Name of the image for error messages.
+        reduce: Downscaling factor.
+        upright: Whether to apply the EXIF orientation.
+
+    Returns:
+        Pixels, uint8 (h, w, channels).
+
+    Raises:
+        InputError: If the image cannot be decoded.
+    """
     if reduce == 1 or not isinstance(image, Path) or not _is_large(image):
         pixels = decode_reduced(image, name, reduce, upright=upright)
     else:
@@ -52,20 +66,20 @@ def decode_once(
     return with_channels(pixels, channels, name)
 
 
-def trim(most: int = MOST_BYTES) -> None:
-    """Remove the least recently used images until at most `most` bytes are left."""
-    with suppress(OSError):  # another process may trim too
+def trim(max_bytes: int = MAX_BYTES) -> None:
+    """Remove the least recently used images until the cache has at most `max_bytes` bytes."""
+    with suppress(OSError):  # Another process may trim the cache at the same time.
         files = [(path.stat(), path) for path in folder().glob("*.png")]
         files.sort(key=lambda file: file[0].st_mtime_ns, reverse=True)
         total = 0
         for about, path in files:
             total += about.st_size
-            if total > most:
+            if total > max_bytes:
                 path.unlink(missing_ok=True)
 
 
 def _is_large(image: Path) -> bool:
-    return image.is_file() and image.stat().st_size >= LEAST_BYTES
+    return image.is_file() and image.stat().st_size >= MIN_BYTES
 
 
 def _cached_path(image: Path, reduce: int, upright: bool) -> Path:
@@ -80,7 +94,7 @@ def _read(cached: Path) -> Pixels | None:
             if image.mode not in ("RGB", "RGBA"):
                 return None
             pixels = np.asarray(image)
-        os.utime(cached)  # it was used now
+        os.utime(cached)  # Marks the file as used now.
         return pixels
     except UNREADABLE:
         return None
@@ -92,4 +106,4 @@ def _write(cached: Path, pixels: Pixels) -> None:
         with appearing(cached) as partial:
             Image.fromarray(pixels).save(partial, "PNG", compress_level=1)
     except (InputError, OSError) as error:
-        log.debug("a reduced image is not kept: %s", error)
+        log.debug("cannot cache a downscaled image: %s", error)

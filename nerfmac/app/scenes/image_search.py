@@ -1,7 +1,8 @@
-"""Finding the images that a file names, in the scene's folder.
+"""Search for the images that a scene file names, in the scene folder.
 
-No name leads out of that folder, neither by `..` nor by a path elsewhere. A link within it may, as
-large images are often kept on another disk; `load_scene` warns of that.
+Names cannot refer to files outside the scene folder, neither with `..` nor with an absolute path.
+Links within the folder may, because large images are often stored on another disk; `load_scene`
+logs a warning for them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from nerfmac.app.scenes.images import (
-    ENDINGS,
+    EXTENSIONS,
     TRIED,
     UNSUPPORTED,
     inspect,
@@ -27,22 +28,25 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
-"""Names of folders that hold masks, depths or other sizes under the images' own names."""
+"""Names of folders with masks, depth maps, or other image sizes under the names of the images."""
 
 log = logging.getLogger("nerfmac")
 
 
 class ImageSearch:
-    """Finds images by the names that a file gives them, in the scene's `folder`.
+    """Search for images by the names in a scene file.
 
-    A name may have another file extension, also an unsupported one, or none, backslashes, or a path
-    of another machine. A image that is not where its name says is searched by the end of its
-    path: at least the last `tail` parts must agree, exactly one image must agree best, and no
-    other name may have found it. It must have the size and channels of one of the other images:
-    photos do not stand in for cut-outs.
+    A name may have another file extension (even an unsupported one) or none, backslashes, or a path
+    from another machine. An image that does not exist at its path is searched by the last parts of
+    its path. At least `tail` parts must match, exactly one image must match best, and the image
+    must not be found under another name. Its size and channels must match another image, so that,
+    for example, photos do not replace cut-out images.
 
-    Names are relative to `roots`, folders within the scene's, tried in this order, then to
-    `folder`.
+    Args:
+        folder: Scene folder.
+        roots: Folders in the scene folder that names may be relative to, in order of preference.
+            The scene folder is tried last.
+        tail: Minimum number of matching path parts.
     """
 
     def __init__(self, folder: Path, *, roots: Sequence[Path] = (), tail: int = 1) -> None:
@@ -50,26 +54,45 @@ class ImageSearch:
         self._as_named: list[Path] = []
 
     def existing(self, names: Sequence[str], where: str) -> list[tuple[int, Path]]:
-        """Return index and path of the images among `names` that exist; warns of the others.
+        """Find the existing images and log a warning about missing ones.
 
-        Raises InputError that names the file `where` if none exists.
+        Args:
+            names: Image names.
+            where: Scene file, for messages.
+
+        Returns:
+            Index and path of each existing image.
+
+        Raises:
+            InputError: If no image exists.
         """
         found = self.find_all(names, where)
         there = [(index, path) for index, path in enumerate(found) if path]
         if not there:
             raise InputError(
-                f"none of the {len(names)} images of {where} exist; the first is {names[0]!r}, "
-                f"looked for in {self.folder}: put them there"
+                f"none of the {len(names)} images of {where} exist in {self.folder}; the first one "
+                f"is {names[0]!r}; copy the images there"
             )
         if len(there) < len(names):
             log.warning(
-                f"{len(names) - len(there)} of {len(names)} images of {where} do not exist; the "
-                f"other {len(there)} are used"
+                f"{len(names) - len(there)} of {len(names)} images of {where} do not exist; using "
+                f"the other {len(there)}"
             )
         return there
 
     def find_all(self, names: Sequence[str], where: str) -> list[Path | None]:
-        """Return the paths of `names`, None where none exists; warns of those found elsewhere."""
+        """Find images and log a warning about those found at another path.
+
+        Args:
+            names: Image names.
+            where: Scene file, for messages.
+
+        Returns:
+            A path, or None, for each name.
+
+        Raises:
+            InputError: If all images have an unsupported format.
+        """
         found = [self._named(name) for name in names]
         other = [path for path in found if path is not None and is_unsupported(path.name)]
         found = [None if path in other else path for path in found]
@@ -89,18 +112,19 @@ class ImageSearch:
         if elsewhere:
             first = next(iter(elsewhere))
             log.warning(
-                f"{len(elsewhere)} of {len(names)} images are not where {where} says, and were "
-                f"found by their names: {names[first]!r} is {elsewhere[first]}"
+                f"{len(elsewhere)} of {len(names)} images are not at the path in {where} and were "
+                f"found by file name: using {elsewhere[first]} for {names[first]!r}"
             )
         return found
 
     def _unlike_the_others(
         self, elsewhere: Mapping[int, Path], names: Sequence[str], where: str
     ) -> list[int]:
-        """Indices of the images found `elsewhere` whose size and channels no other image has.
+        """Return the indices of images found elsewhere that match no other image in size and
+        channels.
 
-        The others are the images found as named, and those of the folder in which most were found
-        elsewhere, if these are more. Warns of unlike ones.
+        The other images are those found at their path and, if there are more of them, those in the
+        folder with most of the images found elsewhere. Logs a warning about the result.
         """
         rest = list(self._as_named)
         for folder, count in Counter(path.parent for path in elsewhere.values()).most_common(1):
@@ -115,9 +139,10 @@ class ImageSearch:
         if unlike:
             path = elsewhere[unlike[0]]
             log.warning(
-                f"{len(unlike)} of {len(names)} images of {where} are missing; others of their "
-                f"names are not taken, as they differ from the rest: {names[unlike[0]]!r} would be "
-                f"{path} ({_format(path)}), the rest are {formats.most_common(1)[0][0]}"
+                f"{len(unlike)} of {len(names)} images of {where} do not exist; files with the "
+                f"same names are ignored because their format differs: {names[unlike[0]]!r} could "
+                f"be {path} ({_format(path)}), but the other images are "
+                f"{formats.most_common(1)[0][0]}"
             )
         return unlike
 
@@ -128,9 +153,9 @@ class ImageSearch:
                 base = Path(os.path.normpath(root / spelling))
                 if leads_out(base, self.folder):
                     continue
-                for ending in ("", *TRIED):
-                    path = base.with_name(base.name + ending)
-                    if os.path.isfile(path):  # not Path's, which raises for a name too long
+                for extension in ("", *TRIED):
+                    path = base.with_name(base.name + extension)
+                    if os.path.isfile(path):  # Path.is_file raises for names that are too long.
                         return path
         return None
 
@@ -146,9 +171,9 @@ class ImageSearch:
         return ranked[best][0]
 
     def _agreement(self, parts: tuple[str, ...], path: Path) -> int:
-        """Number of last parts that a name and a path share, file names without endings.
+        """Count the last parts that a name and a path have in common, ignoring file extensions.
 
-        0 if only the file names agree and a folder of the path is one of OTHER_FOLDERS.
+        The result is 0 if only the file names match and a folder of the path is in OTHER_FOLDERS.
         """
         folders = path.relative_to(self.folder).parts[:-1]
         count = 1
@@ -161,7 +186,7 @@ class ImageSearch:
 
     @cached_property
     def _by_stem(self) -> dict[str, list[Path]]:
-        """All images in the scene's folder but hidden folders, by name without an ending."""
+        """All images in the scene folder except in hidden folders, by name without extension."""
         found = defaultdict(list)
         for root, folders, names in os.walk(self.folder):
             folders[:] = sorted(folder for folder in folders if not folder.startswith("."))
@@ -172,7 +197,7 @@ class ImageSearch:
 
 
 def _format(path: Path) -> str:
-    """A image's size and channels, in words; raises InputError for a file that is no image."""
+    """Describe the size and channels of an image. Raises `InputError` if it is not an image."""
     header = inspect(path)
     return f"{header.width}x{header.height}, {'with' if header.has_alpha else 'without'} alpha"
 
@@ -183,5 +208,5 @@ def _parts(name: str) -> tuple[str, ...]:
 
 
 def _stem(name: str) -> str:
-    endings = (*ENDINGS, *UNSUPPORTED)
-    return name[: name.rindex(".")] if name.lower().endswith(endings) else name
+    extensions = (*EXTENSIONS, *UNSUPPORTED)
+    return name[: name.rindex(".")] if name.lower().endswith(extensions) else name

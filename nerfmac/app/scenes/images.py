@@ -1,7 +1,7 @@
-"""Image files: their headers, and their pixels as uint8 RGB or RGBA.
+"""Image files: headers, and pixels as uint8 RGB or RGBA.
 
-Sizes and pixels are those of the image turned upright by its EXIF orientation, as viewers show it,
-unless the pixels as stored are asked for. Alpha is straight.
+Sizes and pixels are upright, after applying the EXIF orientation, unless stated otherwise. Alpha is
+straight (not premultiplied).
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from nerfmac.common.extras import needed
 Pixels = npt.NDArray[np.uint8]
 
 HEIF = (".heic", ".heif")
-"""Endings of iPhones' images; Pillow reads them by pillow-heif, of the extra `capture`."""
-ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
-"""File name endings of images, in lower case; files may have them in upper case."""
-TRIED = (*ENDINGS, *(ending.upper() for ending in ENDINGS))
-"""Endings tried, in this order, for a image's name without one."""
+"""File extensions of iPhone images. Pillow reads them with pillow-heif (extra `capture`)."""
+EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
+"""File extensions of images in lower case. Files may have them in upper case."""
+TRIED = (*EXTENSIONS, *(extension.upper() for extension in EXTENSIONS))
+"""File extensions to try, in this order, for an image name without one."""
 
 _RAW = ("dng", "cr2", "cr3", "nef", "arw", "orf", "rw2", "raf", "pef", "srw")
 UNSUPPORTED = {
-    **{f".{ending}": "camera raw" for ending in _RAW},
+    **{f".{extension}": "camera raw" for extension in _RAW},
     **{".exr": "OpenEXR", ".hdr": "Radiance HDR", ".pfm": "PFM", ".dpx": "DPX"},
     **{".avif": "AVIF", ".jxl": "JPEG XL", ".jp2": "JPEG 2000", ".psd": "Photoshop"},
     **{".svg": "SVG", ".tga": "Targa", ".gif": "GIF"},
 }
-"""Formats of images that are not read, by file extension in lower case."""
+"""Unsupported image formats by file extension in lower case."""
 INVERTED = "dynamic_mask_"
-"""Beginning of the names of instant-ngp's masks, in which black pixels are kept."""
+"""Prefix of the names of instant-ngp masks, in which black pixels are used."""
 ORIENTATION_TAG = 0x0112
 UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -47,22 +47,22 @@ UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""Operations that undo EXIF orientations; from 5 on they swap width and height."""
+"""Operations that undo EXIF orientations. Orientations from 5 on swap width and height."""
 
 OPAQUE = 250
-"""Smallest alpha (0 to 255) that counts as opaque; below 255 to allow for rounding."""
+"""Minimum alpha (0 to 255) of an opaque pixel. It is below 255 to allow for rounding."""
 
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 UNREADABLE = (Exception,)
-"""Exceptions of Pillow's decoders for bytes that are no image: they may be any."""
+"""Exceptions of Pillow's decoders for invalid files. They can be of any type."""
 FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
-"""Formats that a image's bytes may have, whatever its name. Pillow knows more, and reads some by
-other programs: PostScript by Ghostscript, which runs it."""
+"""Formats that image files may have, independent of their names. Pillow reads some other formats
+with external programs, for example PostScript with Ghostscript, which would execute it."""
 
 
-LARGE_PIXELS, MOST_PIXELS_A_BYTE = 2**26, 100
-"""A image of more than LARGE_PIXELS may have so many pixels for a byte of its file. Cameras' have
-about ten; a file of a few bytes may claim 10,000x10,000, which takes a gigabyte."""
+LARGE_PIXELS, MAX_PIXELS_PER_BYTE = 2**26, 100
+"""Maximum number of pixels per byte of the file for images with more than LARGE_PIXELS pixels.
+Photos have about ten. A file of a few bytes may claim to have 10,000x10,000 pixels (1 GB)."""
 
 
 class Header(NamedTuple):
@@ -81,32 +81,40 @@ class Header(NamedTuple):
 
 
 def is_image(name: str) -> bool:
-    """Return whether a file's name is that of a image; hidden files are not images."""
-    return name.lower().endswith(ENDINGS) and not name.startswith(".")
+    """Return whether `name` is the file name of an image. Hidden files are not images."""
+    return name.lower().endswith(EXTENSIONS) and not name.startswith(".")
 
 
 def is_unsupported(name: str) -> bool:
-    """Return whether a file's name is that of an image in a format that is not read."""
+    """Return whether `name` is the file name of an image in an unsupported format."""
     return Path(name).suffix.lower() in UNSUPPORTED and not name.startswith(".")
 
 
 def unsupported(path: Path, count: int = 1) -> InputError:
-    """The InputError for `count` images in the format of `path`, which is not read."""
-    ending = path.suffix.lower()
+    """Return the error for images in an unsupported format.
+
+    Args:
+        path: An image in the format.
+        count: Number of images in the format.
+
+    Returns:
+        The error, which the caller raises.
+    """
+    extension = path.suffix.lower()
     images = f"{path} is" if count == 1 else f"{count} images such as {path} are"
     return InputError(
-        f"{images} in the format {UNSUPPORTED[ending]} ({ending}), which is not supported: convert "
-        "to PNG or JPEG in sRGB, with the same file name"
+        f"{images} in the format {UNSUPPORTED[extension]} ({extension}), which is not supported: "
+        "convert to PNG or JPEG in sRGB, with the same file name"
     )
 
 
 def formats_of(path: Path) -> tuple[str, ...]:
-    """Return Pillow's names of the formats that a image file called `path` may have."""
+    """Return Pillow's names of the formats that an image file with this path may have."""
     return (*FORMATS, "HEIF") if path.suffix.lower() in HEIF else FORMATS
 
 
 def inspect(path: Path) -> Header:
-    """Read a image file's header; raises InputError that names the file if it is no image."""
+    """Read the header of an image file. Raises `InputError` if it is not an image."""
     with _opened(path) as image:
         width, height = image.size
         orientation = _orientation(image)
@@ -116,7 +124,7 @@ def inspect(path: Path) -> Header:
 
 
 def is_cut_out(path: Path) -> bool:
-    """Decode a image and return whether the alpha of any pixel is below OPAQUE."""
+    """Decode an image and return whether the alpha of any pixel is below OPAQUE."""
     with _opened(path) as image:
         if not _has_alpha(image):
             return False
@@ -126,20 +134,38 @@ def is_cut_out(path: Path) -> bool:
 def decode(
     image: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Return the pixels, uint8 (h, w, `channels`), of a file or of an array in its place.
+    """Decode an image.
 
-    `channels` is 3 or 4; a image without alpha gets alpha 255. Whole blocks of `reduce` x
-    `reduce` pixels are averaged, from the top left corner on. Without `upright` the pixels are as
-    they are stored, whatever EXIF says.
+    Args:
+        image: Image file, or pixels, uint8 (h, w, 3 or 4).
+        channels: Number of channels of the result, 3 or 4. Images without alpha get alpha 255.
+        name: Name of the image for error messages.
+        reduce: Downscaling factor. Blocks of `reduce` x `reduce` pixels are averaged, starting in
+            the top left corner; incomplete blocks are dropped.
+        upright: Whether to apply the EXIF orientation.
 
-    Raises InputError that names the image if it cannot be decoded, or has alpha and `channels` is
-    3.
+    Returns:
+        Pixels, uint8 (h, w, channels).
+
+    Raises:
+        InputError: If the image cannot be decoded, or has alpha and `channels` is 3.
     """
     return with_channels(decode_reduced(image, name, reduce, upright=upright), channels, name)
 
 
 def decode_mask(path: Path, *, upright: bool = True) -> npt.NDArray[np.bool_]:
-    """Return the pixels (h, w) that a mask does not exclude; raises InputError as `decode`."""
+    """Decode a mask.
+
+    Args:
+        path: Image file.
+        upright: Whether to apply the EXIF orientation.
+
+    Returns:
+        Bool (h, w), True for pixels that are used.
+
+    Raises:
+        InputError: If the image cannot be decoded.
+    """
     level = decode(path, 4, str(path), upright=upright)[..., :3].max(axis=2)
     return level == 0 if path.name.startswith(INVERTED) else level > 127
 
@@ -147,7 +173,20 @@ def decode_mask(path: Path, *, upright: bool = True) -> npt.NDArray[np.bool_]:
 def decode_reduced(
     image: Path | Pixels, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Return the pixels as `decode` does, with the image's own number of channels."""
+    """Decode an image as `decode` does, keeping its number of channels.
+
+    Args:
+        image: Image file, or pixels, uint8 (h, w, 3 or 4).
+        name: Name of the image for error messages.
+        reduce: Downscaling factor.
+        upright: Whether to apply the EXIF orientation.
+
+    Returns:
+        Pixels, uint8 (h, w, 3 or 4).
+
+    Raises:
+        InputError: If the image cannot be decoded.
+    """
     pixels = _decode_file(image, upright) if isinstance(image, Path) else image
     if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
         raise InputError(
@@ -161,12 +200,23 @@ def decode_reduced(
 
 
 def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
-    """Return the pixels with this number of `channels`.
+    """Convert pixels to a number of channels by adding alpha 255 if needed.
 
-    Adds alpha 255 where it is missing. Raises InputError if there is alpha and `channels` is 3.
+    Args:
+        pixels: uint8 (h, w, 3 or 4).
+        channels: 3 or 4.
+        name: Name of the image for error messages.
+
+    Returns:
+        Pixels, uint8 (h, w, channels).
+
+    Raises:
+        InputError: If the image has alpha and `channels` is 3.
     """
     if pixels.shape[2] > channels:
-        raise InputError(f"image {name} has alpha in a scene that has none; expected RGB")
+        raise InputError(
+            f"image {name} has an alpha channel, but the other images have none; convert it to RGB"
+        )
     if pixels.shape[2] < channels:
         opaque = np.full((*pixels.shape[:2], 1), 255, np.uint8)
         return np.concatenate([pixels, opaque], axis=2)
@@ -186,24 +236,24 @@ def _opened(path: Path) -> Iterator[Image.Image]:
     except UNREADABLE as error:
         if isinstance(error, InputError):
             raise
-        reason = " ".join(str(error).split())  # libheif's ends in a line break
+        reason = " ".join(str(error).split())  # Messages of libheif end with a line break.
         raise InputError(
-            f"{path} is not a readable image: {reason}; replace it, or leave it out"
+            f"{path} is not a readable image: {reason}; replace or remove it"
         ) from error
 
 
 def _refuse_bomb(image: Image.Image, path: Path) -> None:
-    """Raise InputError if the file is far too small for the pixels that its header claims."""
+    """Raise `InputError` if the file is too small for the image size in its header."""
     pixels, size = image.width * image.height, path.stat().st_size
-    if pixels > max(LARGE_PIXELS, MOST_PIXELS_A_BYTE * size):
+    if pixels > max(LARGE_PIXELS, MAX_PIXELS_PER_BYTE * size):
         raise InputError(
-            f"{path} has {size} bytes for {image.width}x{image.height} pixels, which no photo "
-            "compresses to; replace it, or leave it out"
+            f"{path} has only {size} bytes for {image.width}x{image.height} pixels, which is not "
+            "plausible for a photo; replace or remove it"
         )
 
 
 def _orientation(image: Image.Image) -> int:
-    # Pillow decodes a whole PNG to look for EXIF behind the pixels, where it hardly ever is.
+    # For PNG, Pillow decodes the whole image to find EXIF after the pixels, where it is very rare.
     if image.format == "PNG" and not {"exif", "Raw profile type exif"} & image.info.keys():
         return 1
     orientation = image.getexif().get(ORIENTATION_TAG, 1)
@@ -221,15 +271,13 @@ def _decode_file(path: Path, upright: bool) -> Pixels:
         if image.mode.startswith("I"):
             pixels = _from_sixteen_bits(image)
         elif image.mode == "F":
-            raise InputError(
-                f"{path} holds floating point numbers; expected 8 or 16 bits: convert it"
-            )
+            raise InputError(f"{path} contains floating-point pixels; convert it to 8 or 16 bits")
         else:
             pixels = image if image.mode == mode else image.convert(mode)
         return np.asarray(pixels if transpose is None else pixels.transpose(transpose))
 
 
 def _from_sixteen_bits(image: Image.Image) -> Image.Image:
-    # Pillow's own conversion clips at 255, which makes almost every pixel white.
+    # Pillow's conversion clips at 255, which makes almost every pixel white.
     gray = np.clip(np.asarray(image), 0, 2**16 - 1).astype(np.uint32)
     return Image.fromarray(((gray + 128) // 257).astype(np.uint8)).convert("RGB")

@@ -1,13 +1,13 @@
-"""Masks: images that say which pixels of a photo are ignored.
+"""Masks: images that mark the pixels of a photo to exclude.
 
-A mask is the file that a frame names (nerfstudio's `mask_path`). Otherwise its name follows from
-that of its photo `images/front/a.jpg`:
+A frame can specify its mask (`mask_path` of nerfstudio). Otherwise, the mask of a photo
+`images/front/a.jpg` is searched by name:
 
-- in a folder `masks` or `mask` next to the photo or to one of its folders, `a.jpg.png` (COLMAP),
-  `a.jpg`, `a.png`, `a_mask.png`, or `a.mask.png`, in the same subfolder or in none;
-- next to the photo, `dynamic_mask_a.png` (instant-ngp), `a_mask.png`, or `a.mask.png`.
+- in a folder `masks` or `mask` next to the photo or to one of its parent folders, as `a.jpg.png`
+  (COLMAP), `a.jpg`, `a.png`, `a_mask.png`, or `a.mask.png`, in the same subfolder or in none;
+- next to the photo, as `dynamic_mask_a.png` (instant-ngp), `a_mask.png`, or `a.mask.png`.
 
-Black pixels of a mask are ignored. In instant-ngp's masks, black pixels are kept instead.
+Black pixels of a mask are excluded. In masks of instant-ngp, black pixels are used instead.
 """
 
 from __future__ import annotations
@@ -29,15 +29,23 @@ from nerfmac.common.json_reader import Fields
 
 FOLDERS, KEY = ("masks", "mask"), "mask_path"
 LIKE_A_MASK = re.compile(r"(^|[^a-z])masks?([^a-z]|$)|\.alpha\.", re.IGNORECASE)
-"""Names of folders and files that look like those of masks."""
+"""Names of folders and files that look like masks."""
 
 log = logging.getLogger("nerfmac")
 
 
 def mask_of(frame: Fields, folder: Path) -> Path | None:
-    """Return the path of the mask that a JSON file's frame names; None if it names none.
+    """Return the mask that a frame of a JSON file specifies.
 
-    `masked` checks that it exists. Raises InputError if it lies outside `folder`.
+    Args:
+        frame: Frame of the JSON file.
+        folder: Scene folder.
+
+    Returns:
+        The path, or None. `masked` checks that the file exists.
+
+    Raises:
+        InputError: If the path is outside `folder`.
     """
     if not frame.values.get(KEY):
         return None
@@ -48,16 +56,24 @@ def mask_of(frame: Fields, folder: Path) -> Path | None:
 
 
 def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tuple[Frame, ...]]:
-    """Return the frames of all splits with the paths of their masks, named or found.
+    """Add the specified or found masks to frames.
 
-    `root` is the scene's folder. Raises InputError if a named mask does not exist.
+    Args:
+        splits: Frames by split.
+        root: Scene folder.
+
+    Returns:
+        The frames with the paths of their masks.
+
+    Raises:
+        InputError: If a specified mask does not exist.
     """
     frames = [frame for part in splits.values() for frame in part]
     for frame in frames:
         if frame.mask and not os.path.isfile(frame.mask):
             raise InputError(
-                f"the mask {frame.mask} of {frame.name} does not exist; put it there, or use "
-                "--no-masks to train on whole images"
+                f"the mask {frame.mask} of {frame.name} does not exist; add it, or use --no-masks "
+                "to train on whole images"
             )
     photos = [frame.image for frame in frames if isinstance(frame.image, Path)]
     named = {f.image: f.mask for f in frames if f.mask and isinstance(f.image, Path)}
@@ -73,9 +89,17 @@ def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tup
 
 
 def masks_of(photos: Iterable[Path], root: Path) -> dict[Path, Path]:
-    """Return the masks by photo, without photos that have none. `root` holds photos and masks.
+    """Find the masks of photos by name.
 
-    Masks that fit several photos, as a flat folder for photos whose names repeat, are left out.
+    Masks that match several photos are ignored, for example in a flat folder for photos whose names
+    are not unique.
+
+    Args:
+        photos: Photo paths.
+        root: Scene folder with photos and masks.
+
+    Returns:
+        Mask paths by photo; photos without a mask are omitted.
     """
     is_folder = cache(os.path.isdir)
     found, known = {}, dict.fromkeys(photos)
@@ -90,28 +114,33 @@ def masks_of(photos: Iterable[Path], root: Path) -> dict[Path, Path]:
 
 
 def report_masks(found: Mapping[Path, Path], photos: Sequence[Path], root: Path) -> None:
-    """Log how many `photos` have one of the masks `found`, and warn of unused masks.
+    """Log how many photos have a mask, and warn about unused masks.
 
-    Unused masks are files under `root` that look like masks, and are neither used nor photos.
+    Unused masks are files under `root` that look like masks, but are neither used nor photos.
+
+    Args:
+        found: Mask paths by photo.
+        photos: Photo paths.
+        root: Scene folder.
     """
     if found:
         first = next(iter(found.values()))
         log.info(
-            f"{len(found)} of {len(set(photos))} images have a mask, such as {first}: "
-            f"{_ignored(found.values())} pixels are ignored"
+            f"{len(found)} of {len(set(photos))} images have a mask, such as {first}; "
+            f"{_ignored(found.values())} pixels are excluded"
         )
     used = {os.path.realpath(path) for path in (*found.values(), *photos)}
     unused = [path for path in _like_masks(root) if os.path.realpath(path) not in used]
     if unused:
         log.warning(
-            f"{len(unused)} files look like masks, such as {unused[0]}, and are not used, as they "
-            "fit no photo: expected the photo's name and subfolder in a folder masks, as in "
+            f"{len(unused)} files look like masks, such as {unused[0]}, but match no photo and are "
+            "not used; a mask must have the photo's name and subfolder in a folder masks, such as "
             "masks/front/0001.jpg.png for images/front/0001.jpg"
         )
 
 
 def without_masks(names: Sequence[str]) -> list[str]:
-    """Return the `names` of a folder's images without those of masks for others of them."""
+    """Remove the names of masks of other images from `names`, the image names in a folder."""
     stems = {Path(name).stem for name in names}
     suffixes = {*_mask_stems(stems), *_mask_stems(names), *(f"{stem}.alpha" for stem in stems)}
     return [name for name in names if Path(name).stem not in suffixes]
@@ -123,35 +152,38 @@ def _ignored(masks: Iterable[Path]) -> str:
 
 
 def _mask_stems(stems: Iterable[str]) -> set[str]:
-    """Stems of the masks of photos with these `stems` that are next to the photos."""
+    """Return the stems of masks that are next to photos with these stems."""
     forms = f"{INVERTED}{{}}", "{}_mask", "{}.mask"
     return {form.format(stem) for stem in stems for form in forms}
 
 
 def _candidates(photo: Path, root: Path) -> Iterator[Path]:
-    """Paths that the mask of a photo may have, in the order in which they are tried."""
-    own = (f"{INVERTED}{photo.stem}.png", f"{photo.stem}_mask.png", f"{photo.stem}.mask.png")
-    yield from (photo.with_name(name) for name in own)
+    """Yield the paths that the mask of a photo may have, in the order in which they are tried."""
+    adjacent = (f"{INVERTED}{photo.stem}.png", f"{photo.stem}_mask.png", f"{photo.stem}.mask.png")
+    yield from (photo.with_name(name) for name in adjacent)
     names = dict.fromkeys(
         (
-            *(f"{photo.name}.png", photo.name, *(f"{photo.stem}{ending}" for ending in TRIED)),
-            *(*own, f"{photo.name}.mask.png"),
+            *(f"{photo.name}.png", photo.name),
+            *(f"{photo.stem}{extension}" for extension in TRIED),
+            *(*adjacent, f"{photo.name}.mask.png"),
         )
     )
-    at = os.path.realpath(root)
+    real_root = os.path.realpath(root)
     folders = [
-        number for number, folder in enumerate(photo.parents) if os.path.realpath(folder) == at
+        number
+        for number, folder in enumerate(photo.parents)
+        if os.path.realpath(folder) == real_root
     ]
     for folder in photo.parents[: max([1, *folders]) + 1]:
         below = photo.parent.relative_to(folder).parts
         for name in FOLDERS:
             for skipped in range(len(below) + 1):
-                place = folder.joinpath(name, *below[skipped:])
-                yield from (place / each for each in names)
+                mask_folder = folder.joinpath(name, *below[skipped:])
+                yield from (mask_folder / file_name for file_name in names)
 
 
 def _like_masks(root: Path) -> list[Path]:
-    """Image files under `root` whose name or folder looks like that of masks."""
+    """Find image files under `root` whose name or folder looks like a mask."""
     found = []
     for parent, folders, names in os.walk(root):
         folders[:] = sorted(folder for folder in folders if not folder.startswith("."))

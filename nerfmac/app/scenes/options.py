@@ -1,4 +1,4 @@
-"""`SceneOptions`: how the files of a scene are read. A run keeps it, to read them alike again."""
+"""`SceneOptions`: options for loading a scene. A run stores them to load the scene again."""
 
 from __future__ import annotations
 
@@ -15,25 +15,26 @@ from nerfmac.common.files import user_path
 from nerfmac.geometry.placement import Direction
 
 Split = int | float | tuple[str, ...]
-"""The views that are held out: every Nth (0: none), a fraction of them, or these names."""
+"""Views to hold out: every Nth (0 for none), a fraction, or the views with these names."""
 
 GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
-"""A split as users write it."""
+"""A split as users specify it."""
 
 
-LARGEST_EXTENT = 128.0
-"""Largest side of the cube, in scene units: instant-ngp's largest aabb_scale."""
+MAX_EXTENT = 128.0
+"""Maximum side of the scene cube in scene units: instant-ngp's largest `aabb_scale`."""
 
-SPLITS = "a number N for every Nth view, a fraction such as 0.1, none, or a file that lists names"
-UPS = "x, y, z, one of these with a minus, three numbers such as 0,0.2,1, or auto"
+SPLITS = "a number N for every Nth view, a fraction such as 0.1, none, or a file with view names"
+UPS = "x, y, z, one of these with a minus sign, three numbers such as 0,0.2,1, or auto"
 AXES: dict[str, Direction] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
 @dataclass(frozen=True)
 class SceneOptions:
-    """The arguments of `load_scene` except the path; `up` has length one.
+    """Arguments of `load_scene` except the path. `up` is a unit vector.
 
-    Raises InputError for a value out of range.
+    Raises:
+        InputError: If a value is out of range.
     """
 
     split: Split | None = None
@@ -51,7 +52,7 @@ class SceneOptions:
         elif isinstance(self.split, int):
             checks.number("split", self.split, low=0, whole=True)
         elif self.split is not None and not self.split:
-            raise InputError("split lists no view; expected the names of some")
+            raise InputError("split is an empty list of views; list at least one view name")
         if self.extent is not None:
             check_extent(self.extent)
         checks.number("downscale", self.downscale, low=1, whole=True)
@@ -63,19 +64,24 @@ DEFAULTS = SceneOptions()
 
 
 def check_extent(extent: float) -> None:
-    """Raise InputError unless `extent`, the cube's side in scene units, is in (0, 128]."""
+    """Raise `InputError` unless `extent`, the cube's side in scene units, is in (0, 128]."""
     checks.number("extent", extent)
-    if not 0 < extent <= LARGEST_EXTENT:
-        raise InputError(
-            f"extent is {extent:g}; expected more than 0, and up to {LARGEST_EXTENT:g}"
-        )
+    if not 0 < extent <= MAX_EXTENT:
+        raise InputError(f"extent is {extent:g}; expected a value above 0 and up to {MAX_EXTENT:g}")
 
 
 def split_of(given: GivenSplit) -> Split | None:
-    """Return the split that a user's number, names, or text means; InputError for another text.
+    """Parse a split.
 
-    A text is a number, "none", or a file with a view's name on every line; empty lines and those
-    that begin with # are ignored.
+    Args:
+        given: Number, view names, or text. Text is a number, "none", or a file with one view name
+            per line. Empty lines and lines that start with # are ignored.
+
+    Returns:
+        The split, or None if `given` is None.
+
+    Raises:
+        InputError: If the text is neither a number nor a file with names.
     """
     if given is None or isinstance(given, int | float):
         return given
@@ -89,21 +95,28 @@ def split_of(given: GivenSplit) -> Split | None:
             return number(text)
     path = user_path(text)
     if not path.is_file():
-        raise InputError(f"split is {str(path)!r}, which is no file; expected {SPLITS}")
+        raise InputError(f"split is {str(path)!r}, which is not a file; expected {SPLITS}")
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
     except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read as a list of names: {error}") from error
+        raise InputError(f"cannot read {path} as a list of view names: {error}") from error
     names = tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
     if not names:
-        raise InputError(f"{path} lists no view; expected a name a line")
+        raise InputError(f"{path} contains no view names; expected one name per line")
     return names
 
 
 def up_of(given: str | Sequence[float] | None) -> Direction | None:
-    """Return the unit direction that a user's text or three numbers mean; None for "auto".
+    """Parse an up direction.
 
-    Raises InputError for any other value.
+    Args:
+        given: Axis such as "z" or "-y", three numbers, or None or "auto".
+
+    Returns:
+        Unit vector in the coordinates of the input scene; None for "auto".
+
+    Raises:
+        InputError: If the value is invalid.
     """
     if given is None or given == "auto":
         return None
@@ -125,11 +138,11 @@ def up_of(given: str | Sequence[float] | None) -> Direction | None:
 
 
 def described(split: Split | None) -> str:
-    """Return in words which views are held out."""
+    """Describe which views are held out."""
     if split is None:
-        return "as the scene says"
+        return "from the scene files"
     if isinstance(split, tuple):
         return f"{len(split)} by name"
     if isinstance(split, float):
         return f"{split:g} of the views"
-    return f"one view in {split}" if split else "none is held out"
+    return f"every {split}th view" if split else "no views held out"

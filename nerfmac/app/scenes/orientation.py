@@ -1,11 +1,12 @@
-"""EXIF orientation: whether images are read as stored, or turned as the tag says.
+"""EXIF orientation: whether to read images as stored or rotated by the EXIF tag.
 
-Only the program that estimated the cameras knows. COLMAP and instant-ngp ignore the tag, others
-apply it. The reading is chosen for the whole scene, by the first of these that decides:
+The correct reading depends on the program that estimated the cameras. COLMAP and instant-ngp ignore
+the tag; other programs apply it. One reading is chosen for the whole scene, with the first of these
+criteria that is decisive:
 
-1. the images' sizes: a lens fits a portrait or a landscape image;
-2. the sparse points: with the right reading, a point has the same color in all images that see it;
-3. otherwise the pixels are read as stored.
+1. The image sizes: camera intrinsics match either a portrait or a landscape image.
+2. The sparse points: with the correct reading, a point has the same color in all images.
+3. Otherwise, images are read as stored.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from nerfmac.app.scenes.posed_image import PosedImage
 from nerfmac.geometry.lenses import Lens, distort
 from nerfmac.geometry.tracks import Tracks
 
-MOST_POINTS = 4000
-"""Largest number of sparse points whose colors are compared."""
-MOST_VIEWS, NEIGHBORS = 6, 3
-"""Largest number of undecided images that are decoded, and of other images for each of them."""
+MAX_POINTS = 4000
+"""Maximum number of sparse points whose colors are compared."""
+MAX_VIEWS, NEIGHBORS = 6, 3
+"""Maximum number of undecided images to decode, and number of other images for each of them."""
 SIDE = 512
-"""Longer side, in pixels, to which images are reduced before colors are read."""
-FEWEST = 40
-"""Smallest number of observations from which the points decide."""
+"""Longer side in pixels to which images are downscaled before reading colors."""
+MIN_OBSERVATIONS = 40
+"""Minimum number of observations for a decision from sparse points."""
 CLEAR = 0.2
-"""Difference of the two correlations of colors from which the points decide."""
+"""Minimum difference of the two color correlations for a decision from sparse points."""
 
 Flags = npt.NDArray[np.bool_]
 Array = npt.NDArray[np.float64]
@@ -44,16 +45,19 @@ log = logging.getLogger("nerfmac")
 def oriented(
     images: Sequence[PosedImage], points: Array | None, tracks: Tracks | None, where: str
 ) -> list[PosedImage]:
-    """Return the images with one reading for all whose size does not decide.
+    """Choose one reading for all images whose size is not decisive.
 
-    Logs one line that names the reading and the reason, if an image has an EXIF orientation and
-    is read as stored, or if its size does not decide.
+    Logs the reading and its reason if an image with an EXIF orientation is read as stored, or if
+    the size of an image is not decisive.
 
     Args:
-        images: The scene's images.
-        points: Sparse points (n, 3) in the coordinates of the images' poses, if there are any.
-        tracks: Which pixels show which point, if that is known.
-        where: The file or folder that the message names.
+        images: Images of the scene.
+        points: Sparse points (n, 3) in the coordinates of the image poses, or None.
+        tracks: Observations of the points in the images, or None if they are unknown.
+        where: File or folder for the message.
+
+    Returns:
+        The images with the chosen reading.
     """
     undecided = [index for index, image in enumerate(images) if image.is_ambiguous]
     decided = {p.is_upright for p in images if p.header.orientation != 1 and not p.is_ambiguous}
@@ -64,11 +68,11 @@ def oriented(
     elif undecided:
         by_points = _by_points(images, points, tracks, undecided)
         upright = bool(by_points)
-        reason = "because sparse points then have the same colors in all images"
+        reason = "because sparse points then have the same color in all images"
         if by_points is None:
             reason = (
-                "as COLMAP and instant-ngp read them, because neither sizes nor sparse points "
-                "decide; if the scene comes out wrong, rotate the images or remove the tag"
+                "like COLMAP and instant-ngp, because neither sizes nor sparse points are "
+                "decisive; if the result is wrong, rotate the images or remove the tag"
             )
     read = [image.read(upright) if image.is_ambiguous else image for image in images]
     _report(read, len(undecided), where, reason)
@@ -84,7 +88,7 @@ def _report(images: Sequence[PosedImage], undecided: int, where: str, reason: st
     log.warning(
         f"{len(tagged)} of {len(images)} images of {where} have an EXIF orientation, such as "
         f"{shown[0].image}: {len(stored) or 'none'} of them {'is' if len(stored) < 2 else 'are'} "
-        f"read as stored, {reason or 'because the lenses are for images of that size'}"
+        f"read as stored, {reason or 'because the camera intrinsics match that size'}"
     )
 
 
@@ -94,11 +98,11 @@ def _by_points(
     tracks: Tracks | None,
     undecided: Sequence[int],
 ) -> bool | None:
-    """Whether the undecided images are upright, by the colors of sparse points; None: unknown."""
-    if points is None or len(points) < FEWEST:
+    """Decide from the colors of sparse points whether undecided images are upright, or None."""
+    if points is None or len(points) < MIN_OBSERVATIONS:
         return None
     seen, pixel = _observations(images, points, tracks)
-    chosen = np.array(undecided)[:: -(-len(undecided) // MOST_VIEWS)]
+    chosen = np.array(undecided)[:: -(-len(undecided) // MAX_VIEWS)]
     fixed = np.setdiff1d(np.arange(len(seen)), undecided)
     stored, upright = (
         _likeness(images, seen, pixel, (chosen, fixed), turned) for turned in (False, True)
@@ -111,10 +115,10 @@ def _by_points(
 def _observations(
     images: Sequence[PosedImage], points: Array, tracks: Tracks | None
 ) -> tuple[Flags, Array]:
-    """Which image sees which point, (images, points), and at which pixel, (images, points, 2)."""
+    """Return which image shows which point (images, points), and the pixel (images, points, 2)."""
     if tracks is not None:
         points = tracks.points
-    step = -(-len(points) // MOST_POINTS)
+    step = -(-len(points) // MAX_POINTS)
     points = points[::step]
     if tracks is not None:
         seen = np.zeros((len(images), len(points)), bool)
@@ -128,7 +132,7 @@ def _observations(
 
 
 def _project(points: Array, pose: Array, lens: Lens) -> tuple[Flags, Array]:
-    """Which points (n,) a camera sees if nothing hides them, and at which pixels (n, 2)."""
+    """Return which points (n,) are in an image, ignoring occlusion, and their pixels (n, 2)."""
     local = (points - pose[:, 3]) @ pose[:, :3] * (1.0, -1.0, -1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         direction = local[:, :2] / local[:, 2:]
@@ -148,10 +152,11 @@ def _likeness(
     views: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
     upright: bool,
 ) -> float:
-    """Correlation of the points' colors in undecided images with those in their neighbors.
+    """Correlate the colors of points in undecided images with their colors in other images.
 
-    `views` are the undecided and the other images; without others, undecided ones are compared with
-    each other. NaN if fewer than `FEWEST` colors can be compared.
+    `views` are the undecided and the other images; if there are no others, undecided images are
+    compared with each other. The result is NaN if fewer than `MIN_OBSERVATIONS` colors are
+    available.
     """
     chosen, fixed = views
 
@@ -168,13 +173,13 @@ def _likeness(
             ours.append(colors(index)[both])
             theirs.append(colors(other)[both])
     one, two = (np.concatenate(parts) if parts else np.zeros((0, 3)) for parts in (ours, theirs))
-    if len(one) < FEWEST or min(one.std(), two.std()) < 1.0:
+    if len(one) < MIN_OBSERVATIONS or min(one.std(), two.std()) < 1.0:
         return float("nan")
     return float(np.corrcoef(one.ravel(), two.ravel())[0, 1])
 
 
 def _colors(posed: PosedImage, pixel: Array) -> Array:
-    """RGB (n, 3), from 0 to 255, of a reduced image at pixels (n, 2) of the image."""
+    """Return RGB (n, 3), from 0 to 255, of a downscaled image at pixels (n, 2) of the image."""
     image = Image.fromarray(
         decode_reduced(posed.image, posed.name, upright=posed.is_upright)[..., :3]
     )

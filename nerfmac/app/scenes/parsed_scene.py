@@ -1,4 +1,4 @@
-"""`ParsedScene`: a scene's files, as a reader returns them; `assemble` makes it a `Scene`."""
+"""`ParsedScene`: the contents of scene files as a reader returns them, and their assembly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
 
 TEST_EVERY = 8
-"""Every 8th view of a capture is held out, as in Mildenhall et al. 2019 (LLFF) and since."""
+"""Default split: every 8th view of a capture is held out, as in Mildenhall et al. 2019 (LLFF)."""
 
 Array = npt.NDArray[np.float64]
 Frames = tuple[Frame, ...]
@@ -35,16 +35,18 @@ log = logging.getLogger("nerfmac")
 
 
 class ParsedScene(NamedTuple):
-    """The images, cameras and points of a scene's files, in the coordinates of these files.
+    """Images, cameras, and points of scene files, in the coordinates of these files.
 
-    source      the file or folder that messages name
-    folder      its name is the scene's
-    up          direction to the sky; None if the files' axes are arbitrary, so that `assemble`
-                levels the scene
-    points      sparse points (n, 3), if the files have any
-    placement   the files' own; None: it is fitted to the cameras and points
-    splits      indices of `images` by split; None if the files have no splits
-    tracks      which pixels of `images` show which sparse point, if the files say
+    Attributes:
+        source: File or folder for messages.
+        folder: Scene folder; its name is the scene name.
+        images: Images with cameras.
+        up: Up direction, or None if the axes of the files are arbitrary and `assemble` must level
+            the scene.
+        points: Sparse points (n, 3), or None.
+        placement: Placement that the files specify, or None to fit one to cameras and points.
+        splits: Indices of `images` by split, or None if the files have no splits.
+        tracks: Observations of the sparse points in `images`, or None.
     """
 
     source: str
@@ -58,10 +60,20 @@ class ParsedScene(NamedTuple):
 
 
 def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
-    """Place a `parsed` scene, split it, and apply the `options`; `path` is what the user named.
+    """Create a scene: choose orientations, place the cameras, split the views, apply the options.
 
-    Warns of views that are trained and tested on, and of links that lead out of the folder. Raises
-    InputError if no view is left to train on, and for a downscale above a image's size.
+    Logs a warning about views in both training and test splits and about links to other folders.
+
+    Args:
+        parsed: Contents of the scene files.
+        path: Path that the user specified.
+        options: Scene options.
+
+    Returns:
+        The scene in scene coordinates.
+
+    Raises:
+        InputError: If no training views remain or `downscale` exceeds the size of an image.
     """
     read = oriented(parsed.images, parsed.points, parsed.tracks, parsed.source)
     parsed = parsed._replace(images=read)
@@ -73,8 +85,8 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
     if parsed.splits is None and options.split is None:
         options = replace(options, split=TEST_EVERY if len(frames) > 1 else 0)
     splits = _split(parsed, frames, options.split)
-    factor, most = int(options.downscale), options.max_images
-    splits = {name: _fewer(part, most) for name, part in splits.items()}
+    factor, max_images = int(options.downscale), options.max_images
+    splits = {name: _fewer(part, max_images) for name, part in splits.items()}
     tracks, held_out = _tracks(parsed, images, frames, splits, factor)
     splits = {
         name: tuple(_reduced(frame, factor, options.masks) for frame in part)
@@ -85,7 +97,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
     name = parsed.folder.resolve().name
     if options.extent not in (None, placement.extent):
         log.info(
-            f"the cube of {name} has the side {options.extent:g}, in place of {placement.extent:g}"
+            f"the scene cube of {name} has side {options.extent:g} instead of {placement.extent:g}"
         )
         placement = placement._replace(extent=options.extent)
     points = parsed.points
@@ -109,7 +121,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
 
 
 def _in_order(parsed: ParsedScene) -> Sequence[PosedImage]:
-    """The images by name, the order in which views are held out, unless the files split them."""
+    """Return the images in name order, which determines the split, unless the files have splits."""
     if parsed.splits is not None:
         return parsed.images
     return sorted(parsed.images, key=lambda image: image.name)
@@ -122,9 +134,9 @@ def _tracks(
     splits: Splits,
     factor: int,
 ) -> tuple[Tracks | None, dict[str, Tracks]]:
-    """The tracks for training, and those of the points that are kept out of it, by split.
+    """Return the tracks for training, and the tracks of held-out points by split.
 
-    `images` and `frames` are all of the scene's in one order. `factor` is the downscale.
+    `images` and `frames` contain all views in the same order. `factor` is the downscale.
     """
     if parsed.tracks is None:
         return None, {}
@@ -145,9 +157,9 @@ def _tracks(
 
 
 def _tracks_in(part: Frames, tracks: Tracks, frames: Sequence[int], factor: int) -> Tracks:
-    """The `tracks` in the frames of a split; `frames` has the id of each image's frame."""
-    place = {id(frame): index for index, frame in enumerate(part)}
-    indices = np.array([place.get(frame, -1) for frame in frames])
+    """Return `tracks` of a split only. `frames` contains the id of the frame of each image."""
+    position = {id(frame): index for index, frame in enumerate(part)}
+    indices = np.array([position.get(frame, -1) for frame in frames])
     tracks = tracks.of_views(indices, np.full(len(indices), 1.0 / factor))
     sizes = [(frame.camera.lens.width, frame.camera.lens.height) for frame in part]
     beyond = (np.array(sizes).reshape(-1, 2) // factor)[tracks.view]
@@ -155,7 +167,7 @@ def _tracks_in(part: Frames, tracks: Tracks, frames: Sequence[int], factor: int)
 
 
 def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
-    """The placement fitted to cameras and points; leveled if the files' axes are arbitrary."""
+    """Fit a placement to cameras and points; level the scene if the axes are arbitrary."""
     is_object, images = _are_cut_out(parsed.images), _in_order(parsed)
     poses = [image.pose for image in images]
     return fit(
@@ -169,17 +181,17 @@ def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
 
 
 def _are_cut_out(images: Sequence[PosedImage]) -> bool:
-    """Whether the images show an object cut out by alpha, judged by three that have alpha.
+    """Return whether the images show an object cut out by alpha.
 
-    Some programs write alpha into every image, opaque throughout.
+    Only three images with alpha are checked. Some programs write opaque alpha to every image.
     """
     alpha = [image.image for image in images if image.header.has_alpha]
-    some = {*alpha[:1], *alpha[len(alpha) // 2 :][:1], *alpha[-1:]}
-    return any(map(is_cut_out, some))
+    checked = {*alpha[:1], *alpha[len(alpha) // 2 :][:1], *alpha[-1:]}
+    return any(map(is_cut_out, checked))
 
 
 def _split(parsed: ParsedScene, frames: Frames, split: Split | None) -> Splits:
-    """The files' splits; a user's `split` of their "train" replaces their "test"."""
+    """Return the splits of the files. A `split` option re-splits "train" and replaces "test"."""
     if parsed.splits is None:
         return _held_out(frames, split or 0, parsed.source)
     splits = {name: tuple(frames[i] for i in indices) for name, indices in parsed.splits.items()}
@@ -190,10 +202,10 @@ def _split(parsed: ParsedScene, frames: Frames, split: Split | None) -> Splits:
 
 
 def _held_out(frames: Frames, split: Split, where: str) -> Splits:
-    """The views held out as "test" and the others as "train"; with `split` 0 no "test".
+    """Split frames into "test" views and the other "train" views; without "test" if `split` is 0.
 
-    Every Nth are views 0, N, 2 N, ...; a fraction is spread evenly over all. Raises InputError that
-    names `where` if nothing is left to train on, or for a name that no view has.
+    Every Nth means views 0, N, 2 N, ...; a fraction is evenly spaced. Raises `InputError` if no
+    training views remain or a name does not exist.
     """
     if split == 0:
         return {"train": frames}
@@ -205,10 +217,10 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
     else:
         held = set(range(0, len(frames), split))
     if len(held) == len(frames):
-        names = "split, by its names," if isinstance(split, tuple) else f"split={split}"
+        option = "the list of names in split" if isinstance(split, tuple) else f"split={split}"
         raise InputError(
-            f"{names} holds out every view of {where}, which has {len(frames)}; use none to train "
-            "on all of them"
+            f"{option} holds out all {len(frames)} views of {where}; hold out fewer views, or use "
+            "none to train on all of them"
         )
     test = tuple(frame for index, frame in enumerate(frames) if index in held)
     train = tuple(frame for index, frame in enumerate(frames) if index not in held)
@@ -216,7 +228,7 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
 
 
 def _index_of(name: str, frames: Frames, where: str) -> int:
-    """Index of the view whose name, file name or file stem is `name`; InputError without one."""
+    """Return the index of the view with this name, file name, or stem. Raises `InputError`."""
     wanted = PurePosixPath(name.replace("\\", "/"))
     paths = [PurePosixPath(frame.name) for frame in frames]
     for matches in (
@@ -228,30 +240,30 @@ def _index_of(name: str, frames: Frames, where: str) -> int:
             return matches.index(True)
         if any(matches):
             raise InputError(
-                f"split names {name!r}, and {sum(matches)} views of {where} are called so; "
-                f"expected a name such as {frames[0].name!r}"
+                f"split contains {name!r}, which matches {sum(matches)} views of {where}; use a "
+                f"unique name such as {frames[0].name!r}"
             )
     raise InputError(
-        f"split names {name!r}, which is no view of {where} to train on; expected a name such as "
+        f"split contains {name!r}, which is not a training view of {where}; use a name such as "
         f"{frames[0].name!r}"
     )
 
 
-def _fewer(frames: Frames, most: int | None) -> Frames:
-    if most is None or len(frames) <= most:
+def _fewer(frames: Frames, max_images: int | None) -> Frames:
+    if max_images is None or len(frames) <= max_images:
         return frames
-    return tuple(frames[index * len(frames) // most] for index in range(most))
+    return tuple(frames[index * len(frames) // max_images] for index in range(max_images))
 
 
 def _reduced(frame: Frame, factor: int, masks: bool) -> Frame:
-    """The frame with `factor` times smaller images, and without its mask unless `masks`."""
+    """Return the frame with images downscaled by `factor`, and without its mask unless `masks`."""
     lens, mask = frame.camera.lens, frame.mask if masks else None
     if factor == 1:
         return replace(frame, mask=mask)
     if factor > min(lens.width, lens.height):
         raise InputError(
-            f"downscale is {factor}; {frame.name} is {lens.width}x{lens.height} pixels: expected "
-            f"at most {min(lens.width, lens.height)}"
+            f"downscale is {factor}, but {frame.name} has only {lens.width}x{lens.height} pixels; "
+            f"expected at most {min(lens.width, lens.height)}"
         )
     camera = replace(frame.camera, lens=lens.reduced(factor))
     return replace(frame, camera=camera, reduce=factor, mask=mask)
@@ -263,21 +275,21 @@ def _warn_of_shared(scene: Scene) -> None:
     shared = sum(image in train for image in test)
     if shared:
         log.warning(
-            f"{shared} of {len(test)} test images of {scene.name} are trained on too: their "
-            "quality says little"
+            f"{shared} of {len(test)} test images of {scene.name} are also training images, so "
+            "their quality is not meaningful"
         )
 
 
 def _warn_of_links(scene: Scene, path: Path) -> None:
-    """Warn of images and masks outside the scene's folder, which links lead to."""
+    """Warn about images and masks outside the scene folder that links refer to."""
     frames = [frame for part in scene.splits.values() for frame in part]
     files = {f for frame in frames for f in (frame.image, frame.mask) if isinstance(f, Path)}
-    # The user may have named a COLMAP model's folder, with the images next to it.
+    # The user may have passed the folder of a COLMAP model, with the images next to it.
     folder = Path(os.path.commonpath([os.path.abspath(file) for file in (path, *files)]))
     real = {file: file.resolve() for file in sorted(files)}
     outside = [file for file in real if not real[file].is_relative_to(folder.resolve())]
     if outside:
         log.warning(
-            f"{len(outside)} of {len(files)} images and masks of {scene.name} are read from "
-            f"outside its folder, through links such as {outside[0]} to {real[outside[0]]}"
+            f"{len(outside)} of {len(files)} images and masks of {scene.name} are outside its "
+            f"folder and read through links, such as {outside[0]} to {real[outside[0]]}"
         )

@@ -1,7 +1,7 @@
-"""Fit a `Placement` to the cameras and sparse points of a scene's files.
+"""Fitting of a `Placement` to the cameras and sparse points of a scene.
 
-A file with `aabb_scale`, `scale` or `offset` is placed as instant-ngp places it. Another, such as
-nerfstudio's, is fitted to its cameras and sparse points.
+Files with `aabb_scale`, `scale`, or `offset` are placed as in instant-ngp. For other files, such as
+nerfstudio's, a placement is fitted to the cameras and sparse points.
 """
 
 from __future__ import annotations
@@ -21,26 +21,35 @@ from nerfmac.geometry.placement import Placement
 Array = npt.NDArray[np.float64]
 
 SURROUNDED_EXTENT = 4.0
-"""Smallest extent of a fitted scene with a background, in scene units. One unit is the cameras'
-mean distance from the center."""
-WIDEST_EXTENT = 16.0
-"""Largest extent fitted to points, in scene units, unless cameras look outwards: cells of a larger
-cube would be too coarse in its middle."""
+"""Minimum extent of a fitted scene with a background, in scene units. One unit is the mean distance
+of the cameras from the center."""
+MAX_EXTENT = 16.0
+"""Maximum extent fitted to points, in scene units, unless cameras look outwards. Cells of a larger
+cube would be too coarse in the middle."""
 OUTWARD_EXTENT = 64.0
-"""Largest extent for cameras that look outwards, as in a room, in scene units."""
+"""Maximum extent for cameras that look outwards, as in a room, in scene units."""
 ROOM_EXTENT = 32.0
-"""Extent if cameras look outwards and there are no points: walls are about ten units away."""
+"""Extent for outward-looking cameras without points. Walls are about ten units away."""
 WITHIN = 0.95
-"""Fraction of the points seen in the images that the cube must hold; many others are wrong."""
+"""Fraction of the visible points that the cube must contain. The others are often outliers."""
 
 OUTWARD = 0.6
-"""Cameras look outwards if more than this fraction of them look away from the center."""
+"""Fraction of cameras that must look away from the center to classify them as outward-looking."""
 
 log = logging.getLogger("nerfmac")
 
 
 def shown_coordinates(values: npt.ArrayLike, side: float, between: str = ", ") -> str:
-    """Text for coordinates of something with the length `side`: three digits of that length."""
+    """Format coordinates with three significant digits relative to a length.
+
+    Args:
+        values: Coordinates.
+        side: Length that determines the number of decimals.
+        between: Separator.
+
+    Returns:
+        The formatted coordinates.
+    """
     decimals = max(2 - floor(log10(max(side, 1e-12))), 0)
     return between.join(f"{value + 0.0:.{decimals}f}" for value in np.ravel(values))
 
@@ -54,28 +63,30 @@ def fit(
     tangents: Sequence[tuple[float, float]] = (),
     rotation: Array = Placement._field_defaults["rotation"],
 ) -> Placement:
-    """Fit a placement to cameras: their target is the center, at a mean distance of one scene unit.
+    """Fit a placement to cameras: their target becomes the center, their mean distance one unit.
 
-    The target is the point closest to the optical axes, by least squares. If these are parallel, it
-    lies at the median depth of the points, or without points at the cameras' mean position, with a
-    warning. The extent is the smallest power of two that holds what the images show of the
-    points: from 1 for objects that alpha cuts out, else from 4, up to 16. Where most cameras look
-    outwards, it is up to 64, or 32 without points, with a warning. Stray cameras and points are
-    ignored, the former with a warning.
+    The target is the least-squares intersection of the optical axes. If the axes are parallel, it
+    is at the median depth of the points or, without points, at the mean camera position, with a
+    warning. The extent is the smallest power of two that contains the visible points: from 1 for
+    objects cut out by alpha, otherwise from 4, up to 16. If most cameras look outwards, it is up to
+    64, or 32 without points, with a warning. Stray cameras (with a warning) and points are ignored.
 
     Args:
-        poses: camera-to-file poses (3, 4).
-        is_object: whether alpha cuts out an object.
-        where: the file that warnings name.
-        points: sparse points (n, 3) in the file's coordinates; there may be none.
-        tangents: (width / (2 fl_x), height / (2 fl_y)) of each camera's image.
-        rotation: (3, 3), from the file's axes to the scene's.
+        poses: Camera-to-file poses (3, 4).
+        is_object: Whether alpha cuts out an object.
+        where: File for warnings.
+        points: Sparse points (n, 3) in the coordinates of the file; n may be 0.
+        tangents: (width / (2 fl_x), height / (2 fl_y)) of the image of each camera.
+        rotation: Rotation (3, 3) from the axes of the file to the axes of the scene.
+
+    Returns:
+        The placement that maps file coordinates to scene coordinates.
     """
     is_stray = stray_cameras(np.stack([pose[:, 3] for pose in poses]))
     if is_stray.any():
         log.warning(
-            f"{is_stray.sum()} of {len(poses)} cameras of {where} are far from all others; where "
-            "the scene is and how large follows from the others alone"
+            f"{is_stray.sum()} of {len(poses)} cameras of {where} are far from all others and are "
+            "ignored when the scene is placed and scaled"
         )
     poses, tangents = list(compress(poses, ~is_stray)), list(compress(tangents, ~is_stray))
     eyes, axes = np.stack([p[:, 3] for p in poses]), np.stack([p[:, 2] for p in poses])
@@ -83,41 +94,42 @@ def fit(
     center, meet = _center(eyes, axes, points, where)
     distance = float(np.linalg.norm(eyes - center, axis=1).mean())
     scale = 1.0 / distance if distance > 1e-6 else 1.0
-    least, most = 1.0 if is_object else SURROUNDED_EXTENT, WIDEST_EXTENT
+    min_extent, max_extent = 1.0 if is_object else SURROUNDED_EXTENT, MAX_EXTENT
     looks_away = np.einsum("ij,ij->i", eyes - center, axes) < 0
     if meet and looks_away.mean() > OUTWARD:
-        least, most = least if len(points) else ROOM_EXTENT, OUTWARD_EXTENT
-        log.warning(f"most cameras of {where} look outwards: the cube is larger, as for a room")
+        min_extent = min_extent if len(points) else ROOM_EXTENT
+        max_extent = OUTWARD_EXTENT
+        log.warning(f"most cameras of {where} look outwards; using a larger cube, as for a room")
     in_scene = scale * (points - center) @ rotation.T
-    is_stray = stray_points(in_scene, least, most)
+    is_stray = stray_points(in_scene, min_extent, max_extent)
     points, in_scene = points[~is_stray], in_scene[~is_stray]
     reach = np.abs(in_scene).max(axis=1, initial=0.0)
     shown = patch_medians(reach, points, poses, tangents) if tangents else reach
-    extent = _extent(shown if len(shown) else reach, least, most)
+    extent = _extent(shown if len(shown) else reach, min_extent, max_extent)
     return Placement(scale, 0.5 - scale * (rotation @ center), extent, rotation)
 
 
 def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array, bool]:
-    """The target (3,) of cameras with positions and backward axes (n, 3), and whether axes meet."""
+    """Return the point (3,) that the cameras look at, and whether their axes intersect there."""
     if (target := nearest_to_axes(eyes, axes)) is not None:
         return target, True
     if len(points):
         depth = np.median((eyes.mean(0) - points) @ axes.mean(0))
         return eyes.mean(0) - depth * axes.mean(0), False
     log.warning(
-        f"the cameras of {where} look in one direction, so what they look at is unknown; put "
-        "scale, offset and aabb_scale into the file if the scene is not found"
+        f"all cameras of {where} look in the same direction, so the scene center is unknown; if "
+        "the scene is not visible, add scale, offset, and aabb_scale to the file"
     )
     return eyes.mean(0), False
 
 
-def _extent(reach: Array, least: float, most: float) -> float:
-    """Side of the cube: a power of two in [`least`, `most`].
+def _extent(reach: Array, min_extent: float, max_extent: float) -> float:
+    """Return the side of the cube: a power of two in [`min_extent`, `max_extent`].
 
-    The smallest one whose half is at least the quantile WITHIN of the distances `reach` from the
-    center; `most` if all are too small.
+    It is the smallest one whose half is at least the quantile WITHIN of `reach`, the distances from
+    the center, or `max_extent` if all are too small.
     """
     if not len(reach):
-        return least
+        return min_extent
     side = 2.0 * float(np.quantile(reach, WITHIN, method="inverted_cdf"))
-    return float(np.clip(2.0 ** np.ceil(np.log2(max(side, 1e-6))), least, most))
+    return float(np.clip(2.0 ** np.ceil(np.log2(max(side, 1e-6))), min_extent, max_extent))

@@ -1,4 +1,4 @@
-"""Points of PLY files, such as nerfstudio's sparse ones: binary or text, x, y and z."""
+"""Points in PLY files, such as nerfstudio's sparse points: binary or text, with x, y, and z."""
 
 from __future__ import annotations
 
@@ -25,25 +25,39 @@ BYTE_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 
 
 def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
-    """Return the positions (n, 3) of the file's vertices, which have to be its first element.
+    """Read the vertex positions of a PLY file. The vertices must be the first element of the file.
 
-    Vertices with a coordinate that is not finite, or beyond LARGEST, are left out.
-    Raises InputError that names the file if it is no whole PLY file of points.
+    Vertices whose coordinates are not finite or exceed LARGEST are dropped.
+
+    Args:
+        path: PLY file.
+
+    Returns:
+        Positions (n, 3) in the coordinates of the file.
+
+    Raises:
+        InputError: If the file is not a complete PLY file of points.
     """
     try:
         header, body = path.read_bytes().split(b"end_header", 1)
         points = _positions(header.decode("ascii"), body[body.index(b"\n") + 1 :])
     except (OSError, ValueError, KeyError, IndexError, OverflowError) as error:
-        raise InputError(f"{path} is no whole PLY file of points: {error}") from error
+        raise InputError(f"{path} is not a complete PLY file of points: {error}") from error
     return points[(np.abs(points) <= LARGEST).all(axis=1)]
 
 
 def write_ply_points(
     path: Path, points: npt.NDArray[np.float64], colors: npt.NDArray[np.uint8]
 ) -> None:
-    """Write positions (n, 3) with sRGB colors (n, 3) to `path`, as a binary file.
+    """Write points to a binary PLY file.
 
-    Raises InputError if it cannot be written.
+    Args:
+        path: File to write.
+        points: Positions (n, 3).
+        colors: sRGB colors (n, 3), uint8.
+
+    Raises:
+        InputError: If the file cannot be written.
     """
     columns = [*((name, "<f4") for name in "xyz"), *((name, "u1") for name in COLORS)]
     rows = np.empty(len(points), np.dtype(columns))
@@ -57,14 +71,17 @@ def write_ply_points(
 
 
 def _positions(header: str, body: bytes) -> npt.NDArray[np.float64]:
-    """The vertices' x, y, z (n, 3); raises what `read_ply_points` catches for a broken file."""
+    """Return vertex positions (n, 3). Raises the errors that `read_ply_points` handles."""
     lines = [line.split() for line in header.splitlines()]
     if not lines or lines[0] != ["ply"]:
-        raise ValueError("it does not begin with ply")
+        raise ValueError("the file does not start with ply")
     (file_format,) = [line[1] for line in lines if line[:1] == ["format"]]
     first, *others = [index for index, line in enumerate(lines) if line[:1] == ["element"]]
     if lines[first][1] != "vertex" or file_format not in ("ascii", *BYTE_ORDERS):
-        raise ValueError(f"its first element is {lines[first][1]}, its format {file_format}")
+        raise ValueError(
+            f"the first element is {lines[first][1]} in the format {file_format}; expected vertex "
+            "in a binary or ascii format"
+        )
     count, vertex = int(lines[first][2]), lines[first + 1 : others[0] if others else None]
     types = {line[2]: TYPES[line[1]] for line in vertex if line[:1] == ["property"]}
     if file_format == "ascii":

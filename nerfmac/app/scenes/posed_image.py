@@ -1,4 +1,4 @@
-"""`PosedImage`: an image file of a scene with its lens and its camera's pose."""
+"""`PosedImage`: an image file of a scene with camera intrinsics and pose."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Array = npt.NDArray[np.float64]
 
 
 class PosedImage(NamedTuple):
-    """A image's file, header, name, lens and mask, with its camera's pose.
+    """Image file with header, name, camera intrinsics, mask, and pose.
 
-    The camera-to-file pose (3, 4) has OpenGL axes. The lens fits the image as EXIF turns it if
-    `is_upright`, else the image as stored.
+    The camera-to-file pose (3, 4) has OpenGL axes. If `is_upright` is True, the intrinsics belong
+    to the image after applying the EXIF orientation, otherwise to the image as stored.
     """
 
     image: Path
@@ -39,10 +39,24 @@ class PosedImage(NamedTuple):
     def of(
         cls, image: Path, header: Header, *, lens: Lens, pose: Array, where: str, name: str = ""
     ) -> Self:
-        """Return the image with its lens scaled to its size; `name` is by default the file's.
+        """Create a posed image with intrinsics scaled to its size.
 
-        Some programs ignore EXIF's orientation: if only the image as it is stored has the lens's
-        aspect ratio, its pixels stay unturned. Raises InputError naming `where` if neither has.
+        Some programs ignore the EXIF orientation. If only the stored image has the aspect ratio of
+        the intrinsics, it is read as stored.
+
+        Args:
+            image: Image file.
+            header: Header of the image.
+            lens: Camera intrinsics.
+            pose: Camera-to-file pose (3, 4).
+            where: Scene file, for the error message.
+            name: Name of the image. By default, the file name.
+
+        Returns:
+            The posed image.
+
+        Raises:
+            InputError: If the aspect ratios differ.
         """
         posed = cls(image, header, name or image.name, lens, pose)
         if has_aspect(lens, header.width, header.height):
@@ -50,35 +64,44 @@ class PosedImage(NamedTuple):
         if has_aspect(lens, *header.stored_size):
             return posed.read(upright=False)
         raise InputError(
-            f"{image} is {header.width}x{header.height} pixels but {where} "
-            f"has a lens for {lens.width}x{lens.height}; expected the same aspect ratio: take "
-            "the images that the cameras were estimated from"
+            f"{image} has {header.width}x{header.height} pixels, but the camera intrinsics in "
+            f"{where} are for {lens.width}x{lens.height}, which has another aspect ratio; use the "
+            "images that the cameras were estimated from"
         )
 
     def read(self, upright: bool) -> Self:
-        """Return the image turned by EXIF if `upright`, else as stored; its lens is scaled."""
+        """Return the image read upright or as stored, with intrinsics scaled to that size."""
         size = self.header[:2] if upright else self.header.stored_size
         return self._replace(is_upright=upright, lens=self.lens.scaled(*size))
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether the lens fits the image as EXIF turns it and as stored, and these differ."""
+        """Whether the intrinsics match both the upright and the stored image, which differ."""
         both = self.header[:2], self.header.stored_size
         return self.header.orientation != 1 and all(has_aspect(self.lens, *size) for size in both)
 
     def placed(self, placement: Placement) -> Frame:
-        """Return the frame with its pose in scene space."""
+        """Return the frame with its pose in scene coordinates."""
         camera = Camera(self.lens, placement.apply(self.pose))
         return Frame(camera, self.image, self.name, is_upright=self.is_upright, mask=self.mask)
 
 
 def headers_of(images: Sequence[Path]) -> list[Header]:
-    """Read the headers of image files, in order; raises InputError for one that is no image."""
+    """Read the headers of image files, in order. Raises `InputError` if one is not an image."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(inspect, images))
 
 
 def has_aspect(lens: Lens, width: int, height: int) -> bool:
-    """Return whether the lens's image has the aspect ratio of one of `width` x `height`."""
-    # Halving an odd size loses up to a pixel on either side, so the aspects may differ a little.
+    """Return whether camera intrinsics match an image size.
+
+    Args:
+        lens: Camera intrinsics.
+        width: Image width in pixels.
+        height: Image height in pixels.
+
+    Returns:
+        Whether the aspect ratios are equal, up to rounding to whole pixels.
+    """
+    # Halving an odd size loses up to a pixel per side, so aspect ratios may differ slightly.
     return abs(width * lens.height - height * lens.width) <= lens.width + lens.height

@@ -1,4 +1,4 @@
-"""Threads on all cores whose results come in order, with few results in memory at a time."""
+"""Computation in threads on all cores, with ordered results and bounded memory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ Result = TypeVar("Result")
 
 
 def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:
-    """Yield `work(0)` to `work(count - 1)`, computed by threads that run only a few ahead.
+    """Compute results in threads that run only a few items ahead.
 
-    Meant for images: Pillow releases the interpreter's lock while it decodes.
+    This is intended for images, because Pillow releases the GIL while decoding.
+
+    Args:
+        work: Function of an index.
+        count: Number of items.
+
+    Yields:
+        `work(0)` to `work(count - 1)`, in order.
     """
     threads = max(min(os.cpu_count() or 1, count), 1)
     with ThreadPoolExecutor(threads) as pool:

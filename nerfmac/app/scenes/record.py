@@ -1,4 +1,4 @@
-"""`SceneRecord`: the data on its scene that a run saves, enough to render without images."""
+"""`SceneRecord`: scene data that a run saves, sufficient for rendering without images."""
 
 from __future__ import annotations
 
@@ -26,43 +26,51 @@ def is_run(folder: Path) -> bool:
 
 
 def refuse_run(path: Path) -> None:
-    """Raise InputError if `path` is a run's folder, whose images are no photos."""
+    """Raise `InputError` if `path` is a run folder, which contains no photos."""
     if is_run(path) and (path / "checkpoint.safetensors").is_file():
         raise InputError(
-            f"{path} is a run, not a scene; to train it further: `nerfmac train --out {path} "
-            f"--resume`; to look at it: `nerfmac view {path}`"
+            f"{path} is a run, not a scene; continue its training with `nerfmac train --out {path} "
+            f"--resume`, or open it with `nerfmac view {path}`"
         )
 
 
 @dataclass(frozen=True)
 class SceneRecord:
-    """A scene's path and options, its cube, and the cameras of its training views."""
+    """Path, options, and cube of a scene, and the cameras of its training views."""
 
-    path: str | None  # None for a scene that was not read from files
+    path: str | None  # None for a scene in memory.
     extent: float
     up: Direction
     cameras: tuple[Camera, ...]
     options: SceneOptions = DEFAULTS
-    placement: Placement | None = None  # placement of the files; None if it is unknown
-    mean_color: Color | None = None  # of the training images; None: they have alpha, or unknown
-    subject: Sphere | None = None  # around what the cameras look at; None if no points show it
+    placement: Placement | None = None  # Placement of the files; None if it is unknown.
+    mean_color: Color | None = None  # Of the training images; None if they have alpha or unknown.
+    subject: Sphere | None = None  # Sphere around the subject; None if the points show no subject.
 
     @property
     def backdrop(self) -> Color:
-        """Color, sRGB in [0, 1], that videos and stills show where the run has seen nothing.
+        """Background color of videos and renderings where the field is empty; sRGB in [0, 1].
 
-        It is the mean color of the training images, or white if these images have alpha.
+        It is the mean color of the training images, or white if the images have alpha.
         """
         return self.mean_color or (1.0, 1.0, 1.0)
 
     @property
     def bounds(self) -> Bounds:
-        """The cube and the map of its space for encodings."""
+        """Scene cube and the map of its space for encodings."""
         return Bounds(self.extent)
 
     @classmethod
     def of(cls, scene: Scene, mean_color: Color | None = None) -> SceneRecord:
-        """Return the record of `scene`, with the `mean_color` of its training images."""
+        """Create the record of a scene.
+
+        Args:
+            scene: Scene to record.
+            mean_color: Mean sRGB color of the training images in [0, 1], if it is known.
+
+        Returns:
+            The record.
+        """
         path = str(scene.path.resolve()) if scene.path else None
         placement = scene.placement
         if placement is None and scene.path is None:
@@ -89,7 +97,18 @@ class SceneRecord:
 
     @classmethod
     def from_json(cls, values: Any, path: Path) -> SceneRecord:
-        """Read the record from JSON values of the file `path`; InputError names the key."""
+        """Parse a record.
+
+        Args:
+            values: JSON values.
+            path: File that contains them, for error messages.
+
+        Returns:
+            The record.
+
+        Raises:
+            InputError: If a value is invalid; the message contains the key.
+        """
         record = Fields.of(values, str(path))
         record.allow_only(*(field.name for field in fields(cls)))
         x, y, z = record.numbers("up", 3)

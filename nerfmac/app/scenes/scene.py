@@ -1,7 +1,7 @@
-"""A scene: images, their cameras, and the cube that is trained.
+"""`Scene`: images, their cameras, and the scene cube.
 
-Scene space is instant-ngp's, without its change of axes: the cube has the side `extent` and the
-center (0.5, 0.5, 0.5). For an object without surroundings `extent` is 1, the unit cube.
+Scene space is that used by instant-ngp, without its permutation of axes: the cube has side `extent`
+and center (0.5, 0.5, 0.5). For an object without surroundings, `extent` is 1, the unit cube.
 """
 
 from __future__ import annotations
@@ -30,17 +30,22 @@ from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.geometry.views import Views
 
-MOST_PIXELS = 2**31
-"""Limit of a split's pixels: they are numbered by int32."""
+MAX_PIXELS = 2**31
+"""Exclusive upper limit of the pixels of a split, because pixel indices are int32."""
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One photo: a file or uint8 (h, w, 3 or 4), and its camera.
+    """Photo with its camera.
 
-    Blocks of `reduce` x `reduce` pixels are averaged to the size of the camera's lens. The
-    camera fits the image as EXIF turns it if `is_upright`, else the image as stored. A `mask`
-    is an image of the same size, see `scenes.masks`.
+    Attributes:
+        camera: Camera in scene coordinates. Its intrinsics determine the image size.
+        image: Image file, or pixels, uint8 (h, w, 3 or 4).
+        name: Name of the view.
+        reduce: Downscaling factor. Blocks of `reduce` x `reduce` pixels are averaged.
+        is_upright: Whether the camera belongs to the image after applying the EXIF orientation,
+            and not to the image as stored.
+        mask: Mask image of the same size, or None; see `scenes.masks`.
     """
 
     camera: Camera
@@ -53,19 +58,23 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Undecoded frames by split ("train", "test", ...), with cameras in scene space.
+    """Scene with undecoded images by split ("train", "test", ...) and cameras in scene space.
 
-    extent      side of the trained cube around (0.5, 0.5, 0.5), in scene units, in (0, 128];
-                InputError for another
-    up          unit vector to the sky
-    has_alpha   whether all images of all splits are decoded to RGBA
-    path        the argument of `load_scene`; None if that did not read the scene
-    options     the other arguments; their split is None only if the files have splits
-    placement   from the files' coordinates to scene space; None: both are the same
-    points      sparse points (n, 3) in scene space, if the files have any
-    tracks      which pixels of the split "train" show which sparse point, in scene space, if the
-                files say
-    held_out    tracks of the sparse points that training does not use, by split
+    Attributes:
+        name: Name of the scene.
+        extent: Side of the scene cube around (0.5, 0.5, 0.5) in scene units, in (0, 128].
+        splits: Frames by split.
+        up: Up direction, a unit vector in scene space.
+        has_alpha: Whether all images of all splits are decoded to RGBA.
+        path: Path argument of `load_scene`, or None for a scene in memory.
+        options: Other arguments of `load_scene`. `split` is None only if the files have splits.
+        placement: Map from file coordinates to scene space; None if they are the same.
+        points: Sparse points (n, 3) in scene space, or None.
+        tracks: Observations of sparse points in the "train" views, in scene space, or None.
+        held_out: Tracks of the sparse points that training does not use, by split.
+
+    Raises:
+        InputError: If `extent` is out of range.
     """
 
     name: str
@@ -86,7 +95,7 @@ class Scene:
 
     @property
     def bounds(self) -> Bounds:
-        """The cube and the map of its space for encodings."""
+        """Scene cube and the map of its space for encodings."""
         return Bounds(self.extent)
 
     def __repr__(self) -> str:
@@ -96,18 +105,35 @@ class Scene:
         return f"Scene({self.name!r}, {splits or 'no views'}, {size}extent {self.extent:g})"
 
     def views(self, split: str, *, progress: bool = True) -> Views:
-        """Decode a split's images, once, and put them on the device.
+        """Decode the images of a split and copy them to the device. The result is cached.
 
-        `progress` shows a bar if that takes more than a second or two.
+        Args:
+            split: Name of the split.
+            progress: Whether to show a progress bar if decoding takes more than a second or two.
 
-        Raises InputError for a split that is absent or empty, and for a image that cannot be
-        decoded or has another size than its lens.
+        Returns:
+            The views of the split.
+
+        Raises:
+            InputError: If the split does not exist or is empty, or if an image cannot be decoded or
+                has another size than its camera.
         """
         deque(self.decoding(split, progress=progress), maxlen=0)
         return self._views[split]
 
     def decoding(self, split: str, *, progress: bool = True) -> Iterator[None]:
-        """Decode a split's images as `views` does, one image at each `next`."""
+        """Decode the images of a split as `views` does, one image at each `next`.
+
+        Args:
+            split: Name of the split.
+            progress: Whether to show a progress bar if decoding takes more than a second or two.
+
+        Yields:
+            None, after each image.
+
+        Raises:
+            InputError: If the split does not exist or an image is invalid.
+        """
         if split not in self._views:
             channels = 4 if self.has_alpha else 3
             views = yield from _decoding(self._frames(split), channels, progress)
@@ -125,16 +151,16 @@ class Scene:
         return ground_plane(points, TOLERANCE * nearest_distance(points, eyes), self.up)
 
     def cameras(self, split: str) -> tuple[Camera, ...]:
-        """Return the cameras of a split; raises InputError if it is absent or empty."""
+        """Return the cameras of a split. Raises `InputError` if it does not exist or is empty."""
         return tuple(frame.camera for frame in self._frames(split))
 
     def _frames(self, split: str) -> tuple[Frame, ...]:
         if frames := self.splits.get(split):
             return frames
         present = ", ".join(name for name, frames in self.splits.items() if frames) or "none"
-        message = f"scene {self.name!r} has no {split!r} views; its splits: {present}"
+        message = f"scene {self.name!r} has no {split!r} views; available splits: {present}"
         if split == "test":
-            message += ". Hold out every 8th training view with split=8 (--split 8)"
+            message += ". To hold out every 8th training view, use split=8 (--split 8)"
         raise InputError(message)
 
 
@@ -142,11 +168,11 @@ def _decoding(
     frames: tuple[Frame, ...], channels: int, progress: bool
 ) -> Generator[None, None, Views]:
     cameras = Cameras.stack([frame.camera for frame in frames])
-    if cameras.pixels >= MOST_PIXELS:
+    if cameras.pixels >= MAX_PIXELS:
         raise InputError(
-            f"{len(frames)} images of {shown_sizes(cameras.sizes)} have {cameras.pixels:,} "
-            f"pixels; expected fewer than {MOST_PIXELS:,}, as with downscale=2 (--downscale 2) or "
-            "max_images (--max-images)"
+            f"{len(frames)} images of {shown_sizes(cameras.sizes)} have {cameras.pixels:,} pixels "
+            f"in total; the maximum is {MAX_PIXELS - 1:,}: reduce them with downscale=2 "
+            "(--downscale 2) or max_images (--max-images)"
         )
     has_mask = any(frame.mask for frame in frames)
     pixels = mx.zeros((cameras.pixels, channels), mx.uint8)
@@ -159,13 +185,13 @@ def _decoding(
         )
         if image.shape[:2] != (height, width):
             raise InputError(
-                f"{frame.name} is {image.shape[1]}x{image.shape[0]} pixels; its lens is for "
-                f"{width}x{height}: expected a image of that size"
+                f"{frame.name} has {image.shape[1]}x{image.shape[0]} pixels, but its camera is for "
+                f"{width}x{height}; replace the image by one of that size"
             )
         mask = _mask_of(frame, width, height) if frame.mask else None
         return image.reshape(-1, channels), None if mask is None else mask.ravel()
 
-    # Only this thread uses MLX.
+    # Only this thread may use MLX.
     bar = tqdm(prefetch(read, len(frames)), "images", len(frames), **delayed_progress(progress))
     end = 0
     for image, mask in bar:
@@ -182,15 +208,15 @@ def _decoding(
 def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
     """Write `rows` into `array` from row `start` on, in place.
 
-    It is evaluated at once, while nothing else holds the array's memory. So images are in memory
-    once, not on the host and on the device.
+    The write is evaluated immediately, while no other reference to the array's memory exists, so
+    that images are in memory only once and not both on the host and on the device.
     """
     array[start : start + len(rows)] = mx.array(rows)
     mx.eval(array)
 
 
 def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
-    """The frame's mask, bool (h, w): True where no pixel of the averaged block is black."""
+    """Return the mask of a frame, bool (h, w): True if no pixel of the averaged block is black."""
     assert frame.mask is not None
     mask = decode_mask(frame.mask, upright=frame.is_upright)
     across, down = width * frame.reduce, height * frame.reduce
@@ -198,8 +224,8 @@ def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
         0 <= mask.shape[1] - across < frame.reduce and 0 <= mask.shape[0] - down < frame.reduce
     ):
         raise InputError(
-            f"{frame.mask} is {mask.shape[1]}x{mask.shape[0]} pixels, unlike {frame.name}; "
-            "expected a mask of its image's size"
+            f"{frame.mask} has {mask.shape[1]}x{mask.shape[0]} pixels, unlike its image "
+            f"{frame.name}; the mask must have the size of the image"
         )
     blocks = mask[:down, :across].reshape(height, frame.reduce, width, frame.reduce)
     return np.asarray(blocks.all(axis=(1, 3)))

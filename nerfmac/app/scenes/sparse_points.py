@@ -1,8 +1,8 @@
-"""Sparse points: medians over patches of images, strays among the points, and the near plane.
+"""Sparse points: medians over image patches, outliers among points and cameras, near plane.
 
-Structure from motion puts a few points and cameras where nothing is. These strays must not decide
-how large a scene is. Nor may a few points on a far wall, which may fill half of every image: so
-points count by patches of the images.
+Structure from motion produces a few points and cameras at wrong positions. These outliers must not
+determine the scene size. Neither must a few points on a distant wall that fills half of every
+image, so points are weighted by image patches.
 """
 
 from __future__ import annotations
@@ -18,47 +18,52 @@ Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 PATCHES = 8
-"""Number of patches along each side of a image."""
-MOST_VIEWS, MOST_POINTS = 64, 20000
-"""Largest numbers of views and points that `patch_medians` uses, spread evenly over all."""
+"""Number of patches along each side of an image."""
+MAX_VIEWS, MAX_POINTS = 64, 20000
+"""Maximum number of views and of points that `patch_medians` uses, evenly spaced."""
 
-MOST_STRAYS = 0.15
-"""Largest fraction of all cameras or points that may be strays."""
+MAX_STRAYS = 0.15
+"""Maximum fraction of cameras or points that can be outliers."""
 FAR = 4.0
-"""A camera is a stray if its distance from the median position exceeds this multiple of the
+"""A camera is an outlier if its distance from the median position exceeds this multiple of the
 median distance."""
 SMOOTH = 0.1
-"""Median |log(r / r')| above which distances r, r' of points in similar directions are unrelated.
-Measured on surfaces: 0.003 to 0.035 (garden, table top, painted wall); on points strewn in space:
-0.2 to 1."""
-FEWEST_OF_SURFACE = 5
-"""Smallest number of points among which a surface can be recognized."""
-MOST_COMPARED = 1000
-"""Largest number of points that are compared with each other, spread evenly over all."""
+"""Threshold of the median |log(r / r')|, where r and r' are distances of points in similar
+directions. Above it, the points are not a surface. Measured values are 0.003 to 0.035 on surfaces
+(garden, table top, painted wall) and 0.2 to 1 for points scattered in space."""
+MIN_SURFACE_POINTS = 5
+"""Minimum number of points for recognizing a surface."""
+MAX_COMPARED = 1000
+"""Maximum number of points that are compared with each other, evenly spaced."""
 
 NEAR_FRACTION = 0.75
-"""Near plane as a fraction of the nearest points' distance."""
+"""Distance of the near plane, relative to the distance of the nearest points."""
 OUTLIERS = 0.01
-"""Fraction of a image's points, the nearest ones, that are ignored because they may be wrong."""
-FEWEST_IN_IMAGE = 50
-"""Smallest number of points in a image that counts for the near plane."""
-MOST_NEAR = 2**15
-"""Largest number of points that count for the near plane, spread evenly over all."""
+"""Fraction of the points in an image, the nearest ones, that are ignored as possible outliers."""
+MIN_POINTS_IN_IMAGE = 50
+"""Minimum number of points in an image for using it to determine the near plane."""
+MAX_NEAR_POINTS = 2**15
+"""Maximum number of points that determine the near plane, evenly spaced."""
 
 
 def patch_medians(
     values: Array, points: Array, poses: Sequence[Array], tangents: Sequence[tuple[float, float]]
 ) -> Array:
-    """Return medians (m,) of the points' `values` (n,) over each patch of each image.
+    """Compute medians of a property of points over the patches of each image, ignoring occlusion.
 
-    `points` are (n, 3); patches without points are left out. `poses` (3, 4) are camera-to-file with
-    OpenGL's axes. `tangents` are half of a image's width and height over its focal lengths.
-    Occlusion is ignored.
+    Args:
+        values: Values (n,) of the points.
+        points: Points (n, 3).
+        poses: Camera-to-file poses (3, 4) with OpenGL axes.
+        tangents: Half of the image width and height divided by the focal lengths, per camera.
+
+    Returns:
+        Medians (m,) for all patches that contain points.
     """
-    step = max(-(-len(points) // MOST_POINTS), 1)
+    step = max(-(-len(points) // MAX_POINTS), 1)
     values, points = values[::step], points[::step]
     medians: list[float] = []
-    for index in range(0, len(poses), -(-len(poses) // MOST_VIEWS)):
+    for index in range(0, len(poses), -(-len(poses) // MAX_VIEWS)):
         position, is_seen = in_image(points, poses[index], tangents[index])
         column, row = ((position[is_seen] + 1) * (PATCHES / 2)).astype(int).T
         patches, seen = PATCHES * row + column, values[is_seen]
@@ -67,10 +72,16 @@ def patch_medians(
 
 
 def in_image(points: Array, pose: Array, tangents: tuple[float, float]) -> tuple[Array, Flags]:
-    """Project `points` (n, 3): positions (n, 2) in a image without distortion, bool (n,) if seen.
+    """Project points to an image without distortion, ignoring occlusion.
 
-    Positions in the image are from -1 to 1 along both axes, y upwards. `pose` (3, 4) and
-    `tangents` are as in `patch_medians`. Occlusion is ignored.
+    Args:
+        points: Points (n, 3).
+        pose: Camera pose (3, 4) with OpenGL axes.
+        tangents: Half of the image width and height divided by the focal lengths.
+
+    Returns:
+        Image positions (n, 2) from -1 to 1 along both axes with y upwards, and bool (n,), which is
+        True for points inside the image.
     """
     x, y, z = ((points - pose[:, 3]) @ pose[:, :3]).T
     depth = np.maximum(-z, 1e-12)
@@ -79,29 +90,38 @@ def in_image(points: Array, pose: Array, tangents: tuple[float, float]) -> tuple
 
 
 def stray_cameras(eyes: Array) -> Flags:
-    """Return which of the camera positions (n, 3) are strays, bool (n,)."""
+    """Return which of the camera positions (n, 3) are outliers, bool (n,)."""
     distance = np.linalg.norm(eyes - np.median(eyes, axis=0), axis=1)
     strays = distance > FAR * np.median(distance)
-    is_few = np.median(distance) > 0 and strays.mean() <= MOST_STRAYS
+    is_few = np.median(distance) > 0 and strays.mean() <= MAX_STRAYS
     return strays & is_few
 
 
-def stray_points(points: Array, least: float, most: float) -> Flags:
-    """Return which of the points (n, 3), relative to the scene's center, are strays, bool (n,).
+def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
+    """Find outliers among sparse points.
 
-    Cubes of side `least`, 2 `least`, 4 `least` ... below `most` are tried, the largest first. The
-    points outside a cube are strays if they are few and no surface: on a surface, points in
-    similar directions have similar distances. So points strewn behind a wall go; the wall stays.
+    Cubes of side `min_side`, 2 `min_side`, 4 `min_side` and so on, below `max_side`, are tried in
+    decreasing order. The points outside a cube are outliers if there are few of them and they do
+    not form a surface, on which points in similar directions have similar distances. For example,
+    points scattered behind a wall are outliers, but points on the wall are not.
+
+    Args:
+        points: Points (n, 3) relative to the scene center.
+        min_side: Side of the smallest cube.
+        max_side: Exclusive upper limit of the side.
+
+    Returns:
+        Bool (n,), True for outliers.
     """
     strays = np.zeros(len(points), np.bool_)
     distance = np.abs(points).max(axis=1, initial=0.0)
-    doublings = max(int(np.ceil(np.log2(most / least))), 0)
-    for side in reversed([least * 2.0**doubling for doubling in range(doublings)]):
+    doublings = max(int(np.ceil(np.log2(max_side / min_side))), 0)
+    for side in reversed([min_side * 2.0**doubling for doubling in range(doublings)]):
         outside = distance > side / 2
         remaining = outside & ~strays
-        if outside.sum() > MOST_STRAYS * len(points):
+        if outside.sum() > MAX_STRAYS * len(points):
             break
-        if remaining.sum() >= FEWEST_OF_SURFACE:
+        if remaining.sum() >= MIN_SURFACE_POINTS:
             if _is_surface(points[remaining]):
                 break
             strays = outside
@@ -109,28 +129,34 @@ def stray_points(points: Array, least: float, most: float) -> Flags:
 
 
 def near_plane(points: Array, cameras: Sequence[Camera]) -> float:
-    """Return the distance from every camera up to which space counts as empty, in scene units.
+    """Compute the distance from every camera up to which space is considered empty.
 
-    In front of a camera, where no other one looks, training may put a fog that colors its image
-    alone and hides the scene from everywhere else. So nothing is put there, as NeRF's program does
-    with LLFF's near bound (Mildenhall et al. 2020: nine tenths of the nearest point's depth). Here
-    the fraction is smaller, as plain surfaces have no points.
+    Training may place haze directly in front of a camera, where no other camera looks. The haze
+    only affects the image of that camera, but hides the scene in other renderings. Samples closer
+    than the near plane are therefore ignored, as in the original NeRF code for LLFF scenes
+    (Mildenhall et al. 2020), which uses 0.9 times the depth of the nearest point. The fraction is
+    smaller here, because textureless surfaces have no points.
 
-    `points` (n, 3) are in scene space; occlusion is ignored. 0 if no image has enough points.
+    Args:
+        points: Points (n, 3) in scene space. Occlusion is ignored.
+        cameras: Training cameras.
+
+    Returns:
+        Distance in scene units; 0 if no image has enough points.
     """
-    points = points[:: max(-(-len(points) // MOST_NEAR), 1)]
+    points = points[:: max(-(-len(points) // MAX_NEAR_POINTS), 1)]
     nearest = []
     for camera in cameras:
         pose = np.asarray(camera.pose, np.float64)
         _, is_seen = in_image(points, pose, camera.lens.tangents)
-        if is_seen.sum() >= FEWEST_IN_IMAGE:
+        if is_seen.sum() >= MIN_POINTS_IN_IMAGE:
             distance = np.linalg.norm(points[is_seen] - pose[:, 3], axis=1)
             nearest.append(float(np.quantile(distance, OUTLIERS)))
     return NEAR_FRACTION * min(nearest, default=0.0)
 
 
 def _is_surface(points: Array) -> bool:
-    points = points[:: -(-len(points) // MOST_COMPARED)]
+    points = points[:: -(-len(points) // MAX_COMPARED)]
     distance = np.linalg.norm(points, axis=1)
     directions = points / distance[:, None]
     cosines = directions @ directions.T

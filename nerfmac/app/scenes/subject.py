@@ -1,7 +1,7 @@
-"""`find_subject`: the sphere around what the cameras look at, from the sparse points.
+"""`find_subject`: the sphere around the object that the cameras look at, from sparse points.
 
-The subject's points are in the middle of most photos. The points of a background are not: they move
-through the photos as the camera moves around the subject. So no point has to be matched to photos.
+The points of the subject are in the middle of most photos. Background points move through the
+photos as the camera moves around the subject, so points do not have to be matched to photos.
 """
 
 from __future__ import annotations
@@ -11,47 +11,47 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.app.scenes.sparse_points import MOST_POINTS, MOST_VIEWS, in_image
+from nerfmac.app.scenes.sparse_points import MAX_POINTS, MAX_VIEWS, in_image
 from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 
 MIDDLE = 0.5
-"""Width and height of the middle of a photo, as a fraction of the photo's."""
+"""Width and height of the middle of a photo, relative to the photo."""
 
-MOST_CAMERAS = 0.7
-"""Fraction of the cameras that show a point of the subject in the middle of their photos."""
+MIN_CAMERAS = 0.7
+"""Minimum fraction of the cameras that show a subject point in the middle of their photos."""
 
-FEWEST_POINTS = 20
-"""Smallest number of points that make a subject."""
+MIN_POINTS = 20
+"""Minimum number of points of a subject."""
 
 INSIDE = 0.9
-"""Fraction of the subject's points that the sphere contains."""
+"""Fraction of the subject points that the sphere contains."""
 
 
 def find_subject(
     points: npt.NDArray[np.float64] | None, cameras: Sequence[Camera]
 ) -> Sphere | None:
-    """Return the sphere around the subject of `cameras`, in scene units.
+    """Find the subject of the cameras.
 
     Args:
-        points: sparse points (n, 3) in scene space, if there are any. Occlusion is ignored.
-        cameras: training cameras. Lens distortion is ignored.
+        points: Sparse points (n, 3) in scene space, or None. Occlusion is ignored.
+        cameras: Training cameras. Lens distortion is ignored.
 
     Returns:
-        The sphere, or None if fewer than `FEWEST_POINTS` points are in the middle of most photos,
-        as in a room whose cameras look outwards.
+        Sphere in scene space, or None if fewer than `MIN_POINTS` points are in the middle of most
+        photos, for example in a room with outward-looking cameras.
     """
     if points is None or not len(points) or not cameras:
         return None
-    points = points[:: -(-len(points) // MOST_POINTS)]
-    chosen = cameras[:: -(-len(cameras) // MOST_VIEWS)]
+    points = points[:: -(-len(points) // MAX_POINTS)]
+    chosen = cameras[:: -(-len(cameras) // MAX_VIEWS)]
     shown = np.zeros(len(points))
     for camera in chosen:
         pose = np.asarray(camera.pose, np.float64)
         position, is_seen = in_image(points, pose, camera.lens.tangents)
         shown += is_seen & (np.abs(position) < MIDDLE).all(axis=1)
-    points = points[shown >= MOST_CAMERAS * len(chosen)]
-    if len(points) < FEWEST_POINTS:
+    points = points[shown >= MIN_CAMERAS * len(chosen)]
+    if len(points) < MIN_POINTS:
         return None
     center = np.median(points, axis=0)
     radius = np.quantile(np.linalg.norm(points - center, axis=1), INSIDE)

@@ -11,7 +11,7 @@ import numpy as np
 
 from nerfmac.app.run import CONFIGURED, Run, placement_of
 from nerfmac.app.scenes import Scene, load_scene
-from nerfmac.app.scenes.options import LARGEST_EXTENT
+from nerfmac.app.scenes.options import MAX_EXTENT
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.app.snapshots.container import is_snapshot, read_container
 from nerfmac.app.snapshots.dataset import read_cameras, read_placement
@@ -103,8 +103,8 @@ def _extent(snapshot: Fields) -> float:
         if dataset.values.get(key):
             raise InputError(f"{dataset.where} is {kind}, which nerfmac cannot show")
     extent = dataset.number("aabb_scale", above=0)
-    if not SMALLEST_EXTENT <= extent <= LARGEST_EXTENT:
-        raise dataset.wrong("aabb_scale", f"{SMALLEST_EXTENT:g} up to {LARGEST_EXTENT:g}")
+    if not SMALLEST_EXTENT <= extent <= MAX_EXTENT:
+        raise dataset.wrong("aabb_scale", f"{SMALLEST_EXTENT:g} up to {MAX_EXTENT:g}")
     if any(dataset.numbers("envmap_resolution", 2, (0.0, 0.0))):
         log.warning("%s: the environment map is left out", dataset.where)
     return extent

@@ -1,4 +1,4 @@
-"""Camera samples of a frame: over the pixels, the aperture and the time that the shutter is open.
+"""Camera samples of a frame over the pixels, the aperture, and the shutter time.
 
 A frame is the mean of the images of its samples.
 """
@@ -16,10 +16,11 @@ from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera
 
 CameraSamples = Sequence[Camera]
-"""The cameras of one frame at successive moments; only one without motion blur."""
+"""Cameras of a frame at successive times; a single one without motion blur."""
 
 PLASTIC = 1.32471795724474602596
-"""The real root of x^3 = x + 1. Multiples of its inverse powers spread evenly in the unit square.
+"""Real root of x^3 = x + 1. Multiples of its inverse powers are evenly distributed in the unit
+square.
 
 Roberts: The unreasonable effectiveness of quasirandom sequences (2018).
 """
@@ -28,10 +29,17 @@ Roberts: The unreasonable effectiveness of quasirandom sequences (2018).
 def spread(
     frame: CameraSamples, samples: int, aperture: float = 0.0, focus: float = 1.0
 ) -> CameraSamples:
-    """max(`samples`, len(`frame`)) cameras: the frame's own in turn, shifted within the pixel.
+    """Create the camera samples of a frame.
 
-    With `aperture`, a radius in scene units, the cameras also move on the aperture; their images
-    agree at the distance `focus`. A single sample is the frame's camera, unchanged.
+    Args:
+        frame: Cameras of the frame.
+        samples: Number of samples per pixel. At least one sample per camera is created.
+        aperture: Radius of the aperture in scene units.
+        focus: Distance of sharp focus in scene units.
+
+    Returns:
+        Cameras shifted within the pixel and on the aperture. A single sample is the unchanged
+        camera of the frame.
     """
     count = max(samples, len(frame))
     if count == 1:
@@ -46,10 +54,16 @@ def spread(
 def blurred(
     path: Callable[[int], Sequence[Camera]], frames: int, moments: int, shutter: float
 ) -> list[CameraSamples]:
-    """The camera samples of `frames` frames with motion blur, `moments` cameras a frame.
+    """Create frames with motion blur.
 
-    `path(n)` gives n cameras at equal intervals. `shutter` in (0, 1] is the fraction of a frame's
-    time that the shutter is open.
+    Args:
+        path: Function of n that returns n cameras at equal intervals.
+        frames: Number of frames.
+        moments: Number of cameras per frame.
+        shutter: Fraction of the frame time in (0, 1] during which the shutter is open.
+
+    Returns:
+        The cameras of each frame.
     """
     checks.number("shutter", shutter, low=1e-3, high=1.0)
     steps = max(round(moments / shutter), moments)
@@ -60,10 +74,11 @@ def blurred(
 def _moved(
     camera: Camera, shift: npt.NDArray[np.float64], offset: npt.NDArray[np.float64], focus: float
 ) -> Camera:
-    """The camera with its principal point moved by `shift` (2,) pixels and its center by `offset`.
+    """Return the camera with its principal point moved by `shift` (2,) pixels and its center by
+    `offset` (2,) in scene units, right and up.
 
-    `offset` (2,) is in scene units, right and up. The principal point also makes up for `offset`,
-    so that points at the distance `focus` stay in place on the image.
+    The principal point also compensates for `offset`, so that points at the distance `focus` stay
+    at the same image position.
     """
     lens, (right, up) = camera.lens, offset
     cx = lens.cx + shift[0] + right * lens.fl_x / focus
@@ -74,12 +89,12 @@ def _moved(
 
 
 def _evenly_spread(count: int, start: float) -> npt.NDArray[np.float64]:
-    """(count, 2) points spread evenly over the unit square; `start` shifts all, modulo 1."""
+    """Return points (count, 2) evenly distributed in the unit square, shifted by `start`."""
     steps = np.array([1.0 / PLASTIC, 1.0 / PLASTIC**2])
     return (start + np.arange(1, count + 1)[:, None] * steps) % 1.0
 
 
 def _on_disc(point: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Map a `point` of the unit square to the unit disc; equal areas map to equal areas."""
+    """Map a point of the unit square to the unit disc. The map preserves ratios of areas."""
     angle = 2.0 * math.pi * point[1]
     return math.sqrt(point[0]) * np.array([math.cos(angle), math.sin(angle)])

@@ -1,4 +1,4 @@
-"""`FrameRenderer` renders the frames of a video; `SideBySide` joins frames of runs or of eyes."""
+"""Rendering of video frames: `FrameRenderer`, and `SideBySide`, which joins runs or eyes."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Pixels = npt.NDArray[np.uint8]
 OnDevice = TypeVar("OnDevice", bound=tuple[mx.array, ...])
 
 MIN_OPACITY = 0.5
-"""A pixel counts in the estimated depth range if its opacity exceeds this."""
+"""Minimum opacity of a pixel that is used to estimate the depth range."""
 
 TRIALS, TRIAL_SIDE = 6, 96
-"""Largest number of images for estimating the depth range, and of pixels on their longer side."""
+"""Maximum number of images for estimating the depth range, and pixels on their longer side."""
 
 
 class FrameValues(NamedTuple):
-    """The values of one frame, on the host."""
+    """Values of a frame in host memory."""
 
     values: Values
     """(h, w, 3) or (h, w), as `PixelValues.values`."""
@@ -44,12 +44,18 @@ class FrameValues(NamedTuple):
 
 
 class FrameRenderer:
-    """Renders frames of a run with the parameters it has when the renderer is made."""
+    """Renderer of frames with the parameters that the run has when the renderer is created."""
 
     def __init__(self, run: Run, options: RenderOptions, eye: float = 0.0) -> None:
-        """`eye`: distance of the viewpoint to the right of the cameras, in scene units.
+        """Create the renderer.
 
-        Raises `InputError` if the run's sampler cannot do what `options` ask for.
+        Args:
+            run: Run to render.
+            options: Content and appearance of the images.
+            eye: Distance of the viewpoint to the right of the cameras in scene units.
+
+        Raises:
+            InputError: If the sampler of the run does not support the options.
         """
         checks.choice("output", options.output, OUTPUTS)
         self.options, self._eye = options, eye
@@ -57,10 +63,10 @@ class FrameRenderer:
         placement = placement_of(run)
         self._new_view = partial(ViewRenderer, run.trainer, run.state, options, placement)
         self._view = self._new_view()
-        _ = self._view.occupied  # raises now, before anything is written
+        _ = self._view.occupied  # Raises now, before any file is written.
 
     def values(self, frames: Iterable[CameraSamples]) -> Iterator[FrameValues]:
-        """Yield each frame's values, in order, while the device computes the next frame."""
+        """Yield the values of each frame in order, while the device computes the next frame."""
         for (values, opacity), camera in self._on_host(frames, self._mean):
             size = camera.lens.height, camera.lens.width
             yield FrameValues(values.reshape(*size, *values.shape[1:]), opacity.reshape(size))
@@ -68,10 +74,15 @@ class FrameRenderer:
     def images(
         self, frames: Iterable[CameraSamples], depth_range: tuple[float, float] = (0.0, 1.0)
     ) -> Iterator[Pixels]:
-        """Yield each frame's image, uint8 (h, w, 3), with the colors of `view_renderer.colors`.
+        """Yield the image of each frame, while the device computes the next frame.
 
-        With a transparent background images are (h, w, 4), with straight alpha. The device
-        computes the next frame meanwhile.
+        Args:
+            frames: Camera samples of each frame.
+            depth_range: Distances in scene units at the two ends of the colormap.
+
+        Yields:
+            uint8 (h, w, 3), colored by `view_renderer.colors`; with a transparent background
+            (h, w, 4) with straight alpha.
         """
 
         def draw(frame: CameraSamples) -> tuple[mx.array]:
@@ -83,7 +94,7 @@ class FrameRenderer:
     def _on_host(
         self, frames: Iterable[CameraSamples], draw: Callable[[CameraSamples], tuple[mx.array, ...]]
     ) -> Iterator[tuple[list[npt.NDArray[Any]], Camera]]:
-        """Yield the arrays of `draw(frame)`, on the host, and the camera of each frame."""
+        """Yield the arrays of `draw(frame)` in host memory, and the camera of each frame."""
         given = list(frames)
 
         def from_frame(first: int) -> Iterator[tuple[list[npt.NDArray[Any]], Camera]]:
@@ -97,10 +108,10 @@ class FrameRenderer:
         return resumed(from_frame)
 
     def depth_range(self, frames: Sequence[CameraSamples]) -> tuple[float, float]:
-        """Distances, in scene units, at the two ends of the color map for all frames of the video.
+        """Return the distances at the two ends of the colormap for all frames, in scene units.
 
-        By default the 1st and 99th percentile of the distances in a few small images. (0, 1)
-        unless depth is drawn, and if nothing is visible.
+        By default, they are the 1st and 99th percentile of the distances in a few small images, or
+        (0, 1) if depth is not drawn or nothing is visible.
         """
         if self.options.output != "depth":
             return 0.0, 1.0
@@ -120,7 +131,7 @@ class FrameRenderer:
         return float(low), float(max(high, low + 1e-3))
 
     def _mean(self, frame: CameraSamples) -> tuple[mx.array, mx.array]:
-        """Mean values and opacity of the frame's camera samples."""
+        """Return the mean values and the mean opacity of the camera samples of a frame."""
         options, output = self.options, self.options.output
         cameras = spread(frame, options.samples, options.aperture, self._focus(frame[0]))
         if len(cameras) == 1:
@@ -135,7 +146,7 @@ class FrameRenderer:
             if is_weighted:
                 values = values * seen.opacity.reshape(-1, *[1] * (values.ndim - 1))
             total, opacity = total + values, opacity + seen.opacity
-            mx.async_eval(total, opacity)  # at most one more image is in memory
+            mx.async_eval(total, opacity)  # At most one more image is in memory.
         count = float(len(cameras))
         if output == "normal":
             total = total / mx.maximum(mx.linalg.norm(total, axis=1, keepdims=True), 1e-6)
@@ -146,7 +157,7 @@ class FrameRenderer:
         return linear_to_srgb(total) if is_color else total, opacity / count
 
     def _focus(self, camera: Camera) -> float:
-        """Distance of sharp focus, in scene units; by default to what the scene's cameras see."""
+        """Return the distance of sharp focus in scene units."""
         if self.options.focus is not None or not self.options.aperture:
             return self.options.focus or 1.0
         ahead = (center_of(self._scene_cameras) - camera.pose[:, 3]) @ -camera.pose[:, 2]
@@ -157,15 +168,23 @@ class SideBySide:
     """Frames of one run, of several runs from left to right, or of one run for two eyes."""
 
     def __init__(self, runs: Sequence[Run], options: RenderOptions) -> None:
-        """Raises `InputError` for stereo with several runs, for runs of different scenes or
-        extents, and as `FrameRenderer` does."""
+        """Create the renderers.
+
+        Args:
+            runs: Runs from left to right.
+            options: Content and appearance of the images.
+
+        Raises:
+            InputError: If several runs are combined with stereo or belong to different scenes, or
+                as `FrameRenderer`.
+        """
         if options.stereo is not None and len(runs) > 1:
-            raise InputError("a video in stereo is of one run; leave the others out")
+            raise InputError("stereo cannot be combined with several runs; pass a single run")
         for other in runs[1:]:
             if (other.scene.path, other.scene.extent) != (runs[0].scene.path, runs[0].scene.extent):
                 raise InputError(
-                    f"runs of {runs[0].scene.path} and {other.scene.path} stand side by side; "
-                    "expected runs of one scene"
+                    f"{runs[0].scene.path} and {other.scene.path} are different scenes; only runs "
+                    "of the same scene can be rendered side by side"
                 )
         self._axis = 0 if options.stereo == "over-under" else 1
         eyes = [0.0] if options.stereo is None else [-0.5 * options.eyes, 0.5 * options.eyes]
@@ -174,9 +193,14 @@ class SideBySide:
     def images(
         self, frames: Sequence[CameraSamples], numbers: Iterable[int] | None = None
     ) -> Iterator[Pixels]:
-        """The joined images of all `frames`, or of those whose indices are `numbers`.
+        """Yield the joined images of frames.
 
-        The depth range is that of all `frames` and all renderers.
+        Args:
+            frames: Camera samples of all frames, which determine the depth range.
+            numbers: Indices of the frames to render. By default, all frames.
+
+        Yields:
+            Images, uint8.
         """
         chosen = frames if numbers is None else [frames[number] for number in numbers]
         ranges = [renderer.depth_range(frames) for renderer in self.renderers]
@@ -187,7 +211,7 @@ class SideBySide:
 
 
 def _one_ahead(items: Iterable[tuple[OnDevice, Camera]]) -> Iterator[tuple[OnDevice, Camera]]:
-    """Yield the `items`, each after the device has begun to compute the next one."""
+    """Yield the items, each after the device has started to compute the next one."""
     waiting: tuple[OnDevice, Camera] | None = None
     coming = iter(items)
     while True:

@@ -12,57 +12,58 @@ from nerfmac.rendering.crop import Box
 
 OUTPUTS = ("rgb", "depth", "normal", "opacity")
 DIAGNOSTICS = ("occupancy", "samples")
-"""Outputs of the viewer alone: occupied cells, and samples per ray."""
+"""Outputs that only the viewer supports: occupied cells, and samples per ray."""
 PROJECTIONS = ("perspective", "equirectangular")
 STEREO = ("side-by-side", "over-under")
 
 MAX_SAMPLES = 1024
-"""Largest number of rays per pixel."""
+"""Maximum number of rays per pixel."""
 
 
 @dataclass(frozen=True)
 class RenderOptions:
-    """Content and appearance of a image. Lengths are in scene units, except in `crop`.
+    """Content and appearance of an image. Lengths are in scene units, except in `crop`.
 
-    A image of several samples per pixel is the mean of as many images, whose rays differ in
-    their position in the pixel and on the aperture, and in time. Colors are averaged as linear
-    light; distances and normals are weighted by opacity. Raises `InputError` for a value out of
-    range, and for options that exclude each other.
+    With several samples per pixel, an image is the mean of images with rays at different positions
+    in the pixel and on the aperture, and at different times. Colors are averaged in linear light;
+    distances and normals are weighted by opacity.
+
+    Raises:
+        InputError: If a value is out of range, or options exclude each other.
     """
 
     output: str = "rgb"
-    """`rgb`; `depth`: distance as in `Rendered`; `normal`: in scene axes; `opacity`; or, only in
+    """`rgb`, `depth` (distance as in `Rendered`), `normal` (in scene axes), `opacity`, or, only in
     the viewer, one of `DIAGNOSTICS`."""
     background: tuple[float, float, float] | None = (1.0, 1.0, 1.0)
-    """sRGB in [0, 1]. None: transparent; PNG and EXR files then have an alpha channel."""
+    """sRGB in [0, 1]. None is transparent; PNG and EXR files then have an alpha channel."""
     exposure: float = 0.0
-    """Exposure in stops: each doubles the light of image and background. Applies to `rgb`
-    only."""
+    """Exposure compensation in stops. A value of 1 doubles the brightness of image and background.
+    It only applies to `rgb`."""
     crop: Box | None = None
-    """Lowest and highest corner of the box to show, which is enlarged to whole cells of the
-    occupancy grid. Videos take it in the coordinates of the scene's files, the viewer in scene
-    coordinates."""
+    """Lowest and highest corner of the box to show, enlarged to whole cells of the occupancy grid,
+    or None. Videos use the coordinates of the input scene, the viewer uses scene coordinates."""
     near: float | None = None
-    """Near plane: nothing nearer to the camera is shown. None: `MarchConfig.near`."""
+    """Near plane: closer samples are ignored. None selects `MarchConfig.near`."""
     samples: int = 1
-    """Rays per pixel. A single ray goes through the pixel's center."""
+    """Number of rays per pixel. A single ray passes through the center of the pixel."""
     aperture: float = 0.0
-    """Radius of the lens aperture; 0: everything is sharp."""
+    """Radius of the aperture. At 0, everything is sharp."""
     focus: float | None = None
-    """Distance of sharp focus. None: the distance of the point where the training cameras' axes
-    meet."""
+    """Distance of sharp focus. None selects the distance of the point that the training cameras
+    look at."""
     projection: str = "perspective"
-    """`perspective`, or `equirectangular`: 360 degrees, the camera's forward axis in the middle."""
+    """`perspective`, or `equirectangular` (360 degrees with the forward axis in the middle)."""
     stereo: str | None = None
-    """`side-by-side`: left eye left; `over-under`: left eye above. None: one eye. The eyes' axes
-    are parallel, so distant objects have the same pixels in both."""
+    """`side-by-side` (left eye on the left), `over-under` (left eye on top), or None for one eye.
+    The viewing axes are parallel, so that distant objects have the same pixels in both images."""
     eyes: float = 0.0
-    """Distance between the eyes; positive if and only if `stereo` is set."""
+    """Distance between the eyes. It is positive if and only if `stereo` is set."""
     color_map: str = "turbo"
-    """`turbo`, `inferno` or `gray`, for `depth`; the nearest distance has the map's last color."""
+    """Colormap of `depth`: `turbo`, `inferno`, or `gray`. The last color is the nearest one."""
     depth_range: tuple[float, float] | None = None
-    """Nearest and farthest distance of the color map, in scene units. None: estimated from a few
-    of the images."""
+    """Nearest and farthest distance of the colormap in scene units. None estimates them from a few
+    images."""
 
     def __post_init__(self) -> None:
         checks.choice("output", self.output, (*OUTPUTS, *DIAGNOSTICS))
@@ -72,8 +73,8 @@ class RenderOptions:
         checks.number("distance between the eyes", self.eyes, low=0.0)
         if (self.stereo is None) != (self.eyes == 0.0):
             raise InputError(
-                "stereo and a distance between the eyes, such as 0.03, go together: --stereo and "
-                "--eye-distance"
+                "--stereo and --eye-distance must be used together; set --eye-distance to a "
+                "distance between the eyes such as 0.03"
             )
         checks.choice("color map", self.color_map, MAPS)
         checks.number("samples", self.samples, low=1, high=MAX_SAMPLES, whole=True)
@@ -81,7 +82,9 @@ class RenderOptions:
         if self.background is not None:
             _check_triple("background", self.background, 0.0, 1.0)
         elif self.output == "opacity":
-            raise InputError("a image of opacity has no background; leave transparent out")
+            raise InputError(
+                "a transparent background cannot be combined with opacity output; choose a color"
+            )
         if self.near is not None:
             checks.number("near", self.near, low=0.0)
         if self.crop is not None:
@@ -97,13 +100,15 @@ class RenderOptions:
         if self.focus is not None:
             checks.number("focus", self.focus, low=1e-6)
         if self.aperture and self.projection != "perspective":
-            raise InputError("an equirectangular image has no aperture; leave one of them out")
+            raise InputError(
+                "an aperture cannot be combined with an equirectangular image; remove one of them"
+            )
         if self.aperture and self.samples < 2:
-            raise InputError("an aperture needs several samples a pixel, such as 32")
+            raise InputError("an aperture requires several samples per pixel, such as 32")
 
 
 def _checked_box(crop: Any) -> Box:
-    """The `crop` as tuples; it may be nested lists, as in JSON."""
+    """Return the crop as tuples. It may consist of nested lists, as in JSON."""
     try:
         (a, b, c), (d, e, f) = ((float(number) for number in corner) for corner in crop)
     except (TypeError, ValueError) as error:
@@ -111,7 +116,7 @@ def _checked_box(crop: Any) -> Box:
     _check_triple("crop's lowest corner", (a, b, c), -1e9, 1e9)
     _check_triple("crop's highest corner", (d, e, f), -1e9, 1e9)
     if a >= d or b >= e or c >= f:
-        raise InputError(f"crop is {crop}; expected its lowest corner first")
+        raise InputError(f"crop is {crop}; expected the lowest corner before the highest")
     return (a, b, c), (d, e, f)
 
 

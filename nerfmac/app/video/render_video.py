@@ -1,4 +1,4 @@
-"""`render_video`: render a run along cameras, to a video or to numbered files."""
+"""`render_video`: render a run from cameras to a video or to numbered files."""
 
 from __future__ import annotations
 
@@ -46,47 +46,52 @@ def render_video(
     """Render one frame per camera to a video or a folder.
 
     Args:
-        run: the run to render, as it is now; several runs of one scene appear side by side.
-        cameras: a camera per frame, all of one size; or, for motion blur, several per frame.
-        out: a video's name, ending in .mp4, .webm or .gif, or a folder for numbered files.
-        options: content and appearance of the images. By default RGB over the scene's `backdrop`.
-        fps: the video's frames per second.
-        form: format of the files in a folder: `png`, `exr` or `npz` (`video.series`).
-        resume: continue an interrupted video. Frames of a video are then kept in the folder
-            OUT.frames until the video is complete.
-        overwrite: replace an existing `out`, and kept frames of another video.
-        progress: show a progress bar.
+        run: Run to render in its current state, or several runs of the same scene to render side by
+            side.
+        cameras: A camera per frame, all of the same size; or, for motion blur, several per frame.
+        out: Video file with the extension .mp4, .webm, or .gif, or a folder for numbered files.
+        options: Content and appearance of the images. By default, RGB over the scene's `backdrop`.
+        fps: Frames per second of the video.
+        form: Format of the files in a folder: `png`, `exr`, or `npz` (`video.series`).
+        resume: Whether to resume an interrupted rendering. Frames of a video are then kept in the
+            folder OUT.frames until the video is complete.
+        overwrite: Whether to replace an existing `out`, and kept frames of another video.
+        progress: Whether to show a progress bar.
 
-    Raises `InputError` before rendering if existing files would be replaced without `overwrite`,
-    for a video with a transparent background, without cameras, and for a format, a frame rate or
-    options that it cannot write.
+    Raises:
+        InputError: If existing files would be replaced without `overwrite`, a video would need a
+            transparent background, there are no cameras, or the format, frame rate, or options are
+            unsupported. This is checked before rendering.
 
-    >>> from nerfmac.app.video import RenderOptions, render_video
-    >>> cameras = run.orbit(frames=4, size=(64, 48))
-    >>> render_video(run, cameras, "orbit.mp4", fps=2.0, progress=False)
-    >>> options = RenderOptions(output="depth")
-    >>> render_video(run, cameras, "depths", options, form="npz", progress=False)
+    Examples:
+        >>> from nerfmac.app.video import RenderOptions, render_video
+        >>> cameras = run.orbit(frames=4, size=(64, 48))
+        >>> render_video(run, cameras, "orbit.mp4", fps=2.0, progress=False)
+        >>> options = RenderOptions(output="depth")
+        >>> render_video(run, cameras, "depths", options, form="npz", progress=False)
     """
     out, runs = user_path(out), [run] if isinstance(run, Run) else run
     options = options or RenderOptions(background=runs[0].scene.backdrop)
     series.check_format(form)
     frames = [[camera] if isinstance(camera, Camera) else camera for camera in cameras]
     if not frames:
-        raise InputError(f"there are no frames to render to {out}")
+        raise InputError(f"there are no frames to render to {out}; pass at least one camera")
     is_video = out.suffix.lower() in VIDEOS
     if is_video:
         check_video(out, fps)
         if options.background is None:
             raise InputError(
-                f"{out} is a video, and these are not transparent: name a folder for PNG or EXR "
-                "files, or a background such as white"
+                f"{out} is a video, which cannot be transparent; pass a folder for PNG or EXR "
+                "files, or choose a background color such as white"
             )
         if options.projection == "equirectangular" and out.suffix.lower() != ".mp4":
-            log.warning("%s does not tell players that it shows 360 degrees; an .mp4 does", out)
+            log.warning("%s has no metadata for 360 degree players; use an .mp4 file for it", out)
     refuse_existing(out, resume=resume, overwrite=overwrite)
     joined = SideBySide(runs, options)
     if form != "png" and len(joined.renderers) > 1:
-        raise InputError(f"{form} files are of one run and one eye; several make images only")
+        raise InputError(
+            f"{form} files support only one run and one eye; use PNG files or a video instead"
+        )
     made_by = _made_by(runs, frames, options, form)
     if not is_video:
         if overwrite and not resume:
@@ -108,7 +113,7 @@ def render_video(
 def _kept_frames(
     folder: Path, made_by: dict[str, Any], joined: SideBySide, frames: Sequence[CameraSamples]
 ) -> Iterator[Iterator[np.ndarray]]:
-    """Context manager that yields a video's images, kept in `folder` until it is complete.
+    """Context manager that yields the images of a video, kept in `folder` until it is complete.
 
     Raises `InputError` as `series.begin` does, and while another process uses the folder.
     """
@@ -116,25 +121,31 @@ def _kept_frames(
     with locked(folder):
         missing = series.missing(folder, len(frames), "png")
         yield series.resumed(folder, len(frames), missing, joined.images(frames, missing))
-        _remove_series(folder)  # its record last: if this is interrupted, the video can be resumed
+        _remove_series(folder)  # Removes the record last, so that an interrupted video can resume.
         shutil.rmtree(folder)
 
 
 def refuse_existing(out: Path, *, resume: bool, overwrite: bool) -> None:
-    """Raise `InputError` if a video at `out` would replace files and `overwrite` is false.
+    """Raise `InputError` if rendering would replace files and `overwrite` is false.
 
-    With `resume` a folder may hold frames.
+    Args:
+        out: Video file or folder.
+        resume: Whether a folder may contain frames.
+        overwrite: Whether files may be replaced.
+
+    Raises:
+        InputError: If files would be replaced.
     """
     if overwrite:
         return
-    expected = "name another, or replace it with --overwrite"
+    expected = "choose another name, or replace it with --overwrite"
     if out.suffix.lower() in VIDEOS:
         if out.exists():
-            raise InputError(f"{out} exists already; {expected}")
+            raise InputError(f"{out} already exists; {expected}")
     elif out.is_file():
-        raise InputError(f"{out} is a file; expected a video's name or a folder")
+        raise InputError(f"{out} is a file; expected a video file or a folder")
     elif out.is_dir() and any(out.glob("frame_*.*")) and not resume:
-        raise InputError(f"{out} already holds frames; {expected}, or go on with --resume")
+        raise InputError(f"{out} already contains frames; {expected}, or continue with --resume")
 
 
 def _remove_series(folder: Path) -> None:
@@ -146,22 +157,25 @@ def _remove_series(folder: Path) -> None:
 def _made_by(
     runs: Sequence[Run], frames: Sequence[CameraSamples], options: RenderOptions, form: str
 ) -> dict[str, Any]:
-    """Record of a folder's frames, as JSON values: format, options, a hash of the cameras, and each
-    run's step and training time. A video is resumed only with an equal record."""
+    """Return the record of a folder's frames as JSON values: format, options, a hash of the
+    cameras, and the step and training time of each run.
+
+    Only a video with the same record can be resumed.
+    """
     digest = sha256()
     for frame in frames:
         for camera in frame:
             digest.update(camera.pose.tobytes())
             digest.update(repr(camera.lens).encode())
     states = [{"step": run.state.step, "seconds": run.state.train_seconds} for run in runs]
-    values = json.loads(json.dumps(asdict(options)))  # lists in place of tuples
+    values = json.loads(json.dumps(asdict(options)))  # Converts tuples to lists.
     return {"format": form, **values, "path": digest.hexdigest(), "run": states}
 
 
 def _write_files(
     folder: Path, joined: SideBySide, frames: Sequence[CameraSamples], form: str, progress: bool
 ) -> None:
-    """Render the frames whose files are missing in `folder`, and write these files."""
+    """Render the frames that are missing in `folder` and write their files."""
     numbers = series.missing(folder, len(frames), form)
     first = joined.renderers[0]
 
@@ -185,8 +199,8 @@ def _write_files(
 
 
 def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Generator[Item]:
-    """The `items` with a progress bar that starts at `done` of `total` frames.
+    """Yield the items with a progress bar that starts at `done` of `total` frames.
 
-    Closing it ends the bar's line, before an error is printed.
+    Closing the generator ends the line of the bar before an error is printed.
     """
     yield from tqdm(items, "frames", total, initial=done, unit="frame", disable=not progress)

@@ -1,14 +1,14 @@
-"""A video as numbered files in a folder: PNG images, or values as OpenEXR or NumPy files.
+"""Videos as numbered files in a folder: PNG images, or values as OpenEXR or NumPy files.
 
-    frame_00000.png    uint8 sRGB, with straight alpha where the background is transparent
-    frame_00000.exr    float32: depth and opacity as the channel Y; normals as R, G and B; colors
-                       as linear R, G and B. With a transparent background colors also have A, and
-                       are multiplied by it, as OpenEXR expects
-    frame_00000.npz    float32 arrays: one named after the output (`rgb` is sRGB), and `opacity`;
+    frame_00000.png    uint8 sRGB, with straight alpha for a transparent background
+    frame_00000.exr    float32: depth and opacity as channel Y; normals as R, G, and B; colors as
+                       linear R, G, and B. With a transparent background, colors also have A and are
+                       multiplied by it, as OpenEXR expects
+    frame_00000.npz    float32 arrays: the output under its name (`rgb` is sRGB), and `opacity`;
                        `pose` (3, 4); `lens`: focal lengths and principal point in pixels
-    series.json        everything that the frames depend on; a resumed video must agree with it
+    series.json        everything that the frames depend on; a resumed video must match it
 
-A file appears under its name only when it is complete, so an interrupted series holds whole frames.
+A file appears only when it is complete, so an interrupted series contains whole frames.
 """
 
 from __future__ import annotations
@@ -35,31 +35,48 @@ FORMATS = ("png", "exr", "npz")
 
 RECORD = "series.json"
 FAST = 1
-"""zlib's effort for frames that are kept until their video is complete."""
+"""zlib compression level of frames that are kept until their video is complete."""
 
 EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0, 3], "gbrapf32le")}
-"""Number of channels -> their order in ffmpeg's planes, and ffmpeg's name of that pixel format."""
+"""Order of the channels in ffmpeg's planes, and its pixel format, by number of channels."""
 
 
-def name_of(folder: Path, index: int, ending: str) -> Path:
-    """The path of the file of frame `index`, counted from 0; `ending` is its format."""
-    return folder / f"frame_{index:05}.{ending}"
+def name_of(folder: Path, index: int, extension: str) -> Path:
+    """Return the path of a frame's file.
+
+    Args:
+        folder: Folder of the series.
+        index: Index of the frame, starting at 0.
+        extension: File extension without a dot.
+
+    Returns:
+        The path.
+    """
+    return folder / f"frame_{index:05}.{extension}"
 
 
 def make_series(folder: Path) -> None:
-    """Make the `folder`. Raises `InputError` if it cannot be made or already holds frames."""
+    """Create a folder. Raises `InputError` if this fails or it already contains frames."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        raise InputError(f"folder {folder} cannot be made: {error.strerror}") from error
+        raise InputError(f"cannot create the folder {folder}: {error.strerror}") from error
     if any(folder.glob("frame_*.*")):
-        raise InputError(f"folder {folder} already holds frames; name another or remove them")
+        raise InputError(
+            f"the folder {folder} already contains frames; choose another folder or remove them"
+        )
 
 
 def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
-    """Make the `folder` of a series with the record `made_by`, or resume the series in it.
+    """Create the folder of a series, or resume the series in it.
 
-    Raises `InputError` as `make_series` does, and if the series to resume has another record.
+    Args:
+        folder: Folder of the series.
+        made_by: Record of the series.
+        resume: Whether to resume an existing series.
+
+    Raises:
+        InputError: As `make_series`, or if the series to resume has another record.
     """
     record = folder / RECORD
     if not (resume and record.is_file()):
@@ -68,18 +85,18 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
             write_json(record, made_by)
         except BaseException:
             with suppress(OSError):
-                folder.rmdir()  # unless it contains other files
+                folder.rmdir()  # Only succeeds if it contains no other files.
             raise
         return
     if name := is_other(folder, made_by):
         raise InputError(
-            f"{folder} holds frames that were made with another {name}; resume them with the same "
-            "arguments, name another output, or start anew with --overwrite"
+            f"{folder} contains frames that were rendered with another {name}; use the same "
+            "arguments, choose another output, or start again with --overwrite"
         )
 
 
 def is_other(folder: Path, made_by: dict[str, Any]) -> str:
-    """The first part of `made_by` in which the record in `folder` differs; empty if none does."""
+    """Return the first key in which the record in `folder` differs from `made_by`, or ""."""
     record = folder / RECORD
     old = read_json(record) if record.is_file() else made_by
     known = old if isinstance(old, dict) else {}
@@ -87,43 +104,55 @@ def is_other(folder: Path, made_by: dict[str, Any]) -> str:
 
 
 def check_format(form: str) -> None:
-    """Raise `InputError` if `form` is not in `FORMATS`, or is exr and no ffmpeg can encode it."""
+    """Raise `InputError` if a format is not in `FORMATS`, or if no ffmpeg can encode EXR."""
     checks.choice("form", form, FORMATS)
     if form == "exr":
         encoder("exr")
 
 
-def missing(folder: Path, count: int, ending: str) -> list[int]:
-    """Indices of the frames, out of `count`, that have no file yet."""
-    return [index for index in range(count) if not name_of(folder, index, ending).is_file()]
+def missing(folder: Path, count: int, extension: str) -> list[int]:
+    """Return the indices of the frames, out of `count`, that have no file yet."""
+    return [index for index in range(count) if not name_of(folder, index, extension).is_file()]
 
 
 def save_png(path: Path, frame: np.ndarray, effort: int = 6) -> None:
-    """Write a image, uint8 (h, w, 3), or (h, w, 4) with alpha, as PNG.
+    """Write an image as PNG.
 
-    `effort` is zlib's, from 0 to 9; the pixels do not depend on it.
-    Raises `InputError` if the file cannot be written.
+    Args:
+        path: File to write.
+        frame: uint8 (h, w, 3), or (h, w, 4) with alpha.
+        effort: zlib compression level from 0 to 9.
+
+    Raises:
+        InputError: If the file cannot be written.
     """
     with appearing(path) as partial:
         try:
             Image.fromarray(frame).save(partial, compress_level=effort)
         except OSError as error:
-            raise InputError(f"{path} cannot be written: {error.strerror}") from error
+            raise InputError(f"cannot write {path}: {error.strerror}") from error
 
 
 def read_png(path: Path) -> np.ndarray:
-    """The image in a file of `save_png`. Raises `InputError` if it cannot be read."""
+    """Read an image written by `save_png`. Raises `InputError` if it cannot be read."""
     try:
         with Image.open(path, formats=("PNG",)) as image:
             return np.asarray(image)
     except UNREADABLE as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        raise InputError(f"cannot read {path}: {error}") from error
 
 
 def save_npz(path: Path, output: str, frame: FrameValues, camera: Camera) -> None:
-    """Write a frame's values, named `output`, its opacity and its camera as an .npz.
+    """Write the values, the opacity, and the camera of a frame as NPZ.
 
-    Raises `InputError` if the file cannot be written.
+    Args:
+        path: File to write.
+        output: Name of the values.
+        frame: Values of the frame.
+        camera: Camera of the frame.
+
+    Raises:
+        InputError: If the file cannot be written.
     """
     lens = np.array([camera.lens.fl_x, camera.lens.fl_y, camera.lens.cx, camera.lens.cy])
     arrays: dict[str, Any] = {output: frame.values, "opacity": frame.opacity}
@@ -133,9 +162,15 @@ def save_npz(path: Path, output: str, frame: FrameValues, camera: Camera) -> Non
 
 
 def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
-    """Write the values of a frame rendered with `options`, as OpenEXR.
+    """Write the values of a frame as OpenEXR.
 
-    Raises `InputError` if no ffmpeg can encode OpenEXR, or the file cannot be written.
+    Args:
+        path: File to write.
+        options: Options that the frame was rendered with.
+        frame: Values of the frame.
+
+    Raises:
+        InputError: If no ffmpeg can encode OpenEXR, or the file cannot be written.
     """
     values, opacity = frame.values, frame.opacity[..., None]
     if options.output == "rgb":
@@ -156,20 +191,27 @@ def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
             command, input=planes.astype("<f4").tobytes(), capture_output=True, check=False
         )
         if done.returncode:
-            raise InputError(f"{path} cannot be written, ffmpeg said: {first_line(done.stderr)}")
+            raise InputError(f"cannot write {path}; ffmpeg reports: {first_line(done.stderr)}")
 
 
 def _linear(values: np.ndarray) -> np.ndarray:
-    """Linear light of sRGB `values`: `geometry.color.srgb_to_linear` on the host."""
+    """Convert sRGB to linear light, as `geometry.color.srgb_to_linear`, in host memory."""
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 
 def resumed(
     folder: Path, count: int, missing_ones: Sequence[int], rendered: Iterator[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """All `count` images in order: those in `folder`, and `rendered` for the missing ones.
+    """Yield all images of a series in order, and save the rendered ones.
 
-    Saves each rendered image in `folder`.
+    Args:
+        folder: Folder of the series.
+        count: Number of images.
+        missing_ones: Indices of the images that are not in the folder.
+        rendered: Rendered images for these indices.
+
+    Yields:
+        Images from the folder or from `rendered`.
     """
     lacking = set(missing_ones)
     for index in range(count):

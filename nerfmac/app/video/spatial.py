@@ -1,12 +1,13 @@
-"""Metadata of 360-degree and stereo video in an MP4: the boxes `st3d` and `sv3d`.
+"""Metadata of 360 degree and stereo videos in MP4 files: the boxes `st3d` and `sv3d`.
 
-    st3d    stereo_mode: the layout of the eyes' images in a frame
-    sv3d    a 360-degree frame: svhd (the writing program), proj (prhd: rotation of the forward
-            direction; equi: cropping)
+    st3d    stereo_mode: layout of the images for the eyes in a frame
+    sv3d    360 degree frame: svhd (writing program), proj (prhd: rotation of the forward direction;
+            equi: cropping)
 
 Source: Spherical Video V2 RFC, github.com/google/spatial-media, docs/spherical-video-v2-rfc.md.
-ffmpeg has no option that writes these boxes. They belong in the sample entry of the video track, in
-the index `moov`. The images come after it, so they move, and their offsets in the index grow.
+ffmpeg has no option to write these boxes. They belong to the sample entry of the video track, in
+the index `moov`. The images follow the index, so they move, and their offsets in the index
+increase.
 """
 
 from __future__ import annotations
@@ -18,23 +19,28 @@ from pathlib import Path
 from nerfmac.common.files import appearing
 
 STEREO_MODES = {None: 0, "over-under": 1, "side-by-side": 2}
-"""`RenderOptions.stereo` -> the field stereo_mode of the box st3d."""
+"""Value of stereo_mode in the box st3d for each `RenderOptions.stereo`."""
 
 SAMPLE_ENTRY = {"moov": 8, "trak": 8, "mdia": 8, "minf": 8, "stbl": 8, "stsd": 16, "avc1": 86}
-"""Nested boxes down to the H.264 sample entry -> bytes of each before its first inner box.
+"""Bytes before the first inner box of each nested box down to the H.264 sample entry.
 
 ISO/IEC 14496-12, sections 8 and 12.1.3.
 """
 
 CHUNK_OFFSETS = {"stco": "I", "co64": "Q"}
-"""Boxes in `stbl` with the file offsets of the images -> an offset's type for `struct`."""
+"""Boxes in `stbl` with file offsets of images, and the type of an offset for `struct`."""
 
 
 def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
-    """Add the metadata of `RenderOptions`' `projection` and `stereo` to the MP4 `path`.
+    """Add metadata to an MP4 file. A perspective video for one eye remains unchanged.
 
-    A perspective video for one eye stays as it is. Raises `InputError` if the file cannot be
-    written.
+    Args:
+        path: MP4 file.
+        projection: `RenderOptions.projection`.
+        stereo: `RenderOptions.stereo`.
+
+    Raises:
+        InputError: If the file cannot be written.
     """
     if projection == "perspective" and stereo is None:
         return
@@ -53,12 +59,9 @@ def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
 
 
 def _with_boxes(index: bytes, boxes: bytes) -> bytes:
-    """`index`, an MP4's moov box, with `boxes` added to its sample entry.
-
-    Box sizes and chunk offsets are adjusted.
-    """
+    """Add boxes to the sample entry of an MP4 index (moov), adjusting sizes and chunk offsets."""
     parents = _offsets(index, list(SAMPLE_ENTRY))
-    # The first inner box is avcC, without which nothing is decoded; optional ones follow.
+    # The first inner box is avcC, which is required for decoding; optional ones follow.
     first = parents[-1] + SAMPLE_ENTRY["avc1"]
     here = first + _header(index, first)[0]
     changed = bytearray(index[:here] + boxes + index[here:])
@@ -74,7 +77,7 @@ def _with_boxes(index: bytes, boxes: bytes) -> bytes:
 
 
 def _offsets(data: bytes | bytearray, names: list[str]) -> list[int]:
-    """Offsets in bytes of the nested boxes `names`, outermost first, up to a missing box."""
+    """Return the offsets in bytes of nested boxes, outermost first, up to a missing box."""
     offsets: list[int] = []
     offset, end = 0, len(data)
     for name in names:
@@ -89,7 +92,7 @@ def _offsets(data: bytes | bytearray, names: list[str]) -> list[int]:
 
 
 def _header(data: bytes | bytearray, offset: int) -> tuple[int, str]:
-    """Size in bytes and name of the box at `offset`."""
+    """Return the size in bytes and the name of the box at `offset`."""
     size, name = struct.unpack_from(">I4s", data, offset)
     return size, name.decode("latin-1")
 
@@ -99,5 +102,5 @@ def _box(name: str, content: bytes) -> bytes:
 
 
 def _full_box(name: str, content: bytes) -> bytes:
-    """A box with a version and flags, all zero."""
+    """Return a box with version and flags set to zero."""
     return _box(name, bytes(4) + content)

@@ -1,4 +1,4 @@
-"""Rendering of a image from a state of training: its values, and their colors."""
+"""Rendering of an image from a training state: its values, and their colors."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 CELLS = 128
-"""Number of cells along the unit cube's side, for normals of a run without an occupancy grid. Their
-densities are taken half a cell from the point along each axis."""
+"""Number of cells along the unit cube for normals of a run without an occupancy grid. Densities are
+evaluated half a cell from the point along each axis."""
 
 NORMALS_AT_ONCE = 2**17
-"""Number of normals computed at a time; each takes eight densities."""
+"""Number of normals computed at a time. Each requires eight densities."""
 
 
 class PixelValues(NamedTuple):
-    """Values of a image on the device, one row per pixel."""
+    """Values of an image on the device, one row per pixel."""
 
     values: mx.array
     """(pixels, 3) sRGB or normals; (pixels,) distances in scene units, or opacity. Colors are over
@@ -41,11 +41,11 @@ class PixelValues(NamedTuple):
     opacity: mx.array
     """(pixels,) in [0, 1]."""
     depth: mx.array
-    """(pixels,) distance in scene units as in `Rendered`; 0 where nothing is seen."""
+    """(pixels,) distance in scene units as in `Rendered`; 0 for empty pixels."""
 
 
 class ViewRenderer:
-    """Renders `options.output`, such as color or depth, from one state of training."""
+    """Renderer of `options.output`, such as color or depth, for a training state."""
 
     def __init__(
         self,
@@ -54,13 +54,14 @@ class ViewRenderer:
         options: RenderOptions,
         placement: Placement | None = None,
     ) -> None:
-        """Renders nothing yet.
+        """Create the renderer, without rendering anything.
 
         Args:
-            trainer, state: the model and its parameters.
-            options: content and appearance of the images.
-            placement: placement of the scene's files, if `options.crop` is in their coordinates;
-                None: the crop is in scene coordinates.
+            trainer: Trainer with the model.
+            state: Training state with the parameters.
+            options: Content and appearance of the images.
+            placement: Placement of the input scene if `options.crop` is in its coordinates; None if
+                the crop is in scene coordinates.
         """
         self.options = options
         self._trainer, self._state, self._placement = trainer, state, placement
@@ -69,13 +70,15 @@ class ViewRenderer:
     def occupied(self) -> Occupied | None:
         """Occupied cells inside the crop, with the near plane; None if the sampler has no grid.
 
-        Raises `InputError` if crop or near need the grid that is missing.
+        Raises `InputError` if crop or near require a grid and there is none.
         """
         occupied, options = self._trainer.sampler.occupied(self._state.sampling), self.options
         if options.crop is None and options.near is None:
             return occupied
         if occupied is None:
-            raise InputError("crop and near need an occupancy grid; the run's sampler keeps none")
+            raise InputError(
+                "crop and near require an occupancy grid, but the sampler of the run has none"
+            )
         geometry, bits = occupied
         bits = cropped(bits, geometry, options.crop, self._placement)
         if options.near is not None:
@@ -87,10 +90,15 @@ class ViewRenderer:
         return self._trainer.renderer(self._state, self.occupied)
 
     def render(self, camera: Camera, eye: float = 0.0) -> PixelValues:
-        """The values at the camera's pixels, row by row.
+        """Render the values at the pixels of a camera, row by row.
 
-        `eye` is the distance in scene units by which the viewpoint moves to the camera's right. In
-        an equirectangular image each direction has its own right.
+        Args:
+            camera: Camera in scene coordinates.
+            eye: Distance in scene units by which the viewpoint moves to the right of the camera. In
+                an equirectangular image, each direction has its own right.
+
+        Returns:
+            Values on the device.
         """
         options = self.options
         with unfused():
@@ -115,7 +123,7 @@ class ViewRenderer:
         parts = []
         for first in range(0, len(position), NORMALS_AT_ONCE):
             part = position[first : first + NORMALS_AT_ONCE]
-            # About half a cell of an occupancy grid, whose cells grow beyond the unit cube.
+            # About half a cell of an occupancy grid, where cells grow outside the unit cube.
             step = mx.maximum(from_center(part), 0.5) / cells
             parts.append(normals(lambda at: field.density(parameters, at), part, step))
             mx.async_eval(parts[-1])
@@ -130,14 +138,22 @@ def colors(
     *,
     is_eased: bool = False,
 ) -> mx.array:
-    """(pixels, 3) sRGB in [0, 1] that shows `values`; (pixels, 4) if the background is transparent.
+    """Convert values to colors.
 
-    Opacity runs from black to white. Depth has the colors of the map: its last at the nearest
-    distance of `depth_range`, its first at the farthest. Normals are 0.5 + 0.5 normal as red,
-    green and blue. The background is behind depth and normals.
+    Opacity is shown from black to white. For depth, the last color of the colormap is the nearest
+    distance of `depth_range`, the first color is the farthest one. Normals are shown as
+    0.5 + 0.5 normal in red, green, and blue. The background is behind depth and normals.
 
-    `is_eased` maps depth by Perlin's smooth step (2002), which is steepest in the middle of the
-    range and has nearly twice the contrast there.
+    Args:
+        values: Values of the pixels.
+        opacity: Opacity (pixels,) in [0, 1].
+        options: Content and appearance of the image.
+        depth_range: Distances in scene units at the two ends of the colormap.
+        is_eased: Whether to map depth with Perlin's smooth step (2002), which has nearly twice the
+            contrast in the middle of the range.
+
+    Returns:
+        sRGB (pixels, 3) in [0, 1]; (pixels, 4) if the background is transparent.
     """
     if options.output == "opacity":
         return mx.broadcast_to(opacity[:, None], (len(opacity), 3))
@@ -157,7 +173,7 @@ def colors(
 
 
 def over_background(color: mx.array, opacity: mx.array, options: RenderOptions) -> mx.array:
-    """(pixels, 3) `color` over the options' background; unchanged if that is transparent."""
+    """Return `color` (pixels, 3) over the background; unchanged if that is transparent."""
     if options.background is None:
         return color
     opacity = opacity[:, None]
@@ -165,7 +181,7 @@ def over_background(color: mx.array, opacity: mx.array, options: RenderOptions) 
 
 
 def to_bytes(color: mx.array) -> mx.array:
-    """uint8 values, 0 to 255, of colors, which are clipped to [0, 1]; rounded."""
+    """Convert colors, clipped to [0, 1], to uint8 values from 0 to 255 with rounding."""
     return (mx.clip(color, 0.0, 1.0) * 255.0 + 0.5).astype(mx.uint8)
 
 

@@ -1,4 +1,4 @@
-"""The live viewer: a notebook widget to watch a scene in training and to fly around in it."""
+"""Live viewer: a notebook widget to watch the training of a scene and to move around in it."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 
 
 INSTALL = install("notebook")
-"""The command that installs the widget's packages."""
+"""Command that installs the packages of the widget."""
 
 
 def __getattr__(name: str) -> Any:
     if name != "Viewer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Imported here: only the widget needs the notebook's packages.
+    # Imported here, because only the widget requires the packages of the extra `notebook`.
     try:
         from nerfmac.app.viewer.widget import Viewer
     except ModuleNotFoundError as error:
@@ -26,16 +26,18 @@ def __getattr__(name: str) -> Any:
 
 
 def _uninstalled(package: str) -> type:
-    """A class `Viewer` that cannot be instantiated, for when `package` is missing.
+    """Return a class `Viewer` that cannot be instantiated, for when `package` is not installed.
 
-    It lets `hasattr`, `import *` and `help` work.
+    With it, `hasattr`, `import *`, and `help` still work.
     """
 
     class Viewer:
-        __doc__ = f"The live viewer; it needs: {INSTALL}"
+        __doc__ = f"The live viewer, which requires: {INSTALL}"
 
         def __init__(self, *_: Any, **__: Any) -> None:
-            message = f"{package} is not installed; the viewer needs the extra notebook: {INSTALL}"
+            message = (
+                f"{package} is not installed; the viewer requires the extra notebook: {INSTALL}"
+            )
             raise ModuleNotFoundError(message, name=package)
 
     return Viewer

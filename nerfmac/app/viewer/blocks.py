@@ -1,7 +1,7 @@
-"""First sample of each ray, and the first occupied cell it meets, which is drawn as a solid block.
+"""First sample of each ray, and its first occupied cell, which is drawn as a solid block.
 
-Cells are found by marching in small steps, which can miss a cell's corner that covers less than a
-pixel. The distance at which a ray enters a found cell is exact.
+Cells are found by ray marching in small steps, which can miss a corner of a cell that covers less
+than a pixel. The distance at which a ray enters a cell is exact.
 """
 
 from __future__ import annotations
@@ -23,36 +23,42 @@ from nerfmac.ops.march import (
 )
 
 MIN_STEP = 1 / 16
-"""Shortest marching step, in units of the smallest cell's side."""
+"""Minimum marching step, relative to the side of the smallest cell."""
 
 STEP_GROWTH = 1 / 1024
-"""Ratio of a marching step to the distance: about a pixel of a image 1000 pixels wide."""
+"""Ratio of a marching step to the distance: about a pixel of an image with width 1000."""
 
 NEIGHBOR_OFFSET = 1e-3
-"""Distance beyond a cell's face at which its neighbor is looked up, in sides of the cell."""
+"""Distance beyond the face of a cell at which its neighbor is looked up, relative to the side."""
 
 
 class FirstSamples(NamedTuple):
-    """The first sample of each ray."""
+    """First sample of each ray."""
 
-    samples: mx.array  # (rays,) int32, number of samples on the whole ray
-    distance: mx.array  # (rays,) float32, of the first sample, in scene units; 0 without any
-    position: mx.array  # (rays, 3) float32, scene coordinates; arbitrary without any sample
+    samples: mx.array  # (rays,) int32, number of samples on the whole ray.
+    distance: mx.array  # (rays,) float32, of the first sample in scene units; 0 without samples.
+    position: mx.array  # (rays, 3) float32, scene coordinates; arbitrary without samples.
 
 
 class Blocks(NamedTuple):
-    """The first occupied cell of each ray."""
+    """First occupied cell of each ray."""
 
-    is_hit: mx.array  # (rays,) bool
-    depth: mx.array  # (rays,) float32, distance to its face, in scene units; 0 without a cell
-    axis: mx.array  # (rays,) int32, the axis perpendicular to that face
-    cell: mx.array  # (rays,) int32, number of the cell; -1 without one
+    is_hit: mx.array  # (rays,) bool.
+    depth: mx.array  # (rays,) float32, distance to the entered face in scene units; 0 without hit.
+    axis: mx.array  # (rays,) int32, axis perpendicular to the entered face.
+    cell: mx.array  # (rays,) int32, index of the cell; -1 without hit.
 
 
 def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstSamples:
-    """The first sample and the number of samples of each ray, by `ops.march`.
+    """Find the first sample and the number of samples of each ray with `ops.march`.
 
-    Samples are in the middle of their intervals.
+    Args:
+        rays: Rays in scene coordinates.
+        bits: Occupancy bits.
+        geometry: Geometry of the occupancy grid.
+
+    Returns:
+        The first samples, which are in the middle of their intervals.
     """
     number = rays.origin.shape[0]
     march = (*rays, mx.full((number,), 0.5), Occupied(geometry, bits))
@@ -65,14 +71,23 @@ def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstS
 
 
 def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
-    """The first occupied cell of each ray, as a solid cube clipped to the scene's cube."""
+    """Find the first occupied cell of each ray, as a solid cube clipped to the scene cube.
+
+    Args:
+        rays: Rays in scene coordinates.
+        bits: Occupancy bits.
+        geometry: Geometry of the occupancy grid.
+
+    Returns:
+        The first occupied cells.
+    """
     fine = replace(geometry, step=MIN_STEP / geometry.resolution, cone=STEP_GROWTH)
     first = first_samples(rays, bits, fine)
     is_hit = first.samples > 0
     cell = cell_of(first.position, geometry)
     entry, axis = _enter(rays, cell, geometry)
-    # A ray may cross a cell without a sample in it and have its first sample in the next one; at a
-    # corner it may miss three cells. So step back until the previous cell is empty.
+    # A ray may cross a cell without a sample in it and have its first sample in the next one. At a
+    # corner it may miss three cells. Therefore, step back until the previous cell is empty.
     for _ in range(3):
         beyond = NEIGHBOR_OFFSET * _side(cell, geometry)
         is_across = mx.arange(3) == axis[:, None]
@@ -81,29 +96,29 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
         is_hidden = is_occupied(position, bits, geometry) & (entry > geometry.near)
         cell = mx.where(is_hidden, cell_of(position, geometry), cell)
         entry, axis = _enter(rays, cell, geometry)
-    # For a camera inside the cell, the depth is that of the near plane.
+    # For a camera inside the cell, the depth is the distance of the near plane.
     depth = mx.where(is_hit, mx.maximum(entry, geometry.near), 0.0)
     return Blocks(is_hit, depth, axis, mx.where(is_hit, cell, -1))
 
 
 def cascade_of(cell: mx.array, geometry: MarchGeometry) -> mx.array:
-    """The cascade of each numbered cell; 0 is the innermost."""
+    """Return the cascade of each cell; 0 is the innermost."""
     return cells_of(mx.maximum(cell, 0), geometry.resolution).cascade
 
 
 def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
-    """Distance at which rays enter their cells, and the axis perpendicular to the entered face."""
-    # Lowest and highest corner of the cells, clipped to the scene's cube.
+    """Return the distance at which rays enter cells, and the axis of the entered face."""
+    # Lowest and highest corner of the cells, clipped to the scene cube.
     corner, side = corners_of(cell, geometry.resolution)
     low, high = (float(end[0]) for end in geometry.bounds.corners)
     lowest, highest = mx.maximum(corner, low), mx.minimum(corner + side[:, None], high)
-    # A ray that is parallel to two faces never crosses them: give that axis a distance that is not
-    # the largest of the three.
+    # A ray parallel to two faces never crosses them, so this axis gets a distance that is not the
+    # largest of the three.
     slope = mx.where(mx.abs(rays.direction) < 1e-9, 1.0, rays.direction)
     face = (mx.where(slope > 0, lowest, highest) - rays.origin) / slope
     return face.max(axis=1), mx.argmax(face, axis=1).astype(mx.int32)
 
 
 def _side(cell: mx.array, geometry: MarchGeometry) -> mx.array:
-    """(cells, 1) sides of cells, in scene units."""
+    """Return the sides (cells, 1) of cells in scene units."""
     return mx.power(2.0, cascade_of(cell, geometry))[:, None] / geometry.resolution

@@ -1,13 +1,13 @@
-"""A image's depth as the page needs it to move the image: a coarse grid of 1 / distance.
+"""Depth of an image as a coarse grid of inverse distances, with which the page warps the image.
 
-The page draws the image as a mesh over the grid's vertices, at their depth, from the camera's
-present pose (`page/image/warp.js`). A vertex has the mean of 1 / distance over the four cells
-around it, which is exact on a plane. Where these differ much, an outline crosses the cells: there
-the vertex takes the nearest surface. So all cells that the near surface touches move with it, and
-the triangles that stretch lie wholly in the colors of what is behind.
+The page draws the image as a mesh over the vertices of the grid, at their depth, from the current
+camera pose (`page/image/warp.js`). The value of a vertex is the mean inverse distance of the four
+adjacent cells, which is exact on a plane. If the four values differ much, an outline crosses the
+cells, and the vertex gets the depth of the nearest surface. Therefore, all cells that the near
+surface touches move with it, and the stretched triangles only have background colors.
 
-The outermost vertices lie outside the image and repeat its edge: vertex (1 + i, 1 + j) of
-`columns` x `rows` is at (i / (columns - 3), j / (rows - 3)) of the image's width and height.
+The outermost vertices are outside the image and repeat its edge: vertex (1 + i, 1 + j) of
+`columns` x `rows` is at (i / (columns - 3), j / (rows - 3)) of the image width and height.
 """
 
 from __future__ import annotations
@@ -19,48 +19,55 @@ import numpy as np
 import numpy.typing as npt
 
 CELL = 5
-"""Side of a cell, in pixels of the full image."""
+"""Side of a cell in pixels of the full image."""
 
-MOST_CELLS = 160
-"""Largest number of cells along a side: it bounds the bytes and the work of a large image."""
+MAX_CELLS = 160
+"""Maximum number of cells per side, which limits the size and the work for large images."""
 
 OUTLINE = 1.1
-"""Ratio of the largest to the mean 1 / distance around a vertex from which an outline is there."""
+"""Minimum ratio of the maximum to the mean inverse distance around a vertex at an outline."""
 
 RIM = 1
-"""Pixels around a near surface that move with it: they have some of its color."""
+"""Width in pixels of the border around a near surface that moves with it: it has mixed colors."""
 
-LARGEST_CODE = 2**16 - 1
+MAX_CODE = 2**16 - 1
 
 Values = npt.NDArray[np.float32]
 
 
 def deflated_grid(depth: Values, full_width: int, full_height: int) -> tuple[bytes, dict[str, Any]]:
-    """The grid of a image that stands for one of full size, as bytes, and what tells its form.
+    """Encode the depth grid of an image.
 
     Args:
-        depth: (h, w) distance in scene units; 0 where nothing is seen.
-        full_width, full_height: size of the full image, in pixels.
+        depth: Distances (h, w) in scene units; 0 for empty pixels.
+        full_width: Width of the full image in pixels.
+        full_height: Height of the full image in pixels.
 
     Returns:
-        The codes (rows, columns) of 1 / distance, in 65535ths of `largest`, as uint16, row by row,
-        little-endian, deflated; 0: far away or nothing. And `columns`, `rows` and `largest`, in
-        1 / scene units.
+        Codes (rows, columns) of the inverse distance in units of `largest` / 65535, as deflated
+        little-endian uint16 in row-major order, with 0 for far or empty vertices; and a dictionary
+        with `columns`, `rows`, and `largest` in 1 / scene units.
     """
     height, width = depth.shape
-    columns = min(max(full_width // CELL, 1), MOST_CELLS, width)
-    rows = min(max(full_height // CELL, 1), MOST_CELLS, height)
+    columns = min(max(full_width // CELL, 1), MAX_CELLS, width)
+    rows = min(max(full_height // CELL, 1), MAX_CELLS, height)
     values = inverse_grid(depth, columns, rows)
     largest = max(float(values.max()), 1e-6)
-    codes = np.round(values * (LARGEST_CODE / largest)).astype("<u2")
+    codes = np.round(values * (MAX_CODE / largest)).astype("<u2")
     shape = {"columns": codes.shape[1], "rows": codes.shape[0], "largest": largest}
     return zlib.compress(codes.tobytes(), 1), shape
 
 
 def inverse_grid(depth: Values, columns: int, rows: int) -> Values:
-    """(rows + 3, columns + 3) 1 / distance at the vertices of `columns` x `rows` cells.
+    """Compute inverse distances at the vertices of a grid.
 
-    `depth` is (h, w) with w >= `columns` and h >= `rows`, 0 where nothing is seen.
+    Args:
+        depth: Distances (h, w), 0 for empty pixels, with w >= `columns` and h >= `rows`.
+        columns: Number of cells per row.
+        rows: Number of cells per column.
+
+    Returns:
+        Inverse distances (rows + 3, columns + 3).
     """
     inverse = np.where(depth > 0.0, 1.0 / np.maximum(depth, 1e-6), 0.0).astype(np.float32)
     nearest = _around(_pooled(np.maximum, _widened(inverse), columns, rows), np.maximum)
@@ -71,7 +78,7 @@ def inverse_grid(depth: Values, columns: int, rows: int) -> Values:
 
 
 def _widened(values: Values) -> Values:
-    """The largest of the `values` (h, w) within `RIM` pixels, to each side and above and below."""
+    """Return the maximum of `values` (h, w) within `RIM` pixels in each direction."""
     for axis in (0, 1):
         width = [(0, 0), (0, 0)]
         width[axis] = (RIM, RIM)
@@ -82,7 +89,7 @@ def _widened(values: Values) -> Values:
 
 
 def _pooled(combine: np.ufunc, values: Values, columns: int, rows: int) -> Values:
-    """(rows, columns) `values` (h, w), combined over the pixels of each cell."""
+    """Combine `values` (h, w) over the pixels of each cell to (rows, columns)."""
     height, width = values.shape
     across = np.arange(columns) * width // columns
     down = np.arange(rows) * height // rows
@@ -90,7 +97,7 @@ def _pooled(combine: np.ufunc, values: Values, columns: int, rows: int) -> Value
 
 
 def _around(cells: Values, combine: np.ufunc) -> Values:
-    """(rows + 1, columns + 1) the four `cells` (rows, columns) around each vertex, combined."""
+    """Combine the four `cells` (rows, columns) around each vertex to (rows + 1, columns + 1)."""
     padded = np.pad(cells, 1, mode="edge")
     above = combine(padded[:-1], padded[1:])
     return combine(above[:, :-1], above[:, 1:])

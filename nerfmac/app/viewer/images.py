@@ -1,16 +1,16 @@
-"""The viewer's images: the outputs of videos, two diagnostic outputs, and photos to compare.
+"""Images of the viewer: the outputs of videos, two diagnostic outputs, and photos to compare.
 
     rgb        the field over the background
     depth      distance as in `Rendered`, from red at 0 to violet at twice the focus distance
-    normal     the direction that surfaces face in scene axes, 0.5 + 0.5 normal as red, green, blue
+    normal     surface normal in scene axes, 0.5 + 0.5 normal as red, green, blue
     opacity    from black to white
-    occupancy  the occupied cells as solid blocks: hue by cascade, brightness by the axis that the
-               visible face is perpendicular to, with a small random part per cell
-    samples    number of samples on the ray in occupied cells, on a logarithmic color map that ends
-               at the largest number possible in the scene
+    occupancy  occupied cells as solid blocks: the hue depends on the cascade, the brightness on the
+               axis of the visible face, with a small random variation per cell
+    samples    number of samples on the ray in occupied cells, on a logarithmic colormap that ends
+               at the maximum number in the scene
 
-A pixel depends on its own ray only, so strips of a image join without a seam. In all outputs but
-`opacity` the background shows where the image is not opaque or the ray meets no occupied cell.
+A pixel only depends on its ray, so strips of an image join seamlessly. In all outputs except
+`opacity`, the background is visible where the image is not opaque or the ray hits no occupied cell.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 FACE_BRIGHTNESS = (0.8, 0.62, 1.0)
-"""Brightness of cell faces perpendicular to x, y and z."""
+"""Brightness of cell faces perpendicular to x, y, and z."""
 
 CELL_VARIATION = 0.12
-"""Largest difference in brightness between cells."""
+"""Maximum difference in brightness between cells."""
 
 CASCADE_COLORS = (
     (0.96, 0.72, 0.30),
@@ -53,34 +53,42 @@ CASCADE_COLORS = (
     (0.90, 0.50, 0.65),
     (0.70, 0.60, 0.90),
 )
-"""sRGB of the cascades from the innermost outwards, repeated after the last."""
+"""sRGB colors of the cascades from the innermost outwards, repeated after the last."""
 
 
 SURFACE_OPACITY = 0.5
-"""Smallest opacity of a surface; what is fainter, such as haze, moves like the background."""
+"""Minimum opacity of a surface. Less opaque pixels, such as haze, move like the background."""
 
 
 class Drawn(NamedTuple):
-    """A image on the host."""
+    """Image in host memory."""
 
-    rgb: npt.NDArray[np.uint8]  # (h, w, 3)
-    depth: FloatImage  # (h, w) distance as in `Rendered`; 0 where nothing is seen
-    is_surface: npt.NDArray[np.bool_]  # (h, w) whether the depth is that of a surface
+    rgb: npt.NDArray[np.uint8]  # (h, w, 3).
+    depth: FloatImage  # (h, w) distance as in `Rendered`; 0 for empty pixels.
+    is_surface: npt.NDArray[np.bool_]  # (h, w), whether the depth belongs to a surface.
 
 
 class Images:
-    """Draws images from cameras for one state of training. Creating one renders nothing."""
+    """Renderer of viewer images for a training state. Creating it renders nothing."""
 
     def __init__(self, trainer: Trainer, state: TrainState, options: RenderOptions) -> None:
         self._options = options
         self._view = ViewRenderer(trainer, state, options)
 
     def draw(self, camera: Camera, focus: float) -> Drawn:
-        """The image from `camera`.
+        """Draw an image.
 
-        `focus`: distance of the point that the camera orbits, in scene units; colors of `depth`
-        end at twice that and have their best contrast there. Raises `InputError` unless positive,
-        and if the output or a crop needs an occupancy grid that the run's sampler lacks.
+        Args:
+            camera: Camera in scene coordinates.
+            focus: Distance of the point that the camera orbits, in scene units. The colors of
+                `depth` end at twice this distance and have the best contrast at it.
+
+        Returns:
+            The image.
+
+        Raises:
+            InputError: If `focus` is not positive, or if the output or a crop requires an occupancy
+                grid that the sampler of the run does not have.
         """
         checks.number("focus", focus, low=1e-9)
         options = self._options
@@ -104,8 +112,8 @@ class Images:
     def _occupied(self) -> Occupied:
         if (occupied := self._view.occupied) is None:
             raise InputError(
-                "the modes occupancy and samples need an occupancy grid; the sampler of this run "
-                "keeps none"
+                "the modes occupancy and samples require an occupancy grid, but the sampler of "
+                "this run has none; choose another mode"
             )
         return occupied
 
@@ -126,26 +134,40 @@ class Images:
 
 
 def _random(cell: mx.array) -> mx.array:
-    """A pseudo-random number in [0, 1) per cell: Knuth's multiplicative hash."""
+    """Return a pseudo-random number in [0, 1) per cell (Knuth's multiplicative hash)."""
     mixed = cell.astype(mx.uint32) * mx.array(2654435761, mx.uint32)
     return (mixed >> 16).astype(mx.float32) / 2**16
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The photo of training view `index`, for the page to compare with the rendering."""
+    """Photo of the training view `index`, for comparison with the rendering."""
 
     index: int
     name: str
     camera: Camera
-    photo: npt.NDArray[np.uint8]  # (h, w, 3), sRGB, over the background
+    photo: npt.NDArray[np.uint8]  # (h, w, 3) sRGB, over the background.
 
     @classmethod
     def of(cls, run: Run, index: int, background: tuple[float, float, float]) -> Comparison:
-        """Read training view `index`. Raises `InputError` if the view or its file is missing."""
+        """Read the photo of a training view.
+
+        Args:
+            run: Run on the scene.
+            index: Index of the training view.
+            background: sRGB color in [0, 1] behind transparent photos.
+
+        Returns:
+            The comparison.
+
+        Raises:
+            InputError: If the view or its file does not exist.
+        """
         frames = run.images().splits["train"]
         if not 0 <= index < len(frames):
-            raise InputError(f"training view {index} is not there; the scene has {len(frames)}")
+            raise InputError(
+                f"training view {index} does not exist; the scene has {len(frames)} training views"
+            )
         frame, has_alpha = frames[index], run.images().has_alpha
         pixels = decode(frame.image, 4 if has_alpha else 3, frame.name)
         if has_alpha:
@@ -155,7 +177,7 @@ class Comparison:
         return cls(index, frame.name, run.cameras[index], pixels)
 
     def psnr(self, rgb: npt.NDArray[np.uint8]) -> float:
-        """PSNR in dB of the rendering `rgb` (h, w, 3); the photo is resized to its size."""
+        """Return the PSNR in dB of a rendering (h, w, 3), with the photo resized to its size."""
         height, width = rgb.shape[:2]
         target = self.photo
         if target.shape != rgb.shape:

@@ -1,7 +1,7 @@
-"""`Loop`: runs a `Session` in slices of work: messages first, then a image or training.
+"""`Loop`: runs a `Session` in slices of work: first messages, then an image or training.
 
 Any thread may post messages. The worker's thread handles them in order, and trains and draws. It
-handles all waiting messages before the next image, so the page always sees the newest camera.
+handles all waiting messages before the next image, so that images show the latest camera.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 from nerfmac.app.viewer.messages import handle
-from nerfmac.app.viewer.screen import JPEG_QUALITY, ScreenImage, Target, encode_jpeg
+from nerfmac.app.viewer.screen_image import JPEG_QUALITY, ScreenImage, Target, encode_jpeg
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.app.viewer.status import IDLE_INTERVAL, INTERVAL, WATCHED_INTERVAL, Status
 from nerfmac.app.viewer.worker import Worker
@@ -25,53 +25,58 @@ from nerfmac.training.measured import DivergedError
 log = logging.getLogger("nerfmac")
 
 SLICE = {True: 0.02, False: 0.1}
-"""Seconds of training between checks for messages, while the camera moves (True) and at rest."""
+"""Training time in seconds between checks for messages, while the camera moves (True) or not."""
 
 MAX_TRAINING_SHARE = 0.95
-"""Largest share of the device's time for training, so that images still come now and then."""
+"""Maximum fraction of device time for training, so that images are still drawn."""
 
 TOUCH = 10.0
-"""Seconds after a user's action during which images get the share that the user chose."""
+"""Time in seconds after a user action during which the user's training share applies."""
 
 WATCHED_SHARE = 0.08
-"""Share of the training time for images of a page that is on screen and that no one touches."""
+"""Fraction of the training time for images of a page that is visible, but not in use."""
 
-LONGEST_WAIT = 1.8
-"""Longest training time between two such images, in seconds, however long the last one took."""
+MAX_WAIT = 1.8
+"""Maximum training time in seconds between images of a page that is visible, but not in use."""
 
 PATIENCE = 3.0
-"""Seconds that preparing for training waits for a page to show its first image."""
+"""Maximum time in seconds that the preparation of training waits for the first image of a page."""
 
 UNTOUCHED = ("ack", "ready", "size", "visible", "train", "pause")
-"""Kinds of messages after which no one may be looking around."""
+"""Kinds of messages that are not user actions to look around."""
 
 KEPT_SIZE = 320, 240
-"""Largest width and height of the image that is kept if no page was open."""
+"""Maximum width and height of the stored image if no page was open."""
 
 MEMORY = 1.0
-"""Time constant, in seconds of work, with which `DeviceTime` forgets earlier work."""
+"""Time constant, in seconds of work, of the exponential decay in `DeviceTime`."""
 
 
 class DeviceTime:
-    """Recent seconds spent on training and on viewing, as sums that decay exponentially."""
+    """Recent time in seconds for training and for viewing, as exponentially decaying sums."""
 
     def __init__(self) -> None:
         self._training = self._viewing = 0.0
 
     def spend(self, seconds: float, *, training: bool) -> None:
-        """Count `seconds` of training, or else of viewing."""
+        """Record time.
+
+        Args:
+            seconds: Duration in seconds.
+            training: Whether the time was used for training and not for viewing.
+        """
         kept = math.exp(-seconds / MEMORY)
         gained = MEMORY * (1.0 - kept)
         self._training = kept * self._training + (gained if training else 0.0)
         self._viewing = kept * self._viewing + (0.0 if training else gained)
 
     def viewing_is_due(self, training_share: float) -> bool:
-        """Whether viewing has had at most the fraction 1 - `training_share` of the recent time."""
+        """Return whether viewing used at most the fraction 1 - `training_share` recently."""
         return self._viewing <= (1.0 - training_share) * (self._training + self._viewing)
 
 
 class WatchedTime:
-    """Training time that images of an untouched page may still take, in seconds."""
+    """Time in seconds that images of a page that is not in use may still take."""
 
     def __init__(self) -> None:
         self._left = 0.0
@@ -81,12 +86,12 @@ class WatchedTime:
         self._left = 0.0
 
     def train(self, seconds: float) -> None:
-        """Count `seconds` of training. At most one image is saved up."""
-        self._left = min(self._left + WATCHED_SHARE * seconds, WATCHED_SHARE * LONGEST_WAIT)
+        """Record training time. At most one image is saved up."""
+        self._left = min(self._left + WATCHED_SHARE * seconds, WATCHED_SHARE * MAX_WAIT)
 
     def draw(self, seconds: float) -> None:
-        """Count `seconds` of drawing. After a slow image the next one is due all the same."""
-        self._left = max(self._left - seconds, -WATCHED_SHARE * LONGEST_WAIT)
+        """Record drawing time. The next image is due in time even after a slow one."""
+        self._left = max(self._left - seconds, -WATCHED_SHARE * MAX_WAIT)
 
     @property
     def is_left(self) -> bool:
@@ -95,20 +100,26 @@ class WatchedTime:
 
 
 class Loop:
-    """Runs one session, as an `Activity` of the worker. Any thread may call `post`."""
+    """Runs a session as an `Activity` of the worker. Any thread may call `post`."""
 
     def __init__(self, worker: Worker, session: Session, keep: Callable[[bytes], None]) -> None:
-        """`keep(jpeg)` stores a finished image for pages without a kernel."""
+        """Create the loop.
+
+        Args:
+            worker: Worker that runs the loop.
+            session: Session to run.
+            keep: Callback that stores a finished JPEG image for pages without a kernel.
+        """
         self._worker, self._session, self._keep = worker, session, keep
         self._messages: deque[Message] = deque()
         self._status = Status(session)
         self._device_time = DeviceTime()
         self._watched_time = WatchedTime()
         self._begun = time.monotonic()
-        self._undrawable: Target | None = None  # drawing it has failed, so it is not tried again
-        self._unkept: bytes | None = None  # the last finished image, until it is kept
-        self._asked: float | None = None  # the newest `t` that no image has answered
-        self._touched = -math.inf  # time.monotonic() of the user's last action on the page
+        self._undrawable: Target | None = None  # Drawing it has failed and is not repeated.
+        self._unkept: bytes | None = None  # The last finished image, until it is stored.
+        self._asked: float | None = None  # The newest `t` that no image has answered.
+        self._touched = -math.inf  # time.monotonic() of the last user action on the page.
 
     def post(self, message: Message) -> None:
         """Queue `message` and wake the worker."""
@@ -160,12 +171,12 @@ class Loop:
 
     @property
     def _has_shown(self) -> bool:
-        """Whether preparing for training no longer delays the first image."""
+        """Whether the first image has been shown or has taken too long, so training can start."""
         return self._session.screen.shown is not None or time.monotonic() > self._begun + PATIENCE
 
     @property
     def _interval(self) -> float:
-        """Seconds between two messages about the state."""
+        """Time in seconds between two state messages."""
         if self._is_touched:
             return INTERVAL
         return WATCHED_INTERVAL if self._session.screen.is_visible else IDLE_INTERVAL
@@ -233,7 +244,7 @@ class Loop:
             session.failure = error
 
     def _rest(self) -> None:
-        """Keep the last image for pages without a kernel; all is drawn and nothing trains."""
+        """Store the last image for pages without a kernel; called when the loop is idle."""
         session = self._session
         if not session.is_resting.is_set() and not session.screen.is_open:
             camera = session.target().camera(*session.target().full_size(*KEPT_SIZE))
@@ -245,7 +256,7 @@ class Loop:
         session.is_resting.set()
 
     def _pause(self, is_moving: bool) -> float | None:
-        """Seconds until there may be something to do or to send; None: not before a message."""
+        """Return the time in seconds until there is work, or None to wait for a message."""
         session = self._session
         held = session.moving_until - time.monotonic() if is_moving else None
         video = INTERVAL if session.path_editor.is_rendering else None
@@ -253,14 +264,14 @@ class Loop:
         return min((max(pause, 0.0) for pause in pauses if pause is not None), default=None)
 
     def _attempt(self, action: Callable[[], None]) -> Exception | None:
-        """Do `action`. Return its exception, if any, after showing it on the page."""
+        """Run `action`. If it raises an exception, show it on the page and return it."""
         try:
             action()
         except (InputError, DivergedError, OSError) as error:
             self._session.notice = str(error)
             return error
         except Exception as error:
-            log.exception("the viewer failed")
+            log.exception("exception in the viewer")
             self._session.notice = f"{type(error).__name__}: {error}"
             return error
         return None

@@ -1,51 +1,52 @@
-"""`handle`: the action of each message from the page on a `Session`. And what the page is told.
+"""Messages between the page and the kernel. `handle` applies a message to a `Session`.
 
-A message is a JSON object whose `kind` names its handler here. Any message may have `t`, the page's
-clock in milliseconds; the image that answers carries it back.
+A message is a JSON object. Its `kind` selects the handler. Every message can have `t`, the page's
+clock in milliseconds, which the image that answers the message returns.
 
-    ready           page: a name for this page, which may send this message more than once;
-                    width, height of the image's area in device pixels; warps: whether the page
-                    moves images by their depth between two of the kernel's
+    ready           page: name of this page, which may send this message several times;
+                    width, height of the image area in device pixels; warps: whether the page
+                    warps images by their depth between two images of the kernel
     size            width, height
-    visible         page; is_visible: whether any of the page's image is on screen
-    ping            answered by `pong` at once, even if the worker is busy
-    ack             id: number of a image that the page has drawn
-    move            pose, center: those of the page's view, both or neither; page: its name;
-                    version: that of the kernel's view which the page has moved;
+    visible         page; is_visible: whether any part of the page's image is on screen
+    ping            answered by `pong` immediately, even if the worker is busy
+    ack             id: number of an image that the page has drawn
+    move            pose, center: of the page's view, both or neither; page: its name;
+                    version: of the kernel's view that the page has moved;
                     moving: whether more moves follow
     look            x, y in [0, 1] of the image: the point seen there becomes the center
     reset           return to the first view
     set             values: settings by name
-    refine          name: poses, lenses, exposures or colors; on: whether training refines these
+    refine          name: poses, lenses, exposures, or colors; on: whether training refines these
     train, pause
-    stand           index: look from that training camera, beside its photo
-    keyframe        action: add, remove, replace or go; index
+    stand           index: view from that training camera, next to its photo
+    keyframe        action: add, remove, replace, or go; index
     clear           remove all keyframes
     follow          name of a move around the scene to follow, or "keyframes"
     scrub           at in [0, 1] of the followed path
-    save, load      name: the camera path's file
-    save_run        name: a folder for the run
-    save_page       name: the file of a page of the scene
-    measure         PSNR on held-out views, for a few seconds
-    video           name, seconds, fps, width, height; existing files get a number, here as above
-    cancel          stop the video
+    save, load      name: file of the camera path
+    save_run        name: folder for the run
+    save_page       name: file of an HTML page of the scene
+    measure         measure PSNR on held-out views for a few seconds
+    video           name, seconds, fps, width, height. If a file exists, a number is appended to
+                    the name, as for the messages above
+    cancel          cancel the video
 
-The page turns pointer travel into a pose by itself (`page/motion/navigation.js`), so that it can
-show it at once. A view that the kernel has changed since, by `reset` or `Viewer.view` and the like,
-wins over moves that were under way: these have an older `version` and are ignored.
+The page converts pointer motion to a pose (`page/motion/navigation.js`) so that it can show the
+result immediately. If the kernel has changed the view since, for example with `reset` or
+`Viewer.view`, moves with an older `version` are ignored.
 
 The kernel sends `pong`, `state`, `curve`, `cameras` (`status`), `photo`, `video`, and images:
 
-    frame           id: to be acknowledged; t; width, height of the full image; scale: the
-                    image's width and height relative to these; still: whether it is full;
-                    pose, lens: the image's camera (`page/image/projection.js`);
+    frame           id: to be acknowledged; t; width, height of the full image; scale: image width
+                    and height relative to them; still: whether the image has full size;
+                    pose, lens: camera of the image (`page/image/projection.js`);
                     view: {pose, center, up, fov in radians}; version; mover: name of the page that
-                    moved there, or null; compared: index of the photo beside it, or null;
-                    psnr to that, in dB, or null; step: of training;
-                    depth: {columns, rows, largest} of a `DepthGrid`, or null
+                    moved the view, or null; compared: index of the photo next to it, or null;
+                    psnr: relative to the photo in dB, or null; step: training step;
+                    depth: {columns, rows, largest} of the depth grid, or null
 
-Buffers of a frame: the image as JPEG; the grid's codes, uint16, little-endian, deflated, if there
-is one; and padding.
+Buffers of a frame: the JPEG image; the codes of the depth grid, if any, as deflated little-endian
+uint16; and padding.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ import numpy as np
 from nerfmac.app.paths import CameraPath, Keyframe
 from nerfmac.app.paths.view import View
 from nerfmac.app.viewer.path_editor import free_path
-from nerfmac.app.viewer.screen import JPEG_QUALITY, encode_jpeg
+from nerfmac.app.viewer.screen_image import JPEG_QUALITY, encode_jpeg
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
@@ -66,14 +67,22 @@ from nerfmac.common.files import user_path
 from nerfmac.common.json_reader import Fields
 
 MAX_SKEW = 1e-3
-"""Largest difference of a pose's rotation R from R^T R = 1; a larger one is a fault of the page."""
+"""Maximum error |R^T R - 1| of a rotation R. Larger errors indicate a bug in the page."""
 
 
 def handle(session: Session, message: Message) -> None:
-    """Do what `message` asks for. Raises `InputError`."""
+    """Apply a message from the page to a session.
+
+    Args:
+        session: Session of the viewer.
+        message: JSON object with `kind`.
+
+    Raises:
+        InputError: If the message is invalid or its action is not possible.
+    """
     kind = Fields.of(message, "message").text("kind")
     if kind not in HANDLERS:
-        raise InputError(f"message {kind!r} is unknown")
+        raise InputError(f"unknown message {kind!r}; reload the page of the notebook")
     HANDLERS[kind](session, Fields(message, f"message {kind}"))
 
 
@@ -108,7 +117,7 @@ def _look(session: Session, message: Fields) -> None:
 
 def _train(session: Session, _message: Fields) -> None:
     if session.training.is_done:
-        session.set(steps=None, seconds=None)  # Start beyond a limit means without limits
+        session.set(steps=None, seconds=None)  # Start after the limit removes the limit.
     session.start()
 
 
@@ -128,7 +137,9 @@ def _keyframe(session: Session, message: Fields) -> None:
         return
     index = message.index("index")
     if index >= len(path.keyframes):
-        raise InputError(f"keyframe {index} is not there; the path has {len(path.keyframes)}")
+        raise InputError(
+            f"keyframe {index} does not exist; the path has {len(path.keyframes)} keyframes"
+        )
     if action == "remove":
         editor.path = path.removed(index)
     elif action == "replace":
@@ -136,11 +147,11 @@ def _keyframe(session: Session, message: Fields) -> None:
     elif action == "go":
         session.go(_view_at(session, path.keyframes[index]))
     else:
-        raise message.wrong("action", "add, remove, replace or go")
+        raise message.wrong("action", "add, remove, replace, or go")
 
 
 def _view_at(session: Session, keyframe: Keyframe) -> View:
-    """The view of a keyframe; its center is as far ahead as that of the present view."""
+    """Return the view of a keyframe, with its center at the distance of the current center."""
     return session.view.stand(keyframe.pose).with_fov(keyframe.fov)
 
 

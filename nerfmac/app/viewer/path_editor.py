@@ -1,4 +1,4 @@
-"""`PathEditor`: the camera path of a session, and the video along it."""
+"""`PathEditor`: the camera path of a session, and the video along the path."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 
 MOVE_KEYFRAMES = 16
-"""Keyframes that represent a move around the scene. The path through them deviates from the move by
-less than a degree."""
+"""Number of keyframes that represent a move around the scene. The resulting path deviates from the
+move by less than a degree."""
 
 KEYFRAMES = "keyframes"
-"""Name of the path through the keyframes, among those of moves."""
+"""Name of the path through the keyframes; other paths have the names of moves."""
 
 LINE_POINTS = 96
 """Number of points of the line that the page draws for the path."""
 
 
 class PathEditor:
-    """The camera path of a session, and at most one video that is being rendered along it."""
+    """Camera path of a session, with at most one video that is being rendered."""
 
     def __init__(self, run: Run) -> None:
         self._keyframes = CameraPath(())
         self._move: tuple[str, CameraPath] | None = None
         self.video: VideoJob | None = None
         self._run = run
-        self._line: tuple[CameraPath, list[list[float]]] | None = None  # of the path drawn last
+        self._line: tuple[CameraPath, list[list[float]]] | None = None  # Of the last drawn path.
 
     @property
     def path(self) -> CameraPath:
-        """The path through the user's keyframes. Setting it ends a move."""
+        """Path through the user's keyframes. Setting it ends a move."""
         return self._keyframes
 
     @path.setter
@@ -49,14 +49,18 @@ class PathEditor:
 
     @property
     def followed(self) -> CameraPath:
-        """The path of the chosen move or, without one, the path through the keyframes."""
+        """Path of the selected move or, without a move, through the keyframes."""
         return self._move[1] if self._move else self._keyframes
 
     def follow(self, name: str) -> None:
-        """Choose a move around the scene. The keyframes stay as they are. Raises `InputError`.
+        """Select the path to follow. The keyframes remain unchanged.
 
-        `name` is a key of `paths.MOVES`; `train` or `test`, for a tour along these views; or
-        `keyframes`, for the path through the keyframes.
+        Args:
+            name: Key of `paths.MOVES`; `train` or `test` for a tour along these views; or
+                `keyframes` for the path through the keyframes.
+
+        Raises:
+            InputError: If the name is unknown or the scene has no such views.
         """
         checks.choice("move", name, (KEYFRAMES, *MOVES, *SPLITS))
         if name == KEYFRAMES:
@@ -76,16 +80,16 @@ class PathEditor:
         self._move = name, CameraPath(keyframes, closed=name in MOVES)
 
     def save(self, name: str) -> Path:
-        """Write the followed path to a new JSON file `name`; return its path, see `free_path`.
+        """Save the followed path to a new JSON file and return its path; see `free_path`.
 
-        Raises `InputError`.
+        Raises `InputError` if the name is invalid or the file cannot be written.
         """
         path = free_path(_file(name, ".json"))
         self.followed.save(path)
         return path
 
     def load(self, name: str) -> None:
-        """Read the path from a JSON file, as `run.load_path` does. Raises `InputError`."""
+        """Load the path from a JSON file as `run.load_path` does. Raises `InputError`."""
         self.path = load_path(self._run, _file(name, ".json"))
 
     @property
@@ -96,13 +100,25 @@ class PathEditor:
     def begin_video(
         self, name: str, seconds: float, fps: float, size: tuple[int, int], render: Render
     ) -> VideoJob:
-        """The job of a video along `followed`, not started yet; `size` is rounded down to even.
+        """Create a video along the followed path, without starting it.
 
-        With fewer than two keyframes it follows an orbit around the scene. Raises `InputError` for
-        an argument out of range, and while another video is being rendered.
+        With fewer than two keyframes, the video follows an orbit around the scene.
+
+        Args:
+            name: Name of the MP4 file.
+            seconds: Duration in seconds.
+            fps: Frames per second.
+            size: Width and height in pixels, rounded down to even numbers.
+            render: Function that renders an image.
+
+        Returns:
+            The job.
+
+        Raises:
+            InputError: If an argument is out of range, or another video is being rendered.
         """
         if self.is_rendering:
-            raise InputError("a video is being rendered; wait for it or cancel it")
+            raise InputError("another video is being rendered; wait for it or cancel it")
         checks.number("seconds", seconds, low=0.01, high=3600.0)
         checks.number("fps", fps, low=1.0, high=240.0)
         for side, pixels in zip(("width", "height"), size, strict=True):
@@ -114,7 +130,7 @@ class PathEditor:
         return self.video
 
     def status(self) -> dict[str, Any]:
-        """JSON values of path and video, for the page."""
+        """Return the state of the path and the video as JSON values for the page."""
         if self._line is None or self._line[0] is not self.followed:
             line: list[list[float]] = []
             if len(self.followed.keyframes) > 1:
@@ -132,13 +148,13 @@ class PathEditor:
 
 
 def free_path(path: Path) -> Path:
-    """Return `path`, or if it exists the first of path-2, path-3, ... that does not."""
+    """Return `path` or, if it exists, the first of path-2, path-3, ... that does not exist."""
     numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
     return next(each for each in chain([path], numbered) if not each.exists())
 
 
-def _file(name: str, ending: str) -> Path:
+def _file(name: str, extension: str) -> Path:
     path = user_path(name)
-    if path.suffix.lower() != ending:
-        raise InputError(f"{name!r} is not a file's name here; expected one that ends in {ending}")
+    if path.suffix.lower() != extension:
+        raise InputError(f"invalid file name {name!r}; the file extension must be {extension}")
     return path

@@ -1,6 +1,6 @@
-"""`PixelBudget`: the size of images that can be drawn in a given time.
+"""`PixelBudget`: the image size that can be drawn in a given time.
 
-Images have one of few sizes, so that functions compiled for a size are used again.
+Images have one of a few sizes, so that functions compiled for a size are reused.
 """
 
 from __future__ import annotations
@@ -11,48 +11,59 @@ from itertools import combinations
 from statistics import median
 
 SCALES = tuple(2.0 ** (-step / 2) for step in range(11))
-"""Sides of a image as fractions of full size, 1 to 1/32; each step halves the pixels."""
+"""Image sides relative to full size, 1 to 1/32. Each step halves the number of pixels."""
 
 MIN_FRACTION = 1 / 8
-"""Smallest fraction of the full image's pixels, unless it takes too long."""
+"""Minimum number of pixels relative to the full image, unless drawing it takes too long."""
 
 MAX_SECONDS = 0.15
-"""Seconds above which a image is made smaller than `MIN_FRACTION`, by default."""
+"""Default time in seconds above which an image is made smaller than `MIN_FRACTION`."""
 
 GROWTH = 4
-"""Largest factor between the pixels of a image and of the largest recent one, if these are fewer
-than `MIN_FRACTION`: the time of so many more is a guess."""
+"""Maximum ratio of the pixels of an image to the largest recent image, if that one has fewer pixels
+than `MIN_FRACTION`, because the time for many more pixels is uncertain."""
 
 LATE = 1.25
-"""A image that takes longer than this many times its allowed time is late."""
+"""Ratio of the drawing time to the allowed time above which an image is late."""
 
 RECENT = 12
-"""Number of recent images that the fit uses."""
+"""Number of recent images for the fit."""
 
 
 class PixelBudget:
-    """Number of pixels that can be drawn in `seconds`, learned from recent images.
+    """Estimate of the number of pixels that can be drawn in a given time, from recent images.
 
-    A image of n pixels takes `fixed + per_pixel * n` seconds; `fixed` is the time of launches and
-    copies. Both are the Theil-Sen fit to recent images: `per_pixel` is the median slope between
-    two of them. So a few images that other programs slow down do not change the fit.
+    An image of n pixels takes `fixed + per_pixel * n` seconds; `fixed` is the time of launches and
+    copies. Both are Theil-Sen estimates from recent images: `per_pixel` is the median slope between
+    two of them, so a few images that other programs slow down do not change the fit.
 
-    If `fixed` is more than half of `seconds`, a image may take 2 `fixed` seconds: even the
-    smallest takes half of that.
+    If `fixed` is more than half of `seconds`, an image may take 2 `fixed` seconds, because even the
+    smallest image takes half of that.
     """
 
-    def __init__(self, seconds: float, pixels: int, most_seconds: float = MAX_SECONDS) -> None:
-        """`pixels`: a first guess; `most_seconds`: for a image of `MIN_FRACTION`."""
-        self._seconds, self._pixels, self._most_seconds = seconds, float(pixels), most_seconds
-        self._recent: deque[tuple[int, float]] = deque(maxlen=RECENT)  # pixels, seconds
+    def __init__(self, seconds: float, pixels: int, max_seconds: float = MAX_SECONDS) -> None:
+        """Create the budget.
+
+        Args:
+            seconds: Allowed time for an image in seconds.
+            pixels: First guess of the number of pixels.
+            max_seconds: Maximum time for an image of `MIN_FRACTION` in seconds.
+        """
+        self._seconds, self._pixels, self._max_seconds = seconds, float(pixels), max_seconds
+        self._recent: deque[tuple[int, float]] = deque(maxlen=RECENT)  # Pixels, seconds.
         self._was_late = False
-        self._fixed: float | None = None  # seconds; None: all images so far had one size
-        self._per_pixel = 0.0  # seconds
+        self._fixed: float | None = None  # Seconds; None if all images so far had one size.
+        self._per_pixel = 0.0  # Seconds.
 
     def learn(self, pixels: int, seconds: float) -> None:
-        """Record that a image of `pixels` took `seconds`.
+        """Record the drawing time of an image.
 
-        A late image counts only after another late one: the first may have waited for a compiler.
+        A late image is used only after another late image, because the first one may have waited
+        for a compiler.
+
+        Args:
+            pixels: Number of pixels.
+            seconds: Drawing time in seconds.
         """
         is_late = seconds > LATE * self._allowed(self._seconds)
         is_believed, self._was_late = self._was_late or not is_late, is_late
@@ -75,7 +86,7 @@ class PixelBudget:
             return
         pixels, typical = self._recent[-1][0], median(t for _, t in self._recent)
         fixed = self._fixed
-        if fixed is None:  # a guess; it gives the next image another size, so that a fit exists
+        if fixed is None:  # A guess. It changes the size of the next image, which enables a fit.
             fixed = typical if typical <= max(self._seconds, MAX_SECONDS) else 0.0
         self._per_pixel = max(typical - fixed, 0.0) / pixels
 
@@ -83,23 +94,23 @@ class PixelBudget:
         return max(seconds, 2.0 * (self._fixed or 0.0))
 
     def _fitting(self, seconds: float) -> float:
-        """Number of pixels that fit in the time allowed for `seconds`."""
-        left = self._allowed(seconds) - (self._fixed or 0.0)
-        return left / self._per_pixel if self._per_pixel else math.inf
+        """Return the number of pixels that fit in the time allowed for `seconds`."""
+        remaining = self._allowed(seconds) - (self._fixed or 0.0)
+        return remaining / self._per_pixel if self._per_pixel else math.inf
 
     def scale(self, pixels: int) -> float:
-        """Largest of `SCALES` at which a image, of `pixels` at full size, is drawn in time.
+        """Return the largest of `SCALES` at which an image can be drawn in time.
 
-        At least `MIN_FRACTION` of the pixels are drawn, if these are known to take no more than
-        `most_seconds`.
+        At least `MIN_FRACTION` of the pixels are drawn if this is known to take at most
+        `max_seconds`. `pixels` is the number of pixels at full size.
         """
-        least = 0.0
+        min_pixels = 0.0
         if self._recent:
             known = GROWTH * max(drawn for drawn, _ in self._recent)
-            least = min(MIN_FRACTION * pixels, self._fitting(self._most_seconds), known)
-        most = 1.01 * max(self._pixels, least)
-        return next((scale for scale in SCALES if pixels * scale * scale <= most), SCALES[-1])
+            min_pixels = min(MIN_FRACTION * pixels, self._fitting(self._max_seconds), known)
+        max_pixels = 1.01 * max(self._pixels, min_pixels)
+        return next((scale for scale in SCALES if pixels * scale * scale <= max_pixels), SCALES[-1])
 
     def rows(self, width: int) -> int:
-        """Number of rows of `width` pixels drawn in time; a power of two from 4 to 4096."""
+        """Return the number of rows of `width` pixels to draw, a power of two from 4 to 4096."""
         return 2 ** min(max(int(math.log2(max(self._pixels / width, 1.0))), 2), 12)

@@ -1,7 +1,7 @@
-"""`Session`: the state of one viewer, and the actions that its page and notebook can take.
+"""`Session`: the state of a viewer, and the actions of its page and notebook.
 
-It is independent of the widget and does nothing by itself: `Loop` draws and trains, `messages` maps
-the page's messages to actions, and `Status` reports to the page.
+A session is independent of the widget and does nothing by itself: `Loop` draws and trains,
+`messages` maps the page's messages to actions, and `Status` reports to the page.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from nerfmac.app.run import HeldOut, Run
 from nerfmac.app.video import DIAGNOSTICS, RenderOptions
 from nerfmac.app.viewer.images import Comparison, Images
 from nerfmac.app.viewer.path_editor import PathEditor
-from nerfmac.app.viewer.screen import Screen, Target
+from nerfmac.app.viewer.screen import Screen
+from nerfmac.app.viewer.screen_image import Target
 from nerfmac.app.viewer.training import Training
 from nerfmac.app.viewer.video_job import Canceled, VideoJob
 from nerfmac.app.viewer.worker import Worker
@@ -37,10 +38,10 @@ Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]
 
 HELD_STILL = 0.5
-"""Seconds after which a pointer that is still down but does not move no longer counts as moving."""
+"""Time in seconds after which a pressed pointer that does not move no longer counts as moving."""
 
 MEASURED = 4.0
-"""Seconds in which held-out views are measured: viewing and training wait."""
+"""Time in seconds for measuring held-out views, during which viewing and training wait."""
 
 HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
 
@@ -51,30 +52,33 @@ OUTPUT_OF_MODE = {
     "opacity": "opacity",
     **{output: output for output in DIAGNOSTICS},
 }
-"""The viewer's modes, as its page and notebook name them -> `RenderOptions.output`."""
+"""Modes of the viewer, as page and notebook name them, and the values of `RenderOptions.output`."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Values of the page's controls other than the camera's. Field names are the page's JSON keys.
+    """Values of the page's controls except the camera. Field names are the JSON keys of the page.
 
-    Raises `InputError` for a bad value.
+    Raises:
+        InputError: If a value is invalid.
     """
 
     mode: str = "color"
     background: str = "#ffffff"
-    exposure: float = 0.0  # stops
-    crop: Box | None = None  # lowest and highest corner, scene units
-    share: float = 0.7  # share of the device's time for training; half of it while the camera moves
-    rate: float = 1.0  # factor on the learning rate
-    rays: int | None = None  # largest number of rays per step
-    steps: int | None = None  # training stops at this step
-    seconds: float | None = None  # training stops after this training time
+    exposure: float = 0.0  # Stops.
+    crop: Box | None = None  # Lowest and highest corner in scene units.
+    share: float = 0.7  # Training share of the device time; half of it while the camera moves.
+    rate: float = 1.0  # Factor on the learning rate.
+    rays: int | None = None  # Maximum number of rays per step.
+    steps: int | None = None  # Training stops at this step.
+    seconds: float | None = None  # Training stops after this training time.
 
     def __post_init__(self) -> None:
         checks.choice("mode", self.mode, OUTPUT_OF_MODE)
         if not (isinstance(self.background, str) and HEX_COLOR.fullmatch(self.background)):
-            raise InputError(f"background is {self.background!r}; expected such as '#ffffff'")
+            raise InputError(
+                f"background is {self.background!r}; expected a hexadecimal color such as '#ffffff'"
+            )
         checks.number("exposure", self.exposure, low=-4.0, high=4.0)
         checks.number("share", self.share, low=0.0, high=1.0)
         checks.number("rate", self.rate, low=0.1, high=10.0)
@@ -83,10 +87,10 @@ class Settings:
                 checks.number(name, getattr(self, name), low=1, high=2**31, whole=True)
         if self.seconds is not None:
             checks.number("seconds", self.seconds, low=1e-3)
-        object.__setattr__(self, "crop", self.options.crop)  # checked, as tuples
+        object.__setattr__(self, "crop", self.options.crop)  # Validated, as tuples.
 
     def changed(self, values: dict[str, Any]) -> Settings:
-        """These settings with some other `values`. Raises `InputError`."""
+        """Return a copy with some `values` changed. Raises `InputError`."""
         names = {field.name for field in fields(self)}
         for name in values:
             checks.choice("setting", name, names)
@@ -94,7 +98,7 @@ class Settings:
 
     @property
     def rgb_background(self) -> tuple[float, float, float]:
-        """The background as sRGB in [0, 1]."""
+        """Background as sRGB color in [0, 1]."""
         red, green, blue = (int(self.background[i : i + 2], 16) / 255.0 for i in (1, 3, 5))
         return red, green, blue
 
@@ -106,15 +110,21 @@ class Settings:
 
 
 def _hex(color: tuple[float, float, float]) -> str:
-    """Return "#rrggbb" for sRGB in [0, 1]."""
+    """Format an sRGB color in [0, 1] as "#rrggbb"."""
     return "#" + "".join(f"{round(255.0 * channel):02x}" for channel in color)
 
 
 class Session:
-    """State of one run in a viewer; for the worker's thread only."""
+    """State of a run in a viewer; for the worker's thread only."""
 
     def __init__(self, worker: Worker, run: Run, send: Send) -> None:
-        """`send(message, buffers)` sends a message to the page."""
+        """Create the session.
+
+        Args:
+            worker: Worker that runs the session.
+            run: Run to view.
+            send: Function that sends a message with buffers to the page.
+        """
         self.run = run
         self.name = Path(run.scene.path).name if run.scene.path else "scene"
         self._backdrop = _hex(run.scene.backdrop)
@@ -122,31 +132,31 @@ class Session:
         self.training = Training(run)
         self.home = self.view = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
         self.version = 0
-        """Number of changes of the view by anything but a page's moves."""
+        """Number of changes of the view by anything except moves on a page."""
         self.mover: str | None = None
-        """Name of the page that moved the view last; None if the view has changed otherwise."""
+        """Name of the page that moved the view last; None if the view was changed otherwise."""
         self.path_editor = PathEditor(run)
         self.screen = Screen()
         self.comparison: Comparison | None = None
         self.held_out: HeldOut | None = None
-        """Quality of held-out views, as measured last."""
+        """Last measured quality of held-out views."""
         self.notice: str | None = None
-        """A line that the page shows, such as an error."""
+        """Line that the page shows, such as an error."""
         self.is_resting = threading.Event()
-        """Set while nothing is trained; any thread may wait for it."""
+        """Set while training is not running. Any thread may wait for it."""
         self.is_resting.set()
         self.failure: Exception | None = None
-        """The exception that ended training; None if there was none."""
+        """Exception that stopped training, or None."""
         self.moving_until = 0.0
-        """The camera counts as moving until `time.monotonic()` reaches this."""
+        """The camera counts as moving until `time.monotonic()` reaches this value."""
         self.send = send
         self._worker = worker
         self._target: Target | None = None
         self._saved_step = run.state.step
 
     def target(self) -> Target:
-        """The content that the page should show; the same object until something in it changes."""
-        if (backdrop := _hex(self.run.scene.backdrop)) != self._backdrop:  # the images were decoded
+        """Content that the page should show; the same object until a part of it changes."""
+        if (backdrop := _hex(self.run.scene.backdrop)) != self._backdrop:  # Images were decoded.
             if self.settings.background == self._backdrop:
                 self.set(background=backdrop)
             self._backdrop = backdrop
@@ -156,23 +166,28 @@ class Session:
         return self._target
 
     def images(self) -> Images:
-        """Images of the run's current state with the current settings."""
+        """Images of the current state of the run with the current settings."""
         return Images(self.run.trainer, self.run.state, self.settings.options)
 
     def go(self, view: View) -> None:
-        """Look from `view`, and let every page follow; this ends a comparison."""
+        """Change the view on all pages. This ends a comparison."""
         self.version += 1
         self._look_from(view, None)
 
     def move(self, view: View, page: str) -> None:
-        """Look from `view`, to which a page has moved; this ends a comparison."""
+        """Apply a move of the view on a page. This ends a comparison.
+
+        Args:
+            view: View after the move.
+            page: Name of the page.
+        """
         self._look_from(view, page)
 
     def _look_from(self, view: View, mover: str | None) -> None:
         self.view, self.mover, self.comparison, self._target = view, mover, None, None
 
     def hold(self, *, is_moving: bool) -> None:
-        """Record whether more moves are to come."""
+        """Record whether more moves follow."""
         self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
 
     def compare(self, index: int) -> Comparison:
@@ -195,15 +210,20 @@ class Session:
         self._target = None
 
     def train(self, steps: int | None, seconds: float | None) -> None:
-        """Start training up to a total of `steps` steps, or for `seconds` more of training time.
+        """Start training.
 
-        Raises `InputError` if the run has had so many steps.
+        Args:
+            steps: Total number of steps at which training stops, or None.
+            seconds: Additional training time after which training stops, or None.
+
+        Raises:
+            InputError: If the run has already been trained for `steps` steps.
         """
         state = self.run.state
         if steps is not None and steps <= state.step:
             raise InputError(
-                f"the run has had {state.step} steps, and steps={steps} is the total at which "
-                "training stops; expected a larger number"
+                f"the run has already been trained for {state.step} steps; steps={steps} is the "
+                "total at which training stops and must be larger"
             )
         if seconds is not None:
             checks.number("seconds", seconds, low=1e-3)
@@ -213,21 +233,21 @@ class Session:
 
     @property
     def unsaved_steps(self) -> int:
-        """Number of steps of training that no folder holds."""
+        """Number of training steps that are not saved in any folder."""
         kept = self.run.saved_step if self.run.folder is not None else self._saved_step
         return self.run.state.step - kept
 
     def save(self, folder: str | Path) -> None:
-        """Save the run as it is now."""
+        """Save the current run."""
         self.run.save(folder)
         self._saved_step = self.run.state.step
 
     def save_page(self, path: Path) -> None:
-        """Write the page of the scene as it is now to an .html file. Raises `InputError`."""
+        """Write a page of the current scene to an HTML file. Raises `InputError`."""
         write_scene_page(self.run, path, background=self.settings.rgb_background)
 
     def measure(self) -> None:
-        """Measure PSNR on as many held-out views as fit into `MEASURED` seconds.
+        """Measure the PSNR on as many held-out views as possible in `MEASURED` seconds.
 
         Raises `InputError` if the scene has no held-out views.
         """
@@ -247,22 +267,34 @@ class Session:
         self.screen.drop()
 
     def refine(self, **switches: bool) -> None:
-        """Switch refinement of poses, lenses, exposures or colors. Raises `InputError`."""
+        """Enable or disable refinement of poses, lenses, exposures, colors. Raises `InputError`."""
         if self.training.is_running:
-            raise InputError("what training corrects of its views is chosen before it begins")
+            raise InputError(
+                "refinement cannot be changed during training; choose it before training starts"
+            )
         self.run.refine(**switches)
 
     def view_names(self) -> list[str]:
-        """Names of the training views; numbers if the images are missing."""
+        """Names of the training views, or their numbers if the images do not exist."""
         try:
             return [frame.name for frame in self.run.images().splits["train"]]
         except InputError:
             return [f"view {index}" for index in range(len(self.run.scene.cameras))]
 
     def begin_video(self, name: str, seconds: float, fps: float, size: tuple[int, int]) -> VideoJob:
-        """A video of the current state with the current settings, not started yet.
+        """Create a video of the current state with the current settings, without starting it.
 
-        Raises `InputError`.
+        Args:
+            name: Name of the MP4 file.
+            seconds: Duration in seconds.
+            fps: Frames per second.
+            size: Width and height in pixels.
+
+        Returns:
+            The job.
+
+        Raises:
+            InputError: If an argument is out of range, or another video is being rendered.
         """
         images, focus = self.images(), self.view.distance
 
@@ -274,7 +306,7 @@ class Session:
         return job
 
     def _finish_video(self, job: VideoJob) -> None:
-        """Send the page the finished video; an error becomes the page's notice."""
+        """Send the finished video to the page, or show its error as a notice."""
         error = job.result.exception()
         if error is None:
             self.send({"kind": "video", "name": job.path.name}, [job.path.read_bytes()])

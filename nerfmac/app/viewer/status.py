@@ -1,4 +1,4 @@
-"""`Status`: sends the page the changes of its session's state, a few times a second."""
+"""`Status`: sends changes of the session's state to the page a few times per second."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.app.viewer.screen import relative_lens
+from nerfmac.app.viewer.screen_image import relative_lens
 from nerfmac.app.viewer.session import Message, Session
 from nerfmac.backend import device_name
 from nerfmac.geometry.bounds import Bounds
 
 INTERVAL = 0.2
-"""Shortest time between two messages, in seconds."""
+"""Minimum time in seconds between two messages."""
 
 WATCHED_INTERVAL = 1.0
-"""The same while the page is on screen and no one touches it."""
+"""Minimum time in seconds while the page is visible, but not in use."""
 
 MARGIN = 1.5
-"""Side of the crop box around the subject, as a multiple of the subject's diameter."""
+"""Side of the initial crop box relative to the diameter of the subject."""
 
 IDLE_INTERVAL = 2.0
-"""The same while the page is not on screen. A message costs the page about 17 ms of processor
-time, often on the cores that train."""
+"""Minimum time in seconds while the page is not visible. A message costs the page about 17 ms of
+CPU time, often on the cores that train."""
 
 
 class Status:
-    """Sends a session's page messages about state, and remembers what was sent."""
+    """Sends the state of a session to the page and remembers what was sent."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._last: Message | None = None
         self._when = 0.0
         self._points = self._generation = 0
-        self._device = device_name()  # called once: it may read a file
+        self._device = device_name()  # Called once, because it may read a file.
 
     def introduce(self) -> None:
-        """Send the whole state, for a page that has just opened."""
+        """Send the whole state to a page that was just opened."""
         self._last, self._points = None, 0
         self._session.send(self._cameras(), [])
         self._when = 0.0
         self.tell()
 
     def tell(self, interval: float = INTERVAL) -> float | None:
-        """Send changes; or, before the `interval` is over, return the seconds that are left."""
+        """Send changes, or return the remaining seconds if the last message is too recent."""
         now = time.monotonic()
         if now < self._when + interval:
             return self._when + interval - now
@@ -99,7 +99,7 @@ class Status:
         return held_out and held_out._asdict()
 
     def _subject(self) -> list[list[float]] | None:
-        """Corners of the box to which the crop box is set first; None: the scene's cube."""
+        """Return the corners of the initial crop box, or None for the scene cube."""
         record = self._session.run.scene
         if record.subject is None:
             return None

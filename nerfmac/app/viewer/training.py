@@ -1,4 +1,4 @@
-"""`Training`: trains one run in slices of work, with start, pause and changes of the goal."""
+"""`Training`: trains a run in slices of work, with start, pause, and changes of the goal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Training:
         self.goal = Goal()
         self.message: str | None = None
         self.is_preparing = run.is_preview
-        """Whether there is something to prepare before the first step, by `prepare`."""
+        """Whether `prepare` has work to do before the first step."""
         self._preparation: Iterator[None] | None = None
         self._reports: Generator[Report | None] | None = None
         self._last: Report | None = None
@@ -29,7 +29,7 @@ class Training:
 
     @property
     def is_running(self) -> bool:
-        """Whether training has been started and has neither ended nor been paused."""
+        """Whether training was started and has not ended or been paused."""
         return self._reports is not None
 
     @property
@@ -38,14 +38,16 @@ class Training:
         return self.goal.progress(self.run.state) >= 1.0
 
     def start(self) -> None:
-        """Start training; images are read by the first calls of `work`.
+        """Start training. The first calls of `work` read the images.
 
-        Raises `InputError` without images, or if the limit is reached.
+        Raises `InputError` if there are no images or the limit is reached.
         """
         if self.is_running:
             return
         if self.is_done:
-            raise InputError("training has reached its limit; raise or remove it to go on")
+            raise InputError(
+                "training has reached its limit; increase or remove the limit to continue"
+            )
         self.run.images()
         self._reports = self._train()
         self._speed = _Speed()
@@ -57,7 +59,7 @@ class Training:
             self._reports = None
 
     def prepare(self) -> None:
-        """Do a part of what the first step needs: read an image, or build some kernels."""
+        """Do a part of the preparation: read an image, or compile some kernels."""
         if self._preparation is None:
             self._preparation = self._prepare()
         try:
@@ -68,7 +70,7 @@ class Training:
                 raise
 
     def work(self, seconds: float) -> None:
-        """Train for about `seconds`. If this raises, training has ended and the run is saved."""
+        """Train for about `seconds`. If it raises, training has ended and the run is saved."""
         self.goal.report_interval = seconds
         assert self._reports is not None
         try:
@@ -84,9 +86,9 @@ class Training:
             self._speed.see(report.progress)
 
     def status(self) -> dict[str, Any]:
-        """The state of training, for the page."""
+        """Return the state of training for the page."""
         state, points = self.run.state, self.run.history.points
-        last = self._last or (points[-1] if points else None)  # of a loaded run: what it saved
+        last = self._last or (points[-1] if points else None)  # Points of a loaded run.
         progress = self.goal.progress(state)
         has_end = self.goal.steps is not None or self.goal.seconds is not None
         return {
@@ -96,7 +98,7 @@ class Training:
             "step": state.step,
             "seconds": state.train_seconds,
             "progress": min(progress, 1.0) if has_end else None,
-            "left": self._speed.left(progress) if has_end and self.is_running else None,
+            "left": self._speed.remaining(progress) if has_end and self.is_running else None,
             "loss": last.loss if last else None,
             "psnr": last.psnr if last else None,
             "rays": state.rays,
@@ -104,7 +106,7 @@ class Training:
         }
 
     def _train(self) -> Generator[Report | None]:
-        """Yield None while images are read and kernels built, then reports."""
+        """Yield None while images are read and kernels compiled, then reports."""
         self.is_preparing = True
         while self.is_preparing:
             self.prepare()
@@ -112,21 +114,22 @@ class Training:
         yield from self.run.fit(self.goal)
 
     def _prepare(self) -> Iterator[None]:
-        """Read the images and build the kernels, a part at each `next`.
+        """Read the images and compile the kernels, a part at each `next`.
 
-        No progress bar is shown: it would be a widget of its own, and JupyterLab hands a page no
-        later message until it has loaded that widget's code, for seconds over a slow network.
+        No progress bar is shown, because it would be another widget, and JupyterLab delivers no
+        later message to a page until it has loaded the code of that widget, which takes seconds
+        over a slow network.
         """
-        self.message = "reading the images"
+        self.message = "reading images"
         yield
         yield from self.run.images().decoding("train", progress=False)
         for _ in self.run.prepare():
-            self.message = "building the kernels"
+            self.message = "compiling kernels"
             yield
 
 
 class _Speed:
-    """Progress of training per second of wall-clock time, which includes drawing images."""
+    """Progress of training per second of wall-clock time, including the time for images."""
 
     def __init__(self) -> None:
         self._recent: list[tuple[float, float]] = []
@@ -135,12 +138,12 @@ class _Speed:
         now = time.monotonic()
         self._recent = [*(pair for pair in self._recent if pair[0] > now - 10.0), (now, progress)]
 
-    def left(self, progress: float) -> float | None:
-        """Estimated seconds until progress is 1; None: unknown."""
+    def remaining(self, progress: float) -> float | None:
+        """Return the estimated time in seconds until progress is 1, or None if unknown."""
         if len(self._recent) < 2:
             return None
         (first, begin), (last, end) = self._recent[0], self._recent[-1]
         if not end > begin:
             return None
-        left = (1.0 - progress) * (last - first) / (end - begin)
-        return left if math.isfinite(left) else None
+        seconds = (1.0 - progress) * (last - first) / (end - begin)
+        return seconds if math.isfinite(seconds) else None

@@ -1,6 +1,6 @@
 """`VideoJob`: a video along a camera path, rendered and encoded in the background.
 
-Its thread feeds the encoder and asks the worker for the images in strips, so that viewing and
+Its thread feeds the encoder and requests images from the worker in strips, so that viewing and
 training wait for at most one strip.
 """
 
@@ -19,7 +19,7 @@ from nerfmac.app.video import write_video
 from nerfmac.geometry.cameras import Camera
 
 STRIP = 2**16
-"""Approximate number of pixels in a strip."""
+"""Approximate number of pixels per strip."""
 
 Render = Callable[[Camera], "Future[np.ndarray]"]
 
@@ -29,10 +29,17 @@ class Canceled(Exception):
 
 
 class VideoJob:
-    """A video that is rendered in the background. The file appears when it is complete."""
+    """Video that is rendered in the background. The file appears when it is complete."""
 
     def __init__(self, path: Path, render: Render, cameras: Sequence[Camera], fps: float) -> None:
-        """`render` takes a strip's camera and returns a future of its image, uint8 (h, w, 3)."""
+        """Create the job.
+
+        Args:
+            path: MP4 file to write.
+            render: Function that renders a strip and returns a future of uint8 (h, w, 3).
+            cameras: Camera of each frame.
+            fps: Frames per second.
+        """
         self.path = path
         self.total = len(cameras)
         self.done = 0
@@ -42,21 +49,21 @@ class VideoJob:
         self._start = time.monotonic()
 
     def start(self) -> VideoJob:
-        """Start the thread. `result` becomes the path, or the exception that ended the video."""
+        """Start the thread. `result` becomes the path, or the exception that stopped the video."""
         threading.Thread(target=self._run, name="nerfmac video", daemon=True).start()
         return self
 
     def wait(self, seconds: float) -> None:
-        """Wait for the result, at most `seconds`."""
+        """Wait for the result, up to `seconds`."""
         wait([self.result], seconds)
 
     def cancel(self) -> None:
-        """Stop before the next strip, without a file."""
+        """Stop before the next strip, without writing a file."""
         self._is_canceled.set()
 
     @property
     def left(self) -> float | None:
-        """Estimated seconds to the end; None before the first image."""
+        """Estimated remaining time in seconds; None before the first image."""
         if not self.done:
             return None
         return (time.monotonic() - self._start) / self.done * (self.total - self.done)
@@ -64,7 +71,7 @@ class VideoJob:
     def _run(self) -> None:
         try:
             write_video(self.path, self._images(), self._fps)
-        except BaseException as error:  # goes to whoever waits for the result
+        except BaseException as error:  # Raised where the result is used.
             self.result.set_exception(error)
         else:
             self.result.set_result(self.path)

@@ -1,7 +1,7 @@
-"""`Viewer`: the notebook widget. Watch a scene while it trains, fly around in it, render videos.
+"""`Viewer`: the notebook widget. Watch training, move around in the scene, and render videos.
 
-The page's messages may arrive on any thread, so they are only passed to the session's loop. The
-worker answers by `send`, which any thread may call.
+Messages from the page may arrive on any thread, so they are only passed to the session's loop. The
+worker answers with `send`, which any thread may call.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ T = TypeVar("T")
 log = logging.getLogger("nerfmac")
 
 UNSAVED = (
-    "another viewer has %d steps of %s that are not saved; "
-    "nerfmac.Viewer.unsaved()[0].save(FOLDER) saves them, and .close() ends that viewer"
+    "another viewer has %d steps of %s that are not saved; save them with "
+    "nerfmac.Viewer.unsaved()[0].save(FOLDER), and close that viewer with .close()"
 )
 
 SAVED = """<style>
@@ -58,24 +58,25 @@ SAVED = """<style>
   display: none;
 }
 </style>
-<p class="nerfmac-saved">This image was saved with the notebook. Run the cell to look around.</p>"""
-"""What JupyterLab shows in place of a widget whose kernel is gone, and of its error message."""
+<p class="nerfmac-saved">This image was saved with the notebook. Run the cell to explore.</p>"""
+"""HTML that JupyterLab shows instead of a widget without a kernel and its error message."""
 
 
 class Viewer(anywidget.AnyWidget):
-    """A live view of a scene in training or of a trained run; a cell shows it as last expression.
+    """Live view of a scene in training or of a trained run.
 
-    Training and rendering run in the background, also while other cells run or no page is open.
-    Methods may be called from any cell, and raise `InputError` for bad arguments.
+    A notebook shows a viewer that is the last expression of a cell. Training and rendering run in
+    the background, even while other cells run or no page is open. Methods may be called from any
+    cell.
     """
 
     _esm = script()
     _css = style()
-    _is_open = False  # on the class: a viewer whose `__init__` fails is closed too
+    _is_open = False  # On the class, because a viewer whose `__init__` fails is closed too.
     _opened: ClassVar[WeakSet[Viewer]] = WeakSet()
     _session: Session
     still = traitlets.Bytes(b"").tag(sync=True)
-    """The last finished image as JPEG, for a page without a kernel."""
+    """Last finished image as JPEG, for a page without a kernel."""
 
     def __init__(
         self,
@@ -88,22 +89,29 @@ class Viewer(anywidget.AnyWidget):
         method: Method = CONFIGURED,
         out: str | Path | None = None,
     ) -> None:
-        """
+        """Create the viewer.
+
         Args:
-            source: a scene to train, a run to view or to train further, or the folder of either; a
-                snapshot of instant-ngp to view; or a video or photos, which are captured.
-            preset, device, seed, config: for a new run, as in `nerfmac.train`.
-            method: a field, a sampler or a loss of your own, as in `nerfmac.train`.
-            out: folder of a new run, which is saved now, every 30 s of training, and whenever
+            source: Scene to train on, run to view or to continue, or the folder of a scene or run;
+                a snapshot of instant-ngp; or a video or photos, whose cameras are estimated first.
+            preset: Preset of a new run, as in `nerfmac.train`.
+            device: Device, as in `nerfmac.train`.
+            seed: Seed of a new run.
+            config: All settings of a new run, instead of `preset` and `seed`.
+            method: Custom field, sampler, or loss, as in `nerfmac.train`.
+            out: Folder of a new run, which is saved now, every 30 seconds of training, and whenever
                 training stops.
+
+        Raises:
+            InputError: If an argument is invalid or the source cannot be loaded.
         """
         super().__init__()
         choose_device(device)
         if isinstance(source, Run):
-            mx.eval(source.state.arrays())  # a lazy array can't be evaluated on another thread
+            mx.eval(source.state.arrays())  # A lazy array cannot be evaluated on another thread.
         if isinstance(source, str | Path) and not is_run(user_path(source)):
             if out is not None:
-                check_unused(user_path(out))  # before a capture
+                check_unused(user_path(out))  # Reports an unsuitable folder before a capture.
             source = captured(user_path(source))
         self._worker = the_worker()
 
@@ -127,7 +135,7 @@ class Viewer(anywidget.AnyWidget):
 
     @classmethod
     def unsaved(cls) -> list[Viewer]:
-        """Return the open viewers with training that is not saved, also those of cells run again.
+        """Return the open viewers with unsaved training, including those of cells that were rerun.
 
         Examples:
             >>> for viewer in nerfmac.Viewer.unsaved():
@@ -137,12 +145,12 @@ class Viewer(anywidget.AnyWidget):
 
     @property
     def run(self) -> Run:
-        """A copy of the run as it is now, to render, evaluate or save during training."""
+        """Copy of the current run, for rendering, evaluating, or saving during training."""
         return self._do(self._session.run.copy)
 
     @property
     def view(self) -> View:
-        """The camera and the center that it orbits. May be set."""
+        """Camera, and the center that it orbits. Can be set."""
         return self._session.view
 
     @view.setter
@@ -151,7 +159,7 @@ class Viewer(anywidget.AnyWidget):
 
     @property
     def path(self) -> CameraPath:
-        """The path through the keyframes. May be set."""
+        """Camera path through the keyframes. Can be set."""
         return self._session.path_editor.path
 
     @path.setter
@@ -167,34 +175,54 @@ class Viewer(anywidget.AnyWidget):
         Args:
             values: `mode` (`color`, `depth`, `normals`, `opacity`, `occupancy`, `samples`),
                 `background` (`#rrggbb`), `fov` (degrees), `exposure` (stops), `crop` (lowest and
-                highest corner, scene units), `share` (training's share of the device's time),
-                `rate` (factor on the learning rate), `rays` (largest number per step), `steps` and
-                `seconds` (where training stops).
+                highest corner in scene units), `share` (training share of the device time), `rate`
+                (factor on the learning rate), `rays` (maximum number per step), `steps` and
+                `seconds` (limits at which training stops).
+
+        Raises:
+            InputError: If a name is unknown or a value is invalid.
         """
         self._change(lambda: self._session.set(**values))
 
     def refine(self, **switches: bool) -> None:
-        """Choose what training refines: poses, lenses, exposures, colors, each True or False.
+        """Enable or disable refinements before training starts.
 
-        Call it before training begins; names left out keep their value.
+        Args:
+            switches: True or False for `poses`, `lenses`, `exposures`, or `colors`. The others
+                remain unchanged.
+
+        Raises:
+            InputError: If a name is unknown or training has started.
         """
         self._change(lambda: self._session.refine(**switches))
 
     def train(self, steps: int | None = None, seconds: float | None = None) -> None:
-        """Train in the background up to a total of `steps` steps, or for `seconds` more.
+        """Train in the background.
 
-        Raises `InputError` if the run has had so many steps.
+        Args:
+            steps: Total number of steps at which training stops.
+            seconds: Additional training time in seconds after which training stops.
+
+        Raises:
+            InputError: If the run has already been trained for `steps` steps.
         """
         self._change(lambda: self._session.train(steps, seconds))
 
     def pause(self) -> None:
-        """Stop training after the present step; `train` continues."""
+        """Stop training after the current step; `train` continues it."""
         self._change(self._session.pause)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until training has stopped, at most `timeout` seconds; return whether it has.
+        """Wait until training has stopped. An interruption only ends the wait.
 
-        Raises the exception that ended training, if any. An interrupt ends the wait only.
+        Args:
+            timeout: Maximum time in seconds. By default, wait without a limit.
+
+        Returns:
+            Whether training has stopped.
+
+        Raises:
+            Exception: The exception that stopped training, if any.
         """
         is_resting = self._session.is_resting.wait(timeout)
         if is_resting and self._session.failure is not None:
@@ -202,7 +230,7 @@ class Viewer(anywidget.AnyWidget):
         return is_resting
 
     def save(self, folder: str | Path) -> None:
-        """Save the run as it is now."""
+        """Save the current run to `folder`. Raises `InputError`."""
         self._do(lambda: self._session.save(folder))
 
     def render_video(
@@ -214,9 +242,22 @@ class Viewer(anywidget.AnyWidget):
         size: tuple[int, int] = (640, 480),
         progress: bool = True,
     ) -> Path:
-        """Render the path or, with fewer than two keyframes, an orbit, to an MP4 file.
+        """Render a video along the path, or along an orbit with fewer than two keyframes.
 
-        Images have the page's mode and background. An interrupt leaves no file.
+        Frames have the mode and background of the page. An interruption leaves no file.
+
+        Args:
+            path: MP4 file to write.
+            seconds: Duration in seconds.
+            fps: Frames per second.
+            size: Width and height in pixels, rounded down to even numbers.
+            progress: Whether to show a progress bar.
+
+        Returns:
+            Path of the video.
+
+        Raises:
+            InputError: If an argument is invalid, or another video is being rendered.
         """
         job = self._do(lambda: self._session.begin_video(str(path), seconds, fps, size)).start()
         bar = tqdm(total=job.total, desc="frames", unit="frame", disable=not progress)
@@ -230,17 +271,17 @@ class Viewer(anywidget.AnyWidget):
             bar.close()
 
     def close(self) -> None:
-        """End training, save the run if it has a folder, and remove the widget from the page."""
+        """Stop training, save the run if it has a folder, and remove the widget from the page."""
         if self._is_open:
             self._is_open = False
             self._worker.remove(self._loop, self._session.training.pause)
         super().close()
-        self.layout.close()  # a widget too, which ipywidgets would keep for ever
+        self.layout.close()  # Also a widget, which ipywidgets would otherwise never release.
 
     def _ipython_display_(self) -> None:
         """Show the widget, and below it a sentence and an image for pages without a kernel.
 
-        Style sheets hide these two while the widget is alive.
+        Style sheets hide these two while the widget is active.
         """
         bundle = self._repr_mimebundle_()
         display(bundle[0] if bundle else {}, raw=True)
@@ -252,7 +293,7 @@ class Viewer(anywidget.AnyWidget):
         self._keep(self.still)
 
     def _keep(self, jpeg: bytes) -> None:
-        """Store `jpeg` in the notebook, to be shown on pages without a kernel."""
+        """Store `jpeg` in the notebook for pages without a kernel."""
         self.still = jpeg
         if jpeg and self._image is not None:
             self._image.update(Image(jpeg, format="jpeg"))
@@ -266,7 +307,7 @@ class Viewer(anywidget.AnyWidget):
 
     def _hear(self, _widget: Any, message: Message, _buffers: list[memoryview]) -> None:
         if message.get("kind") == "ping":
-            self.send({"kind": "pong"})  # here, since the worker may be busy for seconds
+            self.send({"kind": "pong"})  # Sent here, because the worker may be busy for seconds.
         else:
             self._loop.post(message)
 
@@ -275,11 +316,11 @@ class Viewer(anywidget.AnyWidget):
 
 
 def _hear_while_cells_run(comm: Any) -> None:
-    """Receive the page's messages while the kernel's main thread runs a cell.
+    """Receive messages from the page while the main thread of the kernel runs a cell.
 
-    JupyterLab sends messages to a subshell of the kernel, on a thread of its own. ipykernel 7
-    passes them to the shell that last sent the page something. That is the main shell, which is
-    busy while a cell runs. So each message is answered on the subshell that received it.
+    JupyterLab sends messages to a subshell of the kernel, on a separate thread. ipykernel 7
+    forwards them to the shell that sent the last message to the page, which is the main shell and
+    busy while a cell runs. Therefore, each message is answered on the subshell that received it.
     """
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda _data, asked: asked
@@ -293,7 +334,7 @@ def _opened(
     method: Method,
     out: str | Path | None,
 ) -> Run:
-    """The run to view; a new one if `source` is a scene. Raises `InputError`."""
+    """Return the run to view, a new one if `source` is a scene. Raises `InputError`."""
     if isinstance(source, Run):
         return source.copy()
     if not isinstance(source, Scene):

@@ -1,9 +1,9 @@
-"""`Worker`: the one thread of a process that owns every MLX object of its viewers.
+"""`Worker`: the thread of a process that owns all MLX objects of its viewers.
 
-Two threads on one model crash the process, a lazy array made on one thread cannot be evaluated on
-another, and MLX's streams, random state and compiled functions are per thread. So this thread does
-all training and rendering, a slice of work at a time. Other threads change plain state and wake an
-activity, or submit a task whose result holds no lazy array.
+Two threads that use one model crash the process, a lazy array that was created on one thread cannot
+be evaluated on another, and MLX's streams, random state, and compiled functions are per thread.
+Therefore, this thread does all training and rendering, in slices. Other threads change plain state
+and wake an activity, or submit a task with a result that contains no lazy array.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ T = TypeVar("T")
 log = logging.getLogger("nerfmac")
 
 MAX_WAIT = 3600.0
-"""Longest wait for work, in seconds; a lock cannot wait for ever."""
+"""Maximum wait for work in seconds, because a lock cannot wait forever."""
 
 
 class Activity(Protocol):
-    """A long task that is done in slices."""
+    """Long task that is executed in slices."""
 
     def work(self) -> float | None:
-        """Do one slice; return the seconds until the next one. None: wait for `Worker.wake`."""
+        """Execute a slice and return the seconds until the next one, or None to wait for `wake`."""
         ...
 
 
@@ -50,7 +50,11 @@ class Worker:
         self._thread.start()
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
-        """Queue `task`; on the worker's thread run it at once. Raises RuntimeError after `end`."""
+        """Queue `task`, or run it at once on the worker's thread.
+
+        Raises:
+            RuntimeError: If `end` was called.
+        """
         future: Future[T] = Future()
         if threading.current_thread() is self._thread:
             _fulfil(future, task)
@@ -63,11 +67,16 @@ class Worker:
         return future
 
     def add(self, activity: Activity) -> None:
-        """Start the `activity`."""
+        """Start an activity."""
         self.wake(activity, is_new=True)
 
     def remove(self, activity: Activity, last: Callable[[], None]) -> None:
-        """Stop the `activity`; unless ended, run `last` on the worker's thread and wait for it."""
+        """Stop an activity, then run a function on the worker's thread and wait for it.
+
+        Args:
+            activity: Activity to stop.
+            last: Function to run, unless the worker has ended.
+        """
         with self._lock:
             self._due.pop(activity, None)
             if self._is_ending:
@@ -75,14 +84,19 @@ class Worker:
         self.submit(last).result()
 
     def wake(self, activity: Activity, *, is_new: bool = False) -> None:
-        """Make the next slice of `activity` due now. Any thread may call this."""
+        """Make the next slice of an activity due now. Any thread may call this method.
+
+        Args:
+            activity: Activity to wake.
+            is_new: Whether to add the activity if it is unknown.
+        """
         with self._lock:
             if is_new or activity in self._due:
                 self._due[activity] = 0.0
                 self._lock.notify()
 
     def end(self) -> None:
-        """Stop after the tasks and slices already taken up; wait for them, at most 10 s."""
+        """Stop after the current tasks and slices; wait for them, at most 10 s."""
         with self._lock:
             self._is_ending = True
             self._lock.notify()
@@ -92,10 +106,10 @@ class Worker:
         while (next_up := self._wait()) is not None:
             for item in next_up:
                 item()
-        mx.clear_streams()  # this thread's own; MLX ends the process if they outlive it
+        mx.clear_streams()  # Streams of this thread; MLX aborts the process if they outlive it.
 
     def _wait(self) -> list[Callable[[], None]] | None:
-        """All waiting tasks, and a slice of each activity that is due; None after `end`."""
+        """Return all waiting tasks and a slice of each due activity, or None after `end`."""
         with self._lock:
             while not self._is_ending:
                 tasks = list(self._tasks)
@@ -111,12 +125,12 @@ class Worker:
         with self._lock:
             if activity not in self._due:
                 return
-            self._due[activity] = float("inf")  # from now on a wake makes it due again
+            self._due[activity] = float("inf")  # From now on, `wake` makes it due again.
         try:
             with interval("viewer", work=type(activity).__name__):
                 pause = activity.work()
         except Exception:
-            log.exception("%s is given up", activity)  # the other activities go on
+            log.exception("stopping %s", activity)  # Other activities continue.
             with self._lock:
                 self._due.pop(activity, None)
             return
@@ -129,14 +143,14 @@ def _fulfil(future: Future[T], task: Callable[[], T]) -> None:
     if future.set_running_or_notify_cancel():
         try:
             future.set_result(task())
-        except BaseException as error:  # goes to whoever waits for the result
+        except BaseException as error:  # Raised where the result is used.
             future.set_exception(error)
 
 
 @cache
 def the_worker() -> Worker:
-    """The process's worker, started on first use."""
+    """Return the worker of the process, which is started on first use."""
     worker = Worker()
-    # Otherwise the thread would compute while the interpreter shuts down, and crash.
+    # Otherwise the thread would compute during interpreter shutdown and crash.
     atexit.register(worker.end)
     return worker

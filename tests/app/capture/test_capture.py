@@ -60,7 +60,9 @@ def solved(monkeypatch):
 def test_photos_become_a_scene_with_a_report(photos, tmp_path, solved, caplog):
     caplog.set_level("INFO", "nerfmac")
     assert nerfmac("capture", photos, "--out", tmp_path / "scene") == 0
-    assert "12 of 12 images have a camera; points are off by 0.50 pixels" in caplog.text
+    assert (
+        "12 of 12 images have a camera; the mean reprojection error is 0.50 pixels" in caplog.text
+    )
     scene = load_scene(tmp_path / "scene")
     assert len(scene.splits["train"]) + len(scene.splits["test"]) == 12
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())
@@ -86,8 +88,10 @@ def test_cameras_that_are_torn_apart_are_told_and_kept_in_the_report(
     monkeypatch.setattr(Solver, "solve", fold)
     capture_scene(photos, tmp_path / "scene", matching="exhaustive", progress=False)
     (line,) = caplog.messages
-    assert line.startswith("03.png and 04.png show the same, but their cameras look 171 degrees")
-    assert "2 such pairs are torn" in line
+    assert line.startswith(
+        "03.png and 04.png show the same content, but their cameras look 171 degrees"
+    )
+    assert "2 pairs are inconsistent" in line
     assert "--matching sequential" in line
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())
     assert report["torn"] == [["03.png", "04.png", 171.2], ["03.png", "05.png", 168.0]]
@@ -108,7 +112,9 @@ def test_several_torn_pairs_are_refused_unless_the_matching_is_asked_for(
     monkeypatch.setattr(Solver, "solve", fold)
     capture_scene(photos, tmp_path / "rig", progress=False)
     folded.append(torn[1])
-    with pytest.raises(InputError, match=r"03\.png and 04\.png .*--matching sequential keeps"):
+    with pytest.raises(
+        InputError, match=r"03\.png and 04\.png .*use --matching sequential to keep"
+    ):
         capture_scene(photos, tmp_path / "folded", progress=False)
     assert not (tmp_path / "folded" / "transforms.json").exists()
     capture_scene(photos, tmp_path / "folded", matching="sequential", progress=False)
@@ -165,10 +171,10 @@ def test_a_scene_without_any_is_captured_once_where_one_is_wanted(photos, solved
     caplog.set_level("INFO", "nerfmac")
     folder = captured(photos)
     assert str(folder) == "captures/garden"
-    assert "garden is a folder of photos alone" in caplog.text
+    assert "garden is a folder of photos;" in caplog.text
     assert captured(photos) == folder
     assert len(solved["calls"]) == 1
-    assert "holds this capture already" in caplog.text
+    assert "already contains this capture" in caplog.text
     assert captured(folder) == folder
     assert captured(photos / "nothing") == photos / "nothing"
 
@@ -189,7 +195,7 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
 ):
     solved["cameras"] = 3
     with pytest.raises(
-        InputError, match="only 3 of 12 images overlap: move the camera more slowly"
+        InputError, match="only 3 of 12 images could be registered: move the camera more slowly"
     ):
         capture_scene(photos, tmp_path / "scene", progress=False)
     assert (tmp_path / "scene" / "capture" / "images.json").is_file()
@@ -204,8 +210,8 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
 @pytest.mark.parametrize(
     ("where", "kept"),
     [
-        ("take_images", "finished work is in garden; the same command continues it"),
-        ("images_in", "nothing is kept"),
+        ("take_images", "completed work is in garden; run the same command again to continue"),
+        ("images_in", "nothing was saved"),
     ],
 )
 def test_an_interrupted_capture_says_in_one_line_what_is_kept(
@@ -230,13 +236,13 @@ def test_a_folder_of_something_else_is_left_alone(photos, tmp_path, solved, caps
     capture_scene(photos, "scene", progress=False)
     refused(
         *(capsys, tmp_path, "capture", photos, "--out", "scene", "--longest-side", 640),
-        names=["scene holds a capture of", "garden with other options"],
+        names=["scene contains a capture of", "garden with other options"],
     )
 
 
 @pytest.mark.parametrize(
     ("name", "what"),
-    [("nowhere", "does not exist"), ("empty", "holds no photo"), ("a.txt", "is neither")],
+    [("nowhere", "does not exist"), ("empty", "contains no photo"), ("a.txt", "is neither")],
 )
 def test_what_is_no_image_is_refused(tmp_path, capsys, name, what):
     (tmp_path / "empty").mkdir()
@@ -250,7 +256,7 @@ def test_what_is_no_image_is_refused(tmp_path, capsys, name, what):
 def test_a_black_video_is_refused_before_anything_is_written(tmp_path, capfd):
     write_video(tmp_path / "night.mp4", (np.zeros((48, 64, 3), np.uint8),) * 5, fps=10)
     assert nerfmac("capture", "night.mp4") == 2
-    assert "night.mp4 shows nothing" in capfd.readouterr().err
+    assert "night.mp4 is empty" in capfd.readouterr().err
     assert not (tmp_path / "captures").exists()
 
 
@@ -323,11 +329,11 @@ def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
 @pytest.mark.parametrize(
     ("stage", "of_video", "text"),
     [
-        ("frames", True, "1 of 5: choosing frames"),
+        ("frames", True, "1 of 5: selecting frames"),
         ("matches", True, "4 of 5: matching"),
         ("images", False, "1 of 4: writing images"),
         ("matches", False, "3 of 4: matching"),
-        ("focal length 0.9", False, "4 of 4: finding cameras, focal length 0.9"),
+        ("focal length 0.9", False, "4 of 4: estimating cameras,  focal length 0.9"),
     ],
 )
 def test_steps_are_counted(stage, of_video, text):

@@ -61,7 +61,7 @@ def test_a_large_error_with_another_focal_length_than_the_trials_is_refused(
     focal, error, is_refused
 ):
     if is_refused:
-        with pytest.raises(UnknownFocalError, match=f"{error} pixels .* 1.14 to {focal:.2f} "):
+        with pytest.raises(UnknownFocalError, match=f"{error} pixels.* 1.14 to {focal:.2f} "):
             check_focal(RIGHT, focal, error)
     else:
         check_focal(RIGHT, focal, error)

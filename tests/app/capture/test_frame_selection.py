@@ -17,8 +17,8 @@ def frames(traveled, sharpness=None):
 def test_as_many_are_taken_as_the_motion_asks_for():
     way = 80 * frame_selection.SPACING
     assert len(select_frames(frames(np.linspace(0, way, 700)))) == 80
-    assert len(select_frames(frames(np.linspace(0, 100, 3000)))) == frame_selection.MOST
-    assert len(select_frames(frames(np.linspace(0, 0.1, 700)))) == frame_selection.FEWEST
+    assert len(select_frames(frames(np.linspace(0, 100, 3000)))) == frame_selection.MAX_STRETCHES
+    assert len(select_frames(frames(np.linspace(0, 0.1, 700)))) == frame_selection.MIN_STRETCHES
     assert len(select_frames(frames(np.linspace(0, way, 700)), count=33)) == 33
 
 
@@ -50,7 +50,7 @@ def test_what_is_blurred_beside_its_neighbors_is_left_out_with_a_line(caplog):
     chosen = select_frames(frames(np.linspace(0, 50 * frame_selection.SPACING, 700), sharpness))
     assert not {*chosen} & {*range(300, 330)}
     assert 45 <= len(chosen) < 50
-    assert f"{50 - len(chosen)} stretches" in caplog.text
+    assert f"dropped {50 - len(chosen)} blurred stretches" in caplog.text
 
 
 def test_frames_that_do_not_move_at_all_are_divided_by_time():

@@ -106,8 +106,8 @@ def test_a_photo_that_is_there_in_two_forms_is_taken_once(tmp_path, bar, caplog)
     taken = take_images(paths, tmp_path / "images", 64, bar, {})
     assert [image.name for image in taken] == ["IMG_1.JPG", "IMG_2.JPG"]
     (line,) = caplog.messages
-    assert line.startswith("1 of 3 images are left out")
-    assert line.endswith(f"{paths[1]} from IMG_1.JPG")
+    assert line.startswith("skipping 1 of 3 images")
+    assert line.endswith(f"{paths[1]} and IMG_1.JPG")
 
 
 def test_photos_are_in_the_order_of_their_numbers(tmp_path):
@@ -126,7 +126,7 @@ def test_one_that_is_cut_short_is_left_out_with_a_line(tmp_path, bar, caplog):
         "c.jpg",
     ]
     (line,) = caplog.messages
-    assert line.startswith(f"{paths[1]} is left out")
+    assert line.startswith(f"skipping {paths[1]}, because")
     for path in paths:
         path.write_bytes(b"nothing")
     with pytest.raises(InputError, match="none of the 3 images"):
@@ -169,7 +169,7 @@ def test_frames_of_a_video_are_those_that_were_chosen(tmp_path, bar):
 def test_a_black_video_is_refused(tmp_path, bar):
     path = tmp_path / "night.mp4"
     write_video(path, (np.zeros((48, 64, 3), np.uint8) for _ in range(5)), fps=10)
-    with pytest.raises(InputError, match=r"night\.mp4 shows nothing"):
+    with pytest.raises(InputError, match=r"night\.mp4 is empty"):
         choose_frames(path, None, bar)
 
 
@@ -182,7 +182,7 @@ def test_a_video_that_breaks_off_gives_what_can_be_decoded(tmp_path, bar, caplog
     numbers = choose_frames(path, 10, bar)
     assert numbers
     assert numbers[-1] < 100
-    assert "is cut off" in caplog.text
+    assert "is truncated" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -204,5 +204,5 @@ def test_a_video_cut_short_says_how_much_of_it_is_there(tmp_path, bar, caplog, e
     cut.write_bytes(content[: len(content) // 2])
     last = choose_frames(cut, 10, bar)[-1]
     (line,) = caplog.messages
-    pattern = rf"of {says} seconds in its header ... \((\d+) frames\) can be decoded"
+    pattern = rf"of {says} seconds in its header, only ... \((\d+) frames\) can be decoded"
     assert last < int(re.search(pattern, line)[1]) < 90

@@ -25,7 +25,7 @@ def images(tmp_path):
     [
         ((3, 4), "2 blurred, such as 03.png", "overlaps"),
         ((3, 7, 8), "1 blurred, such as 03.png", "nothing"),
-        ((3, 7, 8), "2 whose content overlaps too little", "nothing"),
+        ((3, 7, 8), "2 with too little overlap", "nothing"),
         ((7, 8), "such as 07.png", "blurred"),
     ],
 )

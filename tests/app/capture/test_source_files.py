@@ -57,7 +57,7 @@ def test_a_capture_of_photos_that_have_changed_is_not_reused(
     capture_scene(photos, "captures/garden", progress=False)
     change(photos, how)
     again = "remove captures/garden or name another folder with --out"
-    expected = [f"captures/garden holds a capture of {photos}", told, again]
+    expected = [f"captures/garden contains a capture of {photos}", told, again]
     refused(capsys, tmp_path, "capture", photos, names=expected)
     with pytest.raises(InputError, match="which has changed since: 1"):
         inspect_scene(photos, progress=False)
@@ -85,7 +85,7 @@ def test_an_unfinished_capture_of_photos_that_have_changed_starts_anew(photos, s
     change(photos, "removed")
     solved["cameras"] = 11
     capture_scene(photos, "scene", progress=False)
-    assert f"1 removed ({NAMES[3]}); its capture starts anew" in caplog.text
+    assert f"1 removed ({NAMES[3]}); restarting its capture" in caplog.text
     names = {path.name for path in (photos.parent / "scene/images").iterdir()}
     assert names == {*NAMES} - {NAMES[3]}
 

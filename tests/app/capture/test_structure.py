@@ -62,7 +62,9 @@ def test_a_walk_is_compared_in_its_order_alone(photos, caplog):
     assert photos["solver"].solve("auto").matching == "sequential"
     assert photos["pairs"] == [("work", "features"), ("work", 145)]
     assert photos["mapped"] == ["sequential"]
-    assert caplog.messages == ["matching is sequential: by their names the images are one walk"]
+    assert caplog.messages == [
+        "using sequential matching, because the names follow the order of capture"
+    ]
 
 
 def test_what_is_no_walk_is_compared_each_with_each(photos, caplog):
@@ -71,7 +73,9 @@ def test_what_is_no_walk_is_compared_each_with_each(photos, caplog):
     assert photos["solver"].solve("auto").matching == "exhaustive"
     assert photos["pairs"][1:] == [("work", 145), ("more", 190)]
     assert photos["mapped"] == ["exhaustive"]
-    assert caplog.messages == ["matching is exhaustive: the order of the names is no help"]
+    assert caplog.messages == [
+        "using exhaustive matching, because the names do not follow the capture"
+    ]
 
 
 def test_many_that_are_no_walk_are_compared_in_a_window(photos, monkeypatch):
@@ -99,7 +103,7 @@ def test_where_the_order_leaves_something_out_what_agrees_more_is_chosen(
     assert found.matching == chosen
     assert len(found.model.images) == (in_order if chosen == "sequential" else in_any)[0]
     assert photos["mapped"] == ["sequential", "exhaustive"]
-    assert caplog.messages[-1].startswith(f"matching is {chosen}: ")
+    assert caplog.messages[-1].startswith(f"using {chosen} matching: ")
 
 
 @pytest.mark.parametrize(

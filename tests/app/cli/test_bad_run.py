@@ -27,21 +27,21 @@ def test_resuming_without_a_run(capsys, tmp_path, scene):
 
 def test_resuming_with_another_configuration(capsys, tmp_path, run):
     for flags in (("--preset", "tiny"), ("--seed", 9), ("--grid.levels", 4)):
-        names = ["a resumed run continues with its own configuration"]
+        names = ["a resumed run keeps its configuration"]
         refused(capsys, tmp_path, "train", "--out", run, "--resume", *flags, names=names)
 
 
 def test_resuming_on_other_views(capsys, tmp_path, run):
     other = write_scene(tmp_path / "other", train=4)
     arguments = ("train", other, "--out", run, "--resume", "--steps", 4)
-    refused(capsys, tmp_path, *arguments, names=[run, "from other views", "'other'"])
+    refused(capsys, tmp_path, *arguments, names=[run, "other views of", "'other'"])
 
 
 @pytest.mark.parametrize(
     ("flags", "names"),
     [
         (("--memory-fraction", 7), ["memory fraction is 7"]),
-        (("--memory-limit", 0.01, "--preset", "big"), ["training takes at least"]),
+        (("--memory-limit", 0.01, "--preset", "big"), ["training needs at least"]),
         (("--resume",), ["has shape", "its configuration says"]),
     ],
 )

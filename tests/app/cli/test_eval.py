@@ -16,7 +16,7 @@ def test_the_json_says_how_its_figures_were_measured(run, tmp_path):
     assert (protocol["split"], protocol["background"]) == ("train", "black")
     assert (protocol["size"], protocol["train_views"]) == ([WIDTH, HEIGHT], 3)
     assert (protocol["steps"], protocol["blend"]) == (2, "srgb")
-    assert "mean of the views' PSNRs" in protocol["psnr"]
+    assert "mean of the PSNR of all views" in protocol["psnr"]
     assert "11x11" in protocol["ssim"]
     assert protocol["lpips"].startswith("not computed")
 
@@ -39,7 +39,7 @@ def test_a_run_whose_scene_has_been_moved_is_evaluated_with_it(run, scene, moved
     assert json.loads((tmp_path / "q.json").read_text())["protocol"]["scene"] == str(moved)
     other = write_scene(tmp_path / "other", train=4)
     assert nerfmac("eval", run, "--scene", other) == 2
-    assert "from other views" in capsys.readouterr().err
+    assert "other views of" in capsys.readouterr().err
 
 
 def test_a_page_is_written_and_changes_no_figure(run, tmp_path, capsys):

@@ -70,17 +70,17 @@ def test_a_page_with_its_path_and_background(run, tmp_path, capsys, monkeypatch)
             "m.stl",
             (),
             [
-                "m.stl does not say what to export",
+                "m.stl': the file extension must be one of",
                 "mesh: .ply, .obj, .glb; points: .ply; cameras: .json; density: .npz, .vdb;",
             ],
         ),
-        ("d.vdb", ("--as", "mesh"), ["d.vdb cannot hold mesh", ".glb"]),
+        ("d.vdb", ("--as", "mesh"), ["cannot export mesh to", "d.vdb'", ".glb"]),
         ("m.ply", ("--as", "shape"), ["--as is 'shape'", "mesh, points, cameras, density"]),
         ("c.json", ("--resolution", 9), ["--resolution", "cameras"]),
         (
             "m.ply",
             ("--path", "orbit"),
-            ["--path is no flag for mesh"],
+            ["--path cannot be used to export mesh"],
         ),
         ("p.html", ("--path", "orbti"), ["--path is 'orbti'; did you mean orbit?"]),
         (
@@ -92,7 +92,7 @@ def test_a_page_with_its_path_and_background(run, tmp_path, capsys, monkeypatch)
         ("m.ply", ("--resolution", 4096), ["of the machine's", "GB; a resolution of"]),
         ("m.ply", ("--threshold", "high"), ["--threshold is 'high'; expected a number"]),
         ("m.ply", ("--crop", "1,2,3"), ["--crop is '1,2,3'; expected six numbers"]),
-        ("m.ply", ("--crop", "9,9,9,10,10,10"), ["outside of the scene's cube"]),
+        ("m.ply", ("--crop", "9,9,9,10,10,10"), ["outside of the scene cube"]),
         ("nowhere/m.ply", (), ["nowhere/m.ply cannot be written: No such file"]),
     ],
 )
@@ -106,7 +106,7 @@ def test_an_empty_mesh_and_a_folder_in_the_way_leave_nothing(capfd, tmp_path, ru
     assert nerfmac("export", run, tmp_path / "folder.ply") == 2
     assert "it is a folder" in capfd.readouterr().err
     assert nerfmac("export", run, tmp_path / "m.ply", "--resolution", 8) == 2
-    assert "the mesh is empty: nothing in the box is denser" in capfd.readouterr().err
+    assert "the mesh is empty: no density in the box exceeds" in capfd.readouterr().err
     assert everything(tmp_path) == before
 
 

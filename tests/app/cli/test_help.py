@@ -38,7 +38,7 @@ def test_the_whole_page_lists_every_flag_in_lines_of_80_columns(capsys, command)
     off = {f"--no-{name.removeprefix('--')}" for name in shown}
     assert shown <= flags_of(arguments_of(command)).keys() <= shown | off
     assert max(map(len, text.splitlines())) <= 80
-    for word in ("None", "MISSING", "(default: True)", "(default: False)"):
+    for word in ("MISSING", "[default: None]", "[default: True]", "[default: False]"):
         assert word not in text
     for argument in declared(arguments_of(command)):
         assert argument.text, argument.name
@@ -72,7 +72,7 @@ def test_the_defaults_of_settings_are_those_of_preset_base(capsys):
             if isinstance(value, int | float) and not isinstance(value, bool):
                 flag = f"--{part}.{name}".replace("_", "-")
                 about = text.partition(f" {flag} ")[2]
-                assert about.partition("(default: ")[2].startswith(f"{value})"), flag
+                assert about.partition("[default: ")[2].startswith(f"{value}]"), flag
 
 
 def test_the_short_page_names_flags_that_there_are():

@@ -60,7 +60,7 @@ def test_an_interrupted_run_is_saved_and_resumed_to_the_same_bits(scene, whole, 
     code, told = interrupted(started(scene, out, "--steps", STEPS), signal.SIGINT)
     assert code == 130
     assert "Traceback" not in told
-    assert f"is saved in {out}; `nerfmac train --out {out} --resume --steps {STEPS}`" in told
+    assert f"is saved in {out}; run `nerfmac train --out {out} --resume --steps {STEPS}`" in told
     *_, line = told.splitlines()
     assert line.startswith("nerfmac: interrupted; step ")
     names = {path.name for path in out.iterdir()}

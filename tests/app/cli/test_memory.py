@@ -94,9 +94,9 @@ def test_a_limit_below_need_is_refused_and_names_what_to_lower(
     given = ("train", scene, *FLAGS, *flags, "--steps", 2, "--out", out, "--memory-limit", 0.02)
     assert nerfmac(*given) == 2
     (told,) = capsys.readouterr().err.splitlines()
-    assert "training takes at least" in told
-    assert "and may take 20.5 MiB" in told
-    assert f"lower {named}" in told
+    assert "training needs at least" in told
+    assert "but only 20.5 MiB are available" in told
+    assert f"reduce {named}" in told
     assert not out.exists()
 
 
@@ -110,8 +110,8 @@ def test_what_ulimit_does_not_leave_is_refused_before_it_ends_the_process(scene,
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     (told,) = done.stderr.splitlines()
-    assert "training takes at least" in told
-    assert "lower --march.max-samples" in told
+    assert "training needs at least" in told
+    assert "reduce --march.max-samples" in told
     assert not out.exists()
 
 
@@ -129,14 +129,15 @@ def test_a_fraction_limits_mlx_and_what_it_keeps():
         (
             "[malloc] Unable to allocate 34359738368 bytes.",
             "no memory is left: [malloc] Unable to allocate 34359738368 bytes.; step 3 is saved in "
-            "{out}; lower --",
+            "{out}; reduce --",
         ),
         (
             "[METAL] Command buffer execution failed: Impacting Interactivity "
             "(0000000e:kIOGPUCommandBufferCallbackErrorImpactingInteractivity).",
             "; try again with `--preset small`, over ssh, with the display asleep, or with the "
             "environment variable AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1; "
-            "step 3 is saved in {out}; `nerfmac train --out {out} --resume --steps 9` goes on",
+            "step 3 is saved in {out}; run `nerfmac train --out {out} --resume --steps 9` to "
+            "continue",
         ),
     ],
 )

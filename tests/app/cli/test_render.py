@@ -49,7 +49,7 @@ def test_a_video_of_odd_size_is_the_next_smaller_even_one_and_says_so(
     flags = ("--path", path, "--frames", 1, "--out", out, "--overwrite")
     assert nerfmac("render", folder, *flags, "--size", "33x21") == 0
     assert decoded(out)[1].shape[1:3] == (20, 32)
-    assert "the video is 32x20 and not 33x21: H.264" in capsys.readouterr().err
+    assert "the video size is 32x20 instead of 33x21, because H.264" in capsys.readouterr().err
     assert nerfmac("render", folder, *flags, "--size", "32x20") == 0
     assert "H.264" not in capsys.readouterr().err
 
@@ -161,7 +161,7 @@ def test_an_interrupted_video_is_continued_by_the_same_command(
     monkeypatch.setattr(series, "save_png", counted)
     other = ("render", folder, "--frames", 4, "--size", "20x16", "--out", out)
     assert nerfmac(*other) == 2
-    assert "made with another path" in capsys.readouterr().err
+    assert "rendered with another path" in capsys.readouterr().err
     assert nerfmac(*again) == 0
     assert saved == [f"frame_{number:05}.png" for number in range(5)], "none is rendered twice"
     assert len(decoded(out)[1]) == 5
@@ -174,7 +174,7 @@ def test_what_will_be_rendered_is_said_before_it_begins(folder, tmp_path, caplog
     flags = ("--frames", 3, "--size", "20x16", "--samples-per-pixel", 4, "--out", out)
     assert nerfmac("render", folder, *flags) == 0
     (line,) = [line for line in caplog.messages if "takes about" in line]
-    assert line == f"rendering 3 frames of 20x16 pixels to {out} takes about 38 seconds"
+    assert line == f"rendering 3 frames of 20x16 pixels to {out}, which takes about 38 seconds"
 
 
 def scene_file(folder, **values):

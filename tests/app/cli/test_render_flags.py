@@ -62,13 +62,13 @@ def test_a_path_of_nerfstudio_has_its_length_rate_and_size_unless_flags_say_othe
     assert nerfmac("render", run, *flags, "--out", tmp_path / "video.mp4") == 0
     about, frames = decoded(tmp_path / "video.mp4")
     assert (frames.shape, "8 fps" in about) == ((6, 20, 26, 3), True)
-    assert f"as {studio} asks: 26x20 pixels, 8 frames a second" in caplog.text
+    assert f"{studio} specifies 26x20 pixels, 8 frames per second" in caplog.text
     caplog.clear()
     other = ("--fps", 4, "--size", "24x18", "--out", tmp_path / "other.mp4")
     assert nerfmac("render", run, *flags, *other) == 0
     about, frames = decoded(tmp_path / "other.mp4")
     assert (frames.shape, "4 fps" in about) == ((3, 18, 24, 3), True)
-    assert "asks" not in caplog.text
+    assert "specifies" not in caplog.text
 
 
 @pytest.mark.parametrize(("name", "value"), [("render_width", 9000), ("fps", 5000)])
@@ -140,7 +140,7 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
         (("--seconds", 50_000), ["--seconds is 50000; expected between 0.01 and 41666"]),
         (("--frames", 10**12), ["--frames is 1", "expected between 1 and 1e+06"]),
         (("--fps", 1e9), ["--fps is 1e+09; expected between 1 and 1000"]),
-        (("--frames", 2, "--seconds", 1), ["--frames and --seconds", "leave one"]),
+        (("--frames", 2, "--seconds", 1), ["--frames and --seconds", "remove one"]),
         (("--fps", 0), ["--fps is 0"]),
         (("--fps", 60, "--out", "a.gif"), ["fps is 60", "between 1 and 50"]),
         (("--path", "orbti"), ["'orbti'", "did you mean orbit?"]),
@@ -156,13 +156,13 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
         (("--near", "nan"), ["near is nan"]),
         (("--exposure", "99"), ["exposure is 99"]),
         (("--samples-per-pixel", 0), ["samples"]),
-        (("--depth-of-field", 0.1, "--samples-per-pixel", 1), ["needs several samples"]),
+        (("--depth-of-field", 0.1, "--samples-per-pixel", 1), ["requires several samples"]),
         (("--motion-blur", 1.5), ["--motion-blur is 1.5"]),
-        (("--format", "exr"), ["--format exr is for a folder"]),
-        (("--out", "video.avi"), ["video.avi is neither", ".webm"]),
+        (("--format", "exr"), ["--format exr requires a folder"]),
+        (("--out", "video.avi"), ["cannot render to 'video.avi'", ".webm"]),
         (("--out", "absent/video.mp4"), ["absent", "cannot be made"]),
         (("--out", "absent/frames"), ["absent", "cannot be made"]),
-        (("--path", "train", "--motion-blur", 0.5), ["--motion-blur needs a tour"]),
+        (("--path", "train", "--motion-blur", 0.5), ["--motion-blur requires a continuous path"]),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(run, capsys, tmp_path, monkeypatch, flags, names):

@@ -59,7 +59,11 @@ def train(scene, tmp_path, caplog):
         assert nerfmac("train", scene, *FLAGS, "--steps", 4, "--out", out, *flags) == 0
         told = json.loads((out / "metrics.json").read_text())
         said = [record.getMessage() for record in caplog.records]
-        return out, told, [words for words in said if words.startswith("as time is short")]
+        return (
+            out,
+            told,
+            [words for words in said if words.startswith(("to save time", "not enough time"))],
+        )
 
     return run
 
@@ -76,10 +80,10 @@ def test_the_command_ends_in_twice_the_training_time_and_half_a_minute(train, cl
     assert told["test_row_fraction"] == 1.0
     only = f"{told['test_views']} of {VIEWS} test views"
     assert told["test_measured"] == only
-    assert views == f"as time is short, evaluated {only}; --all-views evaluates all"
+    assert views == f"to save time, only {only} were evaluated; --all-views evaluates all"
     count = frames_of(out / "video.mp4")
     assert 24 <= count < 48
-    assert video == f"as time is short, video.mp4 has {count} frames of {WIDTH}x{HEIGHT} pixels"
+    assert video == f"to save time, video.mp4 has {count} frames of {WIDTH}x{HEIGHT} pixels"
 
 
 def test_with_time_enough_nothing_is_left_out(train, clock):
@@ -117,7 +121,9 @@ def test_a_video_s_shorter_side_has_480_pixels_or_those_of_the_photos(
     cameras = tuple(replace(c, lens=c.lens.scaled(*photo)) for c in run.scene.cameras)
     run.scene = replace(run.scene, cameras=cameras)
     made = []
-    monkeypatch.setattr(command, "video", lambda run, cameras, *_, **__: made.extend(cameras))
+    monkeypatch.setattr(
+        command, "render_video", lambda run, cameras, *_, **__: made.extend(cameras)
+    )
     monkeypatch.setattr(command, "seconds_per_pixel", lambda *_: cost)
     command.save_turntable(run, 30.0)
     assert len(made) == frames
@@ -131,11 +137,11 @@ def test_the_last_line_names_the_video_and_the_next_command(train, clock, capsys
     clock.image = 0.01
     out, _, _ = train()
     *_, last = capsys.readouterr().out.splitlines()
-    assert last.startswith(f"{out / 'video.mp4'} shows the scene")
+    assert last.startswith(f"wrote a turntable video to {out / 'video.mp4'}")
     assert f"`nerfmac view '{out}'`" in last
     out, _, _ = train("--no-video")
     *_, last = capsys.readouterr().out.splitlines()
-    assert last.startswith(f"`nerfmac render '{out}'` renders a video")
+    assert last.startswith(f"render a video with `nerfmac render '{out}'`")
 
 
 def test_the_video_is_there_before_the_evaluation(train, clock, monkeypatch):
@@ -157,10 +163,10 @@ def test_of_images_that_take_too_long_a_part_is_made(train, clock, capsys):
     assert (told["test_views"], told["test_row_fraction"]) == (1, 11 / HEIGHT)
     part = f"the middle 69 % of 1 of {VIEWS} test views"
     assert (told["test_views_in_scene"], told["test_measured"]) == (VIEWS, part)
-    assert views == f"as time is short, evaluated {part}; --all-views evaluates all"
+    assert views == f"to save time, only {part} were evaluated; --all-views evaluates all"
     assert f"dB, SSIM {told['ssim_test']:.3f} on {part} (" in capsys.readouterr().out
     with Image.open(out / "preview.png") as image:
         width, height = image.width // 2, image.height
     assert width * height * 25.0 / (WIDTH * HEIGHT) < 6.0
-    shown = f"{width}x{height} pixels and not {WIDTH}x{HEIGHT}"
-    assert preview == f"as time is short, preview.png shows {shown}"
+    shown = f"{width}x{height} pixels instead of {WIDTH}x{HEIGHT}"
+    assert preview == f"to save time, preview.png has {shown}"

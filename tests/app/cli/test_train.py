@@ -80,7 +80,7 @@ def test_a_run_tells_all_its_figures(folder):
     assert told["test_views"] == told["test_views_in_scene"] == 2
     assert told["test_measured"] == "2 test views"
     assert (told["train_views"], told["extent"]) == (8, 1.0)
-    assert (told["split"], told["held_out"]) == (None, "as the scene says")
+    assert (told["split"], told["held_out"]) == (None, "from the scene files")
     assert told["background"] == "white"
     assert (told["device"], told["backend"]) == ("cpu", "cpu")
     assert 0 < told["train_seconds"] < told["wall_seconds"]

@@ -64,7 +64,7 @@ def test_the_table_names_the_quickest_and_it_is_kept_and_shown(
     monkeypatch.setattr(info, "preset", lambda *_: PRESETS["small"])
     assert nerfmac("info", "--device", "cpu") == 0
     shown = capsys.readouterr().out
-    assert "variants for preset small (defaults; `nerfmac tune` chooses)" in shown
+    assert "variants for preset small (defaults; run `nerfmac tune` to choose)" in shown
     assert re.search(r"march_count +four \(others: two, eight\)", shown)
 
 

@@ -218,7 +218,7 @@ def test_a_scenes_notebook_never_stands_for_another_scene_of_the_same_name(view,
         view(tmp_path, other),
         tmp_path,
         before,
-        f"{NAME}-view.ipynb exists already",
+        f"{NAME}-view.ipynb already exists",
         tmp_path / "other",
     )
 
@@ -242,7 +242,7 @@ def test_what_is_not_installed_is_named_with_the_command_that_installs_it(
     ended = view(tmp_path, run)
     assert (ended.code, ended.started) == (2, None)
     told = ended.err
-    assert " and ".join(missing) + " not installed; the viewer needs" in told
+    assert " and ".join(missing) + " not installed; the viewer requires" in told
     assert install("notebook") in told
     assert "jupyterlab>=4.2" in told
     assert everything(tmp_path) == before

@@ -76,7 +76,7 @@ def test_a_broken_download_goes_on_where_it_broke(
     server.break_after, server.knows_ranges = 3000, knows_ranges
     assert nerfmac("data", "ball", "--out", tmp_path) == 2
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "nerfmac:" in line]
-    assert "0.0 MB arrived and is kept" in line
+    assert "after 0.0 MB; run the same command again to continue" in line
     assert files_in(tmp_path) == ["zips/zips.zip.part"]
     assert (tmp_path / "zips" / "zips.zip.part").read_bytes() == CONTENT[:3000]
     server.break_after = None
@@ -85,7 +85,7 @@ def test_a_broken_download_goes_on_where_it_broke(
     assert (tmp_path / "zips" / "ball" / "a.png").read_bytes() == IMAGES
     assert (tmp_path / "zips" / "zips.zip").read_bytes() == CONTENT
     said = capsys.readouterr().out
-    assert "ball is ready; its license: CC0" in said
+    assert "ball is ready. License: CC0" in said
     assert "zips.zip is kept" in said
 
 
@@ -112,7 +112,7 @@ def test_a_wrong_checksum_is_refused_and_nothing_is_kept(monkeypatch, capsys, tm
 @pytest.mark.parametrize("name", ["../out.png", "all/ball/../../../out.png", "/tmp/out.png"])
 def test_an_archive_that_leads_out_of_its_folder_is_refused(monkeypatch, tmp_path, server, name):
     publish(monkeypatch, server, archived({"all/ball/a.png": b"a", name: b"out"}))
-    with pytest.raises(InputError, match="leads out of its folder: nothing is unpacked"):
+    with pytest.raises(InputError, match="is outside its folder, so nothing was extracted"):
         fetch("ball", tmp_path, progress=False)
     assert files_in(tmp_path) == ["zips/zips.zip"]
 
@@ -130,7 +130,7 @@ def test_an_archive_that_inflates_without_measure_is_refused(monkeypatch, tmp_pa
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as zipped:
         zipped.writestr("all/ball/a.png", bytes(10**6))
     publish(monkeypatch, server, file.getvalue())
-    with pytest.raises(InputError, match=r"inflate to 0\.0 GB"):
+    with pytest.raises(InputError, match=r"expand to 0\.0 GB"):
         fetch("ball", tmp_path, progress=False)
     assert files_in(tmp_path) == ["zips/zips.zip"]
 
@@ -149,7 +149,7 @@ def test_files_that_are_no_archive_are_fetched_one_by_one(monkeypatch, tmp_path,
     collection = loose(server, {"images/1.png": b"one", "images/2.png": b"two", "t.json": b"{}"})
     monkeypatch.setattr(catalog, "COLLECTIONS", (collection,))
     del server.files["/t.json"]
-    with pytest.raises(InputError, match="answers 404 Not Found"):
+    with pytest.raises(InputError, match="responds with 404 Not Found"):
         fetch("fox", tmp_path, progress=False)
     assert not (tmp_path / "loose" / "fox").exists()
     server.files["/t.json"], server.asked = b"{}", []
@@ -162,7 +162,7 @@ def test_too_small_a_disk_is_found_before_the_download(monkeypatch, tmp_path, se
     publish(monkeypatch, server, CONTENT)
     usage = type("Usage", (), {"free": 100})
     monkeypatch.setattr("nerfmac.app.datasets.download.shutil.disk_usage", lambda _path: usage)
-    with pytest.raises(InputError, match="too little room"):
+    with pytest.raises(InputError, match="is too small"):
         fetch("ball", tmp_path, progress=False)
     assert files_in(tmp_path) == []
 
@@ -174,8 +174,8 @@ def test_without_the_network_one_line_says_so(monkeypatch, capsys, tmp_path, ser
     monkeypatch.setattr(catalog, "COLLECTIONS", (replace(zips, files=(away,)),))
     assert nerfmac("data", "ball", "--out", tmp_path) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert "127.0.0.1:1 cannot be reached (" in line
-    assert "needs the network" in line
+    assert "cannot reach 127.0.0.1:1 (" in line
+    assert "requires the network" in line
     assert files_in(tmp_path) == []
 
 
@@ -191,7 +191,11 @@ def test_the_listing_names_every_scene_size_license_and_source(capsys):
 
 @pytest.mark.parametrize(
     ("name", "named"),
-    [("leggo", "did you mean lego?"), ("room", "llff/room or mipnerf360/room"), ("zz", "lists")],
+    [
+        ("leggo", "did you mean lego?"),
+        ("room", "llff/room or mipnerf360/room"),
+        ("zz", "list them"),
+    ],
 )
 def test_a_name_that_no_scene_or_several_have_is_refused(capsys, tmp_path, name, named):
     assert nerfmac("data", name, "--out", tmp_path) == 2

@@ -60,7 +60,7 @@ def test_without_the_images_the_views_are_numbered(capture, caplog):
     _, run = capture
     run.source, run.scene = None, replace(run.scene, path="/nowhere")
     assert extract_cameras(run)["frames"][3]["file_path"] == "view_0003.png"
-    assert "only training cameras are written, numbered" in caplog.text
+    assert "only training cameras are exported, with numbered views" in caplog.text
 
 
 def test_a_placement_that_was_not_recorded_is_read_from_the_scene_again(capture):
@@ -69,7 +69,7 @@ def test_a_placement_that_was_not_recorded_is_read_from_the_scene_again(capture)
     run.scene = replace(run.scene, placement=None)
     assert extract_cameras(run) == want
     run.source, run.scene = None, replace(run.scene, path="/nowhere")
-    with pytest.raises(InputError, match=r"where its scene's own coordinates lie: .*/nowhere"):
+    with pytest.raises(InputError, match=r"the placement of the scene is unknown: .*/nowhere"):
         extract_cameras(run)
 
 

@@ -54,7 +54,7 @@ def test_what_is_saved_is_read_as_it_was(grid, tmp_path):
     assert np.array_equal(read["density"], grid.density)
     assert np.array_equal(read["origin"], grid.origin)
     assert float(read["spacing"]) == grid.spacing
-    with pytest.raises(InputError, match=r"density.txt is no name for density; .* \.npz or \.vdb"):
+    with pytest.raises(InputError, match=r"density.txt': .* must be \.npz or \.vdb"):
         grid.save(tmp_path / "density.txt")
 
 

@@ -176,7 +176,9 @@ def test_a_mesh_in_pieces_is_told(run, caplog):
 
 
 def test_a_mesh_that_is_empty_says_how_dense_the_densest_is(run):
-    with pytest.raises(InputError, match=r"empty: .* threshold, 1e\+06; the densest is 4.03e\+04"):
+    with pytest.raises(
+        InputError, match=r"empty: .* threshold 1e\+06; the maximum density is 4.03e\+04"
+    ):
         extract_mesh(run, resolution=24, crop=CROP, threshold=1e6, progress=False)
 
 
@@ -191,9 +193,9 @@ def test_a_mesh_that_is_empty_says_how_dense_the_densest_is(run):
         ({"smallest": 1.5}, "smallest is 1.5; expected between 0 and 1"),
         (
             {"crop": ((0, 0, 0), (1, -1, 1))},
-            r"crop is \(0.00, 0.00, 0.00\) to \(1.00, -1.00, 1.00\); expected its",
+            r"crop is \(0.00, 0.00, 0.00\) to \(1.00, -1.00, 1.00\); expected the",
         ),
-        ({"crop": ((7, 7, 7), (8, 8, 8))}, "outside of the scene's cube"),
+        ({"crop": ((7, 7, 7), (8, 8, 8))}, "outside of the scene cube"),
         ({"crop": ((0, 0, 0), (1, 1, float("inf")))}, "crop holds a number that is not finite"),
     ],
 )

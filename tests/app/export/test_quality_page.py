@@ -111,7 +111,7 @@ def test_the_worst_are_at_most_half_and_at_most_five():
 
 
 def test_another_ending_and_an_absent_folder_are_refused(run, tmp_path):
-    with pytest.raises(InputError, match=r"a\.pdf is no page's name; expected an ending of \.html"):
+    with pytest.raises(InputError, match=r"page to '.*a\.pdf': .* must be \.html"):
         evaluate_to_page(run, tmp_path / "a.pdf")
     with pytest.raises(InputError, match="cannot be written: No such file"):
         evaluate_to_page(run, tmp_path / "no" / "a.html")

@@ -152,13 +152,13 @@ def test_the_page_asks_for_nothing_and_forbids_it(page):
 
 def test_another_ending_a_broken_profile_and_preview_are_refused(run, tmp_path):
     run.save(tmp_path / "mine")
-    with pytest.raises(InputError, match=r"a\.pdf is no page's name"):
+    with pytest.raises(InputError, match=r"page to '.*a\.pdf'"):
         write_report(run, tmp_path / "mine", tmp_path / "a.pdf", progress=False)
     (tmp_path / "mine" / "profile.json").write_text("{}[")
     with pytest.raises(InputError, match=r"profile\.json, line 1: not valid JSON"):
         write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
     (tmp_path / "mine" / "profile.json").write_text('{"step": 3}')
-    with pytest.raises(InputError, match="not as nerfmac profile writes it"):
+    with pytest.raises(InputError, match="not written by nerfmac profile"):
         write_report(run, tmp_path / "mine", tmp_path / "a.html", progress=False)
     (tmp_path / "mine" / "profile.json").unlink()
     (tmp_path / "mine" / "preview.png").write_bytes(b"nothing")

@@ -93,9 +93,9 @@ def test_a_glbs_root_turns_z_to_y(glb):
 
 @pytest.mark.parametrize("name", ["a.stl", "a", "a.json"])
 def test_other_endings_are_refused(tmp_path, name):
-    with pytest.raises(InputError, match=rf"{name} is no mesh's name; .* \.ply, \.obj or \.glb"):
+    with pytest.raises(InputError, match=rf"mesh to '.*{name}': .* \.ply, \.obj, or \.glb"):
         MESH.save(tmp_path / name)
-    with pytest.raises(InputError, match=r"no name for points; expected an ending of \.ply"):
+    with pytest.raises(InputError, match=r"cannot write points to .* must be \.ply"):
         Points(VERTICES, NORMALS, COLORS).save(tmp_path / name)
     assert not list(tmp_path.iterdir())
 

@@ -62,9 +62,9 @@ def test_the_command_compares_by_names_without_folders_and_endings(tmp_path, cap
     assert nerfmac("inspect", "ours", "--against", "theirs") == 0
     told = capsys.readouterr().out
     assert "in common  9 images, of 9 and 12" in told
-    assert "places     0.000% of the mean radius apart in the median" in told
-    assert "rotations  0.00" in told
-    assert "focal      0.9091 times as long" in told
+    assert "positions  median difference 0.000% of the mean radius" in told
+    assert "rotations  median difference 0.00" in told
+    assert "focal      median ratio of the focal lengths 0.9091" in told
 
 
 def render_video(count):
@@ -94,7 +94,7 @@ def test_frames_of_a_video_are_matched_by_what_they_show(tmp_path, caplog, monke
     assert len(found.names) == 9
     assert "images/002.png = frame_000030.png" in found.names
     assert found.away.max() < 1e-6
-    assert "matched by what they show, as 0 have the same name" in caplog.text
+    assert "only 0 images have the same name" in caplog.text
 
 
 def test_scenes_of_other_images_are_refused(tmp_path, capsys, monkeypatch):
@@ -104,7 +104,7 @@ def test_scenes_of_other_images_are_refused(tmp_path, capsys, monkeypatch):
         frame["file_path"] = f"other{index}.png"
         save(tmp_path / f"theirs/other{index}.png", np.zeros((16, 24, 3), np.uint8))
     write_json(theirs, values)
-    with pytest.raises(InputError, match=r"have 1 images of the same name.*expected 3 or more"):
+    with pytest.raises(InputError, match=r"have 1 images with the same name.*expected 3 or more"):
         compare_cameras(load_scene(ours), theirs)
     nowhere = tmp_path / "nowhere"
     flags = "--against", nowhere

@@ -44,7 +44,7 @@ def test_a_walk_around_a_thing_is_not_named():
 
 def test_a_fold_is_named_where_it_tears(tmp_path):
     (line,) = fold_findings(NAMES, cameras(FOLDED), looks(WALK))
-    assert line.startswith("17.jpg and 18.jpg follow each other and look alike, but their cameras")
+    assert line.startswith("17.jpg and 18.jpg are successive and look alike, but their cameras")
     assert "look 1" in line
 
 
@@ -92,7 +92,7 @@ def test_a_model_of_a_can_that_is_folded_is_named(real_scenes):
     if not folder.is_dir():
         pytest.skip(f"no phone_beer in {real_scenes}")
     found = folds_of_training(load_scene(folder, downscale=4))
-    assert found[0].startswith("images/0013.jpg and images/0014.jpg follow each other")
+    assert found[0].startswith("images/0013.jpg and images/0014.jpg are successive")
 
 
 def test_training_names_a_fold_too(tmp_path, caplog, on_the_cpu, monkeypatch):

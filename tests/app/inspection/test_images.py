@@ -51,10 +51,10 @@ def half(image, value):
     ("image", "words"),
     [
         (blurred(texture(2)), "c is blurred"),
-        (lit(texture(2), 0.1), "c is too dark: 1"),
-        (lit(texture(2), 0.5, 200), "c is too bright: 2"),
-        (half(texture(2), 255), "c is overexposed: 47% of it is white"),
-        (half(texture(2), 0), "c is underexposed: 47% of it is black"),
+        (lit(texture(2), 0.1), "c is too dark: mean 1"),
+        (lit(texture(2), 0.5, 200), "c is too bright: mean 2"),
+        (half(texture(2), 255), "c is overexposed: 47% of the pixels are white"),
+        (half(texture(2), 0), "c is underexposed: 47% of the pixels are black"),
         (lit(texture(2), 1.0, 60), "c is brighter than the others"),
         (lit(texture(2), 1.0, -55), "c is darker than the others"),
     ],
@@ -77,16 +77,16 @@ def test_a_backdrop_that_most_images_have_is_no_bad_exposure(backdrop):
     images = {name: before(backdrop, texture(index)) for index, name in enumerate("abcdefgh")}
     assert findings(**images) == []
     images["d"] = before(backdrop, lit(texture(3), 0.1))
-    assert any(line.startswith("d is too dark: 1") for line in findings(**images))
+    assert any(line.startswith("d is too dark: mean 1") for line in findings(**images))
     images["d"] = before(backdrop, lit(texture(3), 0.5, 200))
-    assert any(line.startswith("d is too bright: 2") for line in findings(**images))
+    assert any(line.startswith("d is too bright: mean 2") for line in findings(**images))
 
 
 def test_many_findings_of_one_kind_are_counted_and_a_few_named():
     video = {name: texture(0) for name in "abcdefgh"}
     (line,) = findings(**video)
-    assert line.startswith("7 images show the same as an earlier one, such as: b shows the same")
-    assert "d shows" in line
+    assert line.startswith("7 images are the same as an earlier one, such as: b is the same")
+    assert "d is the same" in line
     assert "e shows" not in line
     few = {name: texture(0) for name in "abcdef"}
     assert len(findings(**few)) == 5
@@ -97,4 +97,4 @@ def test_the_same_image_twice_is_named():
         texture(1).astype(int) + np.random.default_rng(0).integers(-2, 3, (64, 96, 3)), 0, 255
     )
     (line,) = findings(g=noisy.astype(np.uint8))
-    assert line == "g shows the same as b"
+    assert line == "g is the same image as b"

@@ -35,12 +35,12 @@ def test_the_command_says_what_will_be_used_and_draws_it(tmp_path, capsys, monke
     monkeypatch.chdir(tmp_path)
     assert nerfmac("inspect", path.parent) == 0
     told = capsys.readouterr().out
-    assert "views      7 train, 2 test (held out: one view in 8)" in told
-    assert "cube       side 2, in units of the scene" in told
-    assert "in its files' coordinates 6.06 around (0.00, 0.00, 0.00), which is --crop" in told
+    assert "views      7 train, 2 test (held out: every 8th view)" in told
+    assert "cube       side 2 in scene units" in told
+    assert "in file coordinates 6.06 around (0.00, 0.00, 0.00), which is --crop" in told
     assert "% of the cameras" in told
     assert "24x16 pixels, focal length 30.0, 44 degrees wide, no distortion" in told
-    assert "images/004.png is too dark: 5 of 255 in the mean" in told
+    assert "images/004.png is too dark: mean 5 of 255" in told
     with Image.open(tmp_path / "yard-cameras.png") as drawn:
         assert drawn.size == (1280, 640)
 
@@ -138,11 +138,11 @@ def test_the_cube_is_asked_for_by_flags(tmp_path, capsys, monkeypatch):
     assert nerfmac("inspect", path, *flags) == 0
     told = capsys.readouterr().out
     assert "cube       side 33" in told
-    assert "it holds 100% of the cameras" in told
+    assert "it contains 100% of the cameras" in told
     assert "views      2 train, 2 test (held out: 0.5 of the views)" in told
     assert "up         0.00, -1.00, 0.00" in told.replace("-0.00", "0.00")
     assert nerfmac("inspect", path, "--extent", 0.25) == 0
-    assert "it holds 0% of the cameras" in capsys.readouterr().out
+    assert "it contains 0% of the cameras" in capsys.readouterr().out
     refused(capsys, tmp_path, "inspect", path, "--extent", 0, names=["extent is 0"])
 
 

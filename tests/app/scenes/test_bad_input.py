@@ -32,11 +32,11 @@ def refused(path, *parts: str, **options) -> None:
 
 def test_what_is_no_scene_folder_is_refused(tmp_path):
     refused(tmp_path / "nowhere", "nowhere does not exist")
-    sought = "looked for transforms.json", "transforms_train.json"
+    sought = "searched for transforms.json", "transforms_train.json"
     refused(tmp_path, f"{tmp_path} is empty", *sought)
     save(tmp_path / "images/000.png", pixels(0))
-    poses = "do not say where the cameras stood", "nerfmac capture"
-    refused(tmp_path, f"{tmp_path} holds no scene", *sought, *poses)
+    poses = "do not contain camera poses", "nerfmac capture"
+    refused(tmp_path, f"{tmp_path} contains no scene", *sought, *poses)
     refused(tmp_path / "images/000.png", "000.png is not a scene", "transforms.json", *poses)
 
 
@@ -88,14 +88,14 @@ TOP_LEVEL = [
     ("camera_model", "EQUIRECTANGULAR", "expected one of OPENCV, PINHOLE"),
     ("camera_model", 7, "expected a text"),
     ("is_fisheye", 1, "expected true or false"),
-    ("latlong", True, "one of OpenCV's two models: undistort"),
+    ("latlong", True, "one of OpenCV's two camera models: undistort"),
     ("K", [[30, 0, 11], [0, 29, 8]], "K is [[30, 0, 11], [0, 29, 8]]; expected 3 rows"),
     ("K", [[30, 2, 11], [0, 29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
     ("intrinsics", [[30, 0, 11], [0, -29, 8], [0, 0, 1]], "positive focal lengths and no skew"),
     ("mask_color", [0, 0, 0, 1], "expected images with an alpha channel"),
     ("white_transparent", True, "alpha channel, or masks"),
-    ("rolling_shutter", [0.0, 0.0, 0.5, 0.0], "a shutter that opens for all rows at once"),
-    ("from_na", True, "expected poses with OpenGL's axes"),
+    ("rolling_shutter", [0.0, 0.0, 0.5, 0.0], "a global shutter"),
+    ("from_na", True, "expected poses with OpenGL axes"),
     ("up", [0, 0, 0], "three numbers that are not all zero"),
     ("up", [0, 1], "a list of 3 finite numbers"),
 ]
@@ -118,8 +118,16 @@ MATRICES = {
     "infinite": (changed(lambda m: m.__setitem__((2, 3), math.inf)), "row 2 is", "finite numbers"),
     "scaled": (changed(lambda m: m.__imul__([[2, 2, 2, 1]])), "not rigid", "a rotation and a pos"),
     "skewed": (changed(lambda m: m.__setitem__((0, 1), 0.9)), "not rigid", "a rotation and a pos"),
-    "zero": (np.zeros((4, 4)).tolist(), "ends in [0.0, 0.0, 0.0, 0.0]", "expected [0, 0, 0, 1]"),
-    "mirrored": (changed(lambda m: m.__imul__([[1, 1, -1, 1]])), "mirrors", "expected a rotation"),
+    "zero": (
+        np.zeros((4, 4)).tolist(),
+        "transform_matrix is [0.0, 0.0, 0.0, 0.0]",
+        "expected [0, 0, 0, 1]",
+    ),
+    "mirrored": (
+        changed(lambda m: m.__imul__([[1, 1, -1, 1]])),
+        "is a reflection",
+        "expected a rotation",
+    ),
     "three columns": (np.eye(4, 3).tolist(), "row 0 is", "a list of 4 finite numbers"),
     "two rows": (np.eye(2, 4).tolist(), "transform_matrix is", "4 rows of 4 numbers"),
     "flat": (list(range(16)), "transform_matrix is", "4 rows of 4 numbers"),
@@ -153,9 +161,9 @@ def test_no_image_at_all_is_refused(tmp_path):
 
 def test_a_lens_of_another_shape_than_the_image_is_refused(tmp_path):
     path = write_transforms(tmp_path, 2, w=WIDTH, h=2 * HEIGHT, cy=17.0)
-    refused(path, "000.png is 24x16 pixels", "frame 0 (images/000.png)", "a lens for 24x32")
+    refused(path, "000.png has 24x16 pixels", "frame 0 (images/000.png)", "are for 24x32")
     path = write_transforms(tmp_path, 2, w=HEIGHT, h=WIDTH, cx=8.0, cy=11.0)
-    refused(path, "000.png is 24x16 pixels", "a lens for 16x24")
+    refused(path, "000.png has 24x16 pixels", "are for 16x24")
 
 
 def test_a_file_that_is_no_image_is_refused_before_decoding(tmp_path):
@@ -167,7 +175,7 @@ def test_a_file_that_is_no_image_is_refused_before_decoding(tmp_path):
 @pytest.mark.parametrize(("count", "every"), [(3, 1), (1, 8)])
 def test_a_hold_out_of_every_view_is_refused(tmp_path, count, every):
     path = write_transforms(tmp_path, count)
-    refused(path, f"split={every} holds out every view", "use none", split=every)
+    refused(path, f"split={every} holds out all", "use none", split=every)
 
 
 def test_loading_decodes_nothing(tmp_path, monkeypatch):

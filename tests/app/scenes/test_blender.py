@@ -55,7 +55,7 @@ def test_n_replaces_the_test_file_by_every_nth_training_view(tmp_path):
 def test_without_a_test_file_there_is_no_test_split_and_the_error_says_how_to_get_one(tmp_path):
     scene = load_scene(write_blender(tmp_path, train=9))
     assert sizes(scene) == {"train": 9}
-    with pytest.raises(InputError, match=r"no 'test' views; its splits: train.*--split 8"):
+    with pytest.raises(InputError, match=r"no 'test' views; available splits: train.*--split 8"):
         scene.views("test")
     assert sizes(load_scene(tmp_path, split=8)) == {"train": 7, "test": 2}
 
@@ -68,10 +68,10 @@ def test_missing_images_are_left_out_with_a_line_a_split(tmp_path, caplog):
     train, val, test = (str(tmp_path / f"transforms_{s}.json") for s in ("train", "val", "test"))
     told = caplog.messages
     assert len(told) == 3
-    assert told[0] == f"1 of 3 images of {train} do not exist; the other 2 are used"
-    assert told[1].startswith(f"none of the 2 images of {val} exist; the first is './val/r_0'")
-    assert told[1].endswith("without them, there are no 'val' views to evaluate")
-    assert told[2] == f"1 of 2 images of {test} do not exist; the other 1 are used"
+    assert told[0] == f"1 of 3 images of {train} do not exist; using the other 2"
+    assert told[1].startswith(f"none of the 2 images of {val} exist in")
+    assert told[1].endswith("without these images, there are no 'val' views to evaluate")
+    assert told[2] == f"1 of 2 images of {test} do not exist; using the other 1"
 
 
 @pytest.mark.parametrize(("factor", "extent"), [(0.1, 1.0), (1.0, 1.0), (20.0, 1.0)])
@@ -90,7 +90,7 @@ def test_cameras_at_an_unusual_distance_are_placed_by_what_they_look_at(
     poses = np.stack([frame.camera.pose for frame in scene.splits["train"]])
     assert 0.7 < np.linalg.norm(poses[:, :, 3] - 0.5, axis=1).mean() < 1.5
     assert scene.extent == 1.0
-    assert ("units from the origin, where 4 are usual" in caplog.text) == (factor != 1.0)
+    assert ("units from the origin instead of about 4" in caplog.text) == (factor != 1.0)
 
 
 def test_a_placement_in_the_training_file_holds_for_all_splits(tmp_path):

@@ -115,8 +115,8 @@ def test_images_without_a_camera_or_absent_are_counted(tmp_path, caplog):
     assert len(load_scene(tmp_path, split=0).splits["train"]) == 5
     place = tmp_path / "sparse/0"
     assert caplog.messages == [
-        f"1 of 6 images of {place} do not exist; the other 5 are used",
-        f"1 of 6 images have no camera in {place} and are left out",
+        f"1 of 6 images of {place} do not exist; using the other 5",
+        f"1 of 6 images have no camera in {place} and are skipped",
     ]
 
 
@@ -129,13 +129,13 @@ def test_without_images_the_largest_reduced_ones_are_read(tmp_path, caplog):
     shutil.rmtree(tmp_path / "images")
     lens = load_scene(tmp_path, split=0).splits["train"][0].camera.lens
     assert (lens.width, lens.height, lens.fl_x) == (12, 8, 15.0)
-    assert caplog.messages == [f"there is no images in {tmp_path}; images_2 is read"]
+    assert caplog.messages == [f"no folder images in {tmp_path}; using images_2"]
 
 
 @pytest.mark.parametrize(
     ("model", "parameters", "complaint"),
     [
-        ("FOV", (30.0, 29.0, 11.0, 8.5, 0.9), "camera 100 of .*model FOV; expected .*undistorter"),
+        ("FOV", (30.0, 29.0, 11.0, 8.5, 0.9), "camera 100 of .*model FOV, which .*undistorter"),
         ("FULL_OPENCV", (*OPENCV, 0.01, 0.1, 0.0, 0.0), "FULL_OPENCV with a denominator"),
         ("PINHOLE", (-30.0, 29.0, 11.0, 8.5), "camera 100 .*fl_x is -30; expected more than 0"),
         ("PINHOLE", (30.0, float("nan"), 11.0, 8.5), "cameras.* expected finite numbers"),
@@ -179,7 +179,7 @@ def test_an_unknown_camera_and_an_empty_model_are_refused(tmp_path):
     write_colmap(tmp_path, 2, binary=False)
     images = tmp_path / "sparse/0/images.txt"
     images.write_text(images.read_text().replace(" 101 001", " 7 001"))
-    with pytest.raises(InputError, match=r"images.txt: 001.png has camera 7, not in .*cameras.txt"):
+    with pytest.raises(InputError, match=r"images.txt: 001.png refers to camera 7, .*cameras.txt"):
         load_scene(tmp_path)
     images.write_text("# nothing\n")
     with pytest.raises(InputError, match="no registered image"):

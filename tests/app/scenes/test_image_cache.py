@@ -30,7 +30,7 @@ def noise(seed, channels=3):
 def image(tmp_path):
     """Return a image file that is large enough to be kept."""
     save(tmp_path / "a.png", noise(1))
-    assert (tmp_path / "a.png").stat().st_size >= image_cache.LEAST_BYTES
+    assert (tmp_path / "a.png").stat().st_size >= image_cache.MIN_BYTES
     return tmp_path / "a.png"
 
 

@@ -52,7 +52,7 @@ def test_a_image_elsewhere_is_found_where_one_alone_fits(tmp_path, given, there,
     assert find(make(tmp_path, *there), given) == [found]
     assert caplog.messages == ([] if found is None else [caplog.messages[0]])
     if found:
-        assert caplog.messages[0].startswith("1 of 1 images are not where file.json says")
+        assert caplog.messages[0].startswith("1 of 1 images are not at the path in file.json")
 
 
 def test_nothing_outside_the_scene_is_found(tmp_path):
@@ -81,4 +81,4 @@ def test_what_differs_from_the_rest_is_not_taken_for_a_missing_image(
     assert len(found) == (6 if is_like else 4)
     assert ("2 of 6 images of" in caplog.text) == (not is_like)
     assert ("originals/001.png" in caplog.text) or is_like
-    assert ("the other 4 are used" in caplog.text) == (not is_like)
+    assert ("using the other 4" in caplog.text) == (not is_like)

@@ -29,7 +29,7 @@ def test_a_mask_is_found_by_its_images_name(tmp_path, name, caplog):
     assert kept(scene, 0).all()
     np.testing.assert_array_equal(kept(scene, 1), mask(1) > 0)
     assert caplog.messages == [
-        f"1 of 3 images have a mask, such as {tmp_path / name}: black pixels are ignored"
+        f"1 of 3 images have a mask, such as {tmp_path / name}; black pixels are excluded"
     ]
     assert kept(load_scene(path, split=0, masks=False), 1) is None
 
@@ -53,7 +53,7 @@ def test_a_block_with_a_masked_pixel_is_left_out(tmp_path):
 def test_a_mask_of_another_size_is_refused(tmp_path):
     path = write_transforms(tmp_path, 2)
     save(tmp_path / "masks/001.png", mask(1)[:-1])
-    with pytest.raises(InputError, match=r"masks/001\.png is 24x15 pixels, unlike images/001\.png"):
+    with pytest.raises(InputError, match=r"masks/001\.png has 24x15 pixels, .* images/001\.png"):
         load_scene(path, split=0).views("train")
 
 
@@ -102,7 +102,9 @@ def test_a_mask_that_fits_two_photos_is_not_used_and_named(tmp_path, caplog):
     scene = load_scene(path, split=0)
     assert scene.views("train").kept is None
     (line,) = caplog.messages
-    assert line.startswith(f"1 files look like masks, such as {tmp_path / 'masks/0.png'}, and are")
+    assert line.startswith(
+        f"1 files look like masks, such as {tmp_path / 'masks/0.png'}, but match no photo"
+    )
 
 
 def test_pixels_that_instant_ngp_s_masks_mark_are_ignored(tmp_path, caplog):
@@ -115,7 +117,7 @@ def test_pixels_that_instant_ngp_s_masks_mark_are_ignored(tmp_path, caplog):
     np.testing.assert_array_equal(kept(scene, 1), marks == 0)
     assert kept(scene, 0).all()
     assert "1 of 3 images have a mask" in caplog.text
-    assert "non-black pixels are ignored" in caplog.text
+    assert "non-black pixels are excluded" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -127,7 +129,9 @@ def test_what_looks_like_masks_and_is_not_used_is_named(tmp_path, name, caplog):
     scene = load_scene(path, split=0)
     assert scene.views("train").kept is None
     (line,) = caplog.messages
-    assert line.startswith(f"1 files look like masks, such as {tmp_path / name}, and are not used")
+    assert line.startswith(
+        f"1 files look like masks, such as {tmp_path / name}, but match no photo"
+    )
     caplog.clear()
     load_scene(path, split=0, masks=False)
     assert caplog.messages == []

@@ -70,7 +70,7 @@ def test_a_mirrored_world_is_read_as_the_one_it_mirrors(tmp_path, world, placed,
     scene = load_scene(write(tmp_path / "mirrored", world, **placed))
     assert_alike(plain, scene)
     (told,) = caplog.messages
-    assert "all 7 poses mirror space" in told
+    assert "all 7 poses are reflections" in told
     found = np.array(scene.placement.to_file(scene.points))
     np.testing.assert_allclose(found, POINTS @ world.T, atol=1e-5)
 
@@ -105,5 +105,5 @@ def test_where_one_pose_mirrors_space_it_is_refused(tmp_path):
     pose = np.array(matrix(0))
     pose[:3] = AXES["x"] @ pose[:3]
     path = write_transforms(tmp_path, 3, frame={2: {"transform_matrix": pose.tolist()}})
-    with pytest.raises(InputError, match=r"frame 2 \(images/002.png\): transform_matrix mirrors"):
+    with pytest.raises(InputError, match=r"frame 2 \(images/002.png\): transform_matrix is a refl"):
         load_scene(path)

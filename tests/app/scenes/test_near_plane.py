@@ -61,7 +61,7 @@ def test_a_scene_with_points_is_trained_from_there_on_and_a_line_says_so(scene, 
     pointed = replace(scene, points=thing())
     config = config_for_scene(CONFIG, pointed, CONFIGURED)
     assert config.march.near_training == plane > CONFIG.march.near
-    assert f"nearer than {plane:.2f} to a camera" in caplog.text
+    assert f"closer than {plane:.2f} to a camera" in caplog.text
     caplog.clear()
     assert config_for_scene(config, pointed, CONFIGURED) == config
     assert config_for_scene(CONFIG, scene, CONFIGURED).march.near_training == 0.0

@@ -63,15 +63,15 @@ def test_a_misspelled_focal_length_is_read_with_one_line(tmp_path, caplog):
     lens = lens_of(path)
     assert (lens.fl_x, lens.fl_y) == (30.0, 29.0)
     assert [line.split(": ")[1] for line in caplog.messages] == [
-        "f1_x is taken for fl_x",
-        "f1_y is taken for fl_y",
+        "f1_x is interpreted as fl_x",
+        "f1_y is interpreted as fl_y",
     ]
 
 
 def test_fx_and_fy_are_focal_lengths(tmp_path, caplog):
     path = without(write_transforms(tmp_path, 2, fx=33.0, fy=31.0), "fl_x", "fl_y")
     assert (lens_of(path).fl_x, lens_of(path).fl_y) == (33.0, 31.0)
-    assert "fx is taken for fl_x" in caplog.text
+    assert "fx is interpreted as fl_x" in caplog.text
 
 
 @pytest.mark.parametrize("size", [(HEIGHT, WIDTH), (4 * WIDTH, 4 * HEIGHT), (WIDTH, 40)])
@@ -80,7 +80,7 @@ def test_a_size_that_is_not_the_images_gives_way_to_the_principal_point(tmp_path
     lens = lens_of(path)
     assert (lens.width, lens.height, lens.fl_x, lens.cx) == (WIDTH, HEIGHT, 30.0, 11.0)
     assert len(caplog.messages) == 1
-    assert f"w and h are {size[0]}x{size[1]}, but cx and cy are in the middle" in caplog.text
+    assert f"w and h are {size[0]}x{size[1]}, but cx and cy are in the center" in caplog.text
 
 
 @pytest.mark.parametrize("factor", [2, 8, 0.5, 0.25])
@@ -89,7 +89,7 @@ def test_without_a_size_the_principal_point_tells_it(tmp_path, caplog, factor):
     lens = lens_of(without(write_transforms(tmp_path, 3, **lens), "w", "h"))
     assert (lens.fl_x, lens.fl_y, lens.cx, lens.cy) == (30.0, 29.0, 11.0, 8.5)
     assert len(caplog.messages) == 1
-    assert "pixels; the lens is scaled to the 24x16 there" in caplog.text
+    assert "images; scaling the intrinsics to 24x16" in caplog.text
 
 
 def test_pixels_that_are_not_square_are_taken_as_they_are_with_one_line(tmp_path, caplog):
@@ -97,7 +97,7 @@ def test_pixels_that_are_not_square_are_taken_as_they_are_with_one_line(tmp_path
     lens = lens_of(path)
     assert (lens.fl_x, lens.fl_y) == (30.0, 16.0)
     assert len(caplog.messages) == 1
-    assert "fl_x is 30 and fl_y 16, so pixels are not square" in caplog.text
+    assert "fl_x is 30 and fl_y is 16, so pixels are not square" in caplog.text
 
 
 def test_one_scale_of_all_rotations_is_taken_out(tmp_path, caplog):
@@ -141,7 +141,7 @@ def test_images_named_otherwise_are_found_with_one_line(tmp_path, given, caplog)
     frames = load_scene(path, split=0).splits["train"]
     assert [frame.image for frame in frames] == [tmp_path / f"images/{i:03d}.png" for i in range(3)]
     assert len(caplog.messages) == 1
-    assert "3 of 3 images are not where" in caplog.text
+    assert "3 of 3 images are not at the path" in caplog.text
 
 
 def test_a_fisheye_lens_by_its_models_name_or_its_flag(tmp_path):
@@ -158,9 +158,9 @@ def test_a_file_of_another_name_is_read_if_it_is_alone(tmp_path, caplog):
     other = path.rename(tmp_path / "airbus_transforms.json")
     write_json(tmp_path / "metrics.json", {"psnr": 3})
     assert len(load_scene(tmp_path, split=0).splits["train"]) == 3
-    assert caplog.messages == [f"there is no transforms.json in {tmp_path}; {other.name} is read"]
+    assert caplog.messages == [f"no transforms.json in {tmp_path}; using {other.name}"]
     write_json(tmp_path / "second.json", json.loads(other.read_text()))
-    with pytest.raises(InputError, match=r"which of them: airbus_transforms\.json, second\.json"):
+    with pytest.raises(InputError, match=r"one of them: airbus_transforms\.json, second\.json"):
         load_scene(tmp_path)
     assert len(load_scene(other, split=0).splits["train"]) == 3
 
@@ -185,7 +185,8 @@ def test_test_images_that_are_trained_on_are_told(tmp_path, caplog):
     scene = load_scene(path)
     assert (len(scene.splits["train"]), len(scene.splits["test"])) == (4, 3)
     assert caplog.messages == [
-        f"2 of 3 test images of {tmp_path.name} are trained on too: their quality says little"
+        f"2 of 3 test images of {tmp_path.name} are also training images, so their quality is not "
+        "meaningful"
     ]
 
 
@@ -199,7 +200,7 @@ def test_a_lens_for_the_image_as_it_is_stored_is_used_for_that(tmp_path, caplog)
     np.testing.assert_array_equal(np.array(frames.views("train").image(1)), pixels(1))
     assert len(caplog.messages) == 1
     assert (
-        "1 of them is read as stored, because the lenses are for images of that size" in caplog.text
+        "1 of them is read as stored, because the camera intrinsics match that size" in caplog.text
     )
 
 
@@ -250,7 +251,7 @@ def test_without_pillow_heif_it_is_said_how_to_install_it(tmp_path, monkeypatch)
 
 def test_a_folder_around_the_scenes_is_refused_with_the_scenes(tmp_path):
     write_transforms(tmp_path / "unpacked/yard", 2)
-    with pytest.raises(InputError, match=r"unpacked holds no scene itself, but .*yard does"):
+    with pytest.raises(InputError, match=r"unpacked contains no scene, but its folder .*yard does"):
         load_scene(tmp_path / "unpacked")
 
 
@@ -258,22 +259,24 @@ def test_frames_without_a_pose_are_left_out_with_one_line(tmp_path, caplog):
     path = write_transforms(tmp_path, 5, frame={2: {"transform_matrix": None}})
     frames = load_scene(path, split=0).splits["train"]
     assert [frame.name for frame in frames] == [f"images/{n:03}.png" for n in (0, 1, 3, 4)]
-    assert caplog.messages == [f"1 of 5 frames of {path} have no pose; the other 4 are used"]
+    assert caplog.messages == [f"1 of 5 frames of {path} have no pose; using the other 4"]
     rewrite(path, lambda _, frame: frame.update(transform_matrix=None))
-    with pytest.raises(InputError, match="transform_matrix is null in each of the 5 frames"):
+    with pytest.raises(InputError, match="transform_matrix is null in all 5 frames"):
         load_scene(path)
 
 
 @pytest.mark.parametrize(
     ("own", "shown"),
     [
-        ({"cx": 0.5, "cy": 0.6}, "fl_x is 30, cx 0.5 and cy 0.6"),
-        ({"fl_x": 1.3, "fl_y": 1.7}, "fl_x is 1.3, cx 11 and cy 8.5"),
+        ({"cx": 0.5, "cy": 0.6}, "fl_x is 30, cx 0.5, and cy 0.6"),
+        ({"fl_x": 1.3, "fl_y": 1.7}, "fl_x is 1.3, cx 11, and cy 8.5"),
     ],
 )
 def test_a_lens_in_parts_of_the_images_sides_is_refused(tmp_path, own, shown):
     values = json.loads(write_transforms(tmp_path, 2, **own).read_text())
-    expected = f"{shown}; expected pixels of {values.get('w', WIDTH)}x{values.get('h', HEIGHT)}"
+    expected = (
+        f"{shown}; expected pixels of a {values.get('w', WIDTH)}x{values.get('h', HEIGHT)} image"
+    )
     with pytest.raises(InputError, match=expected):
         load_scene(tmp_path)
 
@@ -289,7 +292,7 @@ def test_images_behind_links_out_of_the_scene_are_read_and_said(tmp_path, caplog
     scene = load_scene(tmp_path / "scene", split=0)
     assert len(scene.splits["train"]) == 3
     (told,) = caplog.messages
-    assert told.startswith("3 of 3 images and masks of scene are read from outside")
+    assert told.startswith("3 of 3 images and masks of scene are outside its folder")
     assert told.endswith(f"images/000.png to {(tmp_path / 'large' / '000.png').resolve()}")
     caplog.clear()
     (tmp_path / "scene" / "images").unlink()

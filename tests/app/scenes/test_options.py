@@ -57,22 +57,22 @@ def test_fewer_views_are_spread_over_all(tmp_path, most, kept):
     [
         ({"downscale": 0}, "downscale is 0; expected at least 1"),
         ({"downscale": 1.5}, "downscale is 1.5; expected an integer"),
-        ({"downscale": 17}, r"downscale is 17; images/001\.png is 24x16 pixels"),
+        ({"downscale": 17}, r"downscale is 17, but images/001\.png has only 24x16 pixels"),
         ({"max_images": 0}, "max_images is 0; expected at least 1"),
         ({"split": -1}, "split is -1; expected at least 0"),
         ({"split": "1.5"}, "split is 1.5; expected a number N for every Nth view, a fraction"),
         ({"split": "nan"}, "split is nan; expected a number"),
-        ({"split": 0.99}, "split=0.99 holds out every view of .*, which has 3; use none"),
-        ({"split": "some.txt"}, "split is 'some.txt', which is no file; expected a number N"),
-        ({"split": []}, "split lists no view"),
-        ({"split": ["b.png"]}, r"split names 'b\.png', which is no view .* such as 'images/000"),
-        ({"split": ["000", "1.png", "2.png"]}, r"split names '1\.png'"),
-        ({"split": ["000", "001", "002"]}, "split, by its names, holds out every view"),
-        ({"extent": 0}, "extent is 0; expected more than 0"),
-        ({"extent": -2.0}, "extent is -2; expected more than 0"),
-        ({"extent": 200}, "extent is 200; expected more than 0, and up to 128"),
+        ({"split": 0.99}, "split=0.99 holds out all 3 views of .*, or use none"),
+        ({"split": "some.txt"}, "split is 'some.txt', which is not a file; expected a number N"),
+        ({"split": []}, "split is an empty list of views"),
+        ({"split": ["b.png"]}, r"split contains 'b\.png', which is not .* such as 'images/000"),
+        ({"split": ["000", "1.png", "2.png"]}, r"split contains '1\.png'"),
+        ({"split": ["000", "001", "002"]}, "the list of names in split holds out all 3 views"),
+        ({"extent": 0}, "extent is 0; expected a value above 0"),
+        ({"extent": -2.0}, "extent is -2; expected a value above 0"),
+        ({"extent": 200}, "extent is 200; expected a value above 0 and up to 128"),
         ({"extent": float("nan")}, "extent is nan; expected a number"),
-        ({"up": "w"}, "up is 'w'; expected x, y, z, one of these with a minus, three numbers"),
+        ({"up": "w"}, "up is 'w'; expected x, y, z, one of these with a minus sign, three numbers"),
         ({"up": "--y"}, "up is '--y'; expected x, y, z"),
         ({"up": "0,0,0"}, "up is '0,0,0'; expected x, y, z"),
         ({"up": "0,1"}, "up is '0,1'; expected x, y, z"),
@@ -117,10 +117,10 @@ def test_a_file_lists_what_is_held_out(tmp_path):
     path = write_transforms(tmp_path, 7)
     assert held_out(load_scene(path, split=listed)) == "35"
     listed.write_text("# none\n\n")
-    with pytest.raises(InputError, match=r"test views\.txt lists no view; expected a name a line"):
+    with pytest.raises(InputError, match=r"test views\.txt contains no view names; expected one"):
         load_scene(path, split=str(listed))
     listed.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match=r"test views\.txt cannot be read as a list of names"):
+    with pytest.raises(InputError, match=r"cannot read .*test views\.txt as a list of view names"):
         load_scene(path, split=str(listed))
 
 
@@ -136,7 +136,7 @@ def test_the_extent_that_is_asked_for_is_the_cubes_and_moves_nothing(tmp_path, w
     path = write(tmp_path)
     usual, asked = load_scene(path), load_scene(path, extent=6.5)
     assert (asked.extent, asked.placement.extent) == (6.5, 6.5)
-    assert f"has the side 6.5, in place of {usual.extent:g}" in caplog.text
+    assert f"has side 6.5 instead of {usual.extent:g}" in caplog.text
     for one, other in zip(usual.splits["train"], asked.splits["train"], strict=True):
         np.testing.assert_array_equal(one.camera.pose, other.camera.pose)
 

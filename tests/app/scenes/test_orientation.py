@@ -68,7 +68,7 @@ def test_the_colors_of_sparse_points_decide(tmp_path, views, tagged, applied, ca
     lines = [line for line in caplog.messages if "EXIF" in line]
     assert len(lines) == 1
     assert lines[0].startswith(f"{len(tagged)} of 6 images of {path} have an EXIF orientation")
-    assert "because sparse points then have the same colors in all images" in lines[0]
+    assert "because sparse points then have the same color in all images" in lines[0]
 
 
 def test_without_evidence_pixels_are_read_as_stored_with_one_line(tmp_path, views, caplog):
@@ -78,7 +78,7 @@ def test_without_evidence_pixels_are_read_as_stored_with_one_line(tmp_path, view
     got = np.array(scene.views("train").image(2)).astype(int)
     assert np.abs(got - views[2][1]).mean() < np.abs(got[::-1, ::-1] - views[2][1]).mean() / 3
     (line,) = [line for line in caplog.messages if "EXIF" in line]
-    assert "1 of them is read as stored, as COLMAP and instant-ngp read them" in line
+    assert "1 of them is read as stored, like COLMAP and instant-ngp" in line
 
 
 @pytest.mark.parametrize("orientation", [2, 3, 4])

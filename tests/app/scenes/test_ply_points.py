@@ -60,7 +60,7 @@ def test_the_points_are_read_whatever_the_form(tmp_path, form, kind, rest):
 def test_what_is_no_file_of_points_is_refused(tmp_path, change):
     path = write_ply(tmp_path / "sparse_pc.ply")
     path.write_bytes(change(path.read_bytes()))
-    with pytest.raises(InputError, match=r"sparse_pc\.ply is no whole PLY file of points"):
+    with pytest.raises(InputError, match=r"sparse_pc\.ply is not a complete PLY file of points"):
         read_ply_points(path)
 
 

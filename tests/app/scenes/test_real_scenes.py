@@ -25,7 +25,7 @@ def test_the_fox_loads_without_the_images_it_lacks(real_scenes, caplog):
     scene = load_scene(folder(real_scenes, "fox_540"))
     assert len(caplog.messages) == 1
     assert "17 of 67 images" in caplog.text
-    assert "the other 50 are used" in caplog.text
+    assert "using the other 50" in caplog.text
     assert {split: len(frames) for split, frames in scene.splits.items()} == {
         "train": 43,
         "test": 7,

@@ -151,7 +151,7 @@ def test_cameras_side_by_side_are_placed_about_their_middle_with_a_warning(tmp_p
     eyes = np.stack([frame.camera.pose[:, 3] for frame in scene.splits["train"]])
     np.testing.assert_allclose(eyes.mean(0), 0.5, atol=1e-6)
     assert np.linalg.norm(eyes - 0.5, axis=1).mean() == pytest.approx(1.0, abs=1e-5)
-    assert "look in one direction" in caplog.text
+    assert "look in the same direction" in caplog.text
 
 
 def test_absent_images_are_left_out_with_one_warning_that_counts_them(tmp_path, caplog):
@@ -159,7 +159,7 @@ def test_absent_images_are_left_out_with_one_warning_that_counts_them(tmp_path, 
     with caplog.at_level(logging.WARNING, logger="nerfmac"):
         scene = load_scene(path)
     assert [record.name for record in caplog.records] == ["nerfmac"]
-    assert caplog.messages == [f"3 of 10 images of {path} do not exist; the other 7 are used"]
+    assert caplog.messages == [f"3 of 10 images of {path} do not exist; using the other 7"]
     assert names(scene, "test") == ["001"]
     assert names(scene, "train") == ["002", "003", "005", "006", "007", "008"]
 

@@ -42,7 +42,7 @@ def test_the_image_of_the_same_stem_is_found(tmp_path, caplog):
     frames = load_scene(path, split=0).splits["train"]
     assert [frame.image.name for frame in frames] == [f"{index:03d}.png" for index in range(3)]
     (line,) = caplog.messages
-    assert line.startswith("3 of 3 images are not where")
+    assert line.startswith("3 of 3 images are not at the path")
 
 
 def test_a_capture_skips_them_with_one_line_unless_they_are_beside_their_photo(
@@ -56,4 +56,4 @@ def test_a_capture_skips_them_with_one_line_unless_they_are_beside_their_photo(
     capture_scene(photos, "mixed", progress=False)
     (line,) = caplog.messages
     assert line.startswith(f"{photos / 'other.cr2'} is in the format camera raw (.cr2)")
-    assert line.endswith("they are skipped")
+    assert line.endswith("skipping them")

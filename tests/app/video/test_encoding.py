@@ -70,7 +70,7 @@ def test_an_encoder_that_fails_is_quoted_and_leaves_nothing(tmp_path, monkeypatc
     encoder.chmod(encoder.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(encoder))
     (tmp_path / "out").mkdir()
-    with pytest.raises(InputError, match=r"ffmpeg said: No space left on device$"):
+    with pytest.raises(InputError, match=r"ffmpeg reports: No space left on device$"):
         write_video(tmp_path / "out" / "video.mp4", (frame(i % 8) for i in range(40)), fps=30)
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -79,10 +79,10 @@ def test_an_encoder_that_fails_is_quoted_and_leaves_nothing(tmp_path, monkeypatc
     ("frames", "fault"),
     [
         ([], "no frames"),
-        ([np.zeros((45, 70, 3), np.uint8)], "70x45; .mp4 needs an even size"),
+        ([np.zeros((45, 70, 3), np.uint8)], "70x45 pixels; .mp4 requires an even size"),
         ([np.zeros((46, 71, 3), np.uint8)], "71x46"),
         ([frame(0), frame(1)[:44]], r"frame 1 has shape \(44, 70, 3\), but frame 0"),
-        ([frame(0), frame(1) / 255.0], "frame 1 is float64; expected .* uint8"),
+        ([frame(0), frame(1) / 255.0], "frame 1 has type float64; expected .* uint8"),
         ([np.zeros((46, 70, 4), np.uint8)], r"frame 0 has shape \(46, 70, 4\)"),
         ([np.zeros((46, 70), np.uint8)], r"frame 0 has shape \(46, 70\)"),
     ],
@@ -102,8 +102,8 @@ def test_a_place_that_cannot_be_written_is_refused_before_a_frame_is_rendered(tm
     places = {
         tmp_path / "absent" / "video.mp4": "No such file or directory",
         tmp_path / "folder.mp4": "it is a folder",
-        tmp_path / "video.avi": "ends in one of: .mp4, .webm, .gif",
-        tmp_path / "video": "ends in one of: .mp4",
+        tmp_path / "video.avi": "expected one of .mp4, .webm, .gif",
+        tmp_path / "video": "expected one of .mp4",
     }
     for path, fault in places.items():
         with pytest.raises(InputError, match=fault):
@@ -148,5 +148,5 @@ def test_numbered_images_are_exact(tmp_path):
         with Image.open(path) as image:
             assert (np.asarray(image) == frame(index)).all()
         assert (read_png(path) == frame(index)).all()
-    with pytest.raises(InputError, match="already holds frames"):
+    with pytest.raises(InputError, match="already contains frames"):
         make_series(tmp_path / "video")

@@ -149,10 +149,10 @@ def test_runs_stand_side_by_side(run, scene, tmp_path):
             assert np.array_equal(left, np.asarray(one))
             assert np.array_equal(right, np.asarray(one))
         assert (middle == 255).all()
-    with pytest.raises(InputError, match="npz files are of one run and one eye"):
+    with pytest.raises(InputError, match="npz files support only one run and one eye"):
         render_video([run, other], [FRONT], tmp_path / "npz", form="npz", progress=False)
     stranger = replace(run, scene=replace(run.scene, path="/elsewhere"))
-    with pytest.raises(InputError, match="/elsewhere stand side by side"):
+    with pytest.raises(InputError, match="/elsewhere are different scenes"):
         render_video([run, stranger], [FRONT], tmp_path / "npz", progress=False)
 
 
@@ -218,7 +218,7 @@ def test_a_broken_video_goes_on_where_it_broke(run, tmp_path, monkeypatch):
 def test_frames_of_another_video_are_not_taken_for_this_ones(run, tmp_path, change, named):
     render_video(run, [FRONT], tmp_path / "some", progress=False)
     cameras = [FRONT] if change else [SIDE]
-    with pytest.raises(InputError, match=f"made with another {named}; resume"):
+    with pytest.raises(InputError, match=f"rendered with another {named}; use"):
         render_video(run, cameras, tmp_path / "some", resume=True, progress=False, **change)
 
 
@@ -243,7 +243,7 @@ def test_what_exists_is_kept_unless_it_is_to_be_overwritten(run, tmp_path):
         ({"samples": 0}, "samples is 0"),
         ({"exposure": math.nan}, "exposure is nan"),
         ({"near": -1.0}, "near is -1"),
-        ({"crop": ((0, 0, 0), (1, 0, 1))}, "lowest corner first"),
+        ({"crop": ((0, 0, 0), (1, 0, 1))}, "lowest corner before the highest"),
         ({"crop": ((0, 0, 0), (1, math.nan, 1))}, "crop's highest corner is nan"),
         ({"crop": ((0, 0, 0), (1, math.inf, 1))}, "crop's highest corner is inf"),
         ({"crop": ((0, 0), (1, 1, 1))}, "crop is .*three numbers"),
@@ -252,8 +252,11 @@ def test_what_exists_is_kept_unless_it_is_to_be_overwritten(run, tmp_path):
         ({"background": (1.0, 1.0)}, "background has 2 numbers"),
         ({"depth_range": (2.0, 1.0)}, "depth range is 1"),
         ({"color_map": "jet"}, "color map is 'jet'"),
-        ({"aperture": 0.1}, "an aperture needs several samples"),
-        ({"aperture": 0.1, "samples": 4, "projection": "equirectangular"}, "has no aperture"),
+        ({"aperture": 0.1}, "an aperture requires several samples"),
+        (
+            {"aperture": 0.1, "samples": 4, "projection": "equirectangular"},
+            "an aperture cannot be combined",
+        ),
     ],
 )
 def test_options_that_cannot_be_are_refused(change, fault):

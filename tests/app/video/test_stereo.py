@@ -73,7 +73,7 @@ def test_what_does_not_go_together_is_refused(run, tmp_path):
     with pytest.raises(InputError, match="stereo is 'crossed'"):
         RenderOptions(stereo="crossed", eyes=0.1)
     stereo = RenderOptions(stereo="over-under", eyes=0.1)
-    with pytest.raises(InputError, match="in stereo is of one run"):
+    with pytest.raises(InputError, match="stereo cannot be combined with several runs"):
         render_video([run, run], [FRONT], tmp_path / "out", stereo, progress=False)
-    with pytest.raises(InputError, match="of one run and one eye"):
+    with pytest.raises(InputError, match="only one run and one eye"):
         render_video(run, [FRONT], tmp_path / "out", stereo, form="npz", progress=False)

@@ -109,7 +109,7 @@ def test_reading_the_images_is_told_and_shows_no_bar(scene, monkeypatch):
     page.loop._status._when = 0.0
     page.session.start()
     page.work()
-    assert [state["training"]["message"] for state in page.take("state")] == ["reading the images"]
+    assert [state["training"]["message"] for state in page.take("state")] == ["reading images"]
     page.work()
     assert bars == [True]
     page.say("pause")
@@ -246,6 +246,6 @@ def test_the_page_chooses_what_is_refined_before_training_begins(scene):
     page.say("train")
     page.say("refine", name="poses", on=True)
     page.settle()
-    assert "before it begins" in page.notice
+    assert "before training starts" in page.notice
     assert page.session.run.state.step == 3
     assert set(page.session.run.refined) == {"exposures"}

@@ -7,6 +7,7 @@ import pytest
 
 from nerfmac.app.viewer import loop as loop_module
 from nerfmac.app.viewer import screen as screen_module
+from nerfmac.app.viewer.screen_image import MIN_MESSAGE
 
 
 def frames(page):
@@ -19,7 +20,7 @@ def frames(page):
 def test_a_page_that_warps_gets_the_depth_of_what_it_sees(page):
     page.open(48, 32, warps=True).settle()
     message, (jpeg, deflated, padding) = frames(page)[-1]
-    assert len(jpeg) + len(deflated) + len(padding) == screen_module.MIN_MESSAGE
+    assert len(jpeg) + len(deflated) + len(padding) == MIN_MESSAGE
     form, drawn = message["depth"], page.session.screen.shown.drawn
     codes = np.frombuffer(zlib.decompress(deflated), "<u2").reshape(form["rows"], form["columns"])
     assert (codes == 0).any()

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nerfmac.app.viewer.screen import ScreenImage
+from nerfmac.app.viewer.screen_image import ScreenImage
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 

@@ -48,7 +48,7 @@ def test_a_crop_of_any_kind_can_be_sent_as_json(kind):
         ("crop", [[0, 0, 0]], "crop is"),
         ("crop", [[0, 0], [1, 1]], "crop is"),
         ("crop", 3, "crop is 3; expected two corners"),
-        ("crop", [[0, 0, 0], [1, -1, 1]], "lowest corner first"),
+        ("crop", [[0, 0, 0], [1, -1, 1]], "lowest corner before the highest"),
         ("color", "red", "setting is 'color'; expected one of: background"),
     ],
 )

@@ -159,7 +159,7 @@ def test_a_video_is_made_of_what_is_seen(viewer, told, tmp_path):
     assert np.abs(np.diff(frames.astype(float), axis=0)).mean() > 1.0
     ((_, buffers),) = [each for each in told if each[0]["kind"] == "video"]
     assert buffers == [path.read_bytes()]
-    with pytest.raises(InputError, match=r"ends in \.mp4"):
+    with pytest.raises(InputError, match=r"file extension must be \.mp4"):
         viewer.render_video(tmp_path / "video.gif", progress=False)
 
 

@@ -1,4 +1,4 @@
-"""Readers of scene formats, each into a `ParsedScene`; `read_scene` finds a scene's format."""
+"""Readers of scene formats, which return a `ParsedScene`, and the detection of the format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.json_reader import Fields, read_fields
 
 PACKED = (".zip", ".r3d", ".tar", ".gz", ".7z")
-"""File name endings of archives, Record3D's among them."""
+"""File extensions of archives, including Record3D archives."""
 BLENDER_FILES = tuple(blender.file_name(split) for split in blender.SPLITS)
 SOUGHT = (
     f"{transforms.FILE_NAME} (instant-ngp, nerfstudio), {BLENDER_FILES[0]} (Blender), "
@@ -23,20 +23,20 @@ SOUGHT = (
     "keyframes/cameras (Polycam)"
 )
 NEEDS_POSES = (
-    "Photos or a video alone do not say where the cameras stood: `nerfmac capture FOLDER` or "
-    "`nerfmac capture VIDEO` finds that out and writes a transforms.json"
+    "Photos or a video do not contain camera poses: estimate them with `nerfmac capture FOLDER` or "
+    "`nerfmac capture VIDEO`, which writes a transforms.json"
 )
 
 log = logging.getLogger("nerfmac")
 
 
 def read_scene(path: Path) -> ParsedScene:
-    """Read the scene in the folder or file `path`; see `nerfmac.load_scene` for InputError."""
+    """Read the scene in a folder or camera file. Raises `InputError` as `load_scene` does."""
     if path.is_file():
         if path.suffix == ".npy":
             return llff.read_llff(path)
         if path.suffix.lower() in PACKED:
-            raise InputError(f"{path} is packed: unpack it, and name the folder that comes of it")
+            raise InputError(f"{path} is an archive; unpack it and pass the resulting folder")
         if path.suffix.lower() != ".json":
             raise InputError(
                 f"{path} is not a scene: expected a folder or a {SOUGHT}. {NEEDS_POSES}"
@@ -47,22 +47,22 @@ def read_scene(path: Path) -> ParsedScene:
     refuse_run(path)
     if not path.is_dir():
         raise InputError(
-            f"{path} does not exist in {Path.cwd()}; name the folder of a scene or of photos, "
+            f"{path} does not exist in {Path.cwd()}; pass the folder of a scene or of photos, "
             "or a video"
         )
     if (read := reader_of(path)) is not None:
         return read()
     below = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and reader_of(entry)]
     if below:
-        raise InputError(f"{path} holds no scene itself, but {below[0]} does: name that")
-    state = "is empty" if not any(path.iterdir()) else "holds no scene"
-    raise InputError(f"{path} {state}: looked for {SOUGHT}. {NEEDS_POSES}")
+        raise InputError(f"{path} contains no scene, but its folder {below[0]} does; pass that one")
+    state = "is empty" if not any(path.iterdir()) else "contains no scene"
+    raise InputError(f"{path} {state}: searched for {SOUGHT}. {NEEDS_POSES}")
 
 
 def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
-    """Return the function that reads the scene in `folder`; None if no format is recognized.
+    """Return the function that reads the scene in `folder`, or None for an unknown format.
 
-    Raises InputError if no format is recognized but several JSON files list `frames`.
+    Raises `InputError` if the format is unknown and several JSON files contain `frames`.
     """
     read: Callable[[], ParsedScene] | None = None
     if (folder / BLENDER_FILES[0]).exists():
@@ -87,7 +87,7 @@ def _read_transforms(path: Path) -> ParsedScene:
 
 
 def _other_json(folder: Path) -> tuple[Path, Fields] | None:
-    """The folder's only JSON file that lists `frames`, or None. Raises InputError for several."""
+    """Return the only JSON file with `frames`, or None. Raises `InputError` for several files."""
     candidates: list[tuple[Path, Fields]] = []
     for path in sorted(folder.glob("*.json")):
         with suppress(InputError):
@@ -97,9 +97,9 @@ def _other_json(folder: Path) -> tuple[Path, Fields] | None:
     if len(candidates) > 1:
         names = ", ".join(path.name for path, _ in candidates)
         raise InputError(
-            f"{folder} has no {transforms.FILE_NAME} but several files of cameras; name which of "
-            f"them: {names}"
+            f"{folder} has no {transforms.FILE_NAME} and several camera files; pass one of them: "
+            f"{names}"
         )
     for path, _ in candidates:
-        log.warning(f"there is no {transforms.FILE_NAME} in {folder}; {path.name} is read")
+        log.warning(f"no {transforms.FILE_NAME} in {folder}; using {path.name}")
     return candidates[0] if candidates else None

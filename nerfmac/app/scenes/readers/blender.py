@@ -1,8 +1,8 @@
-"""Blender's format: transforms_train.json, and next to it transforms_val.json and _test.json.
+"""Blender format: `transforms_train.json` with optional `transforms_val.json` and `_test.json`.
 
-The format is that of the NeRF authors' Blender scenes (Mildenhall et al. 2020): `camera_angle_x` in
-radians for all frames, and `file_path` without its ending. z is up, unless the training file has
-instant-ngp's `up`.
+This is the format of the Blender scenes by the NeRF authors (Mildenhall et al. 2020), with
+`camera_angle_x` in radians for all frames and `file_path` without a file extension. The up
+direction is z, unless the training file contains instant-ngp's `up`.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.placement import Placement
 
 USUAL_DISTANCES = 0.7, 3.0
-"""Smallest and largest median distance of the cameras from the cube's center, in scene units, for
-which instant-ngp's default placement is used; 1.3 is usual. Otherwise a placement is fitted."""
+"""Range of the median distance between the cameras and the cube center, in scene units, in which
+instant-ngp's default placement is used. A usual value is 1.3. Otherwise a placement is fitted."""
 
 log = logging.getLogger("nerfmac")
 
 
 def file_name(split: str) -> str:
-    """Return the name of a split's file."""
+    """Return the file name of a split."""
     return f"transforms_{split}.json"
 
 
 def read_blender(folder: Path) -> ParsedScene:
-    """Read the scene in `folder`. Raises InputError as `load_scene` does."""
+    """Read the scene in `folder`. Raises `InputError` as `load_scene` does."""
     files = {
         split: read_fields(folder / file_name(split))
         for split in SPLITS
@@ -49,7 +49,7 @@ def read_blender(folder: Path) -> ParsedScene:
     }
     entries: list[Entry] = []
     splits = {}
-    # Splits have images of the same names, so a image's folder has to match too.
+    # Images of different splits have the same names, so the folder of an image must match too.
     search = ImageSearch(folder, tail=2)
     for split, file in files.items():
         try:
@@ -57,8 +57,8 @@ def read_blender(folder: Path) -> ParsedScene:
         except InputError as error:
             if split == "train" or "frames" not in file:
                 raise
-            # Images are often left out; `render --path` needs the cameras alone.
-            log.warning(f"{error}; without them, there are no {split!r} views to evaluate")
+            # Datasets often omit images, and `render --path` only needs the cameras.
+            log.warning(f"{error}; without these images, there are no {split!r} views to evaluate")
         else:
             splits[split] = range(len(entries), len(entries) + len(found))
             entries += found
@@ -74,7 +74,7 @@ def read_blender(folder: Path) -> ParsedScene:
 
 
 def _placement(file: Fields, images: list[PosedImage]) -> Placement | None:
-    """The file's placement, else instant-ngp's default; None if the cameras are too near or far."""
+    """Return the placement of the file or instant-ngp's default, or None if neither is suitable."""
     usual = placement_of(file)
     if is_placed(file):
         return usual
@@ -83,7 +83,7 @@ def _placement(file: Fields, images: list[PosedImage]) -> Placement | None:
     if USUAL_DISTANCES[0] < distance < USUAL_DISTANCES[1]:
         return usual
     log.warning(
-        f"the cameras of {file.where} are {distance / usual.scale:.3g} units from the origin, "
-        "where 4 are usual; the scene is centered and scaled by its cameras"
+        f"the cameras of {file.where} are {distance / usual.scale:.3g} units from the origin "
+        "instead of about 4; using the cameras to center and scale the scene"
     )
     return None

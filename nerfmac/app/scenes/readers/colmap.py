@@ -1,6 +1,6 @@
-"""COLMAP's folders: a model in `sparse/0`, `sparse` or the folder itself, and its images.
+"""COLMAP scenes: a model in `sparse/0`, `sparse`, or the folder itself, and its images.
 
-Images without a camera are left out.
+Images without a camera are skipped.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ MODEL_FOLDERS = (
     *("sparse", "colmap/sparse", "colmap_sparse", "colmap_text", "distorted/sparse"),
     *("dense/0/sparse", "dense/sparse", ""),
 )
-"""Folders of a scene that hold a model, or numbered folders of models."""
+"""Folders of a scene that may contain a model or numbered model folders."""
 
 IMAGE_FOLDERS = ("images", "input")
-"""Folders of a scene that hold its images."""
+"""Folders of a scene that may contain its images."""
 
 TO_OPENGL = np.array([1.0, -1.0, -1.0])
-"""Factors from OpenCV's camera axes (y down, z forwards) to OpenGL's."""
+"""Factors from OpenCV camera axes (y down, z forwards) to OpenGL camera axes."""
 
 FISHEYE = ("OPENCV_FISHEYE", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE")
 SUPPORTED = (
@@ -51,10 +51,10 @@ log = logging.getLogger("nerfmac")
 
 
 def model_folder(folder: Path) -> Path | None:
-    """Return the folder of the COLMAP model of the scene in `folder`; None without one.
+    """Return the folder of the COLMAP model of a scene, or None if there is no model.
 
-    Of several models it is the one with the most images, as COLMAP starts a new one for images
-    that do not fit the others.
+    Among several models, the one with the most images is used. COLMAP creates additional models for
+    images that it cannot connect to the others.
     """
     for name in MODEL_FOLDERS:
         below = folder / name
@@ -66,9 +66,10 @@ def model_folder(folder: Path) -> Path | None:
 
 
 def scene_folder(path: Path) -> Path:
-    """Return the scene's folder; `path` may also be its model's, such as `scene/sparse/0`.
+    """Return the scene folder for a `path`, which may also be a model folder such as `sparse/0`.
 
-    Of several possible folders, as for `scene/colmap/sparse/0`, it is the innermost with images.
+    Among several possible folders, as for `scene/colmap/sparse/0`, the innermost one with images is
+    used.
     """
     folder = path.absolute()
     folder = folder.parent if folder.name.isdigit() else folder
@@ -76,12 +77,23 @@ def scene_folder(path: Path) -> Path:
     found = [
         folder.parents[len(parts) - 1] for parts in names if folder.parts[-len(parts) :] == parts
     ]
-    holding = [each for each in found if any((each / name).is_dir() for name in IMAGE_FOLDERS)]
-    return (holding or found or [path])[0]
+    with_images = [path for path in found if any((path / name).is_dir() for name in IMAGE_FOLDERS)]
+    return (with_images or found or [path])[0]
 
 
 def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
-    """Read the scene in `folder`, its model in `model_path`; see `load_scene` for InputError."""
+    """Read a COLMAP scene.
+
+    Args:
+        folder: Scene folder.
+        model_path: Model folder.
+
+    Returns:
+        The scene in COLMAP's coordinates.
+
+    Raises:
+        InputError: If the model is invalid or no image exists.
+    """
     roots = [folder / "images", model_path / "images", model_path.parent / "images"]
     roots.append(folder / "input")
     try:
@@ -90,7 +102,8 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
         raise InputError(f"{error}{_remedy(roots)}") from error
     if not model.images:
         raise InputError(
-            f"{model_path} has no registered image: COLMAP found no camera's place{_remedy(roots)}"
+            f"{model_path} has no registered images, because COLMAP found no camera pose"
+            f"{_remedy(roots)}"
         )
     search = ImageSearch(folder, roots=(*roots, *_reduced_in(folder)))
     found = search.existing([entry.name for entry in model.images], str(model_path))
@@ -110,21 +123,21 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
 
 
 def _remedy(roots: Sequence[Path]) -> str:
-    """The command that replaces a broken model, if one of `roots` has images; else nothing."""
+    """Suggest a command that replaces a broken model, if a folder in `roots` contains images."""
     for root in roots:
         if root.is_dir() and any(is_image(path.name) for path in root.iterdir()):
-            return f"; `nerfmac capture {shlex.quote(str(root))}` finds the cameras anew"
+            return f"; run `nerfmac capture {shlex.quote(str(root))}` to estimate the cameras again"
     return ""
 
 
 def _reduced_in(folder: Path) -> list[Path]:
-    """The folder `images_N` of the smallest N if there is no `images`, with a warning."""
+    """Return the folder `images_N` with the smallest N if `images` does not exist."""
     if (folder / "images").is_dir():
         return []
     numbered = {path.name.removeprefix("images_"): path for path in folder.glob("images_*")}
     folders = [numbered[n] for n in sorted(filter(str.isdecimal, numbered), key=int)][:1]
     for reduced in folders:
-        log.warning(f"there is no images in {folder}; {reduced.name} is read")
+        log.warning(f"no folder images in {folder}; using {reduced.name}")
     return folders
 
 
@@ -134,29 +147,38 @@ def _warn_of_unposed(model_path: Path, images: list[Path]) -> None:
     without = len(files) - len(images)
     if without > 0:
         log.warning(
-            f"{without} of {len(files)} images have no camera in {model_path} and are left out"
+            f"{without} of {len(files)} images have no camera in {model_path} and are skipped"
         )
 
 
 def lens_of(camera: ColmapCamera, where: str) -> Lens:
-    """Return the lens of a camera; raises InputError for an unsupported model or coefficient.
+    """Convert a COLMAP camera to camera intrinsics.
 
-    OpenCV's rational denominator, in FULL_OPENCV, must be 1.
+    Args:
+        camera: COLMAP camera. The rational denominator of FULL_OPENCV must be 1.
+        where: Position in the file, for the error message.
+
+    Returns:
+        Camera intrinsics.
+
+    Raises:
+        InputError: If the camera model or a coefficient is not supported.
     """
     parameters: dict[str, Any] = dict(camera.parameters)
     denominator = [parameters.pop(name, 0.0) for name in ("d1", "d2", "d3")]
     if camera.model not in SUPPORTED or any(denominator):
         raise InputError(
-            f"{where} is of the model {camera.model}{' with a denominator' * any(denominator)}; "
-            f"expected one of {', '.join(SUPPORTED)}: COLMAP's image_undistorter makes images "
-            "and a model of PINHOLE cameras"
+            f"{where} uses the camera model {camera.model}"
+            f"{' with a denominator' * any(denominator)}, which is not supported; expected one of "
+            f"{', '.join(SUPPORTED)}. Use COLMAP's image_undistorter to create "
+            "images and a model with PINHOLE cameras"
         )
     with prefix_errors(where):
         return Lens(camera.width, camera.height, **parameters, is_fisheye=camera.model in FISHEYE)
 
 
 def camera_to_file(entry: ColmapImage) -> np.ndarray:
-    """Return the pose of a registered image, camera to file (3, 4), with OpenGL's axes."""
+    """Return the camera-to-file pose (3, 4) of a registered image, with OpenGL axes."""
     rotation = entry.pose[:, :3].T
     return np.column_stack([rotation * TO_OPENGL, -rotation @ entry.pose[:, 3]])
 
@@ -164,10 +186,15 @@ def camera_to_file(entry: ColmapImage) -> np.ndarray:
 def tracks_of(
     model: ColmapModel, entries: Sequence[ColmapImage | None], images: Sequence[PosedImage]
 ) -> Tracks | None:
-    """Return the tracks of a `model` in `images`, in its coordinates; None if it has none.
+    """Convert the observations of a COLMAP model to tracks.
 
-    `entries` has the model's entry of each image, None for a image that the model lacks.
-    Images may be smaller than those that the model was made of.
+    Args:
+        model: COLMAP model.
+        entries: Model entry of each image; None for images that are not in the model.
+        images: Images, which may be smaller than those used to create the model.
+
+    Returns:
+        Tracks in the coordinates of the model, or None if it contains no observations.
     """
     order = np.argsort(model.numbers)
     numbers = model.numbers[order]
@@ -176,12 +203,12 @@ def tracks_of(
         if entry is None or not len(entry.points) or not len(numbers):
             continue
         camera, lens = model.cameras[entry.camera], image.lens
-        if not has_aspect(lens, camera.width, camera.height):  # a part of it, or turned
+        if not has_aspect(lens, camera.width, camera.height):  # Cropped or rotated.
             continue
-        place = np.minimum(np.searchsorted(numbers, entry.points), len(numbers) - 1)
-        is_known = numbers[place] == entry.points
+        position = np.minimum(np.searchsorted(numbers, entry.points), len(numbers) - 1)
+        is_known = numbers[position] == entry.points
         pixels.append(entry.pixels[is_known] * (lens.width / camera.width))
-        points.append(order[place[is_known]])
+        points.append(order[position[is_known]])
         views.append(np.full(len(points[-1]), index))
     if not views:
         return None

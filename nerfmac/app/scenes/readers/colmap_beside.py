@@ -1,4 +1,4 @@
-"""Tracks of the COLMAP model that lies beside a transforms.json."""
+"""Tracks of a COLMAP model that is located next to a `transforms.json`."""
 
 from __future__ import annotations
 
@@ -18,20 +18,27 @@ from nerfmac.geometry.tracks import Tracks
 
 Array = npt.NDArray[np.float64]
 
-FEWEST_CAMERAS = 3
-"""Fewest cameras from which the similarity between two coordinate systems follows."""
+MIN_CAMERAS = 3
+"""Minimum number of cameras for aligning two coordinate systems."""
 ALIGNED_WITHIN = 1e-3
-"""Largest misfit of aligned cameras: radians, and the fraction of the cameras' spread."""
+"""Maximum error of aligned cameras, in radians and relative to the extent of the cameras."""
 
 log = logging.getLogger("nerfmac")
 
 
 def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
-    """Return the tracks of the COLMAP model in `folder`, in the coordinates of the `images`.
+    """Return the tracks of the COLMAP model in a folder, in the coordinates of the images.
 
-    `nerfmac capture` and nerfstudio's ns-process-data keep the model that a transforms.json was
-    made of. Its cameras, found by the images' names, say how the coordinates differ. None without
-    a model, or if its cameras are not those of the images, with a line in the log.
+    `nerfmac capture` and nerfstudio's `ns-process-data` keep the model from which they created the
+    `transforms.json`. Its cameras are matched by image name and determine the transform between the
+    coordinate systems.
+
+    Args:
+        folder: Scene folder.
+        images: Images with poses.
+
+    Returns:
+        The tracks, or None if there is no model or its cameras differ, which is logged.
     """
     path = model_folder(folder)
     if path is None:
@@ -39,13 +46,13 @@ def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
     try:
         model = read_model(path)
     except InputError as error:
-        log.warning(f"{error}; the scene is read without its tracks")
+        log.warning(f"{error}; continuing without its tracks")
         return None
     entries = _by_name(model.images, images)
     found = {view: entry for view, entry in enumerate(entries) if entry is not None}
     alignment = _alignment(found, images)
     if alignment is None:
-        log.info(f"the cameras in {path} are others than the scene's: its tracks are not used")
+        log.info(f"the cameras in {path} differ from the scene cameras; ignoring its tracks")
         return None
     tracks = tracks_of(model, entries, images)
     return tracks and tracks.transformed(alignment)
@@ -54,7 +61,7 @@ def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
 def _by_name(
     entries: Sequence[ColmapImage], images: Sequence[PosedImage]
 ) -> list[ColmapImage | None]:
-    """The entry of each image, by its file name; None where that is missing or ambiguous."""
+    """Return the model entry of each image by file name; None if it is missing or ambiguous."""
     by_name: dict[str, ColmapImage | None] = {}
     for entry in entries:
         name = PurePosixPath(entry.name.replace("\\", "/")).name
@@ -65,11 +72,12 @@ def _by_name(
 def _alignment(
     entries: Mapping[int, ColmapImage], images: Sequence[PosedImage]
 ) -> Placement | None:
-    """The similarity that maps the images' cameras to those of the images; None without one.
+    """Return the similarity that maps the cameras of the model to the cameras of the images.
 
-    Rotations give the rotation (the orthogonal Procrustes problem), positions the rest.
+    Camera rotations determine the rotation (orthogonal Procrustes problem); positions determine the
+    scale and the offset. None if the cameras do not match.
     """
-    if len(entries) < FEWEST_CAMERAS:
+    if len(entries) < MIN_CAMERAS:
         return None
     poses = np.stack([camera_to_file(entry) for entry in entries.values()])
     wanted = np.stack([images[view].pose for view in entries])

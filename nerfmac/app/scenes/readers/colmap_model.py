@@ -1,9 +1,9 @@
-"""A COLMAP model: `cameras`, `images` and `points3D`, all .bin or all .txt files.
+"""COLMAP models: the files `cameras`, `images`, and `points3D`, all .bin or all .txt.
 
-The layout is that of COLMAP's documentation ("Output Format"). Poses map world to camera with
-OpenCV's axes: x right, y down, z forwards; quaternions are (w, x, y, z). As in this package, the
+The layout is documented by COLMAP ("Output Format"). Poses map world to camera coordinates with
+OpenCV axes: x right, y down, z forwards. Quaternions are (w, x, y, z). As in this package, the
 center of the top left pixel is (0.5, 0.5). The files `rigs` and `frames` of newer models are not
-needed, as `images` still has the pose of every image.
+needed, because `images` still contains the pose of every image.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ PARAMETERS = {
     "THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 p1 p2 k3 k4 sx1 sy1",
     "RAD_TAN_THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 k3 k4 k5 k6 p1 p2 sx1 sx2 sy1 sy2",
 }
-"""Names of the parameters of COLMAP's camera models, in the order of the models' numbers in binary
-files. d1 to d3 are the coefficients of FULL_OPENCV's denominator."""
+"""Parameter names of COLMAP's camera models, in the order of the model numbers in binary files.
+d1 to d3 are the denominator coefficients of FULL_OPENCV."""
 
 Parsed = TypeVar("Parsed")
 Array = npt.NDArray[np.float64]
 
 Point = tuple[int, list[float], float]
-"""Number, position and mean reprojection error of a sparse point."""
+"""Number, position, and mean reprojection error of a sparse point."""
 
 SHOWN = np.dtype([("pixel", "<f8", 2), ("point", "<i8")])
-"""Binary layout of a image's point: its pixel, and the number of its 3D point or -1."""
+"""Binary layout of an observation: its pixel, and the number of the 3D point or -1."""
 
 UNREADABLE = (struct.error, UnicodeDecodeError, ValueError, IndexError, OverflowError)
 
 
 class ColmapCamera(NamedTuple):
-    """A lens: its model's name, the image's size in pixels, and its parameters by name."""
+    """Camera intrinsics: model name, image size in pixels, and parameters by name."""
 
     model: str
     width: int
@@ -58,9 +58,9 @@ class ColmapCamera(NamedTuple):
 
 
 class ColmapImage(NamedTuple):
-    """A registered image: its name, its camera's number, and its world-to-camera pose (3, 4).
+    """Registered image: name, camera number, and world-to-camera pose (3, 4).
 
-    `pixels` (n, 2), x right and y down, are where it shows the sparse points numbered `points`.
+    `pixels` (n, 2), x right and y down, are observations of the sparse points numbered `points`.
     """
 
     name: str
@@ -71,9 +71,10 @@ class ColmapImage(NamedTuple):
 
 
 class ColmapModel(NamedTuple):
-    """Cameras by number, the registered images, and the sparse points (n, 3).
+    """Cameras by number, registered images, and sparse points (n, 3).
 
-    `numbers` (n,) and `errors` (n,) are the points' numbers and mean reprojection errors in pixels.
+    `numbers` (n,) and `errors` (n,) are the numbers of the points and their mean reprojection
+    errors in pixels.
     """
 
     cameras: dict[int, ColmapCamera]
@@ -84,15 +85,15 @@ class ColmapModel(NamedTuple):
 
 
 def is_model(folder: Path) -> bool:
-    """Return whether `folder` holds the cameras and images of a model, in either form."""
+    """Return whether `folder` contains the cameras and images of a model, binary or text."""
     return any(
-        (folder / f"cameras.{ending}").is_file() and (folder / f"images.{ending}").is_file()
-        for ending in ("bin", "txt")
+        (folder / f"cameras.{extension}").is_file() and (folder / f"images.{extension}").is_file()
+        for extension in ("bin", "txt")
     )
 
 
 def count_images(folder: Path) -> int:
-    """Return the number of images of the model in `folder`, from a binary file's first bytes."""
+    """Return the number of images in a model, from the first bytes of a binary file."""
     path = folder / "images.bin"
     if path.is_file():
         return int.from_bytes(_bytes(path)[:8], "little")
@@ -100,16 +101,16 @@ def count_images(folder: Path) -> int:
 
 
 def read_model(folder: Path) -> ColmapModel:
-    """Read the model in `folder`; the binary files if both forms are there. Points may be absent.
+    """Read a COLMAP model. Binary files are preferred. Points may be absent.
 
-    Raises InputError that names the file if it is cut short or is no such file, and for a number
-    that is not finite.
+    Raises `InputError` if a file is truncated, is not a COLMAP file, or contains a number that is
+    not finite.
     """
     if (folder / "cameras.bin").is_file():
-        ending, parsers = "bin", (_binary_cameras, _binary_images, _binary_points)
+        extension, parsers = "bin", (_binary_cameras, _binary_images, _binary_points)
     else:
-        ending, parsers = "txt", (_text_cameras, _text_images, _text_points)
-    paths = [folder / f"{name}.{ending}" for name in ("cameras", "images", "points3D")]
+        extension, parsers = "txt", (_text_cameras, _text_images, _text_points)
+    paths = [folder / f"{name}.{extension}" for name in ("cameras", "images", "points3D")]
     cameras = dict(_parsed(paths[0], parsers[0]))
     images = _parsed(paths[1], parsers[1])
     rows = _parsed(paths[2], parsers[2]) if paths[2].is_file() else []
@@ -119,8 +120,8 @@ def read_model(folder: Path) -> ColmapModel:
     for image in images:
         if image.camera not in cameras:
             raise InputError(
-                f"{paths[1]}: {image.name} has camera {image.camera}, not in {paths[0]}; expected "
-                "files of one model"
+                f"{paths[1]}: {image.name} refers to camera {image.camera}, which is not in "
+                f"{paths[0]}; the files must belong to the same model"
             )
     return ColmapModel(cameras, images, points, numbers, errors)
 
@@ -133,22 +134,24 @@ def _parsed(path: Path, parse: Callable[[bytes], Iterator[Parsed]]) -> list[Pars
     except UNREADABLE as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path} is no whole file of a COLMAP model: {error}") from error
+        raise InputError(
+            f"{path} is not a complete file of a COLMAP model: {error}; copy or export it again"
+        ) from error
 
 
 def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapCamera:
     names = PARAMETERS.get(model, "").split()
     if not names:
-        raise InputError(f"camera model {model}; expected one of {', '.join(PARAMETERS)}")
+        raise InputError(f"unknown camera model {model}; expected one of {', '.join(PARAMETERS)}")
     if min(width, height) < 1:
-        raise InputError(f"a camera is for images of {width}x{height} pixels; expected some")
+        raise InputError(f"a camera has the image size {width}x{height}; expected at least 1x1")
     named = dict(zip(names, values, strict=True))
     if not all(abs(value) <= LARGEST for value in values):
         raise InputError(f"a camera has the parameters {named}; expected finite numbers")
@@ -161,7 +164,7 @@ def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapC
 def _image(
     name: str, camera: int, pose: list[float], pixels: Array, points: npt.NDArray[np.int64]
 ) -> ColmapImage:
-    """The image of a `pose` of 7 numbers, quaternion and translation; points -1 are left out."""
+    """Create an image from 7 pose numbers, quaternion and translation; points -1 are dropped."""
     translation = pose[4:]
     if not all(abs(number) <= LARGEST for number in translation):
         raise InputError(f"{name} has the position {translation}; expected finite numbers")
@@ -184,7 +187,9 @@ def _binary_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
     for _ in range(count):
         number, model, width, height = struct.unpack_from("<IiQQ", content, at)
         if not 0 <= model < len(models):
-            raise InputError(f"camera {number} has model {model}; expected 0 to {len(models) - 1}")
+            raise InputError(
+                f"camera {number} has model number {model}; expected 0 to {len(models) - 1}"
+            )
         layout = f"<{len(PARAMETERS[models[model]].split())}d"
         values = struct.unpack_from(layout, content, at + 24)
         at += 24 + struct.calcsize(layout)
@@ -200,7 +205,10 @@ def _binary_images(content: bytes) -> Iterator[ColmapImage]:
         (count_shown,) = struct.unpack_from("<Q", content, end + 1)
         at = end + 9 + SHOWN.itemsize * count_shown
         if at > len(content):
-            raise InputError(f"it ends within {name}")
+            raise InputError(
+                f"the file is truncated: the entry of image {name} is incomplete; copy or export "
+                "it again"
+            )
         shown = np.frombuffer(content, SHOWN, count_shown, end + 9)
         yield _image(name, camera, pose, shown["pixel"], shown["point"])
 
@@ -211,9 +219,11 @@ def _binary_points(content: bytes) -> Iterator[Point]:
         number, *position = struct.unpack_from("<Q3d", content, at)
         yield _point(number, position, struct.unpack_from("<d", content, at + 35)[0])
         (track,) = struct.unpack_from("<Q", content, at + 43)
-        at += 51 + 8 * track  # an entry: the number of a image, and of the point in it
+        at += 51 + 8 * track  # Each track entry is an image number and a point index.
         if at > len(content):
-            raise InputError("it ends within a point")
+            raise InputError(
+                "the file is truncated: the entry of a point is incomplete; copy or export it again"
+            )
 
 
 def _text_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
@@ -226,7 +236,7 @@ def _text_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
 def _text_images(content: bytes) -> Iterator[ColmapImage]:
     image: tuple[str, int, list[float]] | None = None
     for line in content.decode("utf-8-sig").splitlines():
-        # The line after a image's has its points. It may be empty, and some programs omit it.
+        # The line after an image lists its points. It may be empty, and some programs omit it.
         if image and (not line.strip() or _is_number(line.split()[-1])):
             yield _image(*image, *_text_shown(line))
             image = None
@@ -240,7 +250,7 @@ def _text_images(content: bytes) -> Iterator[ColmapImage]:
 
 
 def _text_shown(line: str) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Pixels (n, 2) and point numbers (n,) of a image's line of points."""
+    """Return the pixels (n, 2) and point numbers (n,) in the point list of an image."""
     table = np.array(line.split(), np.float64).reshape(-1, 3)
     return table[:, :2], table[:, 2].astype(np.int64)
 
@@ -248,12 +258,12 @@ def _text_shown(line: str) -> tuple[Array, npt.NDArray[np.int64]]:
 def _text_points(content: bytes) -> Iterator[Point]:
     for line in _lines(content):
         number, *values = line.split(maxsplit=8)[:8]
-        error = float(values[6]) if len(values) > 6 else 0.0  # some programs write positions alone
+        error = float(values[6]) if len(values) > 6 else 0.0  # Some programs only write positions.
         yield _point(int(number), [float(value) for value in values[:3]], error)
 
 
 def _lines(content: bytes) -> list[str]:
-    """The lines that are neither empty nor comments."""
+    """Return the lines that are neither empty nor comments."""
     lines = content.decode("utf-8-sig").splitlines()
     return [line for line in lines if line.strip() and not line.lstrip().startswith("#")]
 

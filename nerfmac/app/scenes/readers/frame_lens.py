@@ -1,7 +1,7 @@
-"""The lens of one of a JSON file's `frames`, in the keys of instant-ngp and nerfstudio.
+"""Camera intrinsics of a frame in a JSON file, with the keys of instant-ngp and nerfstudio.
 
-A frame's own values take precedence over the file's. Some published files have values that are
-clearly wrong: they are read, with a warning that says what was done.
+Values of a frame take precedence over values of the file. Some published files contain obviously
+wrong values; they are corrected with a warning.
 """
 
 from __future__ import annotations
@@ -22,28 +22,38 @@ MATRICES = ("K", "intrinsics", "intrinsic_matrix")
 """Keys under which scripts write the matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]]."""
 MISSPELLED = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
 NEAR_CENTER = 0.1
-"""A principal point counts as central if it is closer to the image's center than this fraction of
-the width and of the height."""
+"""Maximum distance between a central principal point and the image center, relative to the image
+width and height."""
 RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
-"""Factors on a image's size, tried in this order, that may give the size its lens was for."""
+"""Image size factors, tried in this order, that may result in the size the intrinsics are for."""
 TINY = 8
-"""Shorter side of a image, in pixels, up to which a focal length of 2 pixels or less is read."""
+"""Maximum shorter image side in pixels for which focal lengths up to 2 pixels are accepted."""
 SQUARE = 1.2
-"""Ratio of the larger to the smaller of fl_x and fl_y from which a warning is logged: cameras have
-square pixels."""
+"""Minimum ratio of the larger to the smaller of fl_x and fl_y for a warning, because camera pixels
+are square."""
 
 CONTRADICTION = 0.02
-"""Difference of a focal length from that of the field of view, as a fraction, from which a warning
-is logged."""
+"""Minimum relative difference between a focal length and the field of view for a warning."""
 
 log = logging.getLogger("nerfmac")
 
 
 def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Lens:
-    """Return the lens of `frame`, for the size that it or its `file` names, else the image's.
+    """Return the camera intrinsics of a frame.
 
-    `warned` collects the kinds of warnings given, so that a file has one of each. Raises InputError
-    for an unsupported lens model, a missing focal length and values out of range.
+    Args:
+        frame: Frame of the JSON file.
+        file: JSON file with defaults for all frames.
+        image: Header of the image, whose size is used if the JSON contains no size.
+        warned: Kinds of warnings that have been logged. It is updated, so that each kind is logged
+            once per file.
+
+    Returns:
+        Camera intrinsics for the size in the JSON.
+
+    Raises:
+        InputError: If the camera model is unsupported, no focal length is given, or a value is out
+            of range.
     """
     keys = _LensKeys(_normalized(frame, warned), _normalized(file, warned), image, warned)
     width, height = keys.size()
@@ -54,20 +64,20 @@ def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Len
     is_fisheye = keys.is_fisheye()
     if min(width, height) > TINY and (fl_x <= 2 or 0 <= max(rest["cx"], rest["cy"]) <= 1):
         raise InputError(
-            f"{frame.where}: fl_x is {fl_x:g}, cx {rest['cx']:g} and cy {rest['cy']:g}; expected "
-            f"pixels of {width}x{height}, not parts of the image's sides"
+            f"{frame.where}: fl_x is {fl_x:g}, cx {rest['cx']:g}, and cy {rest['cy']:g}; expected "
+            f"pixels of a {width}x{height} image, not fractions of its sides"
         )
     with prefix_errors(frame.where):
         return Lens(width, height, fl_x, fl_y, **rest, is_fisheye=is_fisheye)
 
 
 def _normalized(fields: Fields, warned: set[str]) -> Fields:
-    """The fields with fl_x, fl_y, cx, cy also from misspelled keys and matrices (3x3 or 4x4)."""
+    """Return the fields with fl_x, fl_y, cx, cy from misspelled keys and matrices (3x3 or 4x4)."""
     added: dict[str, Any] = {}
     for key, name in MISSPELLED.items():
         if key in fields:
             added[name] = fields.values[key]
-            _warn(fields.where, f"{key} is taken for {name}", warned)
+            _warn(fields.where, f"{key} is interpreted as {name}", warned)
     for key in MATRICES:
         if key in fields:
             rows = fields.values[key]
@@ -82,7 +92,7 @@ def _normalized(fields: Fields, warned: set[str]) -> Fields:
 
 @dataclass(frozen=True)
 class _LensKeys:
-    """The keys of a frame's lens, in the frame or in its file."""
+    """Intrinsics keys, in the frame or in its file."""
 
     frame: Fields
     file: Fields
@@ -101,7 +111,7 @@ class _LensKeys:
         return fields is not None and fields.flag("is_fisheye")
 
     def size(self) -> tuple[int, int]:
-        """Width and height of the image that the lens is for."""
+        """Return the width and height of the image that the intrinsics are for."""
         actual = self.image.width, self.image.height
         with_w, with_h = self._with("w"), self._with("h")
         named = (
@@ -113,37 +123,36 @@ class _LensKeys:
             return self._size_by_center(center)
         if named != actual and _is_middle(center, actual) and not _is_middle(center, named):
             self._warn(
-                f"w and h are {named[0]}x{named[1]}, but cx and cy are in the middle of the "
-                f"images as they are, such as {actual[0]}x{actual[1]}; the lens is taken as for "
-                "these"
+                f"w and h are {named[0]}x{named[1]}, but cx and cy are in the center of the actual "
+                f"images, such as {actual[0]}x{actual[1]}; using the actual size"
             )
             return actual
         return named
 
     def _size_by_center(self, center: tuple[float, float]) -> tuple[int, int]:
-        """The image's size times the factor in RESIZED that centers it at (cx, cy), if any."""
+        """Return the image size times the factor in RESIZED for which (cx, cy) is the center."""
         width, height = self.image.width, self.image.height
         for factor in RESIZED:
             size = round(width * factor), round(height * factor)
             if _is_middle(center, size):
                 self._warn(
-                    f"cx and cy, {center[0]:g} and {center[1]:g}, are in the middle of images of "
-                    f"{size[0]}x{size[1]} pixels; the lens is scaled to the {width}x{height} there"
+                    f"cx and cy, {center[0]:g} and {center[1]:g}, are in the center of "
+                    f"{size[0]}x{size[1]} images; scaling the intrinsics to {width}x{height}"
                 )
                 return size
         return width, height
 
     def focal_lengths(self, width: int, height: int) -> tuple[float, float]:
         by_width, by_height = self._focal("x", width), self._focal("y", height)
-        fl_x, fl_y = by_width or by_height, by_height or by_width  # square pixels unless both
+        fl_x, fl_y = by_width or by_height, by_height or by_width  # Square pixels unless both set.
         if fl_x is None or fl_y is None:
             raise InputError(
                 f"{self.frame.where}: no focal length; expected fl_x or camera_angle_x"
             )
         if not 1 / SQUARE < fl_x / fl_y < SQUARE:
             self._warn(
-                f"fl_x is {fl_x:g} and fl_y {fl_y:g}, so pixels are not square; they are taken as "
-                "they are, and if images come out stretched one of them is wrong"
+                f"fl_x is {fl_x:g} and fl_y is {fl_y:g}, so pixels are not square; if renderings "
+                "are stretched, one of the values is wrong"
             )
         return fl_x, fl_y
 
@@ -163,16 +172,16 @@ class _LensKeys:
         return None
 
     def _compare(self, focal: float, length: str, field: float, angle: str, size: int) -> None:
-        """Warn if the focal length and the field of view of one axis contradict each other."""
+        """Warn if the focal length and the field of view of an axis contradict each other."""
         expected = size / (2 * tan(field / 2)) if 0 < field < pi else 0.0
         if not self.is_fisheye() and abs(focal - expected) > CONTRADICTION * focal:
             self._warn(
                 f"{angle} is {field:.5g}, which is a focal length of {expected:.5g} for {size} "
-                f"pixels, but {length} is {focal:.5g}: {length} is used, and one of them is wrong"
+                f"pixels, but {length} is {focal:.5g}; using {length}. One of the two is wrong"
             )
 
     def _with(self, key: str) -> Fields | None:
-        """The frame if it has the key, else the file if that has it, else None."""
+        """Return the frame or the file, whichever contains the key first, or None."""
         return next((fields for fields in (self.frame, self.file) if key in fields), None)
 
     def _warn(self, what: str) -> None:
@@ -180,7 +189,7 @@ class _LensKeys:
 
 
 def _warn(where: str, what: str, warned: set[str]) -> None:
-    """Log `what` unless a line with the same first word was logged for this file."""
+    """Log a warning unless one with the same first word has been logged for this file."""
     kind = what.split(maxsplit=1)[0]
     if kind not in warned:
         warned.add(kind)

@@ -1,6 +1,6 @@
-"""Contents that Blender's and instant-ngp's JSON files share: `frames`, placement, `up`.
+"""Common parts of Blender's and instant-ngp's JSON files: `frames`, placement, and `up`.
 
-Poses are camera-to-file matrices with OpenGL's axes, as in this package.
+Poses are camera-to-file matrices with OpenGL axes, as in this package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from nerfmac.app.scenes.image_search import ImageSearch
 from nerfmac.app.scenes.images import Header
 from nerfmac.app.scenes.masks import mask_of
-from nerfmac.app.scenes.options import LARGEST_EXTENT
+from nerfmac.app.scenes.options import MAX_EXTENT
 from nerfmac.app.scenes.posed_image import PosedImage, headers_of
 from nerfmac.app.scenes.poses import RIGID_WITHIN, UP, estimated_up, rigid, unit
 from nerfmac.app.scenes.readers.frame_lens import lens_of
@@ -31,28 +31,28 @@ Array = npt.NDArray[np.float64]
 SPLITS = ("train", "val", "test")
 POSE = "transform_matrix"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
-"""instant-ngp's default `scale` and `offset`, made for the Blender scenes of 2020."""
+"""Default `scale` and `offset` of instant-ngp, chosen for the Blender scenes of 2020."""
 
-_UNDISTORTED = "a lens of one of OpenCV's two models: undistort the images first"
+_UNDISTORTED = "one of OpenCV's two camera models: undistort the images first"
 _ALPHA = "images with an alpha channel, or masks"
 NOT_READ = {
     **dict.fromkeys(("latlong", "equirectangular", "ftheta_p0"), _UNDISTORTED),
     "fisheye_crop_radius": _UNDISTORTED,
     **dict.fromkeys(("mask_color", "white_transparent", "black_transparent"), _ALPHA),
-    "rolling_shutter": "a shutter that opens for all rows at once",
-    "from_na": "poses with OpenGL's axes",
+    "rolling_shutter": "a global shutter",
+    "from_na": "poses with OpenGL axes",
 }
-"""Unsupported keys that change the meaning of a image, and what is supported instead.
+"""Unsupported keys that change the meaning of an image, and the supported alternatives.
 
-With the value null, false or 0 they are allowed. Other unknown keys, such as depth_file_path, only
-add what this program does not use; they are ignored.
+They are accepted with the values null, false, or 0. Other unknown keys, such as `depth_file_path`,
+only add unused information and are ignored.
 """
 
 log = logging.getLogger("nerfmac")
 
 
 class Entry(NamedTuple):
-    """A frame of a JSON file: its fields, the `file` with defaults for them, name and image."""
+    """Frame of a JSON file: fields, the `file` with their defaults, name, and image."""
 
     fields: Fields
     file: Fields
@@ -61,20 +61,28 @@ class Entry(NamedTuple):
 
 
 def entries_of(file: Fields, search: ImageSearch) -> list[Entry]:
-    """Return a file's frames that have a pose and an existing image, in the file's order.
+    """Return the frames with a pose and an existing image, and log a warning about the others.
 
-    Warns of the others. Raises InputError if none is left.
+    Args:
+        file: JSON file.
+        search: Search for images in the scene folder.
+
+    Returns:
+        The frames in the order of the file.
+
+    Raises:
+        InputError: If no frame remains.
     """
     given = file.objects("frames")
     frames = [fields for fields in given if not _lacks_pose(fields)]
     if not frames:
         raise InputError(
-            f"{file.where}: {POSE} is null in each of the {len(given)} frames; expected 4x4 numbers"
+            f"{file.where}: {POSE} is null in all {len(given)} frames; expected 4x4 numbers"
         )
     if len(frames) < len(given):
         log.warning(
-            f"{len(given) - len(frames)} of {len(given)} frames of {file.where} have no pose; the "
-            f"other {len(frames)} are used"
+            f"{len(given) - len(frames)} of {len(given)} frames of {file.where} have no pose; "
+            f"using the other {len(frames)}"
         )
     names = [fields.text("file_path") for fields in frames]
     entries = []
@@ -86,9 +94,17 @@ def entries_of(file: Fields, search: ImageSearch) -> list[Entry]:
 
 
 def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
-    """Return the frames' images with their cameras, and the masks that they name in `folder`.
+    """Return the images of frames with their cameras and masks.
 
-    Raises InputError for an unsupported key, lens or pose, and for a broken image.
+    Args:
+        entries: Frames.
+        folder: Scene folder, which contains the masks.
+
+    Returns:
+        Images with cameras in file coordinates.
+
+    Raises:
+        InputError: If a key, camera model, or pose is unsupported, or an image is invalid.
     """
     warned: set[str] = set()
     poses = _poses([entry.fields for entry in entries])
@@ -106,10 +122,18 @@ def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
 def cameras_of(
     file: Fields, photo: Header, names: Collection[str] | None = None
 ) -> list[tuple[Lens, Array]]:
-    """Return the lens and the camera-to-file pose (3, 4) of a file's frames; images may be absent.
+    """Return the cameras of the frames in a file. Images may be absent.
 
-    `photo` is the size of an image for files that do not name one. `names` restricts the frames to
-    those with such a `file_path`. Raises InputError as `images_of` does, and without frames.
+    Args:
+        file: JSON file.
+        photo: Image size for files that do not contain one.
+        names: Values of `file_path` of the frames to return. By default, all frames.
+
+    Returns:
+        Camera intrinsics and camera-to-file pose (3, 4) of each frame.
+
+    Raises:
+        InputError: If a key, camera model, or pose is unsupported, or no frame has a pose.
     """
     frames = [fields for fields in file.objects("frames") if not _lacks_pose(fields)]
     if names is not None:
@@ -126,18 +150,18 @@ def _lacks_pose(fields: Fields) -> bool:
 
 
 def is_placed(file: Fields) -> bool:
-    """Return whether the file has instant-ngp's keys for its position in scene space."""
+    """Return whether the file contains instant-ngp's keys for its placement in scene space."""
     return any(key in file for key in ("aabb_scale", "scale", "offset"))
 
 
 def placement_of(file: Fields) -> Placement:
-    """Return the file's placement, with instant-ngp's defaults; `offset` is one number or three.
+    """Return the placement of a file, with instant-ngp's defaults. `offset` is one number or three.
 
-    Raises InputError for a scale that is not positive and an aabb_scale outside (0, 128].
+    Raises `InputError` if the scale is not positive or `aabb_scale` is outside (0, 128].
     """
     extent = file.number("aabb_scale", 1.0, above=0)
-    if extent > LARGEST_EXTENT:
-        raise file.wrong("aabb_scale", f"a number above 0 and up to {LARGEST_EXTENT:g}")
+    if extent > MAX_EXTENT:
+        raise file.wrong("aabb_scale", f"a number above 0 and up to {MAX_EXTENT:g}")
     scale = file.number("scale", DEFAULT_SCALE, above=0)
     if isinstance(file.values.get("offset"), list):
         offset = np.array(file.numbers("offset", 3))
@@ -147,14 +171,21 @@ def placement_of(file: Fields) -> Placement:
 
 
 def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
-    """Return the unit vector to the sky in the file's coordinates.
+    """Return the up direction of a file.
 
-    It is instant-ngp's `up`, if the file has it. nerfstudio's `orientation_override` "none" means
-    that the poses are upright: then it is z. Otherwise it is estimated from the camera-to-file
-    `poses` (3, 4); it is z without poses. nerfstudio's `applied_transform` only records what was
-    done to the poses, and changes nothing.
+    It is instant-ngp's `up`, if the file contains it. If nerfstudio's `orientation_override` is
+    "none", the poses are upright, and it is z. Otherwise it is estimated from the poses.
+    nerfstudio's `applied_transform` only documents how the poses were changed and has no effect.
 
-    Raises InputError for an `up` that is not three numbers, or all zero.
+    Args:
+        file: JSON file.
+        poses: Camera-to-file poses (3, 4). Without poses, the up direction is z.
+
+    Returns:
+        Unit vector in the coordinates of the file.
+
+    Raises:
+        InputError: If `up` is not three numbers or is zero.
     """
     if "up" in file:
         up = file.numbers("up", 3)
@@ -167,12 +198,12 @@ def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
 
 
 def _poses(frames: Sequence[Fields]) -> list[Array]:
-    """The frames' `transform_matrix` as (3, 4), with their rotations made exactly orthonormal.
+    """Return the poses (3, 4) of frames with exactly orthonormal rotations.
 
-    A scale that all rotations share is divided out: it belongs to a similarity of the world, and
-    the positions have it already. If all have the determinant -1 they keep it: the file's world is
-    mirrored, which `Placement.mirrored` undoes. Raises InputError unless a matrix is 4x4 or 3x4,
-    finite, and otherwise rigid.
+    A scale that all rotations share is removed, because it belongs to a similarity of the world,
+    which the positions already include. If all determinants are -1, they are kept: the file has
+    left-handed axes, which `Placement.mirrored` corrects. Raises `InputError` unless each matrix is
+    4x4 or 3x4, finite, and otherwise rigid.
     """
     matrices = [_matrix_of(fields) for fields in frames]
     determinants = np.array([np.linalg.det(matrix[:, :3]) for matrix in matrices])
@@ -181,7 +212,7 @@ def _poses(frames: Sequence[Fields]) -> list[Array]:
     if scale > 0 and abs(scale - 1) > RIGID_WITHIN and np.ptp(scales) < RIGID_WITHIN * scale:
         log.warning(
             f"the rotations of all {len(frames)} poses are scaled by {scale:.4g}, as in "
-            f"{frames[0].where}; the scale is taken out"
+            f"{frames[0].where}; removing the scale"
         )
         matrices = [np.c_[matrix[:, :3] / scale, matrix[:, 3:]] for matrix in matrices]
     poses = [
@@ -190,9 +221,9 @@ def _poses(frames: Sequence[Fields]) -> list[Array]:
     ]
     if mirrored:
         log.warning(
-            f"all {len(frames)} poses mirror space, as in {frames[0].where}: the file's axes are "
-            "taken for left-handed, and x is mirrored; if nothing is found where cameras look, an "
-            "axis of each camera is wrong"
+            f"all {len(frames)} poses are reflections, as in {frames[0].where}; assuming "
+            "left-handed axes in the file and mirroring x. If the cameras look away from the "
+            "scene, one axis of each camera is wrong"
         )
     return poses
 
@@ -201,7 +232,7 @@ def _matrix_of(fields: Fields) -> Array:
     matrix = np.array(fields.table(POSE, rows=(3, 4), columns=4))
     if not np.allclose(matrix[3:], (0, 0, 0, 1), atol=1e-6):
         raise InputError(
-            f"{fields.where}: {POSE} ends in {matrix[3].tolist()}; expected [0, 0, 0, 1]"
+            f"{fields.where}: the last row of {POSE} is {matrix[3].tolist()}; expected [0, 0, 0, 1]"
         )
     return matrix[:3]
 

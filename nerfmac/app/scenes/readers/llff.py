@@ -1,9 +1,9 @@
-"""LLFF's format: `poses_bounds.npy` and images, sorted by name, in `images` or `images_N`.
+"""LLFF format: `poses_bounds.npy` and images, sorted by name, in `images` or `images_N`.
 
-The scripts of Mildenhall et al. 2019 (local light field fusion) write it. A row holds a image's
-3x5 matrix [R | t | (height, width, focal length)], camera to world with axes that point down, right
-and backwards, and the least and largest depth of what the image shows. The lens is for images
-of that height and width and has no distortion.
+It is written by the scripts of Mildenhall et al. 2019 (local light field fusion). A row contains
+the 3x5 matrix [R | t | (height, width, focal length)] of an image, camera to world with axes that
+point down, right, and backwards, and the minimum and maximum depth in the image. The intrinsics are
+for images of that height and width, without distortion.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = npt.NDArray[np.float64]
 
 
 def read_llff(path: Path) -> ParsedScene:
-    """Read the scene of the file `path`; see `load_scene` for InputError."""
+    """Read the scene of a `poses_bounds.npy` file. Raises `InputError` as `load_scene` does."""
     table = _table(path)
     files = _images(path.parent, len(table), path)
     images = []
@@ -42,53 +42,58 @@ def read_llff(path: Path) -> ParsedScene:
 
 def _table(path: Path) -> Array:
     try:
-        # Mapped, a header that claims more than the file holds takes no memory.
+        # With mmap, a header that claims more data than the file contains allocates no memory.
         table = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as error:  # NumPy's parser of headers lets through all that Python's raises
+    except Exception as error:  # NumPy's header parser raises arbitrary Python exceptions.
         raise InputError(
-            f"{path} is no NumPy array: {error}; expected floats (images, 17)"
+            f"{path} is not a NumPy array: {error}; expected floats with shape (images, 17)"
         ) from error
     if not isinstance(table, np.ndarray):
-        raise InputError(f"{path} is an archive of arrays; expected one array, by numpy.save")
+        raise InputError(
+            f"{path} is an archive of arrays; expected one array, written by numpy.save"
+        )
     if table.ndim != 2 or table.shape[1] != 17 or not len(table) or table.dtype.kind != "f":
-        raise InputError(f"{path} holds {table.dtype} {table.shape}; expected floats (images, 17)")
-    table = table.astype(np.float64)  # in half precision LARGEST is infinity, which LAPACK waits on
+        raise InputError(
+            f"{path} contains {table.dtype} with shape {table.shape}; expected floats with shape "
+            "(images, 17)"
+        )
+    table = table.astype(np.float64)  # In half precision, LARGEST is infinity and LAPACK hangs.
     if not (np.abs(table) <= LARGEST).all():
-        raise InputError(f"{path} holds a number that is not finite; expected finite poses")
+        raise InputError(f"{path} contains a number that is not finite; expected finite poses")
     return table
 
 
 def _images(folder: Path, count: int, path: Path) -> list[Path]:
-    """Images sorted by name, from the first of `images`, `images_2` ... that holds `count`.
+    """Return images sorted by name from the first of `images`, `images_2` ... with `count` images.
 
-    Raises InputError, which names the file `path`, if none does.
+    Raises `InputError` if there is no such folder.
     """
     found = {}
-    for place in [folder / "images", *sorted(folder.glob("images_*"), key=_factor)]:
-        names = sorted(place.iterdir()) if place.is_dir() else []
-        found[place.name] = [file for file in names if is_image(file.name)]
-        if len(found[place.name]) == count:
-            return found[place.name]
+    for image_folder in [folder / "images", *sorted(folder.glob("images_*"), key=_factor)]:
+        names = sorted(image_folder.iterdir()) if image_folder.is_dir() else []
+        found[image_folder.name] = [file for file in names if is_image(file.name)]
+        if len(found[image_folder.name]) == count:
+            return found[image_folder.name]
     numbers = ", ".join(f"{len(names)} in {name}" for name, names in found.items())
     raise InputError(
-        f"{path} has {count} poses but there are {numbers or 'no images'}; expected as many, for "
-        "they belong together in the order of their names"
+        f"{path} has {count} poses, but there are {numbers or 'no images'}; the number must be "
+        "equal, because images and poses are matched in name order"
     )
 
 
-def _factor(place: Path) -> tuple[bool, int, str]:
-    number = place.name.removeprefix("images_")
+def _factor(folder: Path) -> tuple[bool, int, str]:
+    number = folder.name.removeprefix("images_")
     return not number.isdigit(), int(number) if number.isdigit() else 0, number
 
 
 def _lens(width: float, height: float, focal: float, where: str) -> Lens:
     if width != round(width) or height != round(height):
-        raise InputError(f"{where}: images of {width:g}x{height:g} pixels; expected whole numbers")
+        raise InputError(f"{where}: the image size is {width:g}x{height:g}; expected whole numbers")
     with prefix_errors(where):
         return Lens(round(width), round(height), focal, focal, width / 2, height / 2)
 
 
 def _seen(poses: Array, depths: Array) -> Array:
-    """Points (2 n, 3) on the images' optical axes, at the least and the largest depth."""
+    """Return points (2 n, 3) on the optical axes at the minimum and the maximum depth."""
     eyes, axes = poses[:, None, :, 3], poses[:, None, :, 2]
     return np.asarray(eyes - depths[:, :, None] * axes).reshape(-1, 3)

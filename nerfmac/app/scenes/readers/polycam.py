@@ -1,7 +1,7 @@
-"""Polycam's raw data: `keyframes/cameras`, with a JSON file per image, and `keyframes/images`.
+"""Polycam raw data: `keyframes/cameras` with a JSON file per image, and `keyframes/images`.
 
-`corrected_cameras` and `corrected_images` are preferred, since their poses agree better. A pose is
-t_00 to t_23, the rows of a camera-to-world matrix with OpenGL's axes, as ARKit writes them.
+`corrected_cameras` and `corrected_images` are preferred, because their poses are more consistent. A
+pose is t_00 to t_23, the rows of a camera-to-world matrix with OpenGL axes, as written by ARKit.
 """
 
 from __future__ import annotations
@@ -19,24 +19,31 @@ from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.lenses import Lens
 
 FOLDERS = (("corrected_cameras", "corrected_images"), ("cameras", "images"))
-"""Folders of cameras and of their images; the first that exist are read."""
+"""Folders of cameras and images, in order of preference."""
 
 
 def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
-    """Return the folders of cameras and of images of a capture in `folder`; None without one."""
-    for place in (folder / "keyframes", folder):
+    """Return the folders of cameras and images of a capture, or None if there is no capture."""
+    for parent in (folder / "keyframes", folder):
         for cameras, images in FOLDERS:
-            if (place / images).is_dir() and any((place / cameras).glob("*.json")):
-                return place / cameras, place / images
+            if (parent / images).is_dir() and any((parent / cameras).glob("*.json")):
+                return parent / cameras, parent / images
     return None
 
 
 def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene:
-    """Read Polycam's scene in `folder`.
+    """Read a Polycam scene.
 
-    `cameras` and `image_folder` are the two folders that `keyframes_of` returns.
+    Args:
+        folder: Scene folder.
+        cameras: Folder of cameras from `keyframes_of`.
+        image_folder: Folder of images from `keyframes_of`.
 
-    Raises InputError as `load_scene` does.
+    Returns:
+        The scene in Polycam's coordinates.
+
+    Raises:
+        InputError: As `load_scene`.
     """
     files = [read_fields(path) for path in sorted(cameras.glob("*.json"))]
     names = [Path(file.where).stem for file in files]

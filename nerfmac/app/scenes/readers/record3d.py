@@ -1,8 +1,8 @@
-"""Record3D's export: `metadata` (JSON, with or without that ending) next to a folder of images.
+"""Record3D exports: `metadata` (JSON, with or without file extension) next to an image folder.
 
-A pose is a quaternion (x, y, z, w) and a position, camera to world with OpenGL's axes, as ARKit
-writes them. `K` is the matrix of intrinsics, column after column, for images of `w` x `h`. A
-pose's image is named by its number. Poses without a image are left out, as phones write more
+A pose is a quaternion (x, y, z, w) and a position, camera to world with OpenGL axes, as written by
+ARKit. `K` is the intrinsics matrix in column-major order for images of size `w` x `h`. Images are
+named by the index of their pose. Poses without an image are skipped, because phones write more
 poses than images. Depth is not used.
 """
 
@@ -23,11 +23,11 @@ from nerfmac.geometry.lenses import Lens
 
 FOLDERS = ("rgbd", "rgb", "images", "color")
 FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
-"""Newer versions list [fl_x, fl_y, cx, cy] of every pose under this key."""
+"""Key in newer versions with [fl_x, fl_y, cx, cy] of every pose."""
 
 
 def metadata_of(folder: Path) -> Path | None:
-    """Return the path of the metadata of a capture in `folder`; None without a capture."""
+    """Return the metadata file of a capture in `folder`, or None if there is no capture."""
     for name in ("metadata", "metadata.json"):
         path = folder / name
         if path.is_file() and b'"poses"' in path.read_bytes():
@@ -36,29 +36,29 @@ def metadata_of(folder: Path) -> Path | None:
 
 
 def read_record3d(path: Path) -> ParsedScene:
-    """Read the scene of the metadata at `path`; see `load_scene` for InputError."""
+    """Read the scene of a metadata file. Raises `InputError` as `load_scene` does."""
     file = read_fields(path)
     poses, files = file.rows("poses", 7), _images(path.parent)
     numbers = [number for number in sorted(files) if number < len(poses)]
     if not numbers:
         raise InputError(
-            f"{path} has {len(poses)} poses but no image is called by a number below that; "
-            f"looked in {', '.join(FOLDERS)} of {path.parent}"
+            f"{path} has {len(poses)} poses, but no image is named by a number below that in "
+            f"{', '.join(FOLDERS)} of {path.parent}"
         )
     headers, images = headers_of([files[number] for number in numbers]), []
     for number, header in zip(numbers, headers, strict=True):
         where, image = f"{path}, pose {number}", files[number]
         lens, pose = _lens(file, number, header, where), _pose(poses[number], where)
-        name = f"{number:06d}{image.suffix}"  # zeros in front, so that names sort as numbers
+        name = f"{number:06d}{image.suffix}"  # Zero-padded, so that names sort by number.
         images.append(PosedImage.of(image, header, lens=lens, pose=pose, where=where, name=name))
     return ParsedScene(str(path.parent), path.parent, images)
 
 
 def _images(folder: Path) -> dict[int, Path]:
-    """Images by the numbers that name them, from the first of FOLDERS that holds any."""
+    """Return images by their numbers from the first folder in FOLDERS that contains any."""
     for name in FOLDERS:
-        place = folder / name
-        files = sorted(place.iterdir()) if place.is_dir() else []
+        image_folder = folder / name
+        files = sorted(image_folder.iterdir()) if image_folder.is_dir() else []
         found = {
             int(path.stem): path for path in files if is_image(path.name) and path.stem.isdecimal()
         }
@@ -77,7 +77,7 @@ def _lens(file: Fields, number: int, image: Header, where: str) -> Lens:
         rows = file.rows(FRAME_INTRINSICS, 4)
         if number >= len(rows):
             raise InputError(
-                f"{where}: {FRAME_INTRINSICS} has {len(rows)} rows; expected one for each pose"
+                f"{where}: {FRAME_INTRINSICS} has only {len(rows)} rows; expected a row per pose"
             )
         fl_x, fl_y, cx, cy = rows[number]
     else:

@@ -1,14 +1,14 @@
-"""`StudioSpace`: from the coordinates of a scene's files to nerfstudio's scene.
+"""Transform from the coordinates of the scene files to the scene coordinates of nerfstudio.
 
-nerfstudio turns, moves and scales a scene when it reads it. It writes the transform next to the
-trained model, to dataparser_transforms.json:
+nerfstudio rotates, translates, and scales a scene when it loads it, and writes the transform to
+`dataparser_transforms.json` next to the trained model:
 
     transform    3 rows of 4 numbers, [R | t]
     scale        one number
 
-Its own position is scale * (R position + t). If the transforms.json has an `applied_transform` or
-an `applied_scale`, `position` is the file's before these were applied. So the transforms.json is
-read too. (nerfstudio's nerfstudio_dataparser.py.)
+A position in nerfstudio is scale * (R position + t). If `transforms.json` contains
+`applied_transform` or `applied_scale`, `position` refers to the coordinates before these were
+applied, so `transforms.json` is needed too. Source: `nerfstudio_dataparser.py` in nerfstudio.
 """
 
 from __future__ import annotations
@@ -28,27 +28,34 @@ Array = npt.NDArray[np.float64]
 
 TRANSFORMS = "dataparser_transforms.json"
 ROTATION_WITHIN = 1e-3
-"""Largest entry of |R^T R - 1| that is taken for rounding: the file's numbers are float32."""
+"""Maximum entry of |R^T R - 1| that is considered rounding, because the file contains float32."""
 
 
 class StudioSpace(NamedTuple):
-    """nerfstudio's position is scale * (rotation @ the file's position + offset)."""
+    """Transform: nerfstudio position = scale * (rotation @ file position + offset)."""
 
     rotation: Array  # (3, 3)
     offset: Array  # (3,)
     scale: float
 
     def to_file(self, pose: npt.NDArray[np.floating[Any]]) -> Array:
-        """Return the camera-to-world `pose` (3, 4) of nerfstudio's scene in the file's axes."""
+        """Transform a camera-to-world pose (3, 4) from nerfstudio to file coordinates."""
         position = self.rotation.T @ (pose[:, 3] / self.scale - self.offset)
         return np.column_stack([self.rotation.T @ pose[:, :3], position])
 
 
 def read_studio_space(path: Path, scene: Path | None) -> StudioSpace:
-    """Read the dataparser_transforms.json at `path`.
+    """Read a `dataparser_transforms.json`.
 
-    `scene` is the scene's folder or transforms.json; None if the scene was never in files. Raises
-    InputError for a file that cannot be read, and for a matrix that is no rotation.
+    Args:
+        path: The file.
+        scene: Scene folder or `transforms.json`; None for a scene in memory.
+
+    Returns:
+        The transform.
+
+    Raises:
+        InputError: If the file is invalid or its matrix is not a rotation.
     """
     file = read_fields(path)
     transform = np.array(file.table("transform", (3,), 4))
@@ -64,12 +71,12 @@ def read_studio_space(path: Path, scene: Path | None) -> StudioSpace:
         scale /= applied.number("applied_scale", 1.0, above=0)
     rotation = transform[:, :3]
     if np.abs(rotation.T @ rotation - np.eye(3)).max() > ROTATION_WITHIN:
-        raise InputError(f"{path}: transform does not hold a rotation; expected [R | t]")
+        raise InputError(f"{path}: transform does not contain a rotation; expected [R | t]")
     return StudioSpace(rotation, transform[:, 3], scale)
 
 
 def _transforms_of(scene: Path | None) -> Fields | None:
-    """The transforms.json of `scene`; None if there is none."""
+    """Return the `transforms.json` of a scene, or None if it does not exist."""
     if scene is None:
         return None
     if scene.is_dir():

@@ -1,7 +1,7 @@
-"""The `transforms.json` of instant-ngp, nerfstudio and NeRFCapture: one file for all frames.
+"""`transforms.json` of instant-ngp, nerfstudio, and NeRFCapture: one file for all frames.
 
-The lens is in pixels of a `w` x `h` image, and a frame may override any of its values. Frames
-whose image is absent are left out, because published captures, such as instant-ngp's fox, name
+Camera intrinsics are in pixels of a `w` x `h` image, and a frame can override any value. Frames
+without an existing image are skipped, because published captures such as instant-ngp's fox list
 images that they do not contain.
 """
 
@@ -37,7 +37,18 @@ log = logging.getLogger("nerfmac")
 
 
 def read_transforms(path: Path, file: Fields) -> ParsedScene:
-    """Read the scene of the parsed `file` at `path`; see `load_scene` for InputError."""
+    """Read the scene of a `transforms.json`.
+
+    Args:
+        path: Path of the file.
+        file: Parsed file.
+
+    Returns:
+        The scene in file coordinates.
+
+    Raises:
+        InputError: As `load_scene`.
+    """
     entries = entries_of(file, ImageSearch(path.parent))
     entries.sort(key=lambda entry: entry.name)
     images = images_of(entries, path.parent)
@@ -54,7 +65,7 @@ def read_transforms(path: Path, file: Fields) -> ParsedScene:
 
 
 def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
-    """nerfstudio's sparse points (n, 3), which are in the coordinates of its poses."""
+    """Return nerfstudio's sparse points (n, 3), which are in the coordinates of its poses."""
     if not file.values.get("ply_file_path"):
         return None
     name = file.text("ply_file_path")
@@ -65,15 +76,15 @@ def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
     try:
         return read_ply_points(path)
     except InputError as error:
-        log.warning(f"{error}; how large the scene is follows from its cameras")
+        log.warning(f"{error}; estimating the scene size from the cameras only")
         return None
 
 
 def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] | None:
-    """The indices of `names` by split, from nerfstudio's lists such as `train_filenames`.
+    """Return the indices of `names` by split, from nerfstudio's lists such as `train_filenames`.
 
-    None without lists. A frame in no list is left out. Raises InputError for a name that no frame
-    has, and if nothing is left to train on; frames without a image may be listed.
+    None without lists. Frames that are not listed are skipped; frames without an image may be
+    listed. Raises `InputError` if a listed name does not exist or no training views remain.
     """
     keys = {split: f"{split}_filenames" for split in SPLITS}
     if not any(key in file for key in keys.values()):
@@ -87,15 +98,15 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
         for name in listed:
             if name not in known:
                 raise InputError(
-                    f"{file.where}: {key} lists {name!r}, which is the file_path of no frame; "
-                    f"expected one such as {names[0]!r}"
+                    f"{file.where}: {key} contains {name!r}, but no frame has this file_path; use "
+                    f"a name such as {names[0]!r}"
                 )
         chosen = sorted(index_of[name] for name in listed if name in index_of)
         if chosen:
             splits[split] = chosen
     if "train" not in splits:
         raise InputError(
-            f"{file.where}: no view is left to train on: {keys['train']} is missing or lists no "
-            f"frame that has a image; expected a list of names such as {names[0]!r}"
+            f"{file.where}: no training views remain, because {keys['train']} is missing or lists "
+            f"no frame with an image; list names such as {names[0]!r}"
         )
     return splits

@@ -55,10 +55,10 @@ def test_what_is_not_known_is_a_dash(panel):
 
 
 def test_the_message_is_told_in_the_toolbar_too(panel):
-    panel.state(training={"message": "building the kernels"})
-    assert panel.page.locator(".nerfmac-summary").inner_text() == "building the kernels"
+    panel.state(training={"message": "compiling kernels"})
+    assert panel.page.locator(".nerfmac-summary").inner_text() == "compiling kernels"
     panel.page.get_by_role("region", name="Training", exact=True).get_by_text(
-        "building the kernels"
+        "compiling kernels"
     ).wait_for()
 
 

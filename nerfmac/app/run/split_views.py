@@ -1,0 +1,70 @@
+"""Views of a split with the cameras that a `Run` has refined, and their evaluation."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from tqdm.auto import tqdm
+
+from nerfmac.geometry.views import Views
+from nerfmac.rendering.evaluation import Evaluation, evaluate
+from nerfmac.rendering.perceptual import Lpips
+from nerfmac.training.held_out import refined_views
+
+
+def aligned_views(run: Any, split: str, *, progress: bool) -> Views:
+    """Return the views of a split, as `Run.views` describes.
+
+    Args:
+        run: The `Run`. It caches the aligned views of the last split and step.
+        split: Name of the split.
+        progress: Whether to show progress bars.
+
+    Returns:
+        Views with cameras in scene coordinates.
+
+    Raises:
+        InputError: If the scene has no such split or its images cannot be read.
+    """
+    views, key = run.images().views(split, progress=progress), (split, run.state.step)
+    if run.config.refine.cameras and key not in run.aligned:
+        is_trained, trained = split == "train", (run.trainer, run.state)
+        refined = refined_views(*trained, views, is_trained=is_trained, progress=progress)
+        run.aligned = {key: refined}
+    aligned: Views = run.aligned.get(key, views)
+    return aligned
+
+
+def evaluate_split(
+    run: Any,
+    split: str,
+    background: str,
+    *,
+    seconds: float | None,
+    progress: bool,
+    lpips: Lpips | None,
+) -> Evaluation:
+    """Evaluate the views of a split, as `Run.evaluate` describes.
+
+    Args:
+        run: The `Run`.
+        split: Name of the split.
+        background: `white` or `black`.
+        seconds: Maximum time in seconds, including the time for reading images, or None.
+        progress: Whether to show a progress bar.
+        lpips: LPIPS metric, or None.
+
+    Returns:
+        View qualities in the order of the split.
+
+    Raises:
+        InputError: If the scene has no such split or its images cannot be read.
+    """
+    start, blend = time.perf_counter(), run.config.train.blend
+    views = run.views(split, progress=progress)
+    seconds = seconds and seconds - (time.perf_counter() - start)
+    outcomes = evaluate(run.renderer, views, background, blend, seconds=seconds, lpips=lpips)
+    bar = tqdm(outcomes, f"{split} views", len(views.names), disable=not progress, unit="view")
+    ordered = sorted(bar, key=lambda view: views.names.index(view.name))
+    return Evaluation(ordered, split=split, of=len(views.names))

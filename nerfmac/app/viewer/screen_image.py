@@ -1,0 +1,133 @@
+"""Images for the page: their content, their message and buffers, and JPEG encoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from io import BytesIO
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from nerfmac.app.paths.view import View
+from nerfmac.app.video import RenderOptions
+from nerfmac.app.viewer.images import Drawn
+from nerfmac.geometry.cameras import Camera
+from nerfmac.geometry.lenses import Lens
+
+JPEG_QUALITY = {True: 90, False: 80}
+"""JPEG quality of full images (True) and of smaller ones (False)."""
+
+MIN_MESSAGE = 2**16
+"""Minimum size of a message with an image in bytes. Shorter messages are padded.
+
+Jupyter's server uses Nagle's algorithm: data that does not fill a TCP segment waits 40 ms for the
+delayed acknowledgement. Segments on the loopback interface are slightly shorter than this.
+"""
+
+PICK_RADIUS = 2
+"""Distance in pixels around a click within which depths are considered, to hit thin objects."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Content that the page should show. Every change creates a new `Target`."""
+
+    view: View
+    options: RenderOptions
+    training_camera: Camera | None = None  # The view belongs to this camera, next to its photo.
+
+    def camera(self, width: int, height: int) -> Camera:
+        """Return the camera of an image of this size in pixels."""
+        if self.training_camera is not None:
+            lens = self.training_camera.lens.scaled(width, height)
+            return replace(self.training_camera, lens=lens)
+        return self.view.camera(width, height)
+
+    def full_size(self, width: int, height: int) -> tuple[int, int]:
+        """Return the size of the full image in an area.
+
+        In a comparison, the image has the aspect ratio of the photo and at most its size.
+
+        Args:
+            width: Width of the area in device pixels.
+            height: Height of the area in device pixels.
+
+        Returns:
+            Width and height in pixels.
+        """
+        if self.training_camera is None:
+            return width, height
+        lens = self.training_camera.lens
+        factor = min(width / lens.width, height / lens.height, 1.0)
+        return max(round(lens.width * factor), 1), max(round(lens.height * factor), 1)
+
+
+class ScreenImage(NamedTuple):
+    """Finished image for the page."""
+
+    message: dict[str, Any]  # Its number, `t`, and a comparison are added before sending.
+    jpeg: bytes
+    grid: bytes  # Deflated codes of the depth grid; empty if the page cannot warp the image.
+    drawn: Drawn
+    camera: Camera
+    target: Target
+    scale: float  # Width and height relative to the full image, before rounding.
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the image has full size."""
+        return self.scale == 1.0
+
+    @property
+    def buffers(self) -> list[bytes]:
+        """Return the buffers of the message: JPEG, depth grid if any, padding to `MIN_MESSAGE`."""
+        buffers = [self.jpeg, self.grid] if self.grid else [self.jpeg]
+        missing = MIN_MESSAGE - sum(map(len, buffers))
+        return [*buffers, bytes(missing)] if missing > 0 else buffers
+
+    def point_at(self, x: float, y: float, otherwise: float) -> npt.NDArray[np.float64]:
+        """Return the scene position at an image position. Distortion is ignored.
+
+        Args:
+            x: Image position in [0, 1] from the left.
+            y: Image position in [0, 1] from the top.
+            otherwise: Distance in scene units to use if the pixel is empty.
+
+        Returns:
+            Position (3,) in scene coordinates.
+        """
+        lens, pose = self.camera.lens, self.camera.pose.astype(np.float64)
+        column, row = np.clip(x, 0.0, 1.0) * lens.width, np.clip(y, 0.0, 1.0) * lens.height
+        right, down = (column - lens.cx) / lens.fl_x, (row - lens.cy) / lens.fl_y
+        direction = pose[:, :3] @ np.array([right, -down, -1.0])
+        rows, columns = (
+            slice(max(int(pixel) - PICK_RADIUS, 0), int(pixel) + PICK_RADIUS + 1)
+            for pixel in (row, column)
+        )
+        depth = self.drawn.depth[rows, columns]
+        depth = depth[depth > 0.0]
+        distance = float(np.median(depth)) if len(depth) else otherwise
+        return pose[:, 3] + distance * direction / np.linalg.norm(direction)
+
+
+def relative_lens(lens: Lens) -> list[float]:
+    """Return focal lengths and principal point relative to the image width and height."""
+    width, height = lens.width, lens.height
+    return [lens.fl_x / width, lens.fl_y / height, lens.cx / width, lens.cy / height]
+
+
+def encode_jpeg(rgb: np.ndarray, quality: int) -> bytes:
+    """Encode an image as JPEG.
+
+    Args:
+        rgb: Pixels, uint8 (h, w, 3).
+        quality: JPEG quality from 1 to 95.
+
+    Returns:
+        The JPEG file.
+    """
+    buffer = BytesIO()
+    Image.fromarray(rgb).save(buffer, "JPEG", quality=quality)
+    return buffer.getvalue()
