@@ -15,7 +15,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 RELATIVE = re.compile(
     r"""(?:(?<=\]\()|(?<=src=")|(?<=srcset=")|(?<=href="))(?![a-z]+:|\#)[^)\s"]+"""
 )
-"""Where a link or a image within the repository leads to, in Markdown or HTML."""
+"""Where a link or an image within the repository leads to, in Markdown or HTML."""
 IMAGES = (".gif", ".jpg", ".png", ".svg", ".webp")
 
 

@@ -29,7 +29,7 @@ struct TraceJitter {
   METAL_FUNC float operator[](uint) const { return 0.5f; }
 };
 
-// The ray that is traced as number `i`. A image of `width` columns that can be cut into blocks of
+// The ray that is traced as number `i`. An image of `width` columns that can be cut into blocks of
 // 8 x 4 pixels is traced block by block: rays of a block stay together longer than those of a row.
 METAL_FUNC int trace_index(int i, int rays, int width) {
   if (width == 0 || width % 8 != 0 || rays % (4 * width) != 0) return i;

@@ -110,7 +110,7 @@ def write_sheet(path: Path, run: nerfmac.Run) -> None:
 
 
 def small(image: np.ndarray) -> np.ndarray:
-    """A image (h, w, 3) in [0, 1] as uint8, `SHEET_WIDTH` pixels wide."""
+    """An image (h, w, 3) in [0, 1] as uint8, `SHEET_WIDTH` pixels wide."""
     scaled = Image.fromarray(np.round(255.0 * np.clip(image, 0.0, 1.0)).astype(np.uint8))
     return np.array(scaled.resize((SHEET_WIDTH, round(SHEET_WIDTH * scaled.height / scaled.width))))
 

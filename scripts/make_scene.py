@@ -236,7 +236,7 @@ def main() -> None:
     """Parse the command line and write the three splits."""
     parser = argparse.ArgumentParser(description="Render the built-in still life.")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
-    parser.add_argument("--size", type=int, default=256, help="side of a image, in pixels")
+    parser.add_argument("--size", type=int, default=256, help="side of an image, in pixels")
     parser.add_argument("--views", type=int, nargs=3, default=(80, 4, 10), help="train, val, test")
     arguments = parser.parse_args()
     for split, count, phase in zip(

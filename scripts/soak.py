@@ -47,7 +47,7 @@ from tests.scene_factory import COARSE, CONFIG, write_scene
 UNITS = {"train": 100_000, "viewers": 300, "frames": 5_000, "captures": 100}
 SAMPLES = 100
 """Number of samples of a part, about."""
-PATIENCE = 60.0  # seconds in which a viewer must send a image
+PATIENCE = 60.0  # seconds in which a viewer must send an image
 FIRST_PAGE = {"kind": "ready", "page": "first", "width": 48, "height": 32, "warps": False}
 
 

@@ -20,7 +20,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 
 WIDTH, HEIGHT = 20, 16
-ANGLE = 0.7  # radians that a image is wide
+ANGLE = 0.7  # radians that an image is wide
 BALLS = (((0.4, -0.1, 0.3), 0.75, (0.9, 0.3, 0.1)), ((-0.6, 0.4, -0.4), 0.5, (0.1, 0.5, 0.8)))
 """Center and radius in the file's units, and color."""
 

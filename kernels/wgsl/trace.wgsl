@@ -1,4 +1,4 @@
-// A image of the field, one thread a pixel; kernels/trace.metal in WGSL, with the rays of
+// An image of the field, one thread a pixel; kernels/trace.metal in WGSL, with the rays of
 // nerfmac/geometry/rays.py, the background of rendering/renderer.py and the mean of a pixel's
 // samples of video/frames.py.
 //

@@ -25,10 +25,10 @@ class RefineConfig:
     colors: bool = False  # Refine each image's colors: an affine map per image.
     every: int = 8  # After coarse-steps, train poses and lenses only in every Nth step.
     pose_rate: float = 5e-4
-    """Learning rate of poses after their warm-up: one step moves what a image shows by about this
+    """Learning rate of poses after their warm-up: one step moves what an image shows by about this
     angle, in radians. Lower it if poses diverge."""
     lens_rate: float = 2e-4
-    """Learning rate of lenses after their warm-up: one step moves what a image shows by about
+    """Learning rate of lenses after their warm-up: one step moves what an image shows by about
     this angle, in radians. Lower it if lenses diverge."""
     exposure_rate: float = 2e-3  # Learning rate of exposures at the start, in log brightness.
     color_rate: float = 1e-3  # Learning rate of the colors' affine maps at the start.

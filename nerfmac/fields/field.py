@@ -21,7 +21,7 @@ Parameters = Arrays
 """A field's parameters by name, each float32."""
 
 Tracer = Callable[[Rays, int], Composited]
-"""Function that composites rays. Its number is a image's width if the rays are its pixels, else
+"""Function that composites rays. Its number is an image's width if the rays are its pixels, else
 0."""
 
 

@@ -36,7 +36,7 @@ NEWTON_STEPS = 5
 
 @dataclass(frozen=True)
 class Lens:
-    """Focal lengths, principal point and distortion for a image of `width` x `height` pixels.
+    """Focal lengths, principal point and distortion for an image of `width` x `height` pixels.
 
     Lengths are in pixels, distortion coefficients without unit; a fisheye lens has no p1 and p2.
     Raises InputError for a size that is not a positive integer, a focal length that is not

@@ -22,7 +22,7 @@ Array = npt.NDArray[np.float64]
 DAMPING = 0.1
 """CamP's damping: it limits how much a parameter that barely changes the image is scaled up."""
 GRID = (-0.4, 0.0, 0.4)
-"""Coordinates of the sample points in a image, from its center, as fractions of its width and
+"""Coordinates of the sample points in an image, from its center, as fractions of its width and
 height."""
 DEPTHS = (0.6, 0.8, 1.0, 1.5, 3.0)
 """Depths of the sample points, as multiples of the camera's distance from the scene's center."""

@@ -28,7 +28,7 @@ DARKEST, BRIGHTEST = 0.01, 0.9
 MOST_OBSERVATIONS = 2**17
 """Most observations that are looked at; their points are spread evenly over all."""
 FEWEST_IN_IMAGE = 10
-"""Fewest observations of a image whose gain counts."""
+"""Fewest observations of an image whose gain counts."""
 FEWEST_IMAGES = 5
 """Fewest images with a gain from which a spread follows."""
 TURNS = 10
@@ -71,7 +71,7 @@ def observed_light(views: Views, tracks: Tracks) -> Array:
 def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
     """(views, 3) log gains of images, from the log `light` (observations, 3); median 0.
 
-    NaN for a image of too few observations.
+    NaN for an image of too few observations.
     """
     shown = np.bincount(tracks.view, minlength=views)
     gains = np.zeros((views, 3))

@@ -33,7 +33,7 @@ FIRST_ROUND = 8
 """Largest number of samples per ray that `SampleBatches` evaluates in the first round."""
 
 MIDDLE = 0.5
-"""Value of all random numbers in a image: samples lie in the middle of their intervals."""
+"""Value of all random numbers in an image: samples lie in the middle of their intervals."""
 
 
 class RayBatches:

@@ -38,7 +38,7 @@ Image = mx.array | np.ndarray
 WINDOW = 11  # pixels on a side
 SIGMA = 1.5  # pixels
 C1, C2 = 0.01**2, 0.03**2
-FLAT = 1e-8  # variance below which a image is of one color, and has no gain
+FLAT = 1e-8  # variance below which an image is of one color, and has no gain
 BAND = 2**17  # pixels filtered at a time, to bound memory
 
 _gauss = [math.exp(-0.5 * ((i - WINDOW // 2) / SIGMA) ** 2) for i in range(WINDOW)]

@@ -25,7 +25,7 @@ from nerfmac.common.checks import InputError
 SHIFT, SPREAD = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 
 SMALLEST = 31
-"""Smallest side of a image, in pixels; AlexNet's last layers shrink it to one pixel."""
+"""Smallest side of an image, in pixels; AlexNet's last layers shrink it to one pixel."""
 
 MOST_BYTES = 2**28
 """Most bytes that an .npz may inflate to; the weights have 10 MB."""

@@ -159,7 +159,7 @@ class TorchPeer:
     def _compile_with(self, compiler: Callable[..., Any]) -> None:
         # In training the number of rays changes, that of slots does not.
         any_size = partial(compiler, dynamic=True)
-        # A image's steps are shorter than those of training.
+        # An image's steps are shorter than those of training.
         finer = replace(
             self.geometry, step=self.geometry.step / self.config.march.render_step_divisor
         )

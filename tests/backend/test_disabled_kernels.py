@@ -96,7 +96,7 @@ def trainer(tmp_path_factory):
 
 
 def all_that_a_user_runs(trainer):
-    """Both occupancy updates, a step, the average of the parameters, and a image."""
+    """Both occupancy updates, a step, the average of the parameters, and an image."""
     state = trainer.init()
     for results in trainer.trial(state):
         mx.eval(results)

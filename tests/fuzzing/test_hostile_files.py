@@ -79,7 +79,7 @@ def test_an_array_of_objects_is_refused_and_not_unpickled(tmp_path):
     assert not (tmp_path / "harm").exists()
 
 
-def test_a_program_in_the_place_of_a_image_is_not_run(tmp_path, monkeypatch):
+def test_a_program_in_the_place_of_an_image_is_not_run(tmp_path, monkeypatch):
     fail = lambda *_: pytest.fail("Ghostscript was called")  # noqa: E731
     monkeypatch.setattr(EpsImagePlugin, "Ghostscript", fail)
     text = "%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 24 16\n%%EndComments\nshowpage\n"
@@ -159,7 +159,7 @@ def test_poses_beyond_reason_are_refused(tmp_path):
 
 
 def sized(path: Path, width: int, height: int) -> Path:
-    """A image whose header claims another size than it has; a PNG's checksum is right."""
+    """An image whose header claims another size than it has; a PNG's checksum is right."""
     Image.fromarray(pixels(1)).save(path)
     data = bytearray(path.read_bytes())
     if path.suffix == ".png":

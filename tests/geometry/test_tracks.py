@@ -27,7 +27,7 @@ LENS = Lens(WIDTH, HEIGHT, *OPENCV[:4], k1=0.08, k2=-0.03, p1=0.004, p2=-0.006)
 
 
 def shown_at(index: int) -> list[tuple[float, float, int]]:
-    """Where a image shows the points; some images miss some, and each shows unknown ones."""
+    """Where an image shows the points; some images miss some, and each shows unknown ones."""
     camera = Camera(LENS, np.array(matrix(index), np.float32)[:3])
     known = [(*map(float, project(camera, point)), number) for number, point in enumerate(POINTS)]
     known = [one for one in known if (one[2] + index) % 5]
@@ -110,7 +110,7 @@ def test_a_transforms_json_has_the_tracks_of_the_model_that_it_was_made_of(tmp_p
     assert_right(scene.tracks, scene.splits["train"], [1, 2, 3, 5, 6, 7, 9])
 
 
-def test_a_image_that_was_cut_since_has_no_tracks(tmp_path):
+def test_an_image_that_was_cut_since_has_no_tracks(tmp_path):
     beside(tmp_path, turned)
     save(tmp_path / "images/003.png", pixels(3)[:, : WIDTH // 2])
     values = json.loads((tmp_path / "transforms.json").read_text())

@@ -25,7 +25,7 @@ def srgb(light: np.ndarray) -> np.ndarray:
 
 
 def views_with(gains: np.ndarray, noise: float = 0.1) -> Views:
-    """Gray images with spots of 3 x 3 pixels: each point's own color, times a image's gain."""
+    """Gray images with spots of 3 x 3 pixels: each point's own color, times an image's gain."""
     random = np.random.default_rng(11)
     colors = random.uniform(0.05, 0.4, (POINTS, 3))
     images, view, pixel, point = [], [], [], []
@@ -81,14 +81,14 @@ def test_gains_of_images_come_back_from_their_tracks():
     assert np.abs(got - gains).mean() < 0.03
 
 
-def test_a_image_with_hardly_a_track_has_no_gain():
+def test_an_image_with_hardly_a_track_has_no_gain():
     views = views_with(gains_of(0.3))
     few = views.tracks.observed((views.tracks.view != 4) | (np.arange(len(views.tracks.view)) < 0))
     got = image_gains(few, np.log(observed_light(views, few)), VIEWS)
     assert np.isnan(got).all(axis=1).tolist() == [index == 4 for index in range(VIEWS)]
 
 
-def test_the_spread_is_each_channels_and_a_image_gone_wrong_does_not_count():
+def test_the_spread_is_each_channels_and_an_image_gone_wrong_does_not_count():
     gains = gains_of(0.15)
     gains[3] += 1.5
     want = 1.4826 * np.median(np.abs(gains - np.median(gains, axis=0)), axis=0)

@@ -79,7 +79,7 @@ def test_ssim_is_symmetric_and_falls_with_noise_and_blur():
 
 
 def flat(value: float, noise: float = 0.0) -> np.ndarray:
-    """Return a image of one value, with noise on it."""
+    """Return an image of one value, with noise on it."""
     return value + noise * np.random.default_rng(5).normal(size=(64, 51, 3))
 
 

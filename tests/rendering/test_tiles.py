@@ -91,7 +91,7 @@ def test_no_launch_of_a_preset_is_estimated_to_hold_up_an_m1(name, extent, addin
     for each in itertools.chain(*recorded):
         longest[each.name] = max(longest[each.name], m1_seconds(each.work))
     assert "networks_gradient" in longest
-    # A image's rays have as many samples as in a photo's fog, and wait for each other: a
+    # An image's rays have as many samples as in a photo's fog, and wait for each other: a
     # third of a chip's rate is much.
     position = mx.zeros((110 * FIRST, 3))
     count = mx.array([0, len(position)], mx.int32)

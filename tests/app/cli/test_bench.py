@@ -83,4 +83,4 @@ def test_everything_is_shown_and_written(capsys, tmp_path, monkeypatch):
     assert values["frame"]["side"] == 200
     for name in values["operations"]:
         assert f"\n{name} " in said
-    assert "a image of 200x200" in said
+    assert "an image of 200x200" in said

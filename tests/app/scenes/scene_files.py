@@ -30,7 +30,7 @@ def pixels(index: int, channels: int = 3, width: int = WIDTH, height: int = HEIG
 
 
 def save(path: Path, values: np.ndarray) -> None:
-    """Write a image, making its folder."""
+    """Write an image, making its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(values).save(path)
 

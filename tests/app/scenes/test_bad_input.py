@@ -168,7 +168,7 @@ def test_a_lens_of_another_shape_than_the_image_is_refused(tmp_path):
 
 def test_a_file_that_is_no_image_is_refused_before_decoding(tmp_path):
     path = write_transforms(tmp_path, 3)
-    (tmp_path / "images/001.png").write_text("not a image")
+    (tmp_path / "images/001.png").write_text("not an image")
     refused(path, "001.png is not a readable image")
 
 

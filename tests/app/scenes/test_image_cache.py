@@ -28,7 +28,7 @@ def noise(seed, channels=3):
 
 @pytest.fixture
 def image(tmp_path):
-    """Return a image file that is large enough to be kept."""
+    """Return an image file that is large enough to be kept."""
     save(tmp_path / "a.png", noise(1))
     assert (tmp_path / "a.png").stat().st_size >= image_cache.MIN_BYTES
     return tmp_path / "a.png"
@@ -49,7 +49,7 @@ def decoded(monkeypatch):
 
 
 @pytest.mark.parametrize("channels", [3, 4])
-def test_a_image_is_reduced_once_and_comes_back_as_it_was(tmp_path, cache, decoded, channels):
+def test_an_image_is_reduced_once_and_comes_back_as_it_was(tmp_path, cache, decoded, channels):
     save(tmp_path / "a.png", noise(2, channels))
     wanted = decode(tmp_path / "a.png", channels, "a", 3)
     for _ in range(2):
@@ -59,7 +59,7 @@ def test_a_image_is_reduced_once_and_comes_back_as_it_was(tmp_path, cache, decod
 
 
 @pytest.mark.parametrize("what", ["pixels", "time"])
-def test_a_image_that_changed_is_decoded_anew(image, decoded, what):
+def test_an_image_that_changed_is_decoded_anew(image, decoded, what):
     decode_once(image, 3, "a", 2)
     about = image.stat()
     if what == "pixels":

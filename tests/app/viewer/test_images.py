@@ -116,7 +116,7 @@ def test_depth_is_the_distance_to_what_is_seen():
 
 
 def errors_of_normals(field, camera):
-    """How far the normals in a image of an egg are off, where it is solid."""
+    """How far the normals in an image of an egg are off, where it is solid."""
     got = drawn(field, "normal", camera, background=ON_GRAY)
     origin, direction = pixel_rays(camera)
     outwards = (origin + got.depth[..., None] * direction - Egg.center) / np.square(Egg.radii)
@@ -249,7 +249,7 @@ def test_strips_join_without_a_seam(untrained, output):
 
 @pytest.mark.parametrize("output", SHOWN)
 @pytest.mark.parametrize("size", [(1, 1), (3, 2)])
-def test_a_image_has_the_cameras_size(output, size):
+def test_an_image_has_the_cameras_size(output, size):
     width, height = size
     camera = Camera(Lens(width, height, 40.0, 40.0, width / 2, height / 2), FRONT.pose)
     got = drawn(Egg(), output, camera)

@@ -39,7 +39,7 @@ def test_the_image_is_what_the_run_renders_from_there(page, small_run):
     assert np.allclose(np.reshape(message["pose"], (3, 4)), camera.pose)
     want = small_run.render(camera).color
     assert np.abs(page.session.screen.shown.drawn.rgb / 255.0 - want).max() < 0.5 / 255 + 1e-6
-    assert np.abs(rgb / 255.0 - want).mean() < 0.04  # JPEG's loss, in a image full of noise
+    assert np.abs(rgb / 255.0 - want).mean() < 0.04  # JPEG's loss, in an image full of noise
 
 
 def test_moves_that_came_meanwhile_are_answered_by_one_image_of_the_newest(page):
@@ -56,7 +56,7 @@ def test_moves_that_came_meanwhile_are_answered_by_one_image_of_the_newest(page)
     assert np.allclose(np.reshape(frame["pose"], (3, 4)), want.pose, atol=1e-6)
 
 
-def test_a_image_that_answers_nothing_new_says_so(page):
+def test_an_image_that_answers_nothing_new_says_so(page):
     page.open().settle()
     page.turn(t=5)
     page.say("move", t=7, moving=False)
@@ -99,7 +99,7 @@ def test_between_a_small_image_and_the_full_one_comes_one_of_half_its_side(
     assert [frame["still"] for frame in frames] == [False] * (len(scales) - 1) + [True]
 
 
-def test_a_image_in_motion_is_drawn_in_one_piece(page, monkeypatch):
+def test_an_image_in_motion_is_drawn_in_one_piece(page, monkeypatch):
     monkeypatch.setattr(screen_module.PixelBudget, "rows", lambda *_: 4)
     monkeypatch.setattr(screen_module.PixelBudget, "scale", lambda *_: 0.5)
     pieces, draw = [], screen_module.Images.draw
@@ -174,7 +174,7 @@ def test_a_large_image_comes_in_strips_and_a_move_comes_first(page, monkeypatch)
     assert np.abs(whole / 255.0 - want).max() < 0.02  # no seam
 
 
-def test_a_image_that_cannot_be_drawn_is_told_once(page, monkeypatch, caplog):
+def test_an_image_that_cannot_be_drawn_is_told_once(page, monkeypatch, caplog):
     def fail(*_args, **_more):
         raise ZeroDivisionError("on purpose")
 

@@ -1,4 +1,4 @@
-"""What is seen at a place of a image, on a depth map made up for it."""
+"""What is seen at a place of an image, on a depth map made up for it."""
 
 from types import SimpleNamespace
 

@@ -6,7 +6,7 @@
 
 import { blockText } from "./blocks.js";
 
-/** A pipeline that draws a image to a texture of `format`, by show.wgsl. */
+/** A pipeline that draws an image to a texture of `format`, by show.wgsl. */
 function drawingPipeline(device, format) {
   const module = device.createShaderModule({ code: blockText("show-shader") });
   return device.createRenderPipeline({

@@ -6,12 +6,12 @@
 
 import { viewLens } from "../../viewer/page/motion/navigation.js";
 
-const FRAME_TIME = 24; // milliseconds for a image while the view moves
+const FRAME_TIME = 24; // milliseconds for an image while the view moves
 const STRIP_TIME = 40; // milliseconds for a strip at rest
 const SOON = 600; // milliseconds: if the full image takes longer, one of half the size comes first
 const FIRST_PIXELS = 96 * 64; // of the first image, before the GPU's pace is known
-const LEAST_SCALE = 1 / 8; // of a image's width and height while the view moves
-const MOST_STRIPS = 12; // of a image: each also costs time that no pixel takes
+const LEAST_SCALE = 1 / 8; // of an image's width and height while the view moves
+const MOST_STRIPS = 12; // of an image: each also costs time that no pixel takes
 const LEAST_STRIP = 8192; // pixels
 const ROWS = 8; // of a strip, a multiple of that
 const REMEMBERED = 512; // times of frames
@@ -27,7 +27,7 @@ export class Screen {
     this.pace = { whole: null, strip: null }; // pixels per millisecond
     this.images = []; // the shown one and one to draw in
     this.shown = null; // {view, width, height, samples} of the image on the canvas
-    this.job = null; // a image in the making: {..., row, image}
+    this.job = null; // an image in the making: {..., row, image}
     this.isRunning = false;
     this.frames = []; // performance.now() when images of new views were shown
     this.listeners = [];
@@ -161,7 +161,7 @@ export class Screen {
 }
 
 /**
- * The camera of a view for a image of `width` x `height`; see tracer.js. In portrait the view's
+ * The camera of a view for an image of `width` x `height`; see tracer.js. In portrait the view's
  * angle is that of the width, or what fits the height would be cut off at the sides.
  */
 export function cameraOf(view, width, height) {
@@ -173,7 +173,7 @@ export function cameraOf(view, width, height) {
 }
 
 /**
- * Where in a pixel its sample `number` lies. The first is in the middle, as in a image of one
+ * Where in a pixel its sample `number` lies. The first is in the middle, as in an image of one
  * sample; the others are the points of the plastic number's sequence (Roberts 2018).
  */
 function sampleOffset(number) {

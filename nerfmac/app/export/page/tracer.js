@@ -1,7 +1,7 @@
 /**
  * The trained field on the GPU: WebGPU traces rays through it.
  *
- * A camera is {pose, lens}: 12 numbers as in navigation.js, and fx, fy, cx, cy in pixels. A image
+ * A camera is {pose, lens}: 12 numbers as in navigation.js, and fx, fy, cx, cy in pixels. An image
  * is {width, height, sums, depths}: linear colors summed over samples with their number, and
  * distances in scene units.
  */
@@ -88,7 +88,7 @@ export class Tracer {
   }
 
   /**
-   * Trace the rows from `first` to `end` of a image as `camera` sees them, through `offset` [x, y]
+   * Trace the rows from `first` to `end` of an image as `camera` sees them, through `offset` [x, y]
    * in [0, 1] of each pixel. `isAdded` keeps the samples that the pixels have.
    */
   trace(image, camera, { first = 0, end = image.height, offset = [0.5, 0.5], isAdded = false }) {
@@ -108,7 +108,7 @@ export class Tracer {
     device.queue.submit([encoder.finish()]);
   }
 
-  /** Show a image on the canvas, at the canvas' size; may return a promise of it. */
+  /** Show an image on the canvas, at the canvas' size; may return a promise of it. */
   show(image) {
     return this.presenter.show(image);
   }

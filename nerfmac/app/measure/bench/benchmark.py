@@ -1,4 +1,4 @@
-"""Time of every operation as kernels and as reference, and time of a image.
+"""Time of every operation as kernels and as reference, and time of an image.
 
 Operations have the sizes of a training step (`StepInputs`).
 """
@@ -51,7 +51,7 @@ def benchmark(
     seconds: float = 1.0,
     on_line: Callable[[str], None] = print,
 ) -> dict[str, Any]:
-    """Time every operation and a image on the current device.
+    """Time every operation and an image on the current device.
 
     Args:
         scene: the scene for the training before the image.
@@ -63,7 +63,7 @@ def benchmark(
         The figures as JSON values, times in milliseconds.
 
     Raises:
-        InputError: no kernels run here, or a image of the scene is broken.
+        InputError: no kernels run here, or an image of the scene is broken.
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to time: {why}")
@@ -77,10 +77,10 @@ def benchmark(
     for times in measure_operations(config, seconds):
         on_line(str(times))
         operations[times.name] = times.to_json()
-    on_line(f"\ntraining on {scene.name} for {STEPS} steps, then rendering a image")
+    on_line(f"\ntraining on {scene.name} for {STEPS} steps, then rendering an image")
     side, timing = time_image(trained(Run.begin(scene, config), STEPS), seconds)
     rays = side**2 / timing.median * 1e3
-    on_line(f"a image of {side}x{side}: {timing}, {rays:.3g} rays/s")
+    on_line(f"an image of {side}x{side}: {timing}, {rays:.3g} rays/s")
     return {
         **about,
         "preset": config.preset,

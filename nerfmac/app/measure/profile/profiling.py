@@ -158,7 +158,7 @@ def profile(
         on_line: called with each line of the printed table.
 
     Raises:
-        InputError: a image of the scene is broken, or `trace` cannot be written.
+        InputError: an image of the scene is broken, or `trace` cannot be written.
     """
     about = machine()
     on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {run.config.preset}")

@@ -172,7 +172,7 @@ class Findings:
         }
 
     def kernels(self) -> list[dict[str, Any]]:
-        """Times of each kernel's largest launch in an occupancy update, a step and a image."""
+        """Times of each kernel's largest launch in an occupancy update, a step and an image."""
         run = self._run
         *updates, step, _average = recorded_launches(run.trainer, run.state)
         computations = {

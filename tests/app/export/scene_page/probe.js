@@ -34,7 +34,7 @@
     return Array.from(await tracer.read(found, 0, count * columns));
   },
 
-  /** Sums and depths of a image, a list of `offsets` [x, y] in pixels, one for each sample. */
+  /** Sums and depths of an image, a list of `offsets` [x, y] in pixels, one for each sample. */
   async image({ pose, lens, width, height, offsets, strips }) {
     const { tracer } = document.body.nerfmac.flight.screen;
     const image = Object.assign(tracer.image(width * height), { width, height });

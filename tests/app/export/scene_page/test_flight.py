@@ -112,7 +112,7 @@ def test_a_double_click_looks_at_what_is_seen_there(trained, tab, home):
 
 def test_while_it_moves_images_are_as_large_as_there_is_time_for(tab, home):
     screen = "document.body.nerfmac.flight.screen"
-    tab.wait(f"!{screen}.isRunning")  # a image that ends changes the pace
+    tab.wait(f"!{screen}.isRunning")  # an image that ends changes the pace
     before = tab.run(f"{screen}.frames.length")
     turned = "{...flight.home, pose: flight.home.pose.map((v, i) => (i === 3 ? v + 0.1 : v))}"
     flight = "const flight = document.body.nerfmac.flight;"

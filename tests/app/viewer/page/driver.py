@@ -43,7 +43,7 @@ STATE: dict[str, Any] = {
 
 
 def jpeg(colors, width: int = 64, height: int = 48) -> bytes:
-    """Return a image of upright stripes of the given colors, all as wide."""
+    """Return an image of upright stripes of the given colors, all as wide."""
     stripes = np.array(colors, np.uint8)[np.arange(width) * len(colors) // width]
     out = io.BytesIO()
     image = np.broadcast_to(stripes, (height, width, 3))

@@ -205,7 +205,7 @@ def test_r_goes_back(shown):
     ("aspect", "place"), [((640, 480), (160 / 640, 120 / 480)), ((240, 480), None)]
 )
 def test_a_double_click_looks_at_that_place_of_the_image(shown, aspect, place):
-    """A image of 240 x 480 leaves bars at its sides, where there is nothing to look at."""
+    """An image of 240 x 480 leaves bars at its sides, where there is nothing to look at."""
     shown.show(2, width=aspect[0], height=aspect[1])
     shown.page.mouse.dblclick(160, 120)
     shown.page.wait_for_timeout(450)

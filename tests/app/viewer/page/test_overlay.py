@@ -160,7 +160,7 @@ def test_a_face_never_passes_the_opposite_one_nor_leaves_the_cube(cropped):
 
 
 def test_the_overlay_lies_on_the_image_not_on_its_bars(cropped):
-    """In a image of 240 x 480, in the middle of the area, all is at 240 / 640 of the place."""
+    """In an image of 240 x 480, in the middle of the area, all is at 240 / 640 of the place."""
     cropped.show(2, width=240, height=480)
     x, y = place_of(HANDLES[2, 1])
     assert cropped.pixel(round(200 + x * 240 / 640), round(y), "overlay")[:3] == [0x79, 0xC0, 0xFF]

@@ -51,7 +51,7 @@ def shown_image(view):
 
 
 def within(image):
-    """A image without its edge, where the area has round corners and shows the focus."""
+    """An image without its edge, where the area has round corners and shows the focus."""
     return image[EDGE:-EDGE, EDGE:-EDGE]
 
 
@@ -176,7 +176,7 @@ def test_a_frame_that_is_late_is_warped_to_where_the_view_has_gone(scene):
     assert np.allclose(place_of(scene), START.orbit(0.075, 0.0).pose)
 
 
-def test_a_image_beside_a_photo_stays_as_it_is(view):
+def test_an_image_beside_a_photo_stays_as_it_is(view):
     frame(view, depth=None, compared=1)
     before = shown_image(view)
     drag(view, (0.05, 0.0))

@@ -2,7 +2,7 @@
  * From the scene to the image and back, with the kernel's conventions.
  *
  * A pose is 12 numbers, the camera-to-scene matrix [R | t] row by row; a camera looks along its -z,
- * y up. A lens is [fx / w, fy / h, cx / w, cy / h]. A image position is (x, y) in units of the
+ * y up. A lens is [fx / w, fy / h, cx / w, cy / h]. An image position is (x, y) in units of the
  * image's width and height, from its top left corner:
  *
  *     (a, b, c) = R^T (point - t),   x = cx + fx a / -c,   y = cy - fy b / -c,   depth = -c
@@ -48,7 +48,7 @@ export function projectLine(pose, lens, first, second, near) {
   return line && line.map((end) => toImage(lens, end));
 }
 
-/** The ray through a image position: camera position, and a direction of depth 1. */
+/** The ray through an image position: camera position, and a direction of depth 1. */
 export function rayThrough(pose, lens, x, y) {
   const ahead = toScene(pose, [(x - lens[2]) / lens[0], (lens[3] - y) / lens[1], -1]);
   const origin = [pose[3], pose[7], pose[11]];
@@ -76,7 +76,7 @@ export function imageCorners(pose, lens, size) {
 }
 
 /**
- * The largest rectangle of a image's aspect ratio, centered in an area. If both aspects are equal
+ * The largest rectangle of an image's aspect ratio, centered in an area. If both aspects are equal
  * up to rounding of a small frame's size to pixels, it is the whole area.
  */
 export function fitRectangle(areaWidth, areaHeight, width, height) {

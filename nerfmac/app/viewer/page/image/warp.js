@@ -95,7 +95,7 @@ export class Warp {
     gl.depthFunc(gl.LEQUAL); // what is infinitely far away lies on the cleared depth
   }
 
-  /** Take a image and its grid's codes (uint16), `inverses`; `content` is the frame's message. */
+  /** Take an image and its grid's codes (uint16), `inverses`; `content` is the frame's message. */
   load(bitmap, { pose, lens, depth }, inverses) {
     const { gl } = this;
     const { columns, rows } = depth;

@@ -45,7 +45,7 @@ export function viewLens({ fov }, width, height) {
   return [(focal * height) / width, focal, 0.5, 0.5];
 }
 
-/** Turn about the center, by pi radians for a image's height; the horizon becomes level. */
+/** Turn about the center, by pi radians for an image's height; the horizon becomes level. */
 export function orbitView(view, right, down) {
   const { pose, center, up } = view;
   const { heading, elevation } = directionOf(view, axisOf(pose, 2), Math.cos(STEEPEST));
