@@ -26,10 +26,10 @@ def test_a_device_that_is_not_there(capsys, tmp_path, scene, device):
         (("--steps", 0), ["steps is 0", "at least 1"]),
         (("--seconds", "nan"), ["seconds is nan"]),
         (("--steps", 5, "--seconds", 5), ["steps and seconds"]),
-        (("--split", 1), ["split=1 holds out every view"]),
+        (("--split", 1), ["split=1 holds out all"]),
         (("--split", ""), ["--split is ''", "expected a value"]),
-        (("--split", "some"), ["split is 'some', which is no file"]),
-        (("--extent", 0), ["extent is 0", "more than 0"]),
+        (("--split", "some"), ["split is 'some', which is not a file"]),
+        (("--extent", 0), ["extent is 0", "a value above 0"]),
         (("--up", "-w"), ["up is '-w'", "x, y, z"]),
     ],
 )

@@ -156,14 +156,14 @@ def test_the_surface_of_a_faint_field_is_where_light_ends(scene, placement, capl
     away = np.abs(distance_to(placement.to_scene(mesh.vertices)))
     assert away.mean() < cell(placement)
     assert solid(mesh).body_count == 1
-    (told,) = (line for line in caplog.messages if "the density is" in line)
-    assert 10 < float(re.search(r"the density is ([\d.]+)", told)[1]) < 40
+    (told,) = (line for line in caplog.messages if "at density" in line)
+    assert 10 < float(re.search(r"at density ([\d.]+)", told)[1]) < 40
 
 
 def test_a_well_trained_fields_surface_has_the_usual_density(run, caplog):
     caplog.set_level("INFO", "nerfmac")
     extract_mesh(run, resolution=24, crop=CROP, progress=False)
-    assert "the density is 100:" in caplog.text
+    assert "at density 100," in caplog.text
 
 
 def test_a_mesh_in_pieces_is_told(run, caplog):
