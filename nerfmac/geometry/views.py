@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import mlx.core as mx
 import numpy as np
@@ -10,8 +11,10 @@ import numpy.typing as npt
 
 from nerfmac.geometry.cameras import Cameras, shown_sizes
 from nerfmac.geometry.color import over
-from nerfmac.geometry.ground_plane import GroundPlane
 from nerfmac.geometry.tracks import Tracks
+
+if TYPE_CHECKING:
+    from nerfmac.geometry.ground_plane import GroundPlane
 
 Color = tuple[float, float, float]
 
