@@ -94,8 +94,8 @@ def test_without_tracks_only_the_plane_is_compared_and_without_points_nothing(ru
 def test_the_summary_and_the_json_of_a_run_have_the_values(run, monkeypatch):
     monkeypatch.setattr(Run, "renderer", lambda self: FloorRenderer(0.02))
     depth, plane = surface_summary(surface_quality(run, "test"), "test")
-    assert "error 2.00 % (median), 2.0 % (90th percentile); 100 % within 3 %" in depth
-    assert "100 % of its pixels within 3 %" in plane
+    assert "median 2.00 %, 90th percentile 2.0 %; 100 % of the observations" in depth
+    assert "100 % of the pixels have a depth error of at most 3 %" in plane
     values = json.loads(json.dumps(metrics(run, [], 2, wall_seconds=1.0)))
     for split in ("test", "train"):
         assert values[f"depth_error_median_{split}"] == pytest.approx(0.02, abs=1e-4)

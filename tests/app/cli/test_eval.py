@@ -53,10 +53,10 @@ def test_a_page_is_written_and_changes_no_figure(run, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("flags", "names"),
     [
-        (("--html", "page.pdf"), ["page.pdf is no page's name"]),
+        (("--html", "page.pdf"), ["cannot write a page to 'page.pdf'"]),
         (("--html", "no/page.html"), ["no/page.html cannot be written"]),
         (("--json", "no/figures.json"), ["no/figures.json cannot be written"]),
-        (("--json", "figures.json", "--html", "page.pdf"), ["page.pdf is no page's name"]),
+        (("--json", "figures.json", "--html", "page.pdf"), ["cannot write a page to 'page.pdf'"]),
         (("--split", "val", "--html", "page.html"), ["no 'val' views"]),
         (("--background", "gray"), ["--background is 'gray'; expected one of: white, black"]),
     ],

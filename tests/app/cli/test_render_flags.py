@@ -160,8 +160,8 @@ def test_a_folder_is_gone_on_with_or_replaced_only_if_asked(run, tmp_path, capsy
         (("--motion-blur", 1.5), ["--motion-blur is 1.5"]),
         (("--format", "exr"), ["--format exr requires a folder"]),
         (("--out", "video.avi"), ["cannot render to 'video.avi'", ".webm"]),
-        (("--out", "absent/video.mp4"), ["absent", "cannot be made"]),
-        (("--out", "absent/frames"), ["absent", "cannot be made"]),
+        (("--out", "absent/video.mp4"), ["absent", "cannot create the folder"]),
+        (("--out", "absent/frames"), ["absent", "cannot create the folder"]),
         (("--path", "train", "--motion-blur", 0.5), ["--motion-blur requires a continuous path"]),
     ],
 )
@@ -184,5 +184,5 @@ def test_without_an_encoder_nothing_is_begun(run, capsys, tmp_path, monkeypatch,
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "/bin/true")
     refused(capsys, tmp_path, "render", run, *flags, names=["/bin/true has no encoder"])
     monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", str(tmp_path / "absent"))
-    refused(capsys, tmp_path, "render", run, *flags, names=["no ffmpeg"])
+    refused(capsys, tmp_path, "render", run, *flags, names=["ffmpeg not found"])
     assert not (tmp_path / "frames").exists()

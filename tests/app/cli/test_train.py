@@ -139,7 +139,7 @@ def test_a_run_keeps_to_its_split_when_resumed(scene, tmp_path, capsys):
     assert nerfmac("train", "--resume", "--out", out, "--steps", 2, "--no-video") == 0
     assert metrics(out)["test_views"] == 3
     refused_to_resume = (
-        (("--split", 4), "split is 4, and 3 in the run"),
+        (("--split", 4), "split is 4, but the run"),
         (("--no-masks",), "masks is"),
     )
     for flags, why in refused_to_resume:
@@ -153,7 +153,7 @@ def test_a_run_keeps_its_cube_its_up_and_its_split_by_name(scene, tmp_path, caps
     asked = ("--extent", 1.5, "--up", "-y", "--split", names)
     first = ("train", scene, *FLAGS, "--steps", 1, *asked, "--out", out, "--no-video")
     assert nerfmac(*first) == 0
-    assert "on 2 test views (2 by name)" in capsys.readouterr().out
+    assert "(split: 2 by name)" in capsys.readouterr().out
     names.unlink()
     loaded = Run.load(out)
     assert (loaded.scene.extent, loaded.scene.up) == (1.5, (0.0, -1.0, 0.0))

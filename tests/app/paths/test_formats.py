@@ -102,7 +102,7 @@ def test_a_path_for_nerfstudio_has_every_frame(tmp_path, closed):
         ),
         (
             {**STUDIO, "camera_path": [{"camera_to_world": [1.0] * 16, "fov": 50.0}]},
-            "camera_path 0: pose is not rigid",
+            "camera_path 0: pose must be a rotation and a translation",
         ),
         ({**NGP, "path": [{**NGP["path"][0], "R": [1, 1, 0, 0]}]}, "path 0: R is .*length one"),
         ({**NGP, "path": [{**NGP["path"][0], "T": [1, math.nan, 0]}]}, "path 0: T is .*finite"),

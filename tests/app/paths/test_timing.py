@@ -85,8 +85,8 @@ def test_times_and_rests_are_saved_and_read(tmp_path):
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"seconds": 0}, "keyframe 1: seconds is 0; expected more than 0"),
-        ({"seconds": -2.0}, "keyframe 1: seconds is -2; expected more than 0"),
+        ({"seconds": 0}, "keyframe 1: seconds is 0; expected a value above 0"),
+        ({"seconds": -2.0}, "keyframe 1: seconds is -2; expected a value above 0"),
         ({"seconds": 1e6}, "keyframe 1: seconds is 1e"),
         ({"seconds": float("nan")}, "keyframe 1: seconds is NaN; expected a finite number"),
         ({"ease": 1}, "keyframe 1: ease is 1; expected true or false"),
