@@ -29,7 +29,7 @@ CONFIG: Config = override(
     PRESETS["tiny"],
     grid={"log2_entries": 10, "finest": 512},
     march={"steps": 64, "max_samples": 2**11},
-    train={"rays": 64, "most_rays": 2**10},
+    train={"rays": 64, "max_rays": 2**10},
 )
 
 COARSE: Config = override(CONFIG, march={"steps": 16})
@@ -38,7 +38,7 @@ COARSE: Config = override(CONFIG, march={"steps": 16})
 FLAGS = (
     *("--preset", "tiny", "--device", "cpu", "--grid.log2-entries", "10"),
     *("--grid.finest", "512", "--march.steps", "64"),
-    *("--march.max-samples", "2048", "--train.rays", "64", "--train.most-rays", "1024"),
+    *("--march.max-samples", "2048", "--train.rays", "64", "--train.max-rays", "1024"),
 )
 """`CONFIG` for the command line."""
 

@@ -22,7 +22,7 @@ CONFIGS = {
     "dense": override(CONFIG, encoding="dense"),
     "frequency": override(CONFIG, encoding="frequency"),
     "vanilla": override(
-        vanilla(PRESETS["tiny"]), vanilla=SMALL, train={"rays": 96, "most_rays": 96}
+        vanilla(PRESETS["tiny"]), vanilla=SMALL, train={"rays": 96, "max_rays": 96}
     ),
 }
 
@@ -91,4 +91,4 @@ def test_a_step_of_every_vanilla_preset_has_room_for_its_rays():
     for name in PRESETS:
         config = preset(name, "cuda", 0, "vanilla")
         samples = config.vanilla.coarse + config.vanilla.fine
-        assert RayBudget.of(config).rays(samples) == config.train.rays == config.train.most_rays
+        assert RayBudget.of(config).rays(samples) == config.train.rays == config.train.max_rays

@@ -24,7 +24,7 @@ def make_coarser():
     from nerfmac.config import override
     from nerfmac.config.presets import PRESETS
 
-    march, train = {"steps": 64, "max_samples": 2**13}, {"rays": 256, "most_rays": 2**12}
+    march, train = {"steps": 64, "max_samples": 2**13}, {"rays": 256, "max_rays": 2**12}
     PRESETS["small"] = override(PRESETS["small"], march=march, train=train)
 
 make_coarser()

@@ -8,18 +8,18 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
 FEATURES = (1, 2, 4, 8)
-"""Allowed numbers of features per table entry, as in tiny-cuda-nn."""
+"""Supported numbers of features per table entry, as in tiny-cuda-nn."""
 
 WIDEST_FEATURES = 128
-"""Largest number of features of all levels together: the networks' gradient kernel has memory for
-no more."""
+"""Maximum number of features of all levels. The gradient kernel of the networks does not have
+memory for more."""
 
 WIDEST_LAYERS = 4
-"""Largest number of hidden layers of both networks together at the largest width: with these, their
-gradient kernel fills the registers."""
+"""Maximum total number of hidden layers of both networks at the largest width. With these layers,
+the gradient kernel uses all registers."""
 
 WIDTHS = (16, 32, 64, 128)
-"""Allowed widths of hidden layers, as in tiny-cuda-nn's fully fused networks."""
+"""Supported widths of hidden layers, as in the fully fused networks of tiny-cuda-nn."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,19 @@ class HashGridConfig:
     """The multiresolution hash encoding."""
 
     levels: int = 16
-    """Number of resolutions of the grid. levels x features must be a multiple of 16. More: smaller
-    steps from one resolution to the next, slower training."""
+    """Number of resolution levels of the grid. levels x features must be a multiple of 16. Larger
+    values give smaller ratios between resolutions and slower training."""
     features: int = 2
-    """Features of each table entry: 1, 2, 4 or 8. More: a larger table, slower training."""
+    """Number of features per table entry: 1, 2, 4, or 8. Larger values give larger tables and
+    slower training."""
     log2_entries: int = 19
-    """Largest number of entries of a level's table, as a power of two. More: fewer hash collisions,
-    more memory."""
+    """Base-2 logarithm of the maximum number of entries of a level. Larger values give fewer hash
+    collisions and use more memory."""
     coarsest: int = 16
-    """Number of cells along a side of the scene's cube at the first, coarsest level."""
+    """Number of cells along each side of the scene cube at the coarsest level."""
     finest: int = 0
-    """Cells per scene unit at the last, finest level. 0: chosen from the resolution of the
-    images."""
+    """Number of cells per scene unit at the finest level. With 0, it depends on the resolution of
+    the images."""
 
     def __post_init__(self) -> None:
         checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
@@ -72,15 +73,17 @@ class NetworkConfig:
     """The two stacked MLPs: density, then color."""
 
     width: int = 64
-    """Neurons of each hidden layer: 16, 32, 64 or 128. More: better quality, slower training."""
+    """Number of neurons per hidden layer: 16, 32, 64, or 128. Larger values give better quality and
+    slower training."""
     density_layers: int = 1
-    """Hidden layers of the density network, 1 to 4; at width 128 both networks together have at
-    most 4. More: slower training."""
+    """Number of hidden layers of the density network, 1 to 4. At width 128, both networks have at
+    most 4 hidden layers in total. Larger values give slower training."""
     color_layers: int = 2
-    """Hidden layers of the color network, 1 to 4; see density-layers. More: slower training."""
+    """Number of hidden layers of the color network, 1 to 4; see density-layers. Larger values give
+    slower training."""
     density_bias: int = 0
-    """For images with alpha: constant subtracted from the logarithm of the density, exp(x -
-    bias). Larger: training starts in thinner fog."""
+    """Constant that is subtracted from the logarithm of the density, exp(x - bias), if the images
+    have alpha. With larger values, the initial density is lower."""
 
     def __post_init__(self) -> None:
         checks.number("networks.width", self.width, whole=True)
@@ -101,22 +104,25 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class VanillaConfig:
-    """NeRF as first published (Mildenhall et al. 2020): two equal networks and their samples."""
+    """The original NeRF (Mildenhall et al. 2020): coarse and fine networks and their samples."""
 
     width: int = 256
-    """Neurons of a hidden layer, an even number; the layer that reads the direction has half."""
+    """Number of neurons per hidden layer, an even number. The layer with the direction has half."""
     layers: int = 8
     """Number of hidden layers before the density output."""
     skip: int = 4
-    """Index, from 0, of the hidden layer after which the encoded position is fed in again."""
+    """Index, from 0, of the hidden layer after which the encoded position is input again."""
     position_frequencies: int = 10
-    """Frequencies of the positional encoding of positions. More: finer details."""
+    """Number of frequencies of the encoding of positions. Larger values give finer details."""
     direction_frequencies: int = 4
-    """Frequencies of the positional encoding of directions. More: sharper reflections."""
+    """Number of frequencies of the encoding of directions. Larger values give sharper
+    reflections."""
     coarse: int = 64
-    """Evenly spread samples per ray, for the coarse network. More: misses fewer things, slower."""
+    """Number of evenly spaced samples per ray for the coarse network. Larger values detect thinner
+    objects and are slower."""
     fine: int = 128
-    """Further samples per ray, where the coarse network finds density. More: sharper, slower."""
+    """Number of additional samples per ray where the coarse network predicts density. Larger values
+    give sharper renderings and are slower."""
 
     def __post_init__(self) -> None:
         checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)

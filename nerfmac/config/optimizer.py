@@ -1,4 +1,4 @@
-"""Settings of Adam, its schedule, and the average of the parameters."""
+"""Settings of Adam, the learning rate schedule, and the moving average of the parameters."""
 
 from __future__ import annotations
 
@@ -9,36 +9,38 @@ from nerfmac.common import checks
 
 
 class ParameterGroup(NamedTuple):
-    """Adam's settings for one parameter, in place of those in `OptimizerConfig`."""
+    """Settings of Adam for one parameter, instead of the settings in `OptimizerConfig`."""
 
     rate: float  # learning rate
     l2: float  # factor of the L2 penalty
-    step: int | None = None  # its updates so far, for bias correction; None: all steps
+    step: int | None = None  # number of its updates, for bias correction; None: all steps
 
 
 @dataclass(frozen=True)
 class OptimizerConfig:
-    """Adam, the learning rate over the run, and the average of the parameters for rendering.
+    """Adam, the learning rate schedule, and the moving average of the parameters for rendering.
 
-    The learning rate rises over `warmup_steps`, as in nerfacc's training of Instant-NGP. Without
-    it, Adam's first steps have full length whatever the gradient; in a dark scene they made colors
-    so black that the sigmoid let no gradient through. In a run of known length the rate is constant
-    up to the fraction `hold` of the run, then falls exponentially. (Instant-NGP: 0.01 for all,
-    times 0.33 at fixed steps.) Networks take a smaller rate than tables, since every sample changes
-    them. L2 applies to networks only: it would decay the table entries that a step does not read.
+    The learning rate rises over `warmup_steps`, as in nerfacc's training of Instant-NGP. Without a
+    warm-up, Adam's first steps have full length for any gradient; in a dark scene, colors then
+    became so black that the sigmoid had no gradient. If the length of the run is known, the rate is
+    constant up to the fraction `hold` of the run and then decays exponentially. (Instant-NGP uses
+    0.01 for all parameters, times 0.33 at fixed steps.) Networks have a smaller rate than tables,
+    because every sample changes them. L2 applies to networks only, because it would decay table
+    entries that a step does not read.
     """
 
-    rate: float = 3e-2  # Learning rate after warm-up; lower it if training diverges.
-    networks: float = 0.2  # Factor on the learning rate for the networks' weights.
-    beta1: float = 0.9  # Adam's decay per step of the mean gradient.
-    beta2: float = 0.99  # Adam's decay per step of the mean squared gradient; above beta1^2.
-    epsilon: float = 1e-15  # Adam's term added to the root of the mean squared gradient.
-    l2: float = 1e-7  # L2 penalty on the networks' weights; larger: smaller weights.
-    warmup_steps: int = 100  # Steps over which the learning rate rises from 0; 0: none.
-    hold: float = 0.7  # Fraction of the run for which the learning rate is kept before it falls.
-    final_rate: float = 0.01  # Learning rate at the end, as a fraction of `rate`.
+    rate: float = 3e-2  # Learning rate after the warm-up. Reduce it if training diverges.
+    networks: float = 0.2  # Factor of the learning rate for the weights of the networks.
+    beta1: float = 0.9  # Decay per step of Adam's mean gradient.
+    beta2: float = 0.99  # Decay per step of Adam's mean squared gradient; above beta1^2.
+    epsilon: float = 1e-15  # Constant that Adam adds to the root of the mean squared gradient.
+    l2: float = 1e-7  # Weight of the L2 penalty on the weights of the networks.
+    warmup_steps: int = 100  # Number of steps over which the learning rate rises from 0.
+    hold: float = 0.7  # Fraction of the run with a constant rate, before it decays.
+    final_rate: float = 0.01  # Learning rate at the end of the run, as a fraction of `rate`.
     average: float = 0.95
-    """Decay per step of the parameters' moving average (EMA), with which images are rendered."""
+    """Decay per step of the exponential moving average of the parameters. Renderings use the
+    average."""
 
     def __post_init__(self) -> None:
         for name in ("rate", "epsilon", "final_rate"):
@@ -51,7 +53,7 @@ class OptimizerConfig:
         checks.number("optimizer.warmup_steps", self.warmup_steps, low=0, whole=True)
 
     def rate_at(self, progress: float, step: int) -> float:
-        """The learning rate of `step`, counted from 0, at the finished fraction `progress`."""
+        """Return the learning rate of `step`, counted from 0, at the fraction `progress`."""
         rising = min((step + 1) / self.warmup_steps, 1.0) if self.warmup_steps else 1.0
         falling = max(0.0, (progress - self.hold) / (1.0 - self.hold))
         return self.rate * rising * self.final_rate**falling

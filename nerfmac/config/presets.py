@@ -186,7 +186,7 @@ PRESETS: dict[str, Config] = {
         ),
         optimizer=_CPU_OPTIMIZER,
         refine=_CPU_REFINE,
-        train=TrainConfig(steps=5_000, rays=1024, most_rays=2**14),
+        train=TrainConfig(steps=5_000, rays=1024, max_rays=2**14),
     ),
     "tiny": override(
         Config(),
@@ -203,7 +203,7 @@ PRESETS: dict[str, Config] = {
         ),
         optimizer=_CPU_OPTIMIZER,
         refine=_CPU_REFINE,
-        train=TrainConfig(steps=1_000, rays=256, most_rays=2**12),
+        train=TrainConfig(steps=1_000, rays=256, max_rays=2**12),
     ),
 }
 
@@ -245,7 +245,7 @@ def vanilla(config: Config) -> Config:
         train=TrainConfig(
             steps=200_000 if is_full else config.train.steps,
             rays=rays,
-            most_rays=rays,
+            max_rays=rays,
             huber=1.0,  # half the squared error, as colors lie in [0, 1]
             gradient_scaling=0.0,
             loss_scale=1.0,

@@ -1,4 +1,4 @@
-"""Settings of the refinement of training views: its parameters, learning rates and schedule."""
+"""Settings of the refinement of training views: parameters, learning rates, and schedule."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ REFINED = ("poses", "lenses", "exposures", "colors")
 
 @dataclass(frozen=True)
 class RefineConfig:
-    """Refinement of training views: camera poses, lenses, exposures and colors.
+    """Refinement of training views: camera poses, intrinsics, exposures, and colors.
 
-    They are learned with the field (BARF, Lin et al. 2021), by Adam with rates of their own.
+    They are optimized together with the field (BARF, Lin et al. 2021), with separate learning
+    rates.
     """
 
-    poses: bool = False  # Refine each camera's rotation and position.
-    lenses: bool = False  # Refine focal length, k1 and k2 of each lens, which views may share.
+    poses: bool = False  # Refine the rotation and position of each camera.
+    lenses: bool = False  # Refine focal length, k1, and k2 of each lens. Views can share a lens.
     exposures: bool | None = None
-    """Refine each image's exposure, a factor per color channel; by default (auto) where the
-    colors of the tracks of sparse points differ between images."""
-    colors: bool = False  # Refine each image's colors: an affine map per image.
-    every: int = 8  # After coarse-steps, train poses and lenses only in every Nth step.
+    """Refine the exposure of each image, a factor per color channel. By default (auto), exposures
+    are refined if the colors of sparse points differ between images."""
+    colors: bool = False  # Refine the colors of each image by an affine map.
+    every: int = 8  # After coarse-steps, update poses and lenses in every Nth step.
     pose_rate: float = 5e-4
-    """Learning rate of poses after their warm-up: one step moves what an image shows by about this
-    angle, in radians. Lower it if poses diverge."""
+    """Learning rate of poses after the warm-up. One step moves the image content by about this
+    angle, in radians. Reduce it if poses diverge."""
     lens_rate: float = 2e-4
-    """Learning rate of lenses after their warm-up: one step moves what an image shows by about
-    this angle, in radians. Lower it if lenses diverge."""
-    exposure_rate: float = 2e-3  # Learning rate of exposures at the start, in log brightness.
-    color_rate: float = 1e-3  # Learning rate of the colors' affine maps at the start.
+    """Learning rate of lenses after the warm-up. One step moves the image content by about this
+    angle, in radians. Reduce it if lenses diverge."""
+    exposure_rate: float = 2e-3  # Initial learning rate of exposures, in log brightness.
+    color_rate: float = 1e-3  # Initial learning rate of the affine maps of colors.
     final_rate: float = 0.01
-    """Factor on the learning rates of poses, lenses, exposures and colors at the end of the
-    run, on top of the field's own decay."""
-    l2: float = 0.0  # L2 penalty on refinement; larger: closer to the views as given.
+    """Factor of the learning rates of poses, lenses, exposures, and colors at the end of the run,
+    in addition to the decay of the learning rate of the field."""
+    l2: float = 0.0  # Weight of the L2 penalty on changes of the given views.
     coarse_steps: int = 1000
-    """With poses or lenses: steps over which levels are faded in from coarse to fine (BARF)."""
-    warmup_steps: int = 250  # Steps in which the learning rates of poses and lenses rise from 0.
+    """Number of steps over which levels fade in from coarse to fine (BARF), if poses or lenses are
+    refined."""
+    warmup_steps: int = 250  # Warm-up steps of the learning rates of poses and lenses.
 
     def __post_init__(self) -> None:
         for name in REFINED:
@@ -53,7 +55,7 @@ class RefineConfig:
 
     @property
     def changes_colors(self) -> bool:
-        """Whether exposures or colors are refined, which test views have none of."""
+        """Whether exposures or colors are refined. Test views have neither."""
         return bool(self.exposures or self.colors)
 
     @property
@@ -62,17 +64,17 @@ class RefineConfig:
         return self.poses or self.lenses
 
     def learns_cameras_at(self, step: int) -> bool:
-        """Whether `step`, counted from 0, trains poses and lenses."""
+        """Whether `step`, counted from 0, updates poses and lenses."""
         return self.cameras and (step < self.coarse_steps or step % self.every == 0)
 
     def camera_updates(self, step: int) -> int:
-        """Number of steps from 0 to `step`, inclusive, that train poses and lenses."""
+        """Number of steps from 0 to `step`, inclusive, that update poses and lenses."""
         if step < self.coarse_steps:
             return step + 1
         return self.coarse_steps + step // self.every - (self.coarse_steps - 1) // self.every
 
     def is_coarse_at(self, step: int) -> bool:
-        """Whether `step`, counted from 0, leaves out the field's finest levels (BARF)."""
+        """Whether `step`, counted from 0, omits the finest levels of the field (BARF)."""
         return self.cameras and step < self.coarse_steps
 
     def level_progress_at(self, step: int) -> float:
@@ -80,9 +82,10 @@ class RefineConfig:
         return _fraction(step, self.coarse_steps)
 
     def warmup_at(self, step: int) -> float:
-        """Factor in [0, 1] on the rates of poses and lenses in `step`.
+        """Factor in [0, 1] of the learning rates of poses and lenses in `step`.
 
-        Early fields say nothing about cameras, yet Adam's steps have full length from the start.
+        Early fields contain no information about cameras, but Adam's steps have full length from
+        the start.
         """
         return _fraction(step, self.warmup_steps)
 

@@ -1,4 +1,4 @@
-"""Settings of sampling: marching along rays, and the occupancy grid that it reads."""
+"""Settings of sampling: ray marching and the occupancy grid."""
 
 from __future__ import annotations
 
@@ -11,30 +11,35 @@ from nerfmac.common.checks import InputError
 
 @dataclass(frozen=True)
 class MarchConfig:
-    """Steps along rays and the sample budget."""
+    """Ray marching and the sample budget."""
 
     steps: int = 1024
-    """Number of marching steps along the unit cube's diagonal, which sets the shortest step. More:
-    finer surfaces, slower training."""
+    """Number of marching steps along the diagonal of the unit cube. It determines the length of the
+    shortest step. Larger values give finer surfaces and slower training."""
     render_step_divisor: int = 2
-    """Divide the marching step by this in rendering. More: finer images, slower rendering."""
+    """Divisor of the marching step for rendering. Larger values give finer images and slower
+    rendering."""
     near: float = 0.1
-    """Near plane of rendering: smallest distance of a sample from the camera, in scene units."""
+    """Near plane for rendering: minimum distance of samples from the camera, in scene units."""
     near_training: float = 0.0
-    """Near plane of training, in scene units; nothing nearer is learned. 0: estimated from the
-    scene's sparse points or, without any, --march.near."""
+    """Near plane for training, in scene units. Training does not sample closer to a camera. With 0,
+    it is estimated from the sparse points of the scene; without sparse points, it is
+    --march.near."""
     cone: float = 1 / 256
-    """Length of a far step as a fraction of its distance from the camera, in scenes larger than the
-    unit cube. More: faster, coarser far away. 0: all steps are equal."""
+    """Length of distant steps as a fraction of their distance from the camera, in scenes larger
+    than the unit cube. Larger values are faster and give coarser backgrounds. With 0, all steps
+    have the same length."""
     max_samples: int = 2**17
-    """Sample budget of a training step. More: more rays per step, slower steps, more memory."""
+    """Maximum number of samples in a training step. Larger values give more rays per step, slower
+    steps, and use more memory."""
     march_factor: int = 8
-    """Number of marched samples in a step, as a multiple of max-samples, of which training keeps
-    those that contribute to the colors of their rays. Larger values give more rays per step and use
-    more memory."""
+    """Number of samples that marching generates in a training step, as a multiple of max-samples.
+    Training keeps the samples that contribute to the colors of their rays. Larger values give more
+    rays per step and use more memory."""
     thin_below: float = 0.01
-    """Weight in the color of its ray below which a sample is kept only at random. Larger values
-    give more rays per step and noisier gradients. With 0, every visible sample is kept."""
+    """Threshold on the weight of a sample in the color of its ray. Samples with smaller weights are
+    kept at random. Larger values give more rays per step and noisier gradients. With 0, all visible
+    samples are kept."""
 
     def __post_init__(self) -> None:
         checks.number("march.steps", self.steps, low=16, high=4096, whole=True)
@@ -49,7 +54,7 @@ class MarchConfig:
 
     @property
     def step(self) -> float:
-        """Length of the shortest step, in scene units."""
+        """Length of the shortest marching step, in scene units."""
         return sqrt(3.0) / self.steps
 
 
@@ -58,27 +63,29 @@ class OccupancyConfig:
     """The occupancy grid and its updates."""
 
     resolution: int = 128
-    """Cells along each axis of a cascade, a multiple of 16. More: less empty space is sampled, more
-    memory."""
+    """Number of cells along each axis of a cascade, a multiple of 16. With larger values, fewer
+    samples are in empty space, and the grid uses more memory."""
     threshold: float = 0.01
-    """Optical thickness of one shortest step above which a cell is occupied. If the mean over the
-    unit cube's cells is smaller, the mean is used instead. Larger: more cells are skipped."""
+    """Optical thickness of the shortest step above which a cell is occupied. If the mean over the
+    cells of the unit cube is smaller, the mean is the threshold. With larger values, more cells are
+    skipped."""
     decay: float = 0.95
-    """Factor on the value of every cell at each update. Smaller: cells become empty sooner."""
+    """Decay factor of all cells at each update. With smaller values, cells become empty sooner."""
     interval: int = 16
-    """Training steps between updates of the grid: 1 at first, rising to this."""
+    """Maximum number of training steps between grid updates. It begins at 1 and grows."""
     warmup_steps: int = 256
-    """Training steps in which updates visit all cells evenly; later ones prefer occupied cells."""
+    """Number of training steps during which updates visit all cells evenly. Later updates prefer
+    occupied cells."""
     warmup_fraction: float = 1.0
-    """Fraction of all cells that an update visits during the warm-up."""
+    """Fraction of the cells that an update visits during the warm-up."""
     fraction: float = 0.5
-    """Fraction of all cells that an update visits after the warm-up: half of them drawn from all
-    cells, half from occupied ones."""
+    """Fraction of the cells that an update visits after the warm-up. Half of the visited cells are
+    drawn from all cells and half from the occupied cells."""
     visibility_rays: int = 2**15
-    """Number of training rays that an update marches to find the visible cells."""
+    """Number of training rays that an update marches to determine the visible cells."""
     visibility_patience: int = 128
-    """A cell counts as empty after this many updates without a visible sample; early in training
-    after fewer."""
+    """Number of updates without a visible sample after which a cell counts as empty. Early in
+    training, fewer updates are sufficient."""
 
     def __post_init__(self) -> None:
         checks.number("occupancy.resolution", self.resolution, low=16, high=256, whole=True)
@@ -97,5 +104,5 @@ class OccupancyConfig:
         checks.number("occupancy.visibility_patience", patience, low=1, whole=True)
 
     def interval_at(self, step: int) -> int:
-        """Steps between updates around `step`: 1 at first, growing to `interval`."""
+        """Return the number of steps between updates at `step`."""
         return max(1, min(step // 16, self.interval))

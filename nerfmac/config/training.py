@@ -10,39 +10,43 @@ from nerfmac.common import checks
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A training step, and the number of steps."""
+    """The training step and the number of steps."""
 
-    steps: int = 20_000  # Training steps of a run, unless --steps or --seconds says otherwise.
-    rays: int = 4096  # Rays of the first step; later steps take as many as fit max-samples.
-    most_rays: int = 2**16  # Largest number of rays in a step, however few samples they need.
-    huber: float = 0.1  # Color error, in [0, 1], above which the loss grows linearly.
+    steps: int = 20_000  # Number of training steps, unless --steps or --seconds is given.
+    rays: int = 4096  # Number of rays in the first step. Later steps fill max-samples.
+    max_rays: int = 2**16  # Maximum number of rays in a step.
+    huber: float = 0.1  # Color error, in [0, 1], above which the loss is linear.
     disparity: float = 0.01
-    """Weight of the disparity loss, in scenes larger than the unit cube; falls to 0 at half of the
-    run. Larger: matter farther from the cameras, where images leave its depth open."""
-    distortion: float = 0.0  # Weight of the distortion loss; larger: less spread-out density.
+    """Weight of the disparity loss in scenes larger than the unit cube. It decays to 0 during the
+    first half of the run. Larger values move density away from the cameras where the images do not
+    determine its depth."""
+    distortion: float = 0.0  # Weight of the distortion loss, for compact density.
     entropy: float = 0.0
-    """Weight of the entropy loss on opacities; larger values push rays to be opaque or empty."""
-    depth: float = 0.0  # Weight of the depth loss, at first; more pulls matter to sparse points.
-    depth_rays: float = 1 / 16  # With depth: fraction of a step's rays on sparse points.
-    depth_until: float = 1.0  # Fraction of the run after which the weight of depth has fallen to 0.
+    """Weight of the entropy loss. Larger values make rays either opaque or empty."""
+    depth: float = 0.0
+    """Initial weight of the depth loss, which pulls surfaces to the sparse points. Requires a scene
+    with tracks. With 0, it is disabled."""
+    depth_rays: float = 1 / 16  # Fraction of rays through sparse points, for the depth loss.
+    depth_until: float = 1.0  # Fraction of the run over which the depth loss decays to 0.
     smoothness: float = 0.0
-    """Weight of the smoothness loss, which makes depth alike at neighboring pixels of one color, as
-    on plain surfaces. Half of the rays of a step are then next to the other half. 0: off."""
+    """Weight of the smoothness loss, a penalty on different depths at neighboring pixels of the
+    same color. Half of the rays are then next to the other half. With 0, it is disabled."""
     ground: float = 0.0
-    """Weight of the ground loss, which pulls density to the ground plane of the sparse points, such
-    as a floor or a table; for scenes whose floor is plain. 0: off."""
+    """Weight of the ground loss. It pulls density to the ground plane of the sparse points, such as
+    a plain floor or table. With 0, it is disabled."""
     gradient_scaling: float = 1.0
-    """In scenes larger than the unit cube: scale down the gradients of samples nearer to the camera
-    than this, in scene units, against fog there. 0: off."""
+    """Distance from the camera, in scene units, below which the gradients of samples are reduced,
+    to prevent haze in front of cameras. Only for scenes larger than the unit cube. With 0, it is
+    disabled."""
     loss_scale: float = 1024.0
-    """Loss scale of the first step: overflow halves it, 2,000 good steps double it."""
+    """Initial loss scale. Overflow halves it, and 2,000 steps without overflow double it."""
     blend: Literal["srgb", "linear"] = "srgb"
-    """Color space in which images with alpha are blended over a background."""
+    """Color space for blending images with alpha over a background."""
 
     def __post_init__(self) -> None:
         checks.number("train.steps", self.steps, low=1, whole=True)
-        checks.number("train.most_rays", self.most_rays, low=16, high=2**24, whole=True)
-        checks.number("train.rays", self.rays, low=16, high=self.most_rays, whole=True)
+        checks.number("train.max_rays", self.max_rays, low=16, high=2**24, whole=True)
+        checks.number("train.rays", self.rays, low=16, high=self.max_rays, whole=True)
         checks.number("train.huber", self.huber, low=1e-6)
         checks.number("train.disparity", self.disparity, low=0.0)
         checks.number("train.distortion", self.distortion, low=0.0)

@@ -19,7 +19,7 @@ class Goal:
     steps: int | None = None  # total number, including those before the run was loaded
     seconds: float | None = None  # total training time, including that before loading
     rate: float = 1.0  # factor on the learning rate
-    most_rays: int | None = None  # limit on the rays of a step; None: the configuration's
+    max_rays: int | None = None  # limit on the rays of a step; None: the configuration's
     report_interval: float | None = None  # most seconds between reports; None: no limit
 
     def progress(self, state: TrainState) -> float:

@@ -76,7 +76,7 @@ def optimize_poses(
         views=views,
         refinement=refinement,
         ranks=ALONE,
-        rays=min(MAX_RAYS, config.train.most_rays),
+        rays=min(MAX_RAYS, config.train.max_rays),
         flags=StepFlags(learns_cameras=True),
     )
     field = {name: state.average[name] for name in trainer.field.shapes}

@@ -18,21 +18,21 @@ class RayBudget(NamedTuple):
     """Limits on the samples and the rays of a step."""
 
     max_samples: int
-    most_rays: int
+    max_rays: int
 
     @classmethod
-    def of(cls, config: Config, most_rays: int | None = None) -> Self:
-        """The limits of `config`; `most_rays` is a further limit on the rays."""
-        most = config.train.most_rays
-        return cls(config.march.max_samples, most if most_rays is None else min(most, most_rays))
+    def of(cls, config: Config, max_rays: int | None = None) -> Self:
+        """The limits of `config`; `max_rays` is a further limit on the rays."""
+        most = config.train.max_rays
+        return cls(config.march.max_samples, most if max_rays is None else min(most, max_rays))
 
     def rays(self, samples_per_ray: float) -> int:
-        """Largest number of rays whose samples fit, at most `most_rays`.
+        """Largest number of rays whose samples fit, at most `max_rays`.
 
         It is 2^(n / 8), rounded to a multiple of 16: few numbers are possible, since MLX traces the
         step again for each new one, which takes as long as half a step.
         """
-        wanted = min(FILL * self.max_samples / max(samples_per_ray, 1e-3), self.most_rays)
+        wanted = min(FILL * self.max_samples / max(samples_per_ray, 1e-3), self.max_rays)
         rays, rung = 16, 32
         while (above := round(2 ** (rung / 8) / 16) * 16) <= wanted:
             rays, rung = max(rays, above), rung + 1

@@ -201,7 +201,7 @@ class Trainer:
         while (progress := goal.progress(state)) < 1.0:
             if self._is_update_at(state.step):
                 with interval("occupancy update", step=state.step):
-                    state = exchange.synchronized(self._keep_sampling(state, goal.most_rays))
+                    state = exchange.synchronized(self._keep_sampling(state, goal.max_rays))
             rays_done += state.rays * self.ranks.size
             rate = goal.rate * self.config.optimizer.rate_at(progress, state.step)
             with interval("step", step=state.step, rays=state.rays):
@@ -225,9 +225,9 @@ class Trainer:
         """Whether the sampler's state is updated before the step that follows `step`."""
         return step % self.sampler.interval_at(step) == 0
 
-    def _keep_sampling(self, state: TrainState, most_rays: int | None) -> TrainState:
+    def _keep_sampling(self, state: TrainState, max_rays: int | None) -> TrainState:
         """`state` with the sampler's state updated and the number of rays chosen again."""
-        budget = RayBudget.of(self.config, most_rays)
+        budget = RayBudget.of(self.config, max_rays)
         state = replace(state, rays=budget.rays(float(np.array(state.samples_per_ray))))
         if not self._update_sampling:
             return state

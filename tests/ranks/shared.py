@@ -10,7 +10,7 @@ STEPS = 50
 
 CONFIG: Config = override(
     SMALL,
-    train={"rays": 64, "most_rays": 64},
+    train={"rays": 64, "max_rays": 64},
     march={"max_samples": 2**13},
     optimizer={"epsilon": 1e-3},
 )
@@ -24,7 +24,7 @@ what was rounding grows; with a large one steps are smooth in the gradient.
 def double(config: Config) -> Config:
     """`config` for one rank that is to do what two ranks do."""
     train = config.train
-    wider = {"rays": 2 * train.rays, "most_rays": 2 * train.most_rays}
+    wider = {"rays": 2 * train.rays, "max_rays": 2 * train.max_rays}
     return override(config, train=wider, march={"max_samples": 2 * config.march.max_samples})
 
 

@@ -84,7 +84,7 @@ def test_a_gpu_that_becomes_slower_gets_smaller_tiles(gpu):
 def test_no_launch_of_a_preset_is_estimated_to_hold_up_an_m1(name, extent, adding):
     config: Config = preset(name, "metal", 2**36)
     trainer, state = unseen(config, Bounds(extent))
-    state = replace(state, rays=config.train.most_rays)
+    state = replace(state, rays=config.train.max_rays)
     longest: dict[str, float] = defaultdict(float)
     with using(hash_encode_gradient=adding):
         recorded = recorded_launches(trainer, state, on_metal=True, generation=M1)

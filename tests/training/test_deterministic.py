@@ -59,7 +59,7 @@ def test_two_runs_are_equal_bit_for_bit_on_a_gpu(scene):
     device = mx.default_device()
     choose_device("cuda")
     assert current_device() == "cuda"
-    small = {"rays": 512, "most_rays": 2**12}
+    small = {"rays": 512, "max_rays": 2**12}
     try:
         for config in (
             CONFIG,

@@ -256,7 +256,7 @@ def test_a_color_loss_may_be_on_weights_too(scene):
 
 def test_an_extra_loss_sees_proposals_whose_samples_a_color_loss_cannot_have(scene):
     config = preset("tiny", "cpu", 0, "vanilla")
-    config = override(config, train={"rays": 64, "most_rays": 64})
+    config = override(config, train={"rays": 64, "max_rays": 64})
     seen = []
 
     def extra(rays, target):

@@ -12,7 +12,7 @@ from tests.scene_factory import CONFIG, write_scene
 
 
 def test_rays_follow_the_samples_per_ray():
-    slots, most = CONFIG.march.max_samples, CONFIG.train.most_rays
+    slots, most = CONFIG.march.max_samples, CONFIG.train.max_rays
     numbers = [RayBudget.of(CONFIG).rays(samples) for samples in (0.0, 1.0, 2.0, 3.7, 20.0, 1e9)]
     assert numbers == sorted(numbers, reverse=True)
     assert numbers[0] == numbers[1] <= most

@@ -242,5 +242,5 @@ def test_the_goals_limit_holds_the_number_of_rays(scene):
     trainer = trainer_for(scene)
     free = max(report.state.rays for report in trained(trainer, 40))
     limit = free // 3
-    reports = list(trainer.train(replace(trainer.init(), rays=limit), Goal(40, most_rays=limit)))
+    reports = list(trainer.train(replace(trainer.init(), rays=limit), Goal(40, max_rays=limit)))
     assert 16 <= max(report.state.rays for report in reports) <= limit

@@ -206,7 +206,7 @@ class Session:
         self.settings = self.settings.changed(values)
         goal = self.training.goal
         goal.steps, goal.seconds = self.settings.steps, self.settings.seconds
-        goal.rate, goal.most_rays = self.settings.rate, self.settings.rays
+        goal.rate, goal.max_rays = self.settings.rate, self.settings.rays
         self._target = None
 
     def train(self, steps: int | None, seconds: float | None) -> None:

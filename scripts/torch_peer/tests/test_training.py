@@ -230,7 +230,7 @@ def test_the_number_of_rays_follows_the_light_as_far_as_there_is_room_for_trying
     peer.steps = 0  # whose step has an update
     peer.step()
     # So many rays' samples would fit the slots, but to be tried they must fit the room too.
-    assert 5 * CONFIG.train.rays < peer.rays < CONFIG.train.most_rays
+    assert 5 * CONFIG.train.rays < peer.rays < CONFIG.train.max_rays
 
 
 def test_both_learn_alike(scene):

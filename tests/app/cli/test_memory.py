@@ -104,7 +104,7 @@ def test_a_limit_below_need_is_refused_and_names_what_to_lower(
 def test_what_ulimit_does_not_leave_is_refused_before_it_ends_the_process(scene, tmp_path):
     # MLX's first array beyond it would be a segmentation fault.
     out = tmp_path / "run"
-    flags = ("--march.max-samples", 2**22, "--train.most-rays", 2**20, "--steps", 2, "--out", out)
+    flags = ("--march.max-samples", 2**22, "--train.max-rays", 2**20, "--steps", 2, "--out", out)
     given = [sys.executable, "-m", "nerfmac", *map(str, ("train", scene, *FLAGS, *flags))]
     command = ["bash", "-c", 'ulimit -v 2500000 && exec "$@"', "bash", *given]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
