@@ -1,44 +1,45 @@
-"""Losses: functions of a rendered batch of rays and of the colors that it should have.
+"""Losses: functions of a rendered batch of rays and its target colors.
 
 `Method(loss=...)` replaces the configuration's color loss, `Method(extra_losses=[...])` adds
-terms. Three terms of the configuration are against floaters:
+terms. Three terms of the configuration reduce haze and floaters:
 
     disparity  = sum_i weight_i (1 - s_i),                 s = t / (1 + t) at the distance t
     distortion = sum_ij weight_i weight_j (s_i - s_j)^2
     entropy    = -o log o - (1 - o) log(1 - o),            for the opacity o
 
-The disparity loss says which of two depths to take if the images do not say it: the farther one.
-Where a surface is plain, matter anywhere on a ray gives it the right color, and matter near a
-camera hides the scene from cameras that have no image there. FreeNeRF (Yang et al. 2023, section
-4.3) penalizes the density near cameras alike. The loss falls linearly to zero at the fraction
-`DISPARITY_END` of the run, so that it does not bias the depths in the end.
+If the images do not determine which of two depths is correct, the disparity loss favors the
+farther depth. Where a surface is plain, density anywhere along a ray gives the correct color, and
+density near a camera hides the scene in other views. FreeNeRF (Yang et al. 2023, section 4.3) has a
+similar penalty on density near cameras. The loss decays linearly to zero at the fraction
+`DISPARITY_END` of the run, so that it does not bias the final depths.
 
-A fourth one is for rays whose distance d is known from the tracks of sparse points:
+The depth loss applies to rays with a known distance d from the tracks of sparse points:
 
     depth = 1 - sum_i weight_i exp(-(t_i - d)^2 / (2 spread^2))
 
-the probability that the ray ends elsewhere than at its point. DS-NeRF (Deng et al. 2022) asks the
-same of the weights by a divergence from a normal distribution.
+This is the probability that the ray ends at another place than its point. DS-NeRF (Deng et al.
+2022) minimizes a divergence of the weights from a normal distribution for the same purpose.
 
-A fifth one compares the depths d and colors c of rays a and b through neighboring pixels:
+The smoothness loss compares the depths d and colors c of rays a and b through neighboring pixels:
 
     smoothness = |log d_a - log d_b| exp(-15 sum |c_a - c_b|)
 
-Edges of objects usually have an edge in color, so there depth may jump (Heise et al. 2013; RegNeRF,
-Niemeyer et al. 2022, compares depths without colors). Depth is the mean along the ray. Without the
-disparity loss, smooth haze in front of cameras satisfies it as well.
+Object boundaries usually have different colors, so depth can be discontinuous there (Heise et al.
+2013; RegNeRF, Niemeyer et al. 2022, compares depths without colors). Depth is the mean along the
+ray. Without the disparity loss, smooth haze in front of cameras also satisfies this loss.
 
-A sixth one pulls the density of rays that intersect the ground plane, at the distance g, to it:
+The ground loss pulls the density of rays that intersect the ground plane, at the distance g, to
+the plane:
 
     ground = sum_i weight_i min(|t_i / g - 1|, GROUND_REACH)
 
-A plain floor has the right color wherever its density is along a ray, so colors cannot place it.
-The gradient is zero for density that is far from the plane, such as a tall object in front of it,
-and an object's colors outweigh it otherwise.
+A plain floor has the correct color for density anywhere along a ray, so colors do not determine
+its depth. The loss is constant far from the plane, so it does not move tall objects in front of the
+plane. For other objects, the color loss is much stronger.
 
-The distortion loss is that of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares instead
-of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024): three sums along
-each ray then suffice. Distances are in scene units.
+The distortion loss is the loss of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares
+instead of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024). With
+squares, three sums along each ray are sufficient. Distances are in scene units.
 """
 
 from __future__ import annotations
@@ -59,23 +60,22 @@ DISPARITY_END = 0.5
 """Fraction of the run after which the disparity loss is zero."""
 
 EDGE = 15.0
-"""Decay of the smoothness loss with the difference of colors, summed over red, green, and blue in
-[0, 1]."""
+"""Decay rate of the smoothness loss with the difference of colors in [0, 1], summed over the
+channels."""
 LEAST_OPACITY, LEAST_DEPTH = 1e-3, 1e-2
-"""Least opacity by which a depth is divided, and least depth in scene units whose logarithm is
-taken."""
+"""Minimum opacity as a divisor of a depth, and minimum depth in scene units for its logarithm."""
 
 GROUND_REACH = 0.3
-"""Relative distance from the ground plane from which the ground loss is constant."""
+"""Relative distance from the ground plane beyond which the ground loss is constant."""
 
 _MARGIN = 1e-4  # kept from opacities 0 and 1, where the slope of the entropy is infinite
 
 
 class RayBatch(NamedTuple):
-    """A batch of rays as a loss sees it. Nothing is computed that a loss does not ask for.
+    """Rendered batch of rays, the input of losses. Properties are computed on access.
 
-    The first three fields are those of `Composited`. Everything is differentiable in the field's
-    parameters but `samples` and `mask`.
+    The first three fields are the fields of `Composited`. All values except `samples` and `mask`
+    are differentiable in the parameters of the field.
     """
 
     color: mx.array  # (rays, 3) float32, over the rays' random backgrounds
@@ -139,7 +139,7 @@ def huber_loss(delta: float) -> Loss:
 
 
 def disparity_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """(rays,): mean disparity 1 / (1 + distance) of each ray's matter, fading; formula above."""
+    """Return the mean disparity 1 / (1 + distance) of each ray, (rays,), decaying; formula above."""
     density, samples = rays.packed
     disparity = (1.0 / (1.0 + samples.distance))[:, None] * mx.array([1.0, 0.0, 0.0])
     sums = composite(density, disparity, samples)
@@ -147,7 +147,7 @@ def disparity_loss(rays: RayBatch, _target: mx.array) -> mx.array:
 
 
 def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """(rays,): how far apart the matter on each ray is, 0 to 1/2; formula above."""
+    """Return the spread of the density along each ray, (rays,) in [0, 1/2]; formula above."""
     density, samples = rays.packed
     s = samples.distance / (1.0 + samples.distance)
     # Relative to the ray's first sample: sums of squares then lose less to rounding.
@@ -160,7 +160,7 @@ def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
 
 
 def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """(rays,): entropy of each ray's opacity, 0 to log 2; formula above."""
+    """Return the entropy of the opacity of each ray, (rays,) in [0, log 2]; formula above."""
     opacity = mx.clip(rays.opacity, _MARGIN, 1.0 - _MARGIN)
     return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
 
@@ -207,9 +207,9 @@ def smoothness_loss(rays: RayBatch, target: mx.array) -> mx.array:
 
 
 def ground_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """(rays,): mean distance of each ray's density from the ground plane; formula above.
+    """Return the mean distance of each ray's density from the ground plane, (rays,); formula above.
 
-    It is 0 for rays that do not intersect the plane.
+    The loss is 0 for rays that do not intersect the plane.
     """
     density, samples = rays.packed
     if rays.ground is None:
