@@ -19,7 +19,8 @@ LARGEST = 1e15
 
 
 class InputError(ValueError):
-    """A request that cannot be met. The message says what is wrong, where, and what is right."""
+    """A request that cannot be met. The message contains the error, its location, and the expected
+    value."""
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Constants that Python and the kernels share.
 
 `nerfmac.backend.sources` declares each of them, with the same name, in front of every kernel, and
-`nerfmac.app.export` in front of the shaders of the exported page. So no kernel types such a number.
+`nerfmac.app.export` in front of the shaders of the exported page. Therefore, kernels do not contain
+these numbers.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ SCENE_CENTER = 0.5
 """Every coordinate of the center of the scene's cube and of all cascades, in scene units."""
 
 BRICK_WIDTH = 4
-"""Number of cells of a brick of the occupancy grid along x and along y."""
+"""Number of cells along x and along y in an occupancy grid brick."""
 
 BRICK_DEPTH = 2
-"""Number of cells of a brick of the occupancy grid along z."""
+"""Number of cells along z in an occupancy grid brick."""
 
 HASH_PRIME_Y = 2654435761
 """Factor of y in the hash of a vertex; elsewhere, the factor of a multiplicative hash."""

@@ -6,7 +6,7 @@
     timeline.write(Path("trace.json"))
 
 Training, evaluation, the video encoder and the viewer call `interval` and `event`. Outside of a
-`recording` they do nothing. Each thread has its own lane, in which intervals nest.
+`recording` they do nothing. Each thread has a separate lane with nested intervals.
 
 The file is JSON in Chrome's format ("Trace Event Format", Google 2016: complete events X, instants
 i, names M; microseconds), which ui.perfetto.dev, chrome://tracing and speedscope open.

@@ -38,7 +38,7 @@ def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
 
 
 class Encoding(ABC):
-    """Maps positions to features; implement it to put an encoding of your own before networks.
+    """Maps positions to features; implement it to use a custom encoding with the networks.
 
     >>> class RandomFourier(nerfmac.Encoding):  # Tancik et al. 2020
     ...     outputs = 32
@@ -60,7 +60,7 @@ class Encoding(ABC):
 
     @property
     def shapes(self) -> Shapes:
-        """The names and shapes of the parameters, which are float32."""
+        """Names and shapes of the float32 parameters."""
         return {}
 
     def init(self, key: mx.array) -> Parameters:
@@ -131,7 +131,7 @@ class HashGrid(Encoding):
 
 
 class DenseGrid(HashGrid):
-    """Grids in which each vertex has an entry of its own: the hash encoding without the hashing.
+    """Dense grids: each vertex has a separate entry, as in the hash encoding without hashing.
 
     The finest grid has as many vertices as fit in a level's table (Müller et al. 2022, figure 2d).
     """

@@ -1,4 +1,4 @@
-"""`Field`: the interface of a radiance field; implement it to train a field of your own.
+"""`Field`: the interface of a radiance field; implement it to train a custom field.
 
 A field holds no parameters: plain arrays are an argument of each call. So the same field serves the
 training step, images with averaged parameters, and parameters from a checkpoint.
@@ -74,16 +74,16 @@ class Field(ABC):
     ) -> mx.array:
         """Density (points,) of which only the first `used` (1,) int32 values count.
 
-        Override it to save the work for the others, whose values may be anything.
+        Override it to skip the other points; their values are arbitrary.
         """
         return self.density(parameters, position)
 
     @property
     def bounded_gradients(self) -> frozenset[str]:
-        """Names of parameters whose gradients are finite whenever all other gradients are.
+        """Names of parameters with gradients that are finite if all other gradients are finite.
 
-        By default none. A step whose gradients are not all finite is skipped. The gradients named
-        here are not checked: for a large table, the check would take 2 % of the step.
+        By default none. A step is skipped if any gradient is not finite. The gradients named here
+        are not checked: for a large table, the check would take 2 % of the step.
         """
         return frozenset()
 
@@ -91,7 +91,8 @@ class Field(ABC):
     def l2_regularized(self) -> frozenset[str]:
         """Names of the parameters that L2 regularization shrinks: by default none.
 
-        Leave out tables: a step reads only a few of their entries, and the others must not shrink.
+        Exclude tables: a step reads only a few of their entries, and the other entries must not
+        decay.
         """
         return frozenset()
 

@@ -1,7 +1,7 @@
 """`VanillaField`: NeRF as first published, two stacked MLPs of encoded positions and directions.
 
-A coarse network finds where matter is. A fine network of the same shape is evaluated there, and
-images are made with it (Mildenhall et al. 2020, section 5 and figure 7). Both are trained.
+A coarse network estimates where density is. A fine network of the same shape is evaluated there,
+and images are made with it (Mildenhall et al. 2020, section 5 and figure 7). Both are trained.
 
 The density's activation is softplus(x - 1), as in mip-NeRF (Barron et al. 2021). The paper's ReLU
 has no gradient where it is zero, so a network that begins without any density would never learn.

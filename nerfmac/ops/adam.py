@@ -109,7 +109,8 @@ def _adam(
 def pack_moments(
     first: mx.array, second: mx.array, most: mx.array | float, dither: mx.array | float = 0.5
 ) -> mx.array:
-    """Pack both float32 moments of each element into one uint32, as the module's docstring says.
+    """Pack both float32 moments of each element into one uint32, as described in the module
+    docstring.
 
     `most` is `most_first(beta1, beta2)`. `dither` in [0, 1) is added to the first moment's 12-bit
     fraction before that is rounded down.

@@ -11,12 +11,12 @@ ray. Density is per scene unit, width and distance in scene units.
 If `thin` omitted samples at random, p_i is the probability with which a sample was kept, omitted_i
 the optical depth of the samples omitted in front of it, and omitted that of all samples omitted on
 the ray. Transmittance and opacity are therefore exact. Only the color and the depth of a sample,
-and all gradients, stand for those of 1 / p_i samples:
+and all gradients, represent 1 / p_i samples:
 
     d color / d tau_i   = (T_i exp(-tau_i) color_i - sum_{j>i} weight_j color_j) / p_i
     d opacity / d tau_i = (1 - opacity) / p_i
 
-Without thinning, p_i is 1 and nothing is omitted.
+Without thinning, p_i is 1 and omitted_i is 0.
 
 The gradient of a squared error is the error times the gradient of the color. With thinning both are
 random, and they are correlated: the mean of their product rewards haze. The caller may therefore
@@ -25,8 +25,8 @@ summed relative to it, as a control variate:
 
     color = opacity expected + sum_i weight_i (color_i - expected)
 
-This is the same color in the mean, and exactly the same without thinning, but the noise is
-proportional to what remains to be learned.
+The mean of this color is the same, and without thinning the color is exactly the same, but the
+noise is proportional to the remaining error.
 """
 
 from __future__ import annotations

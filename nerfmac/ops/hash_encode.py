@@ -77,7 +77,7 @@ class HashLevels:
     levels: int
     log2_entries: int  # base-2 logarithm of the most entries of a level
     coarsest: int  # cells along an axis at level 0
-    growth: float  # ratio of a level's cells to those of the level before, along an axis
+    growth: float  # ratio of the cells along an axis between consecutive levels
 
     @cached_property
     def scales(self) -> tuple[float, ...]:

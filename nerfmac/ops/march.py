@@ -8,8 +8,8 @@ number of steps up to the distance t is
     n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone   beyond
 
 Interval k of a ray begins at n(enter) + k, where the ray enters the cube at the distance `enter`,
-at least `near`. Its sample lies at the fraction `jitter` of the interval. Intervals whose sample is
-in an empty cell, or outside the cube, are left out.
+at least `near`. Its sample is at the fraction `jitter` of the interval. Intervals are omitted if
+their sample is in an empty cell or outside the cube.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class MarchGeometry:
 
 
 class Occupied(NamedTuple):
-    """The cells of a scene's cube in which rays are sampled."""
+    """Cells of the scene cube that marching samples."""
 
     geometry: MarchGeometry
     bits: mx.array  # (geometry.cells / 32,) uint32, one bit a cell, by its number
@@ -183,7 +183,7 @@ def _write_reference(origins, directions, jitter, occupied, slots, ray_start, sk
     number = mx.cumsum(is_sample.astype(mx.int32), axis=1) - 1 - skip[:, None]
     own = ray_start[1:, None] - ray_start[:-1, None]
     is_kept = is_sample & (number >= 0) & (number < own)
-    # Samples that are not kept go to one extra slot, which is cut off afterwards.
+    # Samples that are not kept are written to one extra slot, and it is removed afterwards.
     slot = mx.where(is_kept, ray_start[:-1, None] + number, slots).reshape(-1)
     ray = mx.broadcast_to(mx.arange(origins.shape[0])[:, None], is_sample.shape)
 

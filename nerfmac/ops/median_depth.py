@@ -15,7 +15,7 @@ from nerfmac.ops.composite import Composited, weights_along
 
 
 def median_distance(density: mx.array, samples: Samples, reaching: mx.array) -> mx.array:
-    """Return the distance at which the transmittance of each ray falls to one half.
+    """Return the distance where the transmittance of each ray decreases to one half.
 
     It is plain MLX on every back end, without a gradient. The kernel `trace` has the same formula.
 

@@ -6,8 +6,8 @@ the color (Müller et al. 2022, section 5.4). There are no biases, ReLU
 between layers, and a sigmoid at the colors.
 
 A network's weights are one flat array: the layers' matrices one after the other, each (inputs,
-outputs) and row-major. The networks are tiny-cuda-nn's fully fused ones (Müller et al. 2021), which
-has each matrix transposed.
+outputs) and row-major. The networks are the fully fused networks of tiny-cuda-nn (Müller et al.
+2021), with each matrix transposed.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def _groups(groups: int) -> dict[str, Any]:
 
 
 def gradient_groups() -> int:
-    """Number of threadgroups of the gradient kernel; each has partial sums of its own."""
+    """Number of threadgroups of the gradient kernel; each has separate partial sums."""
     return _GROUPS[variant("networks_gradient")]
 
 

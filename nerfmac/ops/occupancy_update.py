@@ -90,7 +90,7 @@ def _pack(values: mx.array, threshold: mx.array) -> list[mx.array]:
 
 
 def choose(bits: mx.array, draws: mx.array) -> mx.array:
-    """Cells whose bit is set, chosen by uniform random integers.
+    """Occupied cells, selected by uniform random integers.
 
     Of n set bits, in the order of their cells, a draw chooses bit number floor(draw n / 2^32).
 

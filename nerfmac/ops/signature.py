@@ -3,8 +3,8 @@
     _TAKES = Signature(color=(mx.float32, "slots", 3), widths=(mx.float32, "slots"))
     slots = _TAKES.check(color, widths)["slots"]
 
-After an array's type come the lengths of its axes. A length is a number or a name; a name stands
-for the same number wherever it appears.
+After an array's type come the lengths of its axes. A length is a number or a name; all occurrences
+of a name have the same value.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ _WRITE = Kernel(
 def thin(
     samples: Samples, density: mx.array, offsets: mx.array, slots: int, below: float
 ) -> Samples:
-    """The samples that are kept, packed anew in `slots` slots. Nothing here is differentiable.
+    """The samples that are kept, packed again in `slots` slots. Nothing here is differentiable.
 
     Args:
         samples: packed samples. A ray that does not fit there keeps none, and does not fit.
@@ -133,7 +133,7 @@ def _count(density, widths, ray_start, offsets, below):  # type: ignore[no-untyp
 
 
 class _Choice(NamedTuple):
-    """What becomes of samples, each array (slots,)."""
+    """Result of thinning for each sample; arrays are (slots,)."""
 
     ray: mx.array  # int32
     shares: mx.array  # int32, probability in units of 1 / THINNING_UNITS
@@ -176,7 +176,7 @@ def _write_reference(samples, density, offsets, kept_start, slots, below):  # ty
     ray = choice.ray
     number = _count_before(choice.is_kept.astype(mx.int32), ray_start, ray)
     has_room = choice.is_kept & (number < (kept_start[1:] - kept_start[:-1])[ray])
-    # Samples that are not kept go to one extra slot, which is cut off afterwards.
+    # Samples that are not kept are written to one extra slot, and it is removed afterwards.
     slot = mx.where(has_room, kept_start[:-1][ray] + number, slots)
 
     def pack(values: mx.array, empty: float = 0.0) -> mx.array:

@@ -46,7 +46,7 @@ _VISIBLE = Kernel(
 def termination_distances(
     density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, capacity: int
 ) -> mx.array:
-    """Distance at which each ray ends, (rays,) float32. Nothing is differentiable.
+    """Distance at which each ray ends, (rays,) float32. The results are not differentiable.
 
     FAR for a ray that still has light after its last sample, 0 where samples do not fit.
 
@@ -67,7 +67,7 @@ def termination_distances(
     opacity = composite(densities, no_color, marched).opacity
     visible = count_kept(densities, *along, mx.zeros_like(jitter), 0.0)
     last = mx.maximum(marched.ray_start[:-1] + visible - 1, 0)
-    # Half a step further: rounding must not leave out the last sample itself.
+    # Half a step further: rounding must not exclude the last sample.
     end = marched.distance[last] + 0.5 * marched.width[last]
     end = mx.where(opacity > 1.0 - EARLY_STOP_TRANSMITTANCE, end, FAR)
     return mx.stop_gradient(mx.where(marched.fits, end, 0.0))
@@ -97,7 +97,7 @@ def _visible_reference(
     everywhere = Occupied(geometry, mx.full((geometry.cells // 32,), 2**32 - 1, mx.uint32))
     is_position, position, distance, _ = march_reference(*rays, jitter, everywhere)
     is_visible = is_position & (distance <= until[:, None])
-    # Positions beyond the end go to one extra cell, which is cut off afterwards.
+    # Positions beyond the end are written to one extra cell, and it is removed afterwards.
     cell = mx.where(is_visible, cell_of(position, geometry), geometry.cells)
     return mx.zeros(geometry.cells + 1, mx.bool_).at[cell].maximum(is_visible)[:-1]
 

@@ -1,1 +1,1 @@
-"""Samplers: they choose the points of a ray at which the field is evaluated."""
+"""Samplers: they select the sample positions along rays."""

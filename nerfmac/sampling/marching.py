@@ -68,7 +68,7 @@ class MarchingSampler(Sampler):
         """The grid in which every cell that a ray passes beyond the near plane is occupied.
 
         If `march.near_training` is further than `march.near`, cells that any ray passes before it
-        stay empty: matter there would show in images, but no training ray would see it.
+        stay empty: density there would be visible in renderings, but not in training.
         """
         visible = is_empty = mx.zeros(self.geometry.cells, mx.bool_)
         near, at_camera = self.geometry.near, replace(self.geometry, near=0.0)
@@ -88,8 +88,8 @@ class MarchingSampler(Sampler):
         marched = march(*rays, jitter, occupied, self._capacity)
         density = self._density(parameters, marched.position, marched.used)
         kept = thin(marched, density, offsets, slots, self._thin_below)
-        # Marched samples must fit too. Rays past the capacity count all their samples as kept; with
-        # these in the mean, the number of rays would swing from step to step.
+        # Marched samples must fit too. Rays past the capacity count all their samples as kept;
+        # including them in the mean would make the number of rays oscillate.
         mean = samples_per_ray(marched.wanted, kept.wanted, self._capacity, slots)
         return Sampled(kept, samples_per_ray=mean)
 

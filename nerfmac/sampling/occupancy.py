@@ -1,11 +1,11 @@
-"""`OccupancyGrid`: the cells that may hold matter, updated while the field learns.
+"""`OccupancyGrid`: the cells that can contain density, updated during training.
 
 Each cell holds an estimate of the optical thickness of one shortest step in it. An update lets all
 estimates decay, evaluates the field at a random point of some cells, and raises their estimates to
 the result. A cell is occupied if its estimate is above the threshold (Müller et al. 2022, appendix
-E.2) and the cell is visible to training rays. Training cannot tell what is in cells that no
-training view sees, outside of all views or inside of objects: they would hold a fog that only other
-views show.
+E.2) and the cell is visible to training rays. Training does not determine the density of cells that
+no training view shows, such as cells outside of all views or inside of objects. They would contain
+haze that only other views show.
 """
 
 from __future__ import annotations
@@ -110,7 +110,8 @@ class OccupancyGrid:
         """Updates for which a cell stays occupied without being visible.
 
         Half of the `updates` so far, clamped to [`visibility_patience` / 8, `visibility_patience`].
-        With the full patience, a short training would go on marching cells that have become hidden.
+        With the full patience, a short training would continue to march cells that have become
+        hidden.
         """
         longest = self.config.visibility_patience
         return mx.clip(updates // 2, max(longest // 8, 1), longest)
@@ -130,8 +131,8 @@ class OccupancyGrid:
 
 def random_bits(count: int, key: mx.array) -> mx.array:
     """Random integers (count,) uint32, uniform over all 2^32 values."""
-    # MLX makes random integers from a float32, which cannot reach most of the 2^32 values. A random
-    # key is two words of 32 random bits.
+    # MLX generates random integers from a float32, so most of the 2^32 values are impossible. A
+    # random key is two words of 32 random bits.
     return mx.random.split(key, max(1, (count + 1) // 2)).reshape(-1)[:count]
 
 

@@ -1,7 +1,7 @@
-"""`Sampler`: where along rays a field is evaluated; implement it to sample in a way of your own.
+"""`Sampler`: where along rays a field is evaluated; implement it for custom sampling.
 
-A sampler, like a field, holds nothing that training changes. Its state, if it has any, is a dict of
-named arrays: an argument of every call, and the result of an update.
+Like a field, a sampler does not store anything that training changes. Its state, if it has any, is
+a dict of named arrays: an argument of every call, and the result of an update.
 """
 
 from __future__ import annotations
@@ -97,6 +97,6 @@ class Sampler(ABC):
     def occupied(self, state: Arrays) -> Occupied | None:
         """Occupied cells and steps for rendering; None if the sampler has no occupancy grid.
 
-        With them, images skip empty space and whatever lies behind surfaces.
+        With them, rendering skips empty space and everything behind surfaces.
         """
         return None

@@ -143,7 +143,7 @@ def _length_fault(path: Path) -> str | None:
         expected = 8 + length + max(ends, default=0)
         counts = [math.prod(tensor["shape"]) for tensor in tensors]
         sides = [side for tensor in tensors for side in tensor["shape"]]
-        # MLX computes with 32 bits a side and 64 a product, which overflow.
+        # MLX computes each side with 32 bits and the product with 64 bits, and both can overflow.
         is_too_large = max(counts, default=0) > expected or min(sides, default=0) < 0
     except (struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return "is not a safetensors file, or cut short in its header"

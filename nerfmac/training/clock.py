@@ -13,7 +13,7 @@ _continued = 0  # number of SIGCONT signals so far
 
 
 def note_continued(*_: object) -> None:
-    """Handler of SIGCONT: all clocks leave out the time since they were last read."""
+    """Handler of SIGCONT: all clocks exclude the time since they were last read."""
     global _continued
     _continued += 1
 

@@ -2,7 +2,7 @@
 
 The mean of the ranks' gradients, weighted by each one's rays in the loss, is the gradient of all
 rays together. So N ranks take the steps of one rank with N times the rays and samples. All ranks
-use the first rank's time, since decisions by clocks of their own would differ.
+use the time of the first rank, because decisions by separate clocks would differ.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COMPARED_EVERY = 256
 
 
 class Exchange:
-    """What the ranks of one training exchange. Nothing, if there is one rank."""
+    """Communication between the ranks of a training. With one rank, it does nothing."""
 
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = ranks

@@ -1,8 +1,9 @@
 """Alignment of held-out cameras with a field whose training cameras were refined.
 
-Their given poses are as inaccurate as those of the training cameras were. So, as usual (BARF, Lin
-et al. 2021, section 4.1), they first move along with the training cameras; then each pose is
-optimized on its own image, with the field fixed. Metrics then measure the field, not the poses.
+Their given poses have the same errors as the training poses had before refinement. So, as usual
+(BARF, Lin et al. 2021, section 4.1), they first move along with the training cameras; then each
+pose is optimized on its own image, with the field fixed. Metrics then measure the field, not the
+poses.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def huber_loss(delta: float) -> Loss:
 
 
 def disparity_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """Return the mean disparity 1 / (1 + distance) of each ray, (rays,), decaying; formula above."""
+    """Return the mean disparity 1 / (1 + distance) of each ray, (rays,), fading; formula above."""
     density, samples = rays.packed
     disparity = (1.0 / (1.0 + samples.distance))[:, None] * mx.array([1.0, 0.0, 0.0])
     sums = composite(density, disparity, samples)
@@ -153,7 +153,8 @@ def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     # Relative to the ray's first sample: sums of squares then lose less to rounding.
     first = samples.distance[mx.minimum(samples.ray_start[:-1], samples.distance.shape[0] - 1)]
     s = s - (first / (1.0 + first))[samples.ray]
-    # The sum of weights is not the opacity, of which thinning leaves no sample's share to chance.
+    # The sum of weights differs from the opacity, because the opacity includes omitted samples
+    # exactly.
     powers = mx.stack([mx.ones_like(s), s, mx.square(s)], axis=1)
     sums = composite(density, powers, samples).color
     return 2.0 * mx.maximum(sums[:, 0] * sums[:, 2] - mx.square(sums[:, 1]), 0.0)

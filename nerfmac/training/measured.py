@@ -54,8 +54,8 @@ def read(measured: mx.array, state: TrainState, last: Measured | None = None) ->
         loss, error = (last.loss, last.error) if last else (1.0, 1.0)
     elif not isfinite(loss):
         raise DivergedError(f"the loss is {loss} at step {state.step}; {ADVICE}")
-    # The loss is that of the parameters before the step, so those after it are checked too. One
-    # value that is not finite makes the sum not finite.
+    # The loss belongs to the parameters before the step, so the parameters after it are checked
+    # too. One value that is not finite makes the sum not finite.
     if not all(mx.isfinite(values.sum()) for values in state.parameters.values()):
         raise DivergedError(f"the parameters are not finite after step {state.step}; {ADVICE}")
     return Measured(loss, error, samples, samples_per_ray, skipped, in_a_row > 0)

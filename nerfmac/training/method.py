@@ -33,7 +33,7 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class Method:
-    """Your own field, sampler and losses; None takes what the configuration names.
+    """Your own field, sampler and losses; None selects the configured component.
 
     Pass the method when a run begins, and again when it is loaded. A run's files hold only the
     names of its parts, and loading imports nothing because a file names it.

@@ -1,6 +1,6 @@
 """Adam as in Instant-NGP: bias correction, a tiny epsilon, L2 on some parameters only.
 
-Also the exponential moving average (EMA) of the parameters, with which images are rendered. After
+It also updates the exponential moving average (EMA) of the parameters, which renderings use. After
 the first steps it is updated at every eighth step only: an update costs a quarter of Adam's time,
 and in eight steps the parameters change little.
 """
@@ -50,8 +50,8 @@ def step_numbers(
 ) -> StepNumbers:
     """Adam's settings at `step`, counted from 1, with the learning rate `rate`.
 
-    `groups`: parameters, by name, with settings of their own. Bias correction is that of Kingma and
-    Ba 2015, section 2.
+    `groups`: parameters, by name, with settings of their own. Bias correction follows Kingma and Ba
+    2015, section 2.
     """
     plain = _numbers(step, rate, 0.0, config)
     regularized = plain._replace(size=config.networks * plain.size, l2=config.l2)

@@ -15,7 +15,7 @@ FILL = 0.95
 
 
 class RayBudget(NamedTuple):
-    """Limits on the samples and the rays of a step."""
+    """Limits on the number of samples and rays per training step."""
 
     max_samples: int
     max_rays: int
@@ -27,7 +27,7 @@ class RayBudget(NamedTuple):
         return cls(config.march.max_samples, most if max_rays is None else min(most, max_rays))
 
     def rays(self, samples_per_ray: float) -> int:
-        """Largest number of rays whose samples fit, at most `max_rays`.
+        """Maximum number of rays such that all samples fit, up to `max_rays`.
 
         It is 2^(n / 8), rounded to a multiple of 16: few numbers are possible, since MLX traces the
         step again for each new one, which takes as long as half a step.

@@ -32,7 +32,7 @@ from nerfmac.training.track_rays import TrackRays, TrackTargets
 
 
 class Schedule(NamedTuple):
-    """Numbers of a step that change over the run, each () float32."""
+    """Parameters of a step that change over the run, each () float32."""
 
     level_progress: mx.array  # as in `Field.coarse_to_fine`
     progress: mx.array  # finished fraction of the run
@@ -44,7 +44,7 @@ class StepFlags(NamedTuple):
     learns_cameras: bool = False
     """Whether poses and lenses are trained too."""
     is_coarse: bool = False
-    """Whether the field's finest levels are left out."""
+    """Whether the finest levels of the field are omitted."""
 
     def __str__(self) -> str:
         return f"{', moving cameras' * self.learns_cameras}{', coarse' * self.is_coarse}"
@@ -66,7 +66,7 @@ class StepFlags(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The rays of one step, what they should show, and the random numbers for their samples."""
+    """Rays of one step, their target colors, and the random numbers for their samples."""
 
     rays: Rays
     view: mx.array  # (rays,) int32, index of each ray's image
@@ -81,7 +81,7 @@ class Batch(NamedTuple):
 
 
 class Rendering(NamedTuple):
-    """A rendered `Batch`, and what its rendering took."""
+    """A rendered `Batch`, and the number of samples that rendering it used."""
 
     rays: RayBatch
     samples: mx.array  # () float32, number of samples
@@ -162,7 +162,7 @@ class Step:
 
     def draw(self, parameters: Parameters, key: mx.array) -> Batch:
         """Draw pixels of all views, and their rays from the refined cameras in `parameters`."""
-        # One call, since each is a launch of its own. All ranks draw the same numbers and take
+        # One call, because each call is a separate launch. All ranks draw the same numbers and take
         # their share, so together they draw what one rank would.
         draws = self.parts.sampler.draws
         shape = (3 + draws + 3, self.ranks.size * self.rays)
@@ -177,7 +177,7 @@ class Step:
             pixel_draws, pairs = next_to_each_other(pixel_draws)
         cameras = self.refinement.cameras(parameters)
         rays, rgba, view = draw_pixels(self.views.pixels, cameras, pixel_draws)
-        # Random backgrounds, so that matter cannot imitate the background.
+        # Random backgrounds, so that density cannot imitate the background.
         background = background.T
         target = over(rgba, background, self.config.train.blend)
         color, numbers = rgba[:, :3], (pixel_draws, sample_draws)
@@ -240,5 +240,5 @@ def _mean(values: mx.array, mask: mx.array, scale: float | mx.array = 1.0) -> mx
     """`scale` times the mean of `values`, (rays,) or (rays, n), over rays whose `mask` is 1."""
     values = values.reshape(mask.shape[0], -1)
     weights = mask / mx.maximum(values.shape[1] * mask.sum(), 1.0)
-    # Scaling the sum would be a launch of its own, and another one backwards.
+    # Scaling the sum would be a separate launch, forward and backward.
     return (scale * values * weights).sum()

@@ -1,4 +1,4 @@
-"""`TrackRays`: training rays through pixels whose distance is known from tracks.
+"""`TrackRays`: training rays through pixels with a known distance from tracks.
 
 A step's first rays are drawn from the observations of the tracks instead of from all pixels. They
 count for the color loss like any others. How far their points are away is a `TrackTargets`, for
@@ -26,7 +26,7 @@ _DISTANCE, _CONFIDENCE, _SPREAD = 3, 4, 5  # columns of the table; the first thr
 
 
 class TrackTargets(NamedTuple):
-    """What tracks say about the first k rays of a batch; lengths are in scene units."""
+    """Known distances of the first k rays of a batch, in scene units."""
 
     distance: mx.array  # (k,) float32, of the sparse point from the camera
     confidence: mx.array  # (k,) float32 in [0, 1], by the point's reprojection error

@@ -56,10 +56,10 @@ from nerfmac.training.step import Schedule, Step, StepFlags, StepResult
 from nerfmac.training.track_rays import TrackRays
 
 FIRST_RAYS = 2**18
-"""Most random training rays from which the sampler's first state is made."""
+"""Maximum number of random training rays for the initial state of the sampler."""
 
 PREVIEW_RAYS = 2**12
-"""Number of random rays from which the sampler's state of a preview is made."""
+"""Number of random rays for the sampler state of a preview."""
 
 
 class Trainer:
@@ -73,7 +73,7 @@ class Trainer:
         method: Method = Method(),  # noqa: B008 - a frozen value
         cameras: Sequence[Camera] = (),
     ) -> None:
-        """Make the parts of `method`; nothing is compiled or computed yet.
+        """Make the parts of `method`; no computation or compilation starts yet.
 
         Args:
             config: every setting.
@@ -125,7 +125,7 @@ class Trainer:
         return self._init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key))
 
     def preview(self, cameras: Sequence[Camera]) -> TrainState:
-        """Return a state like that of `init`, but made from few rays and without any image.
+        """Return a state like that of `init`, but computed from few rays and without images.
 
         It is made in a fraction of the time, to be rendered at low resolution, not to be trained.
         """
@@ -152,7 +152,7 @@ class Trainer:
     def compile(self, state: TrainState) -> Iterator[float]:
         """Build and compile all that `train` runs: run each part once and drop the results.
 
-        Yields the seconds that each part took, so that the caller can do other things in between.
+        Yields the seconds that each part took, so that the caller can do other work in between.
         Without this, `train` compiles on first use, in training time.
         """
         mx.eval(state.arrays())  # if the system ends the work below, the state is not lost
