@@ -9,7 +9,7 @@ import pytest
 from nerfmac.config import override
 from nerfmac.geometry.ground_plane import GroundPlane, ground_plane
 from nerfmac.geometry.samples import Samples
-from nerfmac.training.losses import RayBatch, ground_loss
+from nerfmac.training.losses import RayBatch, configured_extra_losses, ground_loss
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
@@ -19,8 +19,8 @@ UP = (0.0, 0.0, 1.0)
 GROUND = 2.0  # distance of the plane from the camera
 
 
-def loss_of(distances: list[float], density: mx.array, ground: float = GROUND) -> mx.array:
-    """The loss of one ray with a sample at each of the distances, 0.01 wide."""
+def batch_of(distances: list[float], density: mx.array, ground: float = GROUND) -> RayBatch:
+    """One ray with a sample at each of the distances, 0.01 wide."""
     count = len(distances)
     samples = Samples(
         mx.zeros((count, 3)),
@@ -31,7 +31,11 @@ def loss_of(distances: list[float], density: mx.array, ground: float = GROUND) -
         mx.array([count], mx.int32),
     )
     seen = mx.zeros((1, 3)), mx.zeros(1), mx.zeros(1), mx.ones((1, 1))
-    return ground_loss(RayBatch(*seen, density, samples, ground=mx.array([ground])), seen[0])
+    return RayBatch(*seen, density, samples, ground=mx.array([ground]))
+
+
+def loss_of(distances: list[float], density: mx.array, ground: float = GROUND) -> mx.array:
+    return ground_loss(batch_of(distances, density, ground), mx.zeros((1, 3)))
 
 
 @pytest.mark.parametrize(
@@ -51,6 +55,12 @@ def test_its_gradient_moves_density_to_the_plane_and_leaves_distant_density_alon
     assert abs(float(slope[1] - slope[0])) < 0.1 * float(slope[2])
     missed = mx.grad(lambda density: loss_of([1.0, 2.0], density, mx.inf).sum())(mx.ones(2))
     assert (missed == 0.0).all()
+
+
+def test_the_weight_of_the_configuration_multiplies_it():
+    (loss,) = configured_extra_losses(override(CONFIG, train={"ground": 0.7}).train, 1.0)
+    got = loss(batch_of([1.8], mx.array([1e4])), mx.zeros((1, 3)))
+    assert float(got) == pytest.approx(0.07, abs=1e-6)
 
 
 def test_without_a_plane_it_is_zero():
