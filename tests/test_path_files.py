@@ -88,4 +88,4 @@ def test_without_the_file_positions_are_the_scenes_and_that_is_said(scene, tmp_p
     want = MOVED @ square(KEYFRAMES[1].pose)
     want[:, 3] *= SCALE
     assert np.allclose(load_path(run, path).keyframes[1].pose, want, atol=1e-6)
-    assert "there is no dataparser_transforms.json beside" in caplog.text
+    assert "no dataparser_transforms.json next to" in caplog.text

@@ -128,7 +128,8 @@ def sample_weights(density: mx.array, samples: Samples) -> mx.array:
     return weights_along(density, samples.width, samples.ray_start, scale, omitted).weight
 
 
-def _composite_reference(density, color, *samples):  # type: ignore[no-untyped-def]
+def composite_reference(density, color, *samples):  # type: ignore[no-untyped-def]
+    """Composite in plain MLX; arguments and results as in the kernel `composite_forward`."""
     distances, widths, ray_start, inverse_probability, omitted, expected, ray_omitted = samples
     slots, rays = density.shape[0], ray_start.shape[0] - 1
     if slots == 0 or rays == 0:
@@ -201,7 +202,7 @@ def _earlier(values: mx.array, place: mx.array, shift: int) -> mx.array:
     return mx.where(place >= shift, shifted, 0.0)
 
 
-@operation("composite", _composite_reference)
+@operation("composite", composite_reference)
 def _composite(density, color, *samples):  # type: ignore[no-untyped-def]
     rays = samples[2].shape[0] - 1
     outputs = _GIVES.outputs(rays=rays)

@@ -88,7 +88,7 @@ def test_a_video_that_was_killed_as_it_removed_its_kept_frames_is_resumed(
         assert not list(folder.glob("frame_*")), "without its record they would not be resumed"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nerfmac.app.video.render_video.shutil.rmtree", end)
+    monkeypatch.setattr("nerfmac.app.video.rendering.shutil.rmtree", end)
     assert nerfmac(*words) == 130
     monkeypatch.undo()
     assert nerfmac(*words) == 0

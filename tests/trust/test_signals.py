@@ -80,7 +80,7 @@ def test_a_terminated_video_leaves_whole_frames_alone(balls, scene, tmp_path):
     words = ("render", tmp_path / "run", "--frames", 60, "--device", "cpu", "--out", out)
     code, line = ended(started(SLOW_FRAMES, *words), signal.SIGTERM)
     assert code == 130
-    assert line.startswith(f"nerfmac: interrupted; its frames so far are in {out}")
+    assert line.startswith(f"nerfmac: interrupted; the frames so far are in {out}")
     frames = {path.name for path in out.iterdir()} - {"series.json"}
     assert len(frames) < 60
     assert all(read_png(out / frame).shape == (16, 20, 3) for frame in frames)

@@ -10,8 +10,8 @@ from nerfmac.app.video.frames import FrameRenderer as FrameRenderer
 from nerfmac.app.video.options import DIAGNOSTICS as DIAGNOSTICS
 from nerfmac.app.video.options import OUTPUTS as OUTPUTS
 from nerfmac.app.video.options import RenderOptions as RenderOptions
-from nerfmac.app.video.render_video import refuse_existing as refuse_existing
-from nerfmac.app.video.render_video import render_video as render_video
+from nerfmac.app.video.rendering import refuse_existing as refuse_existing
+from nerfmac.app.video.rendering import render_video as render_video
 from nerfmac.app.video.view_renderer import ViewRenderer as ViewRenderer
 from nerfmac.app.video.view_renderer import colors as colors
 from nerfmac.app.video.view_renderer import over_background as over_background

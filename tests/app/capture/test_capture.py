@@ -333,7 +333,7 @@ def test_a_stage_is_ended_by_an_interruption(solver, monkeypatch):
         ("matches", True, "4 of 5: matching"),
         ("images", False, "1 of 4: writing images"),
         ("matches", False, "3 of 4: matching"),
-        ("focal length 0.9", False, "4 of 4: estimating cameras,  focal length 0.9"),
+        ("focal length 0.9", False, "4 of 4: estimating cameras, focal length 0.9"),
     ],
 )
 def test_steps_are_counted(stage, of_video, text):

@@ -56,7 +56,7 @@ def test_a_capture_of_photos_that_have_changed_is_not_reused(
 ):
     capture_scene(photos, "captures/garden", progress=False)
     change(photos, how)
-    again = "remove captures/garden or name another folder with --out"
+    again = "remove captures/garden or choose another folder with --out"
     expected = [f"captures/garden contains a capture of {photos}", told, again]
     refused(capsys, tmp_path, "capture", photos, names=expected)
     with pytest.raises(InputError, match="which has changed since: 1"):

@@ -44,7 +44,7 @@ def test_where_nothing_is_occupied_the_density_is_zero(scene, run):
     whole = extract_density(bare, resolution=8, crop=CROP, progress=False)
     assert (whole.density == 0.0).all()
     bare.state.sampling["bits"] = mx.zeros(bits.shape, mx.uint32)
-    with pytest.raises(InputError, match="occupancy grid is empty"):
+    with pytest.raises(InputError, match="occupancy grid of the run is empty"):
         extract_density(bare, progress=False)
 
 

@@ -77,7 +77,7 @@ def kernels(url):
 
 def look(tab):
     """The viewer on the page once it has a finished image of the trained run."""
-    tab.wait_for(".nerfmac-viewer")
+    tab.wait_for(".nerfmac-viewer", timeout=120.0)  # the kernel starts and imports first
     sight = Sight(tab)
     tab.wait_for(lambda: sight.last().get("still"))
     assert sight.last()["step"] == 60
