@@ -75,8 +75,8 @@ def declarations(device: str) -> str:
     Args:
         device: `metal`, `cuda`, or `cpu`.
     """
-    own = {name: values[device] for name, values in OF_DEVICES.items()}
-    return "".join(_declared(device, shared_constants() | own))
+    of_device = {name: values[device] for name, values in OF_DEVICES.items()}
+    return "".join(_declared(device, shared_constants() | of_device))
 
 
 def _declared(device: str, constants: dict[str, int | float]) -> Iterator[str]:

@@ -14,6 +14,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 
 Array = npt.NDArray[np.float64]
@@ -105,6 +106,24 @@ def ground_plane(
     return GroundPlane(
         axes[2], float(axes[2] @ center), axes[:2], np.quantile(extent, WITHIN, axis=0)
     )
+
+
+def scene_ground_plane(
+    points: Array, bounds: Bounds, eyes: Array, up: tuple[float, float, float]
+) -> GroundPlane | None:
+    """Find the ground plane of the sparse points in a scene cube.
+
+    Args:
+        points: (n, 3) sparse points in scene coordinates.
+        bounds: The scene cube.
+        eyes: (m, 3) camera positions. The tolerance grows with the distance from the nearest one.
+        up: Unit vector in the up direction.
+
+    Returns:
+        The result of `ground_plane`.
+    """
+    points = points[np.asarray(bounds.holds(points))]
+    return ground_plane(points, TOLERANCE * nearest_distance(points, eyes), up)
 
 
 def nearest_distance(points: Array, eyes: Array) -> Array:

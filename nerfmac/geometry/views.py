@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import mlx.core as mx
@@ -34,7 +36,8 @@ class Views:
         kept: bool (pixels,), False for masked pixels, or None without masks.
         tracks: Observations of sparse points in these views, or None. Only the training split has
             tracks.
-        ground: Ground plane of the sparse points, or None. Only the training split has one.
+        find_ground: Function that finds the ground plane of the sparse points, or None. Only the
+            training split has one.
     """
 
     pixels: mx.array
@@ -42,11 +45,16 @@ class Views:
     names: tuple[str, ...]
     kept: mx.array | None = None
     tracks: Tracks | None = None
-    ground: GroundPlane | None = None
+    find_ground: Callable[[], GroundPlane | None] | None = None
 
     def __repr__(self) -> str:
         sizes, channels = shown_sizes(self.cameras.sizes), self.pixels.shape[1]
         return f"Views({len(self.names)} of {sizes}, {channels} channels)"
+
+    @cached_property
+    def ground(self) -> GroundPlane | None:
+        """Ground plane of the sparse points, or None. It is found on first access."""
+        return self.find_ground() if self.find_ground else None
 
     def image(self, index: int) -> mx.array:
         """Return the image of view `index`, uint8 (h, w, 3 or 4)."""

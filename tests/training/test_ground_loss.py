@@ -81,7 +81,7 @@ def floor() -> GroundPlane:
 def test_a_step_counts_it_by_its_weight_if_the_views_have_a_plane(scene):
     losses = {}
     for has_plane in (True, False):
-        views = replace(scene.views("train"), ground=floor() if has_plane else None)
+        views = replace(scene.views("train"), find_ground=floor if has_plane else None)
         for weight in (0.0, 1.0, 2.0):
             config = override(CONFIG, train={"ground": weight})
             trainer = Trainer(config, scene.bounds, views)

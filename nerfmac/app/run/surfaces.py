@@ -13,12 +13,7 @@ import numpy.typing as npt
 
 from nerfmac.app.run.run import Run
 from nerfmac.geometry.cameras import Cameras
-from nerfmac.geometry.ground_plane import (
-    TOLERANCE,
-    GroundPlane,
-    ground_plane,
-    nearest_distance,
-)
+from nerfmac.geometry.ground_plane import GroundPlane, scene_ground_plane
 from nerfmac.geometry.rays import Rays, rays_through
 from nerfmac.geometry.tracks import distances_of
 from nerfmac.rendering.renderer import Renderer
@@ -91,10 +86,8 @@ def _at_points(run: Run, renderer: Renderer, cameras: Cameras, split: str) -> di
 
 def _plane_of(run: Run, points: Array) -> GroundPlane | None:
     """Fit the ground plane of the sparse points in the scene cube."""
-    points = points[np.asarray(run.scene.bounds.holds(points))]
     eyes = np.stack([camera.pose[:, 3] for camera in run.cameras])
-    tolerance = TOLERANCE * nearest_distance(points, eyes)
-    return ground_plane(points, tolerance, run.scene.up)
+    return scene_ground_plane(points, run.scene.bounds, eyes, run.scene.up)
 
 
 def _on_plane(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.progress import delayed_progress
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras, shown_sizes
-from nerfmac.geometry.ground_plane import TOLERANCE, GroundPlane, ground_plane, nearest_distance
+from nerfmac.geometry.ground_plane import scene_ground_plane
 from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
 from nerfmac.geometry.views import Views
@@ -138,17 +139,13 @@ class Scene:
             channels = 4 if self.has_alpha else 3
             views = yield from _decoding(self._frames(split), channels, progress)
             if split == "train":
-                views = replace(views, tracks=self.tracks, ground=self._ground(views))
+                views = replace(views, tracks=self.tracks)
+                points = self.points if self.tracks is None else self.tracks.points
+                if points is not None:  # Only points that training uses.
+                    eyes = np.array(views.cameras.poses[:, :, 3], np.float64)
+                    find = partial(scene_ground_plane, points, self.bounds, eyes, self.up)
+                    views = replace(views, find_ground=find)
             self._views[split] = views
-
-    def _ground(self, views: Views) -> GroundPlane | None:
-        """The ground plane of the sparse points in the cube that training uses."""
-        points = self.points if self.tracks is None else self.tracks.points
-        if points is None:
-            return None
-        points = points[np.asarray(self.bounds.holds(points))]
-        eyes = np.array(views.cameras.poses[:, :, 3], np.float64)
-        return ground_plane(points, TOLERANCE * nearest_distance(points, eyes), self.up)
 
     def cameras(self, split: str) -> tuple[Camera, ...]:
         """Return the cameras of a split. Raises `InputError` if it does not exist or is empty."""
