@@ -1,9 +1,10 @@
-"""Apple's GPUs: their generations, and how many atomic additions each makes in a second.
+"""Generations of Apple GPUs and their rates of atomic additions per second.
 
-Nobody has measured these rates with nerfmac. They follow from one public measurement, in the README
-of iRath96/metal-hashmlp: a hash grid's gradient, about 33.5 million additions, takes an M1 Max
-30 ms with atomic floats and 1.8 ms with plain additions that race. It takes an M3 Max 1.2 ms with
-atomic floats. A chip's rate is assumed to be proportional to its arithmetic.
+These rates have not been measured with nerfmac. They are derived from one public measurement, in
+the README of iRath96/metal-hashmlp: on an M1 Max, the hash grid gradient (about 33.5 million
+additions) takes 30 ms with atomic floats and 1.8 ms with plain additions that race. On an M3 Max,
+it takes 1.2 ms with atomic floats. The rate of a chip is assumed to be proportional to its
+arithmetic throughput.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ SLOWEST = 2.6e12
 # Additions per float32 operation, of an M1 Max (10.4e12 operations per second) and an M3 Max.
 _FLOATS_BY_LOOP = 33.5e6 / 30e-3 / 10.4e12
 _FLOATS = 33.5e6 / 1.2e-3 / 16.4e12
-# Assumed of integers on generations 13 and 14, where they are native: as fast as the plain
-# additions. Nobody has published their time.
+# No measurement of atomic integer additions on generations 13 and 14 has been published. They are
+# native there, so they are assumed to be as fast as plain additions.
 _INTEGERS_BEFORE = 33.5e6 / 1.8e-3 / 10.4e12
 
 

@@ -42,7 +42,7 @@ _FLAGS = ("-O3", "-fPIC", "-shared")
 
 
 class BuildError(RuntimeError):
-    """A kernel or the extension cannot be built or loaded; the message says why and what helps."""
+    """Error in building or loading a kernel or the extension, with the reason and a remedy."""
 
 
 class Cached(Protocol):
@@ -97,9 +97,12 @@ class Library(NamedTuple):
 
 @cache
 def compiler() -> str:
-    """Path of the C++ compiler: `$CXX`, else the first of c++, g++ and clang++ on the PATH.
+    """Return the path of the C++ compiler.
 
-    Raises `BuildError` if there is none.
+    It is `$CXX` if this variable is set, otherwise the first of c++, g++, and clang++ on the PATH.
+
+    Raises:
+        BuildError: If no compiler is found.
     """
     wanted = os.environ.get("CXX")
     for name in (wanted,) if wanted else ("c++", "g++", "clang++"):
@@ -165,7 +168,7 @@ def compile_together(libraries: Iterable[Cached]) -> None:
 
 @cache
 def announce_compiling() -> None:
-    """Log one line for all that this process compiles, which is more than one batch."""
+    """Log that compilation starts, once per process even if several batches are compiled."""
     log.info("compiling kernels, once for this machine; this takes about 20 s ...")
 
 

@@ -1,8 +1,9 @@
-"""Control of `mx.compile`: switching it off, and on CUDA not fusing rare computations.
+"""Control of `mx.compile`: disabling compilation, and disabling fusion of rare computations on
+CUDA.
 
-CUDA's compiler takes three seconds for a fused kernel, since MLX requests 42 variants of each, one
-after the other. That pays for a training step, which runs thousands of times. A rare computation
-starts sooner with MLX's precompiled kernels, and is hardly slower.
+The CUDA compiler takes three seconds for a fused kernel, because MLX compiles 42 variants of each
+kernel one after the other. A training step runs thousands of times, so fusion is worth this time. A
+rare computation starts sooner with the precompiled kernels of MLX and runs almost as fast.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _is_off = False
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Context manager in which functions of `mx.compile` run uncompiled."""
+    """Return a context manager that runs functions of `mx.compile` uncompiled."""
     global _is_off
     before, _is_off = _is_off, True
     mx.disable_compile()
@@ -46,7 +47,7 @@ def uncompiled() -> Iterator[None]:
 
 @contextmanager
 def unfused() -> Iterator[None]:
-    """Context manager in which, on CUDA, `mx.compile` fuses no kernels of new functions."""
+    """Return a context manager that disables kernel fusion of new compiled functions on CUDA."""
     choose_mode = _compile_mode() if current_device() == "cuda" and not _is_off else _keep_mode
     choose_mode(_NO_FUSE)
     try:
@@ -56,10 +57,10 @@ def unfused() -> Iterator[None]:
 
 
 def compiled_with_records(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`mx.compile` of a function whose arguments and result may be records (NamedTuples).
+    """Compile a function that accepts and returns records (NamedTuples) with `mx.compile`.
 
-    MLX makes tuples of records on the way in and on the way out. All calls must have the same kinds
-    of records.
+    MLX converts records to tuples in arguments and results; this function converts them back. Every
+    call must use the same record types.
     """
     taken: list[_Kind] = []
     returned: _Kind = None
@@ -90,7 +91,7 @@ def _kind(value: Any) -> _Kind:
 
 
 def _as_record(kind: _Kind, value: Any) -> Any:
-    """`value` with each tuple as the record that its `kind` says."""
+    """Convert each tuple in `value` to the record type in `kind`."""
     return value if kind is None else kind[0](*map(_as_record, kind[1], value))
 
 
@@ -137,7 +138,10 @@ class Traces:
 
 @cache
 def _compile_mode() -> Callable[[int], object]:
-    """MLX's C++ function `set_compile_mode`, which has no Python binding; else `_keep_mode`."""
+    """Return the C++ function `set_compile_mode` of MLX, or `_keep_mode` if it is not found.
+
+    It has no Python binding.
+    """
     if "MLX_DISABLE_COMPILE" in os.environ:
         return _keep_mode
     library = Path(mx.__file__).with_name("lib") / "libmlx.so"

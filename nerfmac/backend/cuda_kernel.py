@@ -44,7 +44,7 @@ extern "C" __global__ void {name}({parameters}) {{
 class Cubin(NamedTuple):
     """A kernel's program; its binary for this machine's GPU is kept in the cache."""
 
-    name: str  # unique for every text: MLX caches loaded kernels by name
+    name: str  # unique for each source code, because MLX caches loaded kernels under their names
     text: str  # has {name} in the place of the kernel's name
 
     @property
@@ -120,7 +120,7 @@ class CudaKernel:
         return _cubin(self, types, ranks, tuple(template))
 
     def _shaped(self) -> list[int]:
-        """Indices of the inputs whose shapes the body reads."""
+        """Indices of the inputs that have a shape parameter in the kernel body."""
         return [i for i, name in enumerate(self.input_names) if f"{name}_shape" in self.source]
 
 

@@ -36,11 +36,17 @@ def gpu() -> str | None:
 
 
 def choose_device(name: str = "auto") -> str:
-    """Make `name` MLX's default device; return its name: `metal`, `cuda` or `cpu`.
+    """Set the default device of MLX.
 
-    `auto` takes the GPU if there is one, unless the user has made the CPU MLX's default by
-    `mx.set_default_device`. Raises `InputError` for a device that this machine, or this build of
-    MLX, does not have.
+    Args:
+        name: `metal`, `cuda`, `cpu`, or `auto`. `auto` selects the GPU if the machine has one,
+            unless the user has selected the CPU with `mx.set_default_device`.
+
+    Returns:
+        The device: `metal`, `cuda`, or `cpu`.
+
+    Raises:
+        InputError: If this machine or this build of MLX does not support the device.
     """
     global _took_cpu
     refuse_windows()
@@ -52,8 +58,7 @@ def choose_device(name: str = "auto") -> str:
             f"device is {name!r}; MLX finds only {available} on this machine, which auto takes"
         )
     if chosen == "cuda":
-        # MLX's default for the kernels that it compiles is a temporary folder, which a restart
-        # empties.
+        # By default, MLX stores compiled kernels in a temporary folder. A restart deletes it.
         os.environ.setdefault("MLX_PTX_CACHE_DIR", str(cache_folder() / "ptx"))
     log.debug("device %s, %s", chosen, why)
     wanted = mx.cpu if chosen == "cpu" else mx.gpu
@@ -64,11 +69,11 @@ def choose_device(name: str = "auto") -> str:
 
 
 def _automatic() -> tuple[str, str]:
-    """The device that `auto` stands for, and the reason."""
+    """Return the device that `auto` selects, and the reason."""
     available = gpu()
     if available is None:
         return "cpu", "as MLX finds no GPU"
-    # MLX's default is the GPU if there is one. If it is the CPU now, the user chose the CPU.
+    # On a machine with a GPU, the default of MLX is the GPU. If it is the CPU, the user chose it.
     if mx.default_device().type == mx.cpu and not _took_cpu:
         return "cpu", "as the user made it MLX's default device"
     return available, "the GPU that MLX finds"
@@ -90,9 +95,11 @@ def current_device() -> str:
 
 @contextmanager
 def pretended(name: str, generation: int | None = None) -> Iterator[None]:
-    """Context manager: `current_device` returns `name`, whatever this machine has.
+    """Return a context manager that makes `current_device` return `name` on any machine.
 
-    `generation` is that of a pretended Apple GPU; None: unknown.
+    Args:
+        name: Device to simulate.
+        generation: Generation of the simulated Apple GPU, or None if unknown.
     """
     global _pretended
     before, _pretended = _pretended, (name, generation)
@@ -103,9 +110,10 @@ def pretended(name: str, generation: int | None = None) -> Iterator[None]:
 
 
 def apple_generation() -> int | None:
-    """The Apple GPU's generation: 13 for M1, 14 for M2, 15 for M3, ...; None: unknown or another.
+    """Return the generation of the Apple GPU: 13 for M1, 14 for M2, 15 for M3, and so on.
 
-    MLX names the architecture, such as `applegpu_g13s`; the letter tells the chip's size.
+    MLX reports an architecture such as `applegpu_g13s`, where the last letter is the chip size.
+    The result is None for unknown architectures and other GPUs.
     """
     if _pretended or current_device() != "metal":
         return _pretended[1] if _pretended else None

@@ -80,7 +80,7 @@ def _release(text: str) -> tuple[int, ...]:
 
 
 def _folder(package: str) -> Path:
-    """The folder of a package, which is not imported. Raises `BuildError`."""
+    """Return the folder of a package without importing it. Raises `BuildError`."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise BuildError(f"{package} is installed, but cannot be found")

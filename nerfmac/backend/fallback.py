@@ -1,7 +1,8 @@
-"""Whether an operation runs as a kernel or as its plain MLX reference, and why.
+"""Choice between the kernel of an operation and its plain MLX reference.
 
-The reference replaces the kernel if the machine cannot run kernels (one warning says so), and if
-the environment variable NERFMAC_DISABLE_KERNELS names the operation, to find a faulty kernel.
+The reference replaces the kernel if the machine cannot run kernels, with one warning. It also
+replaces the operations in the environment variable NERFMAC_DISABLE_KERNELS, to find a faulty
+kernel.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ _DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1, or operations separated by commas
 _OLDEST_GPU = (8, 0)
 
 users_operations: set[str] = set()
-"""Operations of users' own kernels, which NERFMAC_DISABLE_KERNELS may name too."""
+"""Operations of user-defined kernels. NERFMAC_DISABLE_KERNELS accepts them too."""
 
 
 def working_dtype() -> mx.Dtype:
-    """The dtype of features and activations: float16 if kernels run on a GPU, else float32."""
+    """Return the dtype of features and activations.
+
+    It is float16 if kernels run on a GPU, otherwise float32.
+    """
     return mx.float32 if backend() in ("cpu", "reference") else mx.float16
 
 
@@ -63,10 +67,18 @@ def kernels_disabled() -> Iterator[None]:
 
 
 def why_reference(operation: str | None = None, *, builds: bool = True) -> str | None:
-    """The reason why the reference replaces the kernel of `operation`; None if the kernel runs.
+    """Return why the reference replaces the kernel of `operation`; None if the kernel runs.
 
-    On a CPU kernels are built to know it; not `builds`: only what they need is looked for, and no
-    compiler starts. Raises `InputError` if NERFMAC_DISABLE_KERNELS names an unknown operation.
+    Args:
+        operation: Name of the operation, or None for kernels in general.
+        builds: Whether to build the kernels on a CPU to find out. If False, only the requirements
+            are checked, and no compiler starts.
+
+    Returns:
+        The reason, or None if the kernel runs.
+
+    Raises:
+        InputError: If NERFMAC_DISABLE_KERNELS contains an unknown operation.
     """
     value = os.environ.get(_DISABLE, "")
     if {"1", operation} & _disabled(value):
@@ -112,7 +124,7 @@ def why_no_extension() -> str | None:
 
 
 def _why_not_built() -> str | None:
-    """What CPU kernels lack to be built; None if nothing."""
+    """Return which requirement for building CPU kernels is missing; None if all are present."""
     try:
         check_requirements()
     except BuildError as error:

@@ -1,10 +1,11 @@
-"""MLX's errors when a GPU fails: only the text of the `RuntimeError` tells the reason.
+"""Classification of MLX errors after a GPU failure, by the message of the `RuntimeError`.
 
-A threadgroup that is too large is a `ValueError`.
+A threadgroup that is too large raises a `ValueError` instead.
 
-The texts are those of MLX 0.32.4 (its allocators and mlx/backend/metal/device.cpp), followed on
-Metal by texts of macOS's IOGPU and on CUDA by the runtime's. A later call than the failed one may
-raise the error. MLX's CPU back end raises nothing: a process that gets no memory dies.
+The messages are from MLX 0.32.4 (its allocators and mlx/backend/metal/device.cpp). On Metal they
+are followed by messages of macOS's IOGPU, and on CUDA by messages of the CUDA runtime. A later call
+than the failed one may raise the error. The CPU back end of MLX raises no error: the system ends a
+process that runs out of memory.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ NO_MEMORY = (
     "Insufficient Memory",  # a launch on Metal, kIOGPUCommandBufferCallbackErrorOutOfMemory
     " failed: out of memory",  # a call of CUDA
 )
-"""Phrases by which MLX's errors for lack of memory are recognized."""
+"""Phrases in MLX errors that indicate a lack of memory."""
 
 ENDED = (
     "Impacting Interactivity",  # it delayed the display (ml-explore/mlx issue 3267)
@@ -25,7 +26,7 @@ ENDED = (
     "Ignored (for causing prior/excessive GPU errors)",  # follows one of the above
     " failed: the launch timed out and was terminated",  # CUDA, on a GPU that has a display
 )
-"""Phrases by which errors for work that the operating system ended are recognized."""
+"""Phrases in MLX errors that indicate GPU work stopped by the operating system."""
 
 TOO_MANY_THREADS = "maximum allowed threads per threadgroup"
 """Part of the text of the `ValueError` for a threadgroup that is too large for a kernel."""

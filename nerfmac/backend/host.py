@@ -1,4 +1,4 @@
-"""The host: its processor, and the folder in which compiled kernels and choices are cached."""
+"""Properties of the host: the processor, and the cache folder for compiled kernels and choices."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def processor_features() -> str:
 
 
 def _cpuinfo(key: str) -> str:
-    """The value of `key` for the first processor in /proc/cpuinfo; empty if there is none."""
+    """Return the value of `key` for the first processor in /proc/cpuinfo, or an empty string."""
     if _CPUINFO.is_file():
         for line in _CPUINFO.read_text().splitlines():
             name, _, value = line.partition(":")

@@ -43,10 +43,10 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 class Kernel:
     """A function written in Metal, to be launched over a grid of threads like an MLX operation.
 
-    It runs as Metal on an Apple GPU, as CUDA on an NVIDIA GPU and as C++ on a CPU. The fourth back
-    end, `reference`, is plain MLX: it runs where there is no compiler, and kernels are compared
-    with it. So every kernel needs a reference, and is called only if
-    `nerfmac.backend.runs_kernel(operation)`. A whole example:
+    It runs as Metal on an Apple GPU, as CUDA on an NVIDIA GPU, and as C++ on a CPU. The fourth back
+    end, `reference`, is plain MLX: it is used if no compiler is available, and tests compare
+    kernels with it. Every kernel therefore needs a reference, and is only called if
+    `nerfmac.backend.runs_kernel(operation)` is true. A complete example:
 
         text = '''
         template <int POWER, typename In, typename Out>
@@ -70,30 +70,32 @@ class Kernel:
             output_dtypes=[mx.float32],
         )
 
-    The function's arguments are the thread's index in the grid, the number `rows`, the inputs, the
-    outputs and the `space`, if there is one. Arrays are pointers to row-major elements. Their types
-    are template parameters, since MLX chooses the address space: `constant` for inputs of fewer
-    than eight elements, else `device`. The function must return if its index is not below `rows`,
-    since CUDA rounds the grid up to whole threadgroups. It must write every output element.
+    The arguments of the function are the thread index in the grid, the number `rows`, the inputs,
+    the outputs, and, if the kernel has one, the `space`. Arrays are pointers to row-major elements.
+    Their types are template parameters, because MLX chooses the address space: `constant` for
+    inputs with fewer than eight elements, `device` otherwise. The function must return if its index
+    is not below `rows`, because CUDA rounds the grid up to whole threadgroups. It must write every
+    output element.
 
-    All else is Metal, as the files in `kernels/` use it. A simdgroup has `SIMD_WIDTH` threads: 32
-    on a GPU, one on a CPU (`nerfmac.backend.simd_width()` in Python). A kernel with a simdgroup per
-    row is launched over rows * simd_width() threads. On a CPU arrays are float32, int32, uint32 or
-    uint8, on CUDA also float16.
+    The rest of the source code is Metal, in the subset used by the files in `kernels/`. A simdgroup
+    has `SIMD_WIDTH` threads: 32 on a GPU, one on a CPU (`nerfmac.backend.simd_width()` in Python).
+    A kernel with one simdgroup per row is launched over rows * simd_width() threads. On a CPU,
+    arrays are float32, int32, uint32, or uint8; CUDA also supports float16.
 
-    A gradient is a kernel of its own; `mx.custom_function` ties it to the first. If several threads
-    add to one element, the kernel uses `atomic_add_row` and has `accumulates`.
+    A gradient is a separate kernel; `mx.custom_function` connects it to the forward kernel. If
+    several threads add to one element, the kernel must use `atomic_add_row` and set `accumulates`.
 
-    Raises `InputError` if the file is missing or the text not ASCII. The first launch on a device
-    raises it if the text lacks the function or a header, or does not compile. Metal kernels are
-    compiled when their results are evaluated: MLX then raises a `RuntimeError` with the messages.
+    Raises `InputError` if the file is missing or the source code is not ASCII. The first launch on
+    a device raises it if the function or a header is missing, or if the source code does not
+    compile. Metal kernels are compiled when their results are evaluated: MLX then raises a
+    `RuntimeError` with the compiler messages.
     """
 
     operation: str
     """Name of the operation, for `runs_kernel` and the variable `NERFMAC_DISABLE_KERNELS`. Without
     a `source`, the function is in nerfmac's `kernels/<operation>.metal`."""
     function: str
-    """Name of the function; its first template parameters are those of a launch's `template`."""
+    """Name of the function. Its first template parameters are the `template` of a launch."""
     inputs: tuple[str, ...]
     """Names of the arrays that the function reads."""
     outputs: tuple[str, ...]
@@ -105,7 +107,7 @@ class Kernel:
     """Declaration of a threadgroup array named `space`, as in "float space[64]": Metal allows it in
     a kernel's own body only."""
     accumulates: bool = False
-    """Whether the function adds to its outputs, which then start from zero and, on Metal, have
+    """Whether the function adds to its outputs. If so, outputs start from zero and, on Metal, have
     atomic elements. On a CPU each row of the grid (fixed y and z) runs on one thread, so different
     rows must add to different elements."""
     source: Path | str | None = None
@@ -130,11 +132,19 @@ class Kernel:
         template: Sequence[tuple[str, int]] = (),
         zeroed: bool = False,
     ) -> list[mx.array]:
-        """Launch over `grid` threads in threadgroups of `group`; return the outputs.
+        """Launch the kernel.
 
-        `template` holds the function's first template parameters, in order, by name. Outputs start
-        from zero if `zeroed` or if the kernel accumulates. An empty grid launches nothing and
-        returns zeros. Raises `InputError` for another number of inputs, and `BuildError`.
+        Args:
+            inputs: Arrays, as many as the kernel has `inputs`.
+            grid: Number of threads in x, y, and z. An empty grid launches nothing and returns
+                zeros.
+            group: Threadgroup size in x, y, and z.
+            template: Pairs of name and value for the first template parameters, in order.
+            zeroed: Whether outputs start from zero. They always do if the kernel accumulates.
+
+        Raises:
+            InputError: If the number of inputs is wrong.
+            BuildError: If the kernel cannot be built.
         """
         if len(inputs) != len(self.inputs):
             names = ", ".join(self.inputs)
@@ -214,8 +224,8 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
     text, body = kernel.text(device), kernel.body(template)
     name = f"nerfmac_{kernel.function}"
     if kernel.source is not None:
-        # MLX caches kernels by name. Kernels with a source of their own may share a function name,
-        # so a digest of the text makes the name unique.
+        # MLX caches kernels under their names. Kernels with different source code may share a
+        # function name, so a digest of the source code makes the name unique.
         everything = repr((text, body, kernel.inputs, kernel.outputs, kernel.accumulates))
         name += f"_{hashlib.sha256(everything.encode()).hexdigest()[:12]}"
     built = _MAKERS[device](
@@ -241,9 +251,9 @@ def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:
 def compile_ahead(build_graph: Callable[[], object]) -> None:
     """Compile all kernels that `build_graph` launches, one per processor at a time.
 
-    Launches compile their kernels too, but one after the other. Here launches give zeros, so
-    `build_graph` must not depend on values. On an Apple GPU, whose kernels the system compiles at
-    their first launch, only announces this. Raises `BuildError`.
+    Launches also compile their kernels, but one after the other. During `build_graph`, launches
+    return zeros, so it must not depend on values. On an Apple GPU, the system compiles kernels at
+    the first launch, so this function only logs a message. Raises `BuildError`.
     """
     if backend() == "metal":
         announce_compiling()
@@ -261,5 +271,5 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
 
 
 def simd_width() -> int:
-    """Number of threads of a simdgroup, which run in lockstep: 32 on a GPU, one on a CPU."""
+    """Return the number of threads in a simdgroup: 32 on a GPU, one on a CPU."""
     return OF_DEVICES["SIMD_WIDTH"][current_device()]

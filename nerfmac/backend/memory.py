@@ -106,12 +106,12 @@ def _group_limits(root: Path) -> Iterator[int]:
             # In a container the group's own folder may be `base` itself, and the others missing.
             try:
                 yield int((folder / name).read_text(encoding="utf-8"))
-            except (OSError, ValueError):  # ValueError: the file says `max`
+            except (OSError, ValueError):  # ValueError: the file contains `max`
                 continue
 
 
 def _address_space() -> Iterator[int]:
-    """Bytes that `ulimit -v` still lets this process map; yields nothing without such a limit."""
+    """Yield the remaining address space in bytes if `ulimit -v` limits it."""
     try:
         import resource
 

@@ -1,9 +1,9 @@
-"""Every kernel's exact Metal text and launch, recorded on any machine.
+"""Recording of the Metal source code and the launch of every kernel, on any machine.
 
-MLX writes a kernel's signature when it calls the kernel, which needs Metal. But
-`mx.export_function` records a call anywhere, with the text that MLX would give to Metal's compiler
-after its own header (which includes metal_stdlib). So kernels can be read, judged and executed on
-a machine without an Apple GPU.
+MLX writes the signature of a kernel when the kernel is called, and this needs Metal. However,
+`mx.export_function` records a call on any machine. The recorded source code is the input that MLX
+passes to the Metal compiler, except for MLX's header, which includes metal_stdlib. Kernels can
+therefore be read, checked, and executed on a machine without an Apple GPU.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def on_metal(stand_in: StandIn) -> Iterator[None]:
 
 @contextmanager
 def recorded() -> Iterator[dict[str, Launch]]:
-    """Context manager: a dictionary collects the launches, by kernel name; nothing is launched.
+    """Return a context manager that records launches in a dictionary instead of running them.
 
-    Kernels return zeros of the right shapes.
+    The keys are kernel names. Kernels return zeros of the right shapes.
     """
     launches: dict[str, Launch] = {}
 
@@ -86,7 +86,7 @@ def exported(build: Callable[..., list[mx.array]], call: dict[str, Any]) -> Laun
         if event.get("name") == "CustomKernel":
             recorded_arguments.append(event["arguments"])
 
-    # Only shapes and types matter; the inputs themselves may belong to another trace.
+    # Only shapes and types are recorded; the inputs themselves may belong to another trace.
     inputs = [mx.zeros(array.shape, array.dtype) for array in call["inputs"]]
     mx.export_function(note, lambda *arrays: build(**{**call, "inputs": list(arrays)}), *inputs)
     (arguments,) = recorded_arguments

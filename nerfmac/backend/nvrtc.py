@@ -34,7 +34,7 @@ def compile_cubin(name: str, text: str, capability: tuple[int, int]) -> bytes:
     lines of the compiler's messages.
     """
     library, program = _library(), ctypes.c_void_p()
-    # The dialect defines `device` as an empty macro, which some of the toolkit's macros contain.
+    # The dialect defines `device` as an empty macro, but some macros of the toolkit contain it.
     everything_on_the_gpu = "--device-as-default-execution-space"
     architecture = f"--gpu-architecture=sm_{capability[0]}{capability[1]}"
     options = (architecture, everything_on_the_gpu, *_include())

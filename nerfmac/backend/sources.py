@@ -68,7 +68,7 @@ def user_source(source: Path | str, name: str, dialect: str) -> str:
 
 
 def read_ascii(path: Path) -> str:
-    """The text of a file. Raises `InputError` if it cannot be read or is not ASCII."""
+    """Read a text file. Raises `InputError` if it cannot be read or is not ASCII."""
     try:
         return path.read_text(encoding="ascii")
     except OSError as error:

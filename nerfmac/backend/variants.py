@@ -1,11 +1,11 @@
 """Variants: operations with several implementations, and the choice between them.
 
-The fastest one depends on the chip. In order of precedence, a variant is chosen by `using`, by the
-environment variable NERFMAC_VARIANTS (`hash_encode_gradient=fixed,march_count=two`), or by
-`nerfmac tune`, which measures all and caches the fastest for the chip, the version of MLX, the
-kernels' source code, and the sizes of the model (`tuned_for`). The default is the first variant of
-the device. A choice takes effect when a graph is built: functions that `mx.compile` has compiled
-keep theirs.
+The fastest variant depends on the chip. A variant is selected, in order of precedence, with
+`using`, with the environment variable NERFMAC_VARIANTS
+(`hash_encode_gradient=fixed,march_count=two`), or by `nerfmac tune`. That command measures all
+variants and caches the fastest one for the chip, the MLX version, the kernel source code, and the
+model sizes (`tuned_for`). The default is the first variant of the device. The selection applies
+when a graph is built: functions that `mx.compile` has already compiled do not change.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Variants(NamedTuple):
 
 VARIANTS: Mapping[str, Variants] = {
     # An M1 has no instruction that adds a float to memory (Mesa's src/asahi/compiler lists its
-    # instructions). Its compiler emits a compare-and-exchange loop, which repeats if threads add to
-    # the same entry: by the rates of backend/apple.py, a step of preset base would take 120 ms
-    # for it. `summed` first adds up neighbors of a simdgroup that share an entry. `fixed` adds
-    # integers: one instruction on every GPU, and the same sum in any order. On a CPU each thread
-    # owns its entries.
+    # instructions). Its compiler emits a compare-and-exchange loop. The loop repeats if several
+    # threads add to the same entry: according to the rates in backend/apple.py, it would add 120 ms
+    # to a training step of preset base. `summed` first sums the values of neighboring threads of a
+    # simdgroup that share an entry. `fixed` adds integers: this takes one instruction on every GPU,
+    # and the sum does not depend on the order. On a CPU each thread owns its entries.
     "hash_encode_gradient": Variants(
         ("float", "summed", "fixed"), ("float",), on_first_macs=("fixed", "summed", "float")
     ),
@@ -149,10 +149,11 @@ _sizes: ContextVar[str] = ContextVar("sizes", default="")
 
 @contextmanager
 def tuned_for(config: Config) -> Iterator[None]:
-    """Context manager: this thread uses what `nerfmac tune` has chosen for the sizes of `config`.
+    """Return a context manager that selects the cached choices of `nerfmac tune` for `config`.
 
-    The sizes are those of the model. The scene's extent and resolution are not among them: a choice
-    that `nerfmac tune` made without a scene is used with every scene.
+    It applies to the current thread. The choices depend on the model sizes, but not on the scene
+    extent or resolution: choices that `nerfmac tune` made without a scene are used with every
+    scene.
     """
     before = _sizes.set(_sizes_of(config))
     try:

@@ -1,10 +1,11 @@
-"""Surviving macOS's watchdog: it ends GPU work that delays the display (ml-explore/mlx issue 3267).
+"""Recovery from the macOS watchdog, which stops GPU work that delays the display.
 
-MLX then raises a `RuntimeError`, and the results of all unfinished launches are lost. `resumed`
-waits, asks for shorter launches (`is_relaxed`), and begins again after the last finished item.
+See ml-explore/mlx issue 3267. After a stop, MLX raises a `RuntimeError`, and the results of all
+unfinished launches are lost. `resumed` waits, requests shorter launches (`is_relaxed`), and
+restarts after the last finished item.
 
-Arrays that were being computed when the work ended count as evaluated, but their values are
-undefined. So whoever begins again must use arrays that were evaluated before, or new ones.
+Arrays that were being computed when the work was stopped count as evaluated, but their values are
+undefined. The caller must restart from arrays that were evaluated before, or from new arrays.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PAUSE = 5.0
 RETRIES = 3
 """Largest number of failures in a row after which work begins again."""
 SHORTER = 4
-"""Factor by which launches are shorter in the relaxed mode."""
+"""Factor that shortens launches in the relaxed mode."""
 
 _is_relaxed = False  # from the first failure to the end of the process
 
@@ -76,9 +77,14 @@ def resumed(
 
 
 def retried(compute: Callable[[], Result], on_failure: Callable[[], object]) -> Result:
-    """The result of `compute`, which is called again if the watchdog ends the computation.
+    """Return the result of `compute`. Call it again if the watchdog stops the computation.
 
-    `compute` must evaluate its arrays. `on_failure` is as in `resumed`, which this raises as.
+    Args:
+        compute: Function that evaluates its arrays.
+        on_failure: Callback as in `resumed`.
+
+    Raises:
+        The same exceptions as `resumed`.
     """
     return next(iter(resumed(lambda _done: (compute() for _ in range(1)), on_failure=on_failure)))
 

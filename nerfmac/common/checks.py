@@ -1,7 +1,7 @@
-"""Checks of arguments. A bad one raises `InputError` with its name, value and what is expected.
+"""Checks of arguments. `InputError` reports the name, the value, and the expected values.
 
 The command line prints the message of an `InputError` and exits with code 2. Any other exception
-is a fault of the program and keeps its traceback.
+is a program error and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def prefix_errors(where: str) -> Iterator[None]:
 
 
 def shape(name: str, values: mx.array, expected: Sequence[int | None]) -> None:
-    """Raise unless `values` has the `expected` shape; None stands for any size."""
+    """Raise `InputError` unless `values` has the `expected` shape. None matches any size."""
     if values.ndim != len(expected) or any(
         want is not None and got != want for got, want in zip(values.shape, expected, strict=True)
     ):

@@ -13,9 +13,9 @@ EARLY_STOP_TRANSMITTANCE = 1e-4
 """Transmittance below which a ray ends."""
 
 DENSITY_LIMIT = 15.0
-"""Largest logarithm of a density: e^15 per scene unit is opaque within one marching step.
+"""Maximum logarithm of the density: e^15 per scene unit is opaque within one marching step.
 
-Without the limit, the sum of a ray becomes infinite where the output of the network exceeds 88."""
+Without the limit, the optical depth of a ray becomes infinite if a network output exceeds 88."""
 
 THINNING_UNITS = 32
 """The integer for a probability of 1 in `nerfmac.ops.thin`; a power of two."""
@@ -61,7 +61,7 @@ threadgroup that multiplies matrices, and number of rays that a simdgroup traces
 
 
 def shared_constants() -> dict[str, int | float]:
-    """Return the constants that are the same on every device, by name."""
+    """Return the constants that are the same on every device, by their names."""
     return {
         name: value
         for name, value in globals().items()

@@ -1,4 +1,4 @@
-"""Optional packages, which nerfmac's extras install; they are imported where they are used."""
+"""Lazy imports of the optional packages that the extras of nerfmac install."""
 
 from __future__ import annotations
 
@@ -10,10 +10,18 @@ from nerfmac.common.installing import install
 
 
 def needed(module: str, extra: str, what: str) -> Any:
-    """Import `module`, which a package of the `extra` provides, and return it.
+    """Import an optional module.
 
-    If it is missing, raises `InputError` with `what`, such as "snapshots need", and the command
-    that installs it.
+    Args:
+        module: Module to import.
+        extra: Extra of nerfmac that installs the package of the module.
+        what: Beginning of the error message, such as "snapshots need".
+
+    Returns:
+        The module.
+
+    Raises:
+        InputError: If the module is not installed, with the command that installs it.
     """
     try:
         return import_module(module)

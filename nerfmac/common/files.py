@@ -83,12 +83,12 @@ def appearing(path: Path) -> Iterator[Path]:
 
 
 def _flush(path: Path) -> None:
-    """Wait until the disk holds the data of a file, or the names in a folder.
+    """Wait until the contents of a file, or the entries of a folder, are on the disk.
 
-    On a Mac, `fsync` leaves data in the drive's own cache; F_FULLFSYNC empties that too (Apple's
-    man page of fsync). Network disks and folders without permission to read may refuse both.
+    On a Mac, `fsync` leaves data in the cache of the drive; F_FULLFSYNC flushes this cache too (see
+    Apple's man page of fsync). Network disks and folders without read permission may reject both.
     """
-    import fcntl  # not on Windows, which an earlier message refuses
+    import fcntl  # not available on Windows, but nerfmac has exited with a message before
 
     full_flush = getattr(fcntl, "F_FULLFSYNC", None)
     try:

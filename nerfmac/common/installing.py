@@ -15,7 +15,7 @@ OLDEST_MACOS = 14
 """First macOS for which MLX has packages."""
 
 MLX = (("cpu", ["mlx[cpu]"]), ("cuda", ["mlx[cuda13]"]))
-"""The extras that bring MLX's library on Linux, and what is most of them."""
+"""Extras that install the library of MLX on Linux, with their main requirements."""
 
 
 def pip_install(*requirements: str) -> str:
@@ -33,9 +33,10 @@ def pip_install(*requirements: str) -> str:
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra's packages, and what takes them away again.
+    """Return the command that installs the packages of an extra.
 
-    It names no package nerfmac, which may be another's in an index.
+    If `uv sync` would remove the packages again, the result warns about it. The command does not
+    install `nerfmac` itself, because that name may belong to another project in a package index.
     """
     packages = extra_packages(extra)
     if not packages:
@@ -63,7 +64,7 @@ def why_no_mlx(error: ImportError) -> str | None:
     """The reason why `import mlx.core` raised `error`, with the remedy; None if it is unknown."""
     if platform.system() == "Darwin":
         return _why_not_on_this_mac()
-    # On Linux the package `mlx` holds no library; another one brings it, for the CPU or for CUDA.
+    # On Linux the package `mlx` contains no library; a separate package does, for CPU or CUDA.
     if "libmlx.so: cannot open" in str(error):
         cpu, cuda = (pip_install(*extra_packages(extra) or packages) for extra, packages in MLX)
         return (

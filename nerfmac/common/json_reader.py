@@ -18,10 +18,10 @@ ROW = 400
 
 @dataclass(frozen=True)
 class Fields:
-    """A JSON object and its place.
+    """A JSON object and its location.
 
-    Every reading method raises `InputError` with the place, the key, the value and what is
-    expected. A key may be absent only if a `default` is given.
+    Every reading method raises `InputError` with the location, the key, the value, and the expected
+    values. A key may only be absent if a `default` is given.
     """
 
     values: Mapping[str, Any]
@@ -39,7 +39,7 @@ class Fields:
         return key in self.values
 
     def wrong(self, key: str, expected: str) -> InputError:
-        """The `InputError` that tells the value of `key` and what is `expected`."""
+        """Return an `InputError` that reports the value of `key` and the `expected` values."""
         shown = _shown(self.values[key]) if key in self.values else "missing"
         return InputError(f"{self.where}: {key} is {shown}; expected {expected}")
 

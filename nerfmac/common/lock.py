@@ -41,7 +41,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _lock(path: Path) -> int | None:
     """The descriptor of the locked file at `path`; None where there are no locks."""
-    import fcntl  # not on Windows, which an earlier message refuses
+    import fcntl  # not available on Windows, but nerfmac has exited with a message before
 
     while True:
         try:

@@ -15,7 +15,7 @@ _IMPORT = re.compile(r'^import \{[^}]*\} from "((?:\.{1,2}/)+[\w/-]+\.js)";\n', 
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class)\b)", re.MULTILINE)
 
 Read = Callable[[str], str]
-"""Returns the text of a module by its path, which is relative to one folder for all modules."""
+"""Function that returns the source code of a module at a path relative to the common folder."""
 
 
 def joined_modules(read: Read, main: str) -> str:

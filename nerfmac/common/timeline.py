@@ -9,7 +9,7 @@ Training, evaluation, the video encoder and the viewer call `interval` and `even
 `recording` they do nothing. Each thread has a separate lane with nested intervals.
 
 The file is JSON in Chrome's format ("Trace Event Format", Google 2016: complete events X, instants
-i, names M; microseconds), which ui.perfetto.dev, chrome://tracing and speedscope open.
+i, names M; microseconds). It can be opened in ui.perfetto.dev, chrome://tracing, and speedscope.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from nerfmac.common.files import appearing
 
 
 class Entry(NamedTuple):
-    """An interval; or an event, whose `end` is None."""
+    """An interval, or an event if `end` is None."""
 
     name: str
     lane: str

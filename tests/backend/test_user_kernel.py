@@ -57,7 +57,7 @@ def test_a_gpu_runs_it_too(device):
 
 
 def test_the_example_of_the_docstring_runs():
-    example = re.search(r"A whole example:\n\n(.*?)\n\n    The function", Kernel.__doc__, re.S)[1]
+    example = re.search(r"complete example:\n\n(.*?)\n\n    The arguments", Kernel.__doc__, re.S)[1]
     names = {"mx": mx, "nerfmac": type("nerfmac", (), {"Kernel": Kernel})}
     exec("\n".join(line[8:] for line in example.splitlines()), names)
     assert np.array(names["cubes"]).tolist() == [float(i**3) for i in range(10)]
