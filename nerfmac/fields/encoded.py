@@ -28,10 +28,10 @@ from nerfmac.ops.trace import TraceGeometry, trace
 
 
 class EncodedField(Field):
-    """An `encoding`, which may be your own, and two networks with the sizes in `networks`.
+    """A field with a position `encoding` and two networks with the sizes in `networks`.
 
-    Raises `InputError` if the encoding has more than 128 outputs, or a number of them that is not
-    a multiple of 16.
+    The encoding may be user-defined. Raises `InputError` if it has more than 128 outputs or if the
+    number of outputs is not a multiple of 16.
     """
 
     def __init__(self, encoding: Encoding, networks: NetworkConfig) -> None:
@@ -52,7 +52,7 @@ class EncodedField(Field):
 
     @cached_property
     def shapes(self) -> Shapes:
-        """The encoding's shapes, and those of the networks' flat weights `density` and `color`."""
+        """Shapes of the encoding and of the flat network weights `density` and `color`."""
         return {**self.encoding.shapes, **self._networks.shapes}
 
     @property
@@ -92,7 +92,7 @@ class EncodedField(Field):
     def density_of_first(
         self, parameters: Parameters, position: mx.array, used: mx.array
     ) -> mx.array:
-        """Density (points,), of which only the first `used` values count."""
+        """Density (points,). Only the first `used` values are valid."""
         features = self.encoding(parameters, position, used)
         return self._networks.density(parameters, features, used)
 

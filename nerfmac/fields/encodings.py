@@ -29,8 +29,8 @@ def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
 
         weight_k = (1 - cos(pi clip(a - k, 0, 1))) / 2
 
-    for level k of n, where a grows from n / 4 to n as `level_progress` () grows from 0 to 1 (BARF,
-    Lin et al. 2021, equation 14, which begins at 0 levels).
+    for level k of n, where a grows from n / 4 to n as `level_progress` () grows from 0 to 1. This
+    is equation 14 of BARF (Lin et al. 2021), except that BARF starts with 0 levels.
     """
     active = levels * (FIRST_LEVELS + (1.0 - FIRST_LEVELS) * level_progress)
     part = mx.clip(active - mx.arange(levels), 0.0, 1.0)
@@ -140,7 +140,8 @@ class DenseGrid(HashGrid):
     def levels(self) -> HashLevels:
         """Levels in geometric progression.
 
-        From `coarsest` cells along the cube to the most whose vertices fit in a level's table.
+        The coarsest level has `coarsest` cells along the cube. The finest level is the largest one
+        that has all its vertices in a level table.
         """
         vertices = floor(2 ** (self.config.log2_entries / 3) + 1e-9)
         # HashLevels gives a level of c cells ceil(c - 1) + 1 vertices: c, or c + 1 by rounding.

@@ -18,11 +18,11 @@ from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 
 Parameters = Arrays
-"""A field's parameters by name, each float32."""
+"""Field parameters: a dictionary from name to float32 array."""
 
 Tracer = Callable[[Rays, int], Composited]
-"""Function that composites rays. Its number is an image's width if the rays are its pixels, else
-0."""
+"""Function that composites rays. The number is the image width if the rays are image pixels,
+otherwise 0."""
 
 
 class Field(ABC):
@@ -72,9 +72,9 @@ class Field(ABC):
     def density_of_first(
         self, parameters: Parameters, position: mx.array, used: mx.array
     ) -> mx.array:
-        """Density (points,) of which only the first `used` (1,) int32 values count.
+        """Density (points,). Only the first `used` (1,) int32 values are valid.
 
-        Override it to skip the other points; their values are arbitrary.
+        Override this method to skip the other points. Their values are arbitrary.
         """
         return self.density(parameters, position)
 

@@ -126,7 +126,7 @@ class VanillaNetwork:
         matrix: str = "weight",
         addend: mx.array | None = None,
     ) -> mx.array:
-        """The product of `inputs` and a layer's `matrix`, plus `addend` or else the bias."""
+        """Multiply `inputs` by the matrix of a layer, and add `addend` or, by default, the bias."""
         if addend is None:
             addend = parameters[f"{self.name}.{layer}.bias"]
         return mx.addmm(addend, inputs, parameters[f"{self.name}.{layer}.{matrix}"])

@@ -23,7 +23,7 @@ Positions = Any
 
 
 class Sphere(NamedTuple):
-    """A sphere in scene space, such as one around the subject of a scene."""
+    """A sphere in scene space, for example around the main object."""
 
     center: tuple[float, float, float]
     radius: float
@@ -66,7 +66,7 @@ class Bounds:
     def crossing(
         self, origins: mx.array, directions: mx.array, near: float
     ) -> tuple[mx.array, mx.array]:
-        """Distances (rays,) at which rays enter the cube, at least `near`, and leave it.
+        """Distances (rays,) where rays enter the cube, at least `near`, and where they leave it.
 
         `origins` (rays, 3) are scene coordinates, `directions` (rays, 3) unit vectors. The
         second is greater than the first only if the ray beyond `near` is partly inside the cube.

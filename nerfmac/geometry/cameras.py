@@ -139,7 +139,7 @@ class Cameras:
 
     @classmethod
     def stack(cls, cameras: Sequence[Camera]) -> Self:
-        """Stack cameras. Raises `InputError` if there are none."""
+        """Stack cameras. Raises `InputError` if the list is empty."""
         if not cameras:
             raise InputError("there are no cameras to stack; pass at least one camera")
         lenses = [camera.lens for camera in cameras]

@@ -1,9 +1,10 @@
-"""The occupancy grid's cells: their numbers and corners, as in `kernels/occupancy.h`.
+"""Indices and corners of the occupancy grid cells, as in `kernels/occupancy.h`.
 
-Cascade c is a cube of side 2^c around (0.5, 0.5, 0.5), cut into `resolution` cells along each axis,
-a multiple of 16 if there are several cascades. Cells are grouped into bricks of 4 x 4 x 2, whose 32
-bits are one word, so that a ray crosses an empty brick in one stride. Cells within a brick are
-numbered with x fastest, then y, then z; so are the bricks of a cascade; cascades follow each other.
+Cascade c is a cube of side 2^c around (0.5, 0.5, 0.5). Each axis is divided into `resolution`
+cells, a multiple of 16 if there are several cascades. Cells are grouped into bricks of 4 x 4 x 2.
+The 32 bits of a brick are one word, so a ray crosses an empty brick in one step. Cells within a
+brick are numbered with x fastest, then y, then z, and so are the bricks within a cascade. The
+indices of each cascade follow the indices of the previous one.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ Flags = npt.NDArray[np.bool_]
 TOLERANCE = 0.01
 """Maximum distance of a point from its plane, relative to the distance from the nearest camera."""
 TRIALS = 512
-"""Number of random planes, of which the plane with the most points is used. If a quarter of the
+"""Number of random planes in RANSAC; the plane with the most inliers is used. If a quarter of the
 points are on one plane, the probability of missing it is 0.03 %."""
 MAX_POINTS = 4096
 """Maximum number of points in the search for a plane, spread evenly over all points."""

@@ -1,20 +1,20 @@
-"""Lenses in this package's one convention: directions to pixels, and back.
+"""Camera models: mapping directions to pixels, and pixels to directions.
 
 A pixel position has x to the right and y down in pixels, and the center of the top left pixel is
-(0.5, 0.5). A lens that is not a fisheye maps the direction (x, y, 1), y down, to a pixel by
+(0.5, 0.5). A lens that is not a fisheye maps the direction (x, y, 1), y down, to a pixel with
 OpenCV's radial-tangential model:
 
     radial = 1 + k1 r^2 + k2 r^4 + k3 r^6 + k4 r^8,   r^2 = x^2 + y^2
     x' = x radial + 2 p1 x y + p2 (r^2 + 2 x^2),      column = fl_x x' + cx
     y' = y radial + 2 p2 x y + p1 (r^2 + 2 y^2),      row    = fl_y y' + cy
 
-A fisheye lens is that of OpenCV's fisheye module and of COLMAP, after Kannala and Brandt. It maps a
-direction at the angle t from the optical axis to the distance
+A fisheye lens uses the model of Kannala and Brandt, as in OpenCV's fisheye module and COLMAP. It
+maps a direction at the angle t from the optical axis to the distance
 
     t' = t (1 + k1 t^2 + k2 t^4 + k3 t^6 + k4 t^8)
 
-from the principal point, in focal lengths, on the side of the direction. An image may therefore be
-wider than half a turn, where (x, y, 1) has no meaning: directions of fisheyes have three numbers.
+from the principal point, in focal lengths, on the side of the direction. An image may therefore
+cover more than 180 degrees, where (x, y, 1) is undefined: fisheye directions have three components.
 """
 
 from __future__ import annotations
@@ -119,9 +119,9 @@ class Lens:
 
 
 def focal_length(name: str, angle: float, size: int) -> float:
-    """Focal length in pixels of a lens that sees `angle` radians over `size` pixels.
+    """Focal length in pixels of a lens that covers `angle` radians with `size` pixels.
 
-    Raises InputError that calls the angle `name` unless it lies between 0 and pi.
+    Raises `InputError`, with `name` as the name of the angle, unless it is between 0 and pi.
     """
     checks.number(name, angle)
     if not 0 < angle < math.pi:
@@ -150,8 +150,8 @@ def undistort(point: mx.array, distortion: mx.array) -> mx.array:
         got_x, got_y, xx, xy, yy = distort_with_slopes(x, y, coefficients)
         miss_x, miss_y = got_x - wanted_x, got_y - wanted_y
         determinant = xx * yy - xy * xy
-        # At the fold the Jacobian is singular. The limit on the step keeps a pixel there from
-        # becoming NaN, which would spoil a training run.
+        # At the fold the Jacobian is singular. Limiting the step keeps a pixel there from becoming
+        # NaN, because one NaN would spoil a training run.
         inverse = 1.0 / mx.where(mx.abs(determinant) < 1e-6, 1e-6, determinant)
         step_x = (yy * miss_x - xy * miss_y) * inverse
         step_y = (xx * miss_y - xy * miss_x) * inverse

@@ -61,10 +61,10 @@ class Placement(NamedTuple):
         return bool(np.linalg.det(self.rotation) < 0)
 
     def mirrored(self) -> Placement:
-        """Return the placement with scene space mirrored in x about the cube's center.
+        """Return the placement with scene space mirrored in x about the center of the cube.
 
-        Any plane would do, as the results differ by a rotation. This one keeps y and z, either of
-        which may be up.
+        The results of different mirror planes differ by a rotation only. This plane does not change
+        y and z, because either axis may be the up direction.
         """
         offset = 0.5 + MIRROR * (self.offset - 0.5)
         return self._replace(offset=offset, rotation=MIRROR[:, None] * self.rotation)

@@ -61,7 +61,7 @@ class Tracks(NamedTuple):
         """Return which points are excluded from training, bool (points,).
 
         They are every fifth point in at least `FEWEST_VIEWS` images. COLMAP sometimes has several
-        points at the same position, which count as one.
+        points at the same position; these count as one.
         """
         _, place = np.unique(self.points, axis=0, return_inverse=True)
         shown = np.bincount(place[self.point], minlength=len(self.points))

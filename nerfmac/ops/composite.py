@@ -5,13 +5,13 @@
     opacity = 1 - exp(-(omitted + sum_i tau_i))
 
 (Mildenhall et al. 2020, equation 3.) A ray ends before the first sample with T_i below 1e-4.
-Samples of ray r are rows ray_start[r] : ray_start[r + 1]; rows past the last ray's belong to no
-ray. Density is per scene unit, width and distance in scene units.
+Samples of ray r are rows ray_start[r] : ray_start[r + 1]; rows after the last ray belong to no
+ray. Density is per scene unit; width and distance are in scene units.
 
-If `thin` omitted samples at random, p_i is the probability with which a sample was kept, omitted_i
-the optical depth of the samples omitted in front of it, and omitted that of all samples omitted on
-the ray. Transmittance and opacity are therefore exact. Only the color and the depth of a sample,
-and all gradients, represent 1 / p_i samples:
+If `thin` omitted samples at random, p_i is the probability that sample i was kept, omitted_i is the
+optical depth of the samples omitted in front of it, and omitted is the optical depth of all samples
+omitted on the ray. Transmittance and opacity are therefore exact. Only the color and the depth of a
+sample, and all gradients, represent 1 / p_i samples:
 
     d color / d tau_i   = (T_i exp(-tau_i) color_i - sum_{j>i} weight_j color_j) / p_i
     d opacity / d tau_i = (1 - opacity) / p_i
@@ -19,14 +19,14 @@ and all gradients, represent 1 / p_i samples:
 Without thinning, p_i is 1 and omitted_i is 0.
 
 The gradient of a squared error is the error times the gradient of the color. With thinning both are
-random, and they are correlated: the mean of their product rewards haze. The caller may therefore
-pass the color that is expected of each ray, which in training is the color of its pixel. Colors are
-summed relative to it, as a control variate:
+random and correlated, and the mean of their product rewards haze. The caller may therefore pass the
+expected color of each ray; in training, this is the pixel color. Colors are summed relative to it,
+as a control variate:
 
     color = opacity expected + sum_i weight_i (color_i - expected)
 
-The mean of this color is the same, and without thinning the color is exactly the same, but the
-noise is proportional to the remaining error.
+This color has the same mean, and without thinning it is exactly the same, but its noise is
+proportional to the remaining error.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Along(NamedTuple):
 
     ray: mx.array  # int32, the slot's ray; 0 without one
     is_visible: mx.array  # bool
-    optical: mx.array  # float32, optical depth; its gradient stands for 1 / p samples
+    optical: mx.array  # float32, optical depth; its gradient represents 1 / p samples
     before: mx.array  # float32, optical depth of the ray's samples in front of it
     weight: mx.array  # float32, 0 if not visible
 
@@ -173,7 +173,7 @@ def weights_along(
     density, widths = (mx.where(is_alive, values, 0.0) for values in (density, widths))
     tau = density * mx.stop_gradient(widths)
     scale = mx.ones(slots) if inverse_probability is None else inverse_probability
-    # Its value is that of tau, its gradient that of tau / p.
+    # The value is tau, but the gradient is the gradient of tau / p.
     optical = mx.stop_gradient(tau) + (tau - mx.stop_gradient(tau)) * scale
     before = sum_before(optical, slot - ray_start[ray])
     transmittance = mx.exp(-(before if omitted is None else omitted + before))

@@ -58,8 +58,8 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
             height and in its width. Uniform fractions choose all pixels equally often.
 
     Raises:
-        InputError: a wrong shape or type, pixels that do not match the cameras, or 2^31 pixels or
-            more in all, which an int32 cannot count.
+        InputError: If a shape or type is wrong, if the pixels do not match the cameras, or if there
+            are 2^31 pixels or more in all, because an int32 cannot count them.
     """
     checks.number("pixels of all views", cameras.pixels, high=2**31 - 1)
     # One fraction for each axis: one float32 for all pixels would skip some beyond 2^24.

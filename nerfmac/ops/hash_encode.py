@@ -1,9 +1,9 @@
 """Multiresolution hash encoding: trilinear interpolation in one table for each level.
 
-Müller et al. 2022, section 3 and equations 2 to 4, with tiny-cuda-nn's conventions: level l has
-scale_l = coarsest * growth^l - 1 and ceil(scale_l) + 1 vertices along an axis; a point x lies at
-x * scale_l + 0.5 in the level's grid. Levels that fit in 2^log2_entries entries are stored
-densely, the others hashed with the primes 1, 2654435761 and 805459861.
+Müller et al. 2022, section 3 and equations 2 to 4, with the conventions of tiny-cuda-nn: level l
+has scale_l = coarsest * growth^l - 1 and ceil(scale_l) + 1 vertices along an axis; a point x has
+the coordinate x * scale_l + 0.5 in the grid of the level. Levels that fit in 2^log2_entries entries
+are stored densely, the others hashed with the primes 1, 2654435761 and 805459861.
 """
 
 from __future__ import annotations
@@ -129,11 +129,11 @@ def hash_encode(
             arbitrary and have no gradient.
 
     Returns:
-        (points, levels.levels * features), float16 on a GPU, else float32; differentiable in
-        `positions` and `table`.
+        (points, levels.levels * features), float16 on a GPU and float32 on a CPU; differentiable
+        in `positions` and `table`.
 
     Raises:
-        InputError: a wrong shape or type.
+        InputError: If a shape or type is wrong.
     """
     used = mx.array(positions.shape[:1], mx.int32) if used is None else used
     _TAKES.check(positions, table, used, entries=levels.entries)

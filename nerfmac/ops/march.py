@@ -108,14 +108,14 @@ def march(
     Args:
         origins: (rays, 3) float32, scene coordinates.
         directions: (rays, 3) float32, unit.
-        jitter: (rays,) float32 in [0, 1), fraction of its interval at which each sample lies.
-        occupied: the cells, the scene's cube and the steps.
-        slots: number of samples that fit. Rays get their samples in order. The first ray whose
-            samples do not all fit, and those after it, get none (`Samples.fits`).
-        wanted: (rays,) int32, number of samples to take of each ray, from its first on; None: all.
+        jitter: (rays,) float32 in [0, 1), position of each sample within its interval.
+        occupied: Occupied cells, the scene cube, and the marching steps.
+        slots: Number of samples that fit. Rays get their samples in order. If the samples of a ray
+            do not all fit, this ray and all later rays get none (`Samples.fits`).
+        wanted: (rays,) int32, number of samples to use from each ray, from the first on; None: all.
 
     Raises:
-        InputError: a wrong shape or type.
+        InputError: If a shape or type is wrong.
     """
     arrays = origins, directions, jitter, occupied
     if wanted is None:
@@ -226,7 +226,7 @@ def march_reference(
 
 
 def is_occupied(position: mx.array, bits: mx.array, geometry: MarchGeometry) -> mx.array:
-    """Whether each position (..., 3), in scene coordinates, lies in an occupied cell."""
+    """Whether each position (..., 3), in scene coordinates, is in an occupied cell."""
     cell = cell_of(position, geometry)
     word = bits[mx.maximum(cell, 0) >> 5]
     return (cell >= 0) & ((word >> (cell & 31).astype(mx.uint32)) & 1).astype(mx.bool_)

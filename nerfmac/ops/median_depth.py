@@ -1,7 +1,8 @@
-"""Median depth: the distance at which the transmittance of a ray falls to one half.
+"""Median depth: the distance where the transmittance along a ray decreases to one half.
 
-Thin haze in front of a surface moves the mean distance of a ray's density, but hardly moves its
-median. Within a sample, density is constant: the optical depth grows linearly over its width.
+Thin haze in front of a surface changes the mean distance of the density along a ray, but hardly
+changes the median. Within a sample, density is constant: optical depth grows linearly over its
+width.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ def median_distance(density: mx.array, samples: Samples, reaching: mx.array) -> 
 
     Args:
         density: (slots,) float32 per scene unit, not negative.
-        samples: Samples of which none was omitted by `thin`.
-        reaching: (rays,) transmittance in front of each ray's first sample, in [0, 1].
+        samples: Samples without thinning, so that no sample is omitted.
+        reaching: (rays,) transmittance in front of the first sample of each ray, in [0, 1].
 
     Returns:
-        Array (rays,) float32 in scene units; 0 for rays whose transmittance is already at most one
-        half or stays higher.
+        Array (rays,) float32 in scene units. It is 0 if the transmittance of a ray is at most one
+        half from the start, or if it never decreases to one half.
     """
     rays = samples.ray_start.shape[0] - 1
     if density.shape[0] == 0 or rays == 0:

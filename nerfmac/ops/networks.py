@@ -1,13 +1,13 @@
-"""The two stacked networks in one pass: features and directions to density and color.
+"""The density and color networks in one pass: features and directions to density and color.
 
-The density network maps a position's features to an embedding, whose first value x gives the
-density exp(x - density_bias). The color network maps the embedding and a basis of the direction to
-the color (Müller et al. 2022, section 5.4). There are no biases, ReLU
-between layers, and a sigmoid at the colors.
+The density network maps the features of a position to an embedding. The first value x of the
+embedding determines the density exp(x - density_bias). The color network maps the embedding and a
+basis of the direction to the color (Müller et al. 2022, section 5.4). Layers have no biases, the
+activation between them is ReLU, and the color output has a sigmoid.
 
-A network's weights are one flat array: the layers' matrices one after the other, each (inputs,
-outputs) and row-major. The networks are the fully fused networks of tiny-cuda-nn (Müller et al.
-2021), with each matrix transposed.
+The weights of a network are one flat array: the matrices of the layers one after the other, each
+(inputs, outputs) and row-major. The networks are the fully fused networks of tiny-cuda-nn (Müller
+et al. 2021), with each matrix transposed.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ def _networks_vjp(primals, cotangents, _outputs, *, shape):  # type: ignore[no-u
 
 
 def _tiles(rows: int) -> dict[str, Any]:
-    """Grid and threadgroup of a launch whose simdgroups compute one tile of the `rows` each."""
+    """Return the grid and threadgroup of a launch with one simdgroup per tile of the `rows`."""
     return _groups(-(-rows // (TILE_ROWS * _simdgroups())))
 
 

@@ -34,10 +34,10 @@ class Operation(Generic[Arguments, Result]):
         """Combine a launch and a reference; prefer the decorator `operation`.
 
         Args:
-            name: The name of the operation, as in `nerfmac.backend.runs_kernel`.
-            launch: Function that launches the kernel. It returns a result like that of the
-                reference, or the list of outputs of a `Kernel`, which becomes the output or a tuple
-                of outputs.
+            name: Name of the operation, as in `nerfmac.backend.runs_kernel`.
+            launch: Function that launches the kernel. It returns the same structure as the
+                reference, or the list of outputs of a `Kernel`. A list is converted to one array or
+                a tuple of arrays.
             reference: Function with the same arguments and results, in plain MLX.
         """
         self._name, self._launch, self._reference = name, launch, reference
@@ -47,9 +47,9 @@ class Operation(Generic[Arguments, Result]):
         """Register the gradient of the kernel; a decorator.
 
         Args:
-            gradient: Function of the arguments, the cotangents, and the outputs, like those of
-                `mx.custom_function`, and of the same keyword arguments. It returns one gradient for
-                each argument.
+            gradient: Function with the same signature as for `mx.custom_function` (arguments,
+                cotangents, and outputs), and with the keyword arguments of the kernel. It returns
+                one gradient for each argument.
 
         Returns:
             `gradient` itself.
@@ -62,10 +62,10 @@ class Operation(Generic[Arguments, Result]):
 
         Args:
             arrays: Positional arguments. If the operation has a gradient, they are arrays.
-            constants: Keyword arguments, which have no gradient.
+            constants: Keyword arguments. They have no gradient.
 
         Returns:
-            The result of the reference or of the kernel, which has the same structure.
+            Result of the kernel or of the reference. Both have the same structure.
         """
         if not runs_kernel(self._name):
             return self._reference(*arrays, **constants)

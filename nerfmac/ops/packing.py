@@ -25,15 +25,15 @@ _PER_RAY = Kernel(
 def ray_starts(counts: mx.array, slots: int) -> mx.array:
     """First slot of each ray, then the number of slots in use, as in `Samples`: (rays + 1,) int32.
 
-    Rays get their samples in order. The first ray whose samples do not all fit, and those after
-    it, get none.
+    Rays get their samples in order. If the samples of a ray do not all fit, this ray and all later
+    rays get none.
 
     Args:
         counts: (rays,) int32, number of samples of each ray.
-        slots: number of samples that fit.
+        slots: Number of samples that fit.
 
     Raises:
-        InputError: a wrong shape or type.
+        InputError: If a shape or type is wrong.
     """
     _TAKES.check(counts)
     return _starts(counts, slots)

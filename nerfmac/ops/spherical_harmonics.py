@@ -1,6 +1,6 @@
 """Real spherical harmonics of a direction, degrees 0 to 3: sixteen coefficients.
 
-Their order and signs are those of tiny-cuda-nn, which calls the set "degree 4".
+Order and signs follow tiny-cuda-nn. It calls this set "degree 4".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _GRADIENT = Kernel(
 def spherical_harmonics(directions: mx.array) -> mx.array:
     """The coefficients (count, 16) float32 at unit `directions` (count, 3) float32.
 
-    Differentiable: the gradient is that of the polynomials, not projected onto the sphere.
+    Differentiable: the gradient is the gradient of the polynomials, not projected onto the sphere.
     Raises `InputError` for a wrong shape or type.
     """
     _TAKES.check(directions)

@@ -1,21 +1,21 @@
-"""Thinning packed samples: of those that are visible, keep the ones that carry a ray's color.
+"""Thinning: keep a random subset of the visible samples, preferably samples with a large weight.
 
-A sample of a weight (as in `composite`) is kept with the probability
+A sample with the weight weight_i (as in `composite`) is kept with the probability
 
     p_i = 1, 1/2, 1/4, ..., 1/32, the smallest above weight_i / below
 
-and its color, its depth and its gradients then stand for those of 1 / p_i samples. Its width stays
-what it was: `Thinning` records the optical depth of the omitted samples, so that transmittance and
-opacity are those of the whole ray. If a kept sample were 1 / p_i times as wide instead, they would
-be random, and training over random backgrounds would avoid that noise by opaque walls in front of
-cameras. Samples behind a ray's end are omitted without a trace. The probabilities along a ray are
-summed; a sample is kept where the sum passes a whole number, beginning at the ray's offset
+and its color, its depth, and its gradients then represent 1 / p_i samples. Its width does not
+change: `Thinning` records the optical depth of the omitted samples, so that transmittance and
+opacity are exact for the whole ray. If a kept sample were 1 / p_i times as wide instead, both would
+be random, and training with random backgrounds would avoid this noise with opaque walls in front of
+cameras. Samples after the end of a ray are omitted and not recorded. The probabilities along a ray
+are summed; a sample is kept where the sum passes a whole number, beginning at the offset of the ray
 (systematic sampling). Probabilities are powers of two, so that rounding hardly ever changes which
 samples are kept.
 
-Most samples of a ray carry next to no color: those in thin haze, before a surface and within it.
-Instant-NGP learns from all of them, nerfacc from none below its `alpha_thre`. Kept in part they
-still learn, and a step's sample budget holds more rays.
+Most samples of a ray contribute almost no color: samples in thin haze, in front of a surface, and
+inside it. Instant-NGP trains on all of them, and nerfacc on none below its `alpha_thre`. Thinning
+still trains on some of them, and the sample budget of a step fits more rays.
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ _WRITE = Kernel(
 def thin(
     samples: Samples, density: mx.array, offsets: mx.array, slots: int, below: float
 ) -> Samples:
-    """The samples that are kept, packed again in `slots` slots. Nothing here is differentiable.
+    """Thin samples and pack them into `slots` slots. The result is not differentiable.
 
     Args:
-        samples: packed samples. A ray that does not fit there keeps none, and does not fit.
+        samples: Packed samples. A ray that does not fit there keeps none, and does not fit.
         density: (slots of `samples`,) float32, not negative.
-        offsets: (rays,) float32 in [0, 1), where each ray's sum of probabilities begins.
-        slots: number of samples that fit. Rays get theirs in order, as in `march`.
-        below: weight from which on every sample is kept. With 0, all visible samples are.
+        offsets: (rays,) float32 in [0, 1), initial value of the sum of probabilities of each ray.
+        slots: Number of samples that fit. Rays get their samples in order, as in `march`.
+        below: Minimum weight of samples that are always kept. With 0, all visible samples are kept.
 
     Raises:
-        InputError: a wrong shape or type.
+        InputError: If a shape or type is wrong.
     """
     density, width = mx.stop_gradient(density), mx.stop_gradient(samples.width)
     samples = samples._replace(width=width)

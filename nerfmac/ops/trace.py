@@ -2,10 +2,10 @@
 
 One kernel follows each ray from sample to sample, until the ray leaves the scene or its
 transmittance is below 1e-4. So no sample behind a surface is evaluated, no sample is stored, and
-the host does not wait in between. There is no gradient: this is for images.
+the host does not wait in between. There is no gradient: the operation is for rendering only.
 
-The depth of a ray is the distance at which its transmittance falls to one half, times its opacity
-(`nerfmac.ops.median_depth`). If its transmittance stays higher, the depth is as in `composite`.
+Ray depth is the distance where the transmittance decreases to one half, times the opacity
+(`nerfmac.ops.median_depth`). If the transmittance stays higher, the depth is as in `composite`.
 """
 
 from __future__ import annotations
@@ -69,19 +69,19 @@ def trace(
     color_weights: mx.array,
     width: int = 0,
 ) -> Composited:
-    """Composite rays through a field; samples lie in the middle of their intervals.
+    """Composite rays through a field. Samples are in the middle of their intervals.
 
     Args:
-        rays: origins and unit directions (rays, 3) float32, scene coordinates.
-        bits: occupancy, as in `Occupied`.
-        geometry: the scene's cube, the grids and the networks.
-        table: as in `hash_encode`, for the unit coordinates of the scene's cube.
-        density_weights, color_weights: as in `networks`.
-        width: width of the image, if the rays are its pixels row by row: neighbors are then
-            traced together, which changes only the time. 0 otherwise.
+        rays: Origins and unit directions (rays, 3) float32, scene coordinates.
+        bits: Occupancy bits, as in `Occupied`.
+        geometry: The scene cube, the grids, and the networks.
+        table: Table as in `hash_encode`, for unit coordinates of the scene cube.
+        density_weights, color_weights: Weights as in `networks`.
+        width: Image width if the rays are image pixels, row by row; otherwise 0. With a width,
+            neighboring pixels are traced together, and only the speed changes.
 
     Raises:
-        InputError: a wrong shape or type.
+        InputError: If a shape or type is wrong.
     """
     known = {
         "words": geometry.march.cells // 32,

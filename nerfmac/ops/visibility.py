@@ -24,8 +24,8 @@ FAR = 1e9
 """Termination distance of a ray that does not become opaque; Metal's fast math has no infinity."""
 
 Density = Callable[[mx.array, mx.array], mx.array]
-"""Function that returns densities (capacity,) at positions (capacity, 3), of which only the
-first `used` (1,) int32 count."""
+"""Function that returns densities (capacity,) at positions (capacity, 3). Only the first `used`
+(1,) int32 values are valid."""
 
 _TAKES = Signature(
     origins=(mx.float32, "rays", 3),
@@ -46,19 +46,20 @@ _VISIBLE = Kernel(
 def termination_distances(
     density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, capacity: int
 ) -> mx.array:
-    """Distance at which each ray ends, (rays,) float32. The results are not differentiable.
+    """Termination distance of each ray, (rays,) float32. The results are not differentiable.
 
-    FAR for a ray that still has light after its last sample, 0 where samples do not fit.
+    It is FAR if transmittance is above the threshold after the last sample, and 0 if the samples of
+    the ray do not fit.
 
     Args:
-        density: evaluates the field.
-        rays, jitter: as in `march`.
-        occupied: the cells that rays are sampled in.
-        capacity: most samples to evaluate. The first ray whose samples do not all fit, and those
-            after it, have none.
+        density: Function that evaluates the field.
+        rays, jitter: Arrays as in `march`.
+        occupied: Cells to sample.
+        capacity: Maximum number of samples to evaluate. If the samples of a ray do not all fit,
+            this ray and all later rays have none.
 
     Raises:
-        InputError: a wrong shape or type.
+        InputError: If a shape or type is wrong.
     """
     marched = march(*rays, jitter, occupied, capacity)
     densities = density(marched.position, marched.used)
