@@ -15,21 +15,21 @@ from typing import Any
 _HOST = "127.0.0.1"
 
 _PORTS = range(20000, 32768)
-"""Ports below the ephemeral ones of Linux and macOS. While a rank starts, which takes seconds, the
-system could give an ephemeral port to another program, and the ring would go through it."""
+"""Ports below the ephemeral ports of Linux and macOS. A rank takes seconds to start. In this time,
+the system could give an ephemeral port to another program, and the ring would connect to it."""
 
 
 def start_local(
     command: Sequence[str], count: int, folder: Path, *, backend: str = "ring", **popen: Any
 ) -> list[subprocess.Popen[Any]]:
-    """Start `command` as `count` ranks that find each other; a single one runs without ranks.
+    """Start `command` as `count` ranks that find each other. A single process runs without ranks.
 
     Args:
-        command: program and arguments.
-        count: number of ranks.
-        folder: existing folder for the list of hosts.
-        backend: `ring`, or `nccl`, with which each rank sees one GPU only.
-        popen: further arguments of `subprocess.Popen`.
+        command: Program and arguments.
+        count: Number of ranks.
+        folder: Existing folder for the list of hosts.
+        backend: `ring`, or `nccl`, where each rank uses one GPU only.
+        popen: Further arguments of `subprocess.Popen`.
     """
     if count == 1:
         own = {name: value for name, value in os.environ.items() if name != "MLX_RANK"}

@@ -1,9 +1,10 @@
-"""Lost ranks: a rank that is gone ends the training of all ranks.
+"""Detection of lost ranks: if one rank ends, training ends on all ranks.
 
-With the ring, the neighbors' next exchange usually raises an exception at once; if the rank was
-lost between two exchanges they may wait for ever (MLX 0.32.4). With NCCL and JACCL the others
-always wait, as they do for a rank that hangs. So a `Watch` ends a process that has waited too long,
-or that gets a signal to end while it waits, which `mlx.launch` sends when another rank has ended.
+With the ring backend, the next exchange of the neighboring ranks usually raises an exception at
+once. If the rank ended between two exchanges, they may wait forever (MLX 0.32.4). With NCCL and
+JACCL, the other ranks always wait, and they also wait for a rank that hangs. A `Watch` therefore
+ends a process that has waited too long, or that receives a termination signal while it waits.
+`mlx.launch` sends this signal when another rank has ended.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ _SECONDS = "120"
 
 
 class LostRankError(RuntimeError):
-    """Another rank is gone, so this one cannot go on. The message says how it was noticed."""
+    """Another rank has ended, so this rank cannot continue. The message contains the symptom."""
 
 
 def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Generator[Item]:
-    """The `items`, which the `ranks` compute together; a `Watch` runs while one is computed.
+    """Yield the `items` that the `ranks` compute together, and watch each computation.
 
     `save` is as in `Watch`. Raises `LostRankError`.
     """
@@ -74,9 +75,15 @@ class Watch:
     """
 
     def __init__(self, ranks: Ranks, save: Callable[[], str]) -> None:
-        """`save` saves the state from another thread and returns a sentence that says where.
+        """Create a watch.
 
-        It may use evaluated arrays only. Raises `InputError` for a wrong NERFMAC_RANK_TIMEOUT.
+        Args:
+            ranks: Ranks that compute together.
+            save: Function that saves the state and returns a sentence with the location. It is
+                called on another thread and may only use evaluated arrays.
+
+        Raises:
+            InputError: If NERFMAC_RANK_TIMEOUT is invalid.
         """
         text = os.environ.get(_VARIABLE, _SECONDS)
         seconds = float(text) if text.replace(".", "", 1).isdecimal() else text
@@ -90,7 +97,7 @@ class Watch:
     def __enter__(self) -> Watch:
         if self._ranks.size > 1:
             self._told.setblocking(False)
-            # Python's own handlers wait for the main thread, which may be in an exchange.
+            # Handlers in Python wait for the main thread, but it may be in an exchange.
             if threading.current_thread() is threading.main_thread():
                 self._before = signal.set_wakeup_fd(self._told.fileno(), warn_on_full_buffer=False)
             threading.Thread(target=self._watch, daemon=True).start()
@@ -109,7 +116,7 @@ class Watch:
             self._signals.close()
 
     def beat(self) -> None:
-        """Restart the time limit: training goes on."""
+        """Restart the time limit, because training has progressed."""
         self._last = time.monotonic()
 
     def pause(self) -> None:

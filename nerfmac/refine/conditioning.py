@@ -1,12 +1,12 @@
 """Preconditioning of camera parameters, so that each moves the image by about the same amount.
 
 Rotating a camera and moving it sideways change its image almost alike; rolling changes it little.
-So the six numbers of a pose are P x with parameters x, where
+The six pose variables are therefore P x, where x are the trained parameters and
 
     P = (S + 0.1 diag(S))^(-1/2),   S = mean of J^T J over points,   J = d(direction) / d(pose)
 
 (CamP, Park et al. 2023, section 4). Lengths of x are then angles in radians. CamP has one matrix
-for a pose and its lens. Here many poses share a lens, so the lens has a matrix of its own.
+for a pose and its lens. Here many poses share a lens, so the lens has a separate matrix.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def _pose_jacobian(poses: Array, x: Array, y: Array, depth: Array) -> Array:
 def lens_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
     """The matrices P (n, 3, 3) of the lenses: (log focal factor, k1, k2) = P x.
 
-    The matrices are means over the points of `GRID` except the center, which no change of the lens
-    moves.
+    The matrices are means over the points of `GRID` except the center, because lens changes do not
+    move the center.
     """
     sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)
     total = np.zeros((len(sizes), 3, 3))

@@ -1,16 +1,17 @@
 """`SharedLenses`: which views share a lens, and how refinement changes it.
 
-Views of one size whose lenses have the same numbers are from one camera. A lens has three refined
-numbers: the logarithm of a factor on both focal lengths, and additions to k1 and k2. These numbers
-are P x, where x are the trained parameters and the matrix P is `lens_conditioning`'s. The principal
-point stays fixed, since moving it is close to rotating the camera.
+Views with the same size and the same intrinsics are from one camera. A lens has three refined
+variables: the logarithm of a factor on both focal lengths, and additions to k1 and k2. These
+variables are P x, where x are the trained parameters and the matrix P is from `lens_conditioning`.
+The principal point is not refined, because moving it is close to rotating the camera.
 
-`lens_jvp` has the gradients of a pixel's direction with respect to its lens, to first order. A
-pixel at the fixed place m sees the direction (x, y, 1) with focal distort(x, y) = m, so that
+`lens_jvp` computes the gradients of pixel directions with respect to the lens, to first order. A
+pixel at the fixed position m has the direction (x, y, 1) with focal distort(x, y) = m, so that
 
     d(x, y) = -J^-1 (distort(x, y) dlog focal + d distort(x, y)),   J = d distort / d(x, y)
 
-where the last term varies the coefficients alone. A fisheye lens does the same along its angle.
+where the last term varies the coefficients only. For a fisheye lens, the same formula applies along
+the angle.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class SharedLenses:
     def refined(self, cameras: Cameras, changes: mx.array) -> Cameras:
         """`cameras`, with `changes` (lenses, 3) applied to those that have one of these lenses.
 
-        Other cameras stay as they are, such as test cameras with a lens of their own.
+        Cameras with other lenses do not change, such as test cameras with a separate lens.
         """
         indices = [self._index.get(key, len(self)) for key in _keys(cameras)]
         padded = mx.concatenate([changes, mx.zeros((1, LENS_PARAMETERS))])[mx.array(indices)]

@@ -7,13 +7,13 @@ Views from one camera share a lens (`nerfmac.refine.lenses`).
 Exposures multiply the linear light of red, green and blue by exp(parameter). Colors c, encoded as
 sRGB, become (1 + A) c + b with nine numbers A and three b per view. This is the affine map of Urban
 Radiance Fields (Rematas et al. 2022, section 3.3), learned directly instead of from a latent code.
-It replaces the appearance vectors of NeRF-W, which a color network would have to take as input.
-The mean over the views is subtracted from exposures and colors. So the field, and every view
-without parameters of its own, shows the mean of the images.
+It replaces the appearance vectors of NeRF-W, because these would be an input of the color network.
+The mean over the views is subtracted from exposures and colors. The field therefore represents the
+mean of the images, and views without refined parameters show this mean.
 
 Gradients reach poses and lenses through the samples. A sample x on a ray with origin o moves by
-dv + dw x (x - o). A lens changes the direction of the ray. The distance of a sample from its camera
-is constant (`compute_cam_gradient_train_nerf` of Instant-NGP; BARF, Lin et al. 2021). The
+dv + dw x (x - o). A lens changes the direction of the ray. The distance between a sample and its
+camera is constant (`compute_cam_gradient_train_nerf` of Instant-NGP; BARF, Lin et al. 2021). The
 derivative with respect to w is taken at the refined pose, to first order.
 """
 
@@ -36,9 +36,9 @@ from nerfmac.refine.conditioning import pose_conditioning
 from nerfmac.refine.lenses import LENS_PARAMETERS, SharedLenses
 
 POSES = "views.poses"
-"""Parameters (views, 6), which `pose_conditioning` maps to a rotation in radians and a shift."""
+"""Parameters (views, 6); `pose_conditioning` maps them to a rotation in radians and a shift."""
 LENSES = "views.lenses"
-"""Parameters (lenses, 3), which `lens_conditioning` maps to log focal length, k1 and k2."""
+"""Parameters (lenses, 3); `lens_conditioning` maps them to log focal length, k1 and k2."""
 EXPOSURES = "views.exposures"
 """Parameters (views, 3): logarithms of factors on the light of red, green and blue."""
 COLORS = "views.colors"
@@ -150,7 +150,7 @@ class CameraRefinement:
             delta = (deltas - mx.stop_gradient(deltas))[view]  # zero, with a gradient
             turn = turn + mx.linalg.cross(delta[:, :3], rays.direction)
             shift = delta[:, 3:]
-        # One gather for rotation and shift, since each gather is a launch of its own.
+        # One gather for rotation and shift, because each gather is a separate launch.
         motion = turn if shift is None else mx.concatenate([turn, shift], axis=1)
         motion = motion[samples.ray]
         position = samples.position + samples.distance[:, None] * motion[:, :3]

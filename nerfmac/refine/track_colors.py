@@ -28,14 +28,14 @@ DARKEST, BRIGHTEST = 0.01, 0.9
 MOST_OBSERVATIONS = 2**17
 """Most observations that are looked at; their points are spread evenly over all."""
 FEWEST_IN_IMAGE = 10
-"""Fewest observations of an image whose gain counts."""
+"""Minimum number of observations in an image for a valid gain."""
 FEWEST_IMAGES = 5
-"""Fewest images with a gain from which a spread follows."""
+"""Minimum number of images with a valid gain for a valid spread."""
 TURNS = 10
 """Turns of the medians; gains that drift slowly along a walk take several."""
 DIFFERENT = 0.08
-"""Spread of log gains from which images differ. A video of steady light has 0.04, photos by
-a camera that sets each exposure anew 0.12."""
+"""Minimum spread of log gains that indicates different exposures. It is 0.04 in a video with
+constant light, and 0.12 in photos with automatic exposure."""
 
 
 def gain_spread(views: Views) -> Array | None:

@@ -1,8 +1,8 @@
 """Rendering in batches of a fixed size, for fields and machines without a kernel that traces rays.
 
-One compiled function then serves images of any size, and memory stays bounded. `SampleBatches`
-skips empty space and what lies behind surfaces. `RayBatches` serves samplers that know no empty
-space, and evaluates every sample.
+One compiled function serves images of any size, and memory use is bounded. `SampleBatches` skips
+empty space and hidden samples behind surfaces. `RayBatches` is for samplers without an occupancy
+grid, and evaluates every sample.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIRST_ROUND = 8
 """Largest number of samples per ray that `SampleBatches` evaluates in the first round."""
 
 MIDDLE = 0.5
-"""Value of all random numbers in an image: samples lie in the middle of their intervals."""
+"""Value of all random numbers in an image: samples are in the middle of their intervals."""
 
 
 class RayBatches:
@@ -54,7 +54,7 @@ class RayBatches:
         self._batch: Callable[[mx.array, mx.array], Composited] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int = 0) -> Composited:
-        """Color, opacity and depth of `rays`, which may come in any order; `width` is not used."""
+        """Color, opacity and depth of `rays` in any order; `width` is not used."""
         seen = []
         for first in range(0, len(rays.origin), self._rays):
             batch = [values[first : first + self._rays] for values in rays]
@@ -99,7 +99,7 @@ class SampleBatches:
         self._batch: Callable[..., tuple[Composited, mx.array]] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int = 0) -> Composited:
-        """Color, opacity and depth of `rays`, which may come in any order; `width` is not used.
+        """Color, opacity and depth of `rays` in any order; `width` is not used.
 
         Waits for the device after each batch.
         """
@@ -131,8 +131,8 @@ class SampleBatches:
     ) -> tuple[list[Floats], Floats]:
         """Color, opacity and depth of the chosen rays' next `take` samples after `skip`.
 
-        With them the distances at which the transmittance, `reaching` in front of these samples,
-        falls to one half; 0 if it does not in these samples.
+        The last result is the distance where the transmittance decreases to one half; 0 if it does
+        not in these samples. `reaching` is the transmittance in front of these samples.
         """
         padding = (0, self._rays - len(chosen))  # repeats ray 0, without samples
         ray, take_padded, skip_padded = (

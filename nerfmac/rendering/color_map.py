@@ -45,11 +45,11 @@ INFERNO: Anchors = (
 GRAY: Anchors = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 MAPS = {"turbo": TURBO, "inferno": INFERNO, "gray": GRAY}
-"""The color maps by name, as users choose them."""
+"""The color maps that users can select: a dictionary from name to anchors."""
 
 
 def colored(values: mx.array, anchors: Anchors) -> mx.array:
-    """Colors (n, 3), sRGB in [0, 1], of `values` (n,), which are clipped to [0, 1]."""
+    """Colors (n, 3), sRGB in [0, 1], of `values` (n,). Values are clipped to [0, 1]."""
     table = mx.array(anchors)
     position = mx.clip(values, 0.0, 1.0) * (len(anchors) - 1)
     below = mx.minimum(position.astype(mx.int32), len(anchors) - 2)

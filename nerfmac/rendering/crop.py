@@ -1,6 +1,6 @@
 """Cropping: hides everything outside a box, in whole cells of the occupancy grid.
 
-Cells that do not overlap the box are marked empty, which hides them in every kind of image at no
+Cells that do not overlap the box are marked as empty. This hides them in every kind of image at no
 cost. The crop therefore ends at cell faces, at most one cell outside the box.
 """
 

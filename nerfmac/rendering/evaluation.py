@@ -47,7 +47,7 @@ class Evaluation(list[ViewQuality]):
     Args:
         views: Metrics of the views.
         split: Name of the split.
-        of: Number of views in the split, which is larger than the list if the time was limited.
+        of: Number of views in the split. It is larger than the list if the time was limited.
     """
 
     def __init__(self, views: Iterable[ViewQuality], *, split: str, of: int) -> None:

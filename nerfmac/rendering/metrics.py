@@ -10,10 +10,10 @@ into the image, per channel; the scores are averaged. scikit-image agrees with
 `gaussian_weights=True, sigma=1.5, use_sample_covariance=False, data_range=1`, but not with its
 default, a flat 7 x 7 window.
 
-MLX arrays are compared on the device in float32, by MLX's own kernels, so nothing is compiled for a
-new image size. Two NumPy arrays are compared on the host in float64. Both agree to 1e-3 dB and
-1e-4, since SSIM is computed from the difference d = x - y and the centered sum c = x + y - 1, whose
-moments lose little to cancellation:
+MLX arrays are compared on the device in float32 with precompiled MLX kernels, so a new image size
+requires no compilation. Two NumPy arrays are compared on the host in float64. Both agree to 1e-3 dB
+and 1e-4, because SSIM is computed from the difference d = x - y and the centered sum
+c = x + y - 1. Their moments lose little precision to cancellation:
 
     SSIM = mean of (1 - mu_d^2 / (mu_x^2 + mu_y^2 + C1)) (1 - s_d^2 / (s_x^2 + s_y^2 + C2))
 
@@ -76,9 +76,9 @@ def ssim(image: Image, target: Image) -> float:
 def color_corrected(image: mx.array, target: mx.array, kept: mx.array | None = None) -> mx.array:
     """Return `image` (h, w, 3) after the gain and offset of each channel that best fit `target`.
 
-    They are fitted by least squares over the pixels that are `kept`, (h, w) bool; None: over all.
-    The result is clipped to [0, 1]. Views whose exposure or white balance is unknown are compared
-    in this way, as by RawNeRF (Mildenhall et al. 2022) and, with further terms, by Zip-NeRF.
+    They are fitted with least squares over the pixels that are `kept`, (h, w) bool; None: over all.
+    The result is clipped to [0, 1]. This comparison is for views with unknown exposure or white
+    balance, as in RawNeRF (Mildenhall et al. 2022) and, with further terms, in Zip-NeRF.
     """
     weights = mx.ones((*image.shape[:2], 1)) if kept is None else kept[..., None].astype(mx.float32)
     weights = weights / mx.maximum(weights.sum(), 1.0)
@@ -120,8 +120,8 @@ def similarity(image: Image, target: Image) -> Sums:
 def _similarity(x: Image, y: Image) -> Image:
     """Return the SSIM of two `(h, w, channels)` images' windows, summed over each row: `(h - 10,)`.
 
-    The four moments are filtered as one flat vector, in which a pixel's neighbors are at fixed
-    offsets. Windows across the end of a row or of a moment are meaningless and cut off.
+    The four moments are filtered as one flat vector, because the neighbors of a pixel then have
+    fixed offsets. Windows across the end of a row or of a moment are meaningless and cut off.
     """
     height, width, channels = x.shape
     d, c = x - y, x + y - 1.0

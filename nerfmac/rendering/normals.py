@@ -1,4 +1,4 @@
-"""Surface normals: the direction in which the density falls most steeply."""
+"""Surface normals: the direction of the steepest decrease of the density."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ corner * log(density + FLOOR). Where the sum is shorter, the normal is shorter t
 def normals(
     density: Callable[[mx.array], mx.array], position: mx.array, reach: mx.array
 ) -> mx.array:
-    """Unit normals (points, 3) at `position` (points, 3), pointing out of dense matter.
+    """Unit normals (points, 3) at `position` (points, 3), pointing away from high density.
 
     `density` maps (points, 3) to (points,) per scene unit. It is evaluated at the corners of cubes
-    whose half sides are `reach` (points,), in scene units. Where it is constant, the normal is
+    with the half sides `reach` (points,), in scene units. Where it is constant, the normal is
     close to zero.
     """
     corners = mx.array(CORNERS)

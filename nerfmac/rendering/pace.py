@@ -1,4 +1,4 @@
-"""Rendering pace in seconds per pixel, to tell how many images fit into a time limit."""
+"""Rendering pace in seconds per pixel, to estimate how many images fit into a time limit."""
 
 from __future__ import annotations
 

@@ -118,9 +118,9 @@ def _inflated_bytes(path: Path) -> int:
 def _weights(
     arrays: dict[str, mx.array], pattern: str, shape: tuple[int, ...], path: str | Path
 ) -> mx.array:
-    """The first array whose name matches `pattern`, as float32.
+    """Return the first array with a name that matches `pattern`, as float32.
 
-    Raises `InputError` if there is none or its shape is not `shape`.
+    Raises `InputError` if no name matches or the shape is not `shape`.
     """
     matches = [values for name, values in arrays.items() if re.fullmatch(pattern, name)]
     if not matches:

@@ -140,8 +140,8 @@ class Renderer:
 
         Args:
             rays: Rays in scene coordinates.
-            width: Image width if the rays are image pixels in row-major order. Neighboring pixels
-                are then traced together, which is faster.
+            width: Image width if the rays are image pixels in row-major order. Tracing neighboring
+                pixels together is faster.
 
         Returns:
             Color, opacity, and the product of opacity and depth of each ray.
@@ -155,7 +155,7 @@ class Renderer:
     def pixels(
         self, camera: Camera, background: tuple[float, float, float]
     ) -> tuple[mx.array, mx.array, mx.array]:
-        """Render the pixels of a camera on the device.
+        """Render all pixels of one camera on the device.
 
         Args:
             camera: Camera in scene coordinates.

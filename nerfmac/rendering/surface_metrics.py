@@ -8,10 +8,9 @@ the camera:
     error = |depth - d| / d
 
 Sparse points are on textured surfaces only. Between them, the ground plane of the points shows
-whether plain surfaces are there, see `nerfmac.geometry.ground_plane`. The pixels that are compared
-are those whose rays intersect the plane inside the convex hull of the points on it. Objects in
-front of the plane count as errors, so even a perfect field does not reach 1; compare runs of one
-scene only.
+whether plain surfaces are there, see `nerfmac.geometry.ground_plane`. A pixel is compared if its
+ray intersects the plane inside the convex hull of the points on it. Objects in front of the plane
+count as errors, so even a perfect field does not reach 1; compare runs of one scene only.
 """
 
 from __future__ import annotations

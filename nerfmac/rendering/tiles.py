@@ -1,8 +1,8 @@
 """`Tiles`: rays per launch, chosen so that each launch takes about `MOMENT` seconds.
 
-The system ends a launch that holds up its display; macOS does so within a second or less
-(ml-explore/mlx issue 3267). How long rays take depends on the GPU, the field and the fog in the
-scene, so it is measured. A CPU has no display to hold up.
+If a launch delays the display, the system stops it, on macOS within a second or less
+(ml-explore/mlx issue 3267). The time per ray depends on the GPU, the field and the haze in the
+scene, so it is measured. A CPU does not delay the display.
 """
 
 from __future__ import annotations

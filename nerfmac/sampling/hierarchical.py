@@ -1,14 +1,15 @@
 """`HierarchicalSampler`: even coarse samples, then fine ones where a proposal field is dense.
 
-The part of a ray inside the scene's cube is cut into equal bins, with one coarse sample in each
-(Mildenhall et al. 2020, equation 2). A proposal field is evaluated at the coarse samples. Its
-compositing weights, each spread evenly over its sample's interval, are a probability density along
-the ray. Fine samples are drawn from this density by inverse transform sampling (section 5.2). The
-ray's samples are the coarse and the fine ones together, sorted by distance.
+The segment of a ray inside the scene cube is divided into equal bins, with one coarse sample in
+each (Mildenhall et al. 2020, equation 2). A proposal field is evaluated at the coarse samples. The
+compositing weights, each spread evenly over the interval of the sample, are a probability density
+along the ray. Fine samples are drawn from this density with inverse transform sampling (section
+5.2). The samples of the ray are the coarse and the fine ones together, sorted by distance.
 
-A sample's interval reaches to the midpoints between the sample and its neighbors. The first
+The interval of a sample ends at the midpoints between the sample and its neighbors. The first
 interval begins where the ray enters the cube, and the last ends where the ray leaves. (In the paper
-an interval reaches from its sample to the next one, and none covers the space before the first.)
+an interval extends from its sample to the next one, and no interval covers the space before the
+first sample.)
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class _Part(NamedTuple):
     length: mx.array  # (rays, 1) of the part; 0 for a ray that misses the cube
 
     def samples(self, fraction: mx.array) -> Samples:
-        """One sample at each `fraction` (rays, samples), which must increase along a ray."""
+        """One sample at each `fraction` (rays, samples). Fractions must increase along a ray."""
         rays, count = fraction.shape
         distance = self.enter + self.length * fraction
         position = self.rays.origin[:, None] + self.rays.direction[:, None] * distance[..., None]
@@ -54,7 +55,7 @@ class _Part(NamedTuple):
 
 
 class HierarchicalSampler(Sampler):
-    """Takes equally many samples on every ray; those of a ray that misses the cube have width 0."""
+    """Samples every ray equally often. Samples of a ray that misses the cube have width 0."""
 
     def __init__(
         self, proposal: Proposal, bounds: Bounds, near: float, coarse: int, fine: int

@@ -65,10 +65,10 @@ class MarchingSampler(Sampler):
         return Occupancy.shapes(self.geometry.cells)
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
-        """The grid in which every cell that a ray passes beyond the near plane is occupied.
+        """The initial grid: cells that any ray passes beyond the near plane are occupied.
 
-        If `march.near_training` is further than `march.near`, cells that any ray passes before it
-        stay empty: density there would be visible in renderings, but not in training.
+        If `march.near_training` is larger than `march.near`, cells between these distances are
+        empty: density there would be visible in renderings, but not in training.
         """
         visible = is_empty = mx.zeros(self.geometry.cells, mx.bool_)
         near, at_camera = self.geometry.near, replace(self.geometry, near=0.0)
@@ -88,8 +88,8 @@ class MarchingSampler(Sampler):
         marched = march(*rays, jitter, occupied, self._capacity)
         density = self._density(parameters, marched.position, marched.used)
         kept = thin(marched, density, offsets, slots, self._thin_below)
-        # Marched samples must fit too. Rays past the capacity count all their samples as kept;
-        # including them in the mean would make the number of rays oscillate.
+        # Marched samples must fit too. Rays beyond the capacity count all their samples as kept;
+        # including them in the average would make the number of rays oscillate.
         mean = samples_per_ray(marched.wanted, kept.wanted, self._capacity, slots)
         return Sampled(kept, samples_per_ray=mean)
 
@@ -98,7 +98,7 @@ class MarchingSampler(Sampler):
         return self._config.interval_at(step)
 
     def phase_at(self, step: int) -> int:
-        """0 in the warm-up, whose updates visit cells evenly; 1 after it."""
+        """0 during the warm-up, when updates visit all cells evenly; 1 afterwards."""
         return _WARMUP if step < self._config.warmup_steps else _AFTERWARDS
 
     def update(

@@ -79,10 +79,10 @@ class OccupancyGrid:
     ) -> Occupancy:
         """The grid after the field was evaluated in some cells.
 
-        `density` gives (points,) per scene unit at positions (points, 3). In the `warmup` the
-        visited cells are drawn evenly from all; after it, half of them are drawn from the occupied
-        ones. `visible` (cells,) bool says which cells a training ray reached just now. Updates
-        count for `updates_since_visible` only after the warm-up.
+        `density` returns (points,) per scene unit at positions (points, 3). In the `warmup` the
+        visited cells are drawn evenly from all cells; afterwards, half of them are drawn from the
+        occupied ones. `visible` (cells,) bool marks the cells that training rays currently reach.
+        Updates count for `updates_since_visible` only after the warm-up.
         """
         which, where = mx.random.split(key)
         cells = self._choose(occupancy, which, warmup)
@@ -99,8 +99,8 @@ class OccupancyGrid:
         since = mx.where(visible, 0, since)
         since = mx.where(before == NEVER_OCCUPIED, NEVER_OCCUPIED, since)
         shown = mx.where(since < self._patience(updates), values, -1.0)
-        # Instant-NGP's rule: the threshold is at most the mean thickness of the unit cube's cells,
-        # of which those that are no longer visible count as 0.
+        # Rule of Instant-NGP: the threshold is at most the mean thickness of the cells in the unit
+        # cube. Cells that are no longer visible count as 0 in this mean.
         innermost = shown[: self.geometry.resolution**3]
         mean = mx.maximum(innermost, 0.0).mean()
         threshold = mx.minimum(mean, self.config.threshold).reshape(1)

@@ -20,7 +20,7 @@ from nerfmac.ops.march import Occupied
 
 
 class Sampled(NamedTuple):
-    """The samples of a ray batch."""
+    """Samples for a batch of rays."""
 
     samples: Samples
     proposals: tuple[Composited, ...] = ()
@@ -31,7 +31,7 @@ class Sampled(NamedTuple):
 
     @property
     def mean_samples_per_ray(self) -> mx.array:
-        """`samples_per_ray` if there is one, else the mean of `samples.wanted`: () float32."""
+        """`samples_per_ray` if it is set, otherwise the mean of `samples.wanted`: () float32."""
         if self.samples_per_ray is None:
             return self.samples.wanted.astype(mx.float32).mean()
         return self.samples_per_ray
