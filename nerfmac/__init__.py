@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nerfmac.public import *  # noqa: F403 - the names for editors and type checkers
-else:  # hidden from type checkers, which would take any misspelled name for an attribute
+else:  # hidden from type checkers: they would accept any misspelled name as an attribute
 
     def __dir__() -> list[str]:
         return sorted(__getattr__("__all__"))

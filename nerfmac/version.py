@@ -1,6 +1,7 @@
-"""The version: by git's tag and commit in a checkout, else the one that was installed.
+"""The version of nerfmac, from the git tag and commit or from the installed package.
 
-The build reads it here too (`tool.hatch.version` in pyproject.toml). Nothing is computed on import.
+The build uses this module too (`tool.hatch.version` in pyproject.toml). The version is not computed
+on import.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from importlib.metadata import PathDistribution, distributions
 from pathlib import Path
 
 UNKNOWN = "0.0.0+unknown"
-"""Version of a bare copy of the files, which says nothing of where they are from."""
+"""Version of a copy of the files without git and without an installed package."""
 _ARCHIVED = "$Format:%(describe:tags=true,match=v[0-9]*)|%h$"
 """Described state and commit, if `git archive` made this copy: it fills them in here."""
 _DESCRIBED = re.compile(
@@ -22,12 +23,12 @@ _DESCRIBED = re.compile(
 
 @cache
 def version() -> str:
-    """The version of the package that this file is part of.
+    """Return the version of the package that contains this file.
 
-    - `0.2.0`: the commit with the tag `v0.2.0`, or what was installed from it
+    - `0.2.0`: the commit with the tag `v0.2.0`, or a package built from this commit
     - `0.2.0+12.g557ba1e`: 12 commits later, at 557ba1e; `.dirty` follows if tracked files differ
-    - `0.0.0+g557ba1e`: a commit without a tag before it
-    - `UNKNOWN`: a copy without git that was not installed either
+    - `0.0.0+g557ba1e`: a commit without an earlier tag
+    - `UNKNOWN`: a copy without git that was not installed
     """
     return version_of(Path(__file__).parents[1], _ARCHIVED)
 
@@ -49,7 +50,10 @@ def version_of(root: Path, archived: str) -> str:
 
 
 def _describe(root: Path) -> str:
-    """What git says of a checkout; empty without git, or if it refuses another user's checkout."""
+    """Return the output of `git describe`.
+
+    It is empty if git is missing or refuses a checkout of another user.
+    """
     words = ("describe", "--tags", "--match=v[0-9]*", "--always", "--dirty")
     try:
         done = subprocess.run(

@@ -1,8 +1,8 @@
-"""The settings of a run: small frozen records with defaults, read from JSON without unknown keys.
+"""Run configuration: small frozen records with defaults, read from JSON without unknown keys.
 
-Most defaults are Instant-NGP's (Müller et al. 2022, and the `base.json` of its authors). Lengths
-are in scene units; the scene of an object is the unit cube. A setting's docstring is also the help
-text of its flag, as `nerfmac train --help` prints it.
+Most defaults are from Instant-NGP (Müller et al. 2022, and the `base.json` of its authors). Lengths
+are in scene units; an object-centered scene is the unit cube. The docstring of a setting is also
+the help text of its flag, as `nerfmac train --help` prints it.
 """
 
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig

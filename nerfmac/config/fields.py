@@ -33,8 +33,8 @@ class HashGridConfig:
     """Number of features per table entry: 1, 2, 4, or 8. Larger values give larger tables and
     slower training."""
     log2_entries: int = 19
-    """Base-2 logarithm of the maximum number of entries of a level. Larger values give fewer hash
-    collisions and use more memory."""
+    """Base-2 logarithm of the maximum number of table entries per level. Larger values give fewer
+    hash collisions and use more memory."""
     coarsest: int = 16
     """Number of cells along each side of the scene cube at the coarsest level."""
     finest: int = 0
@@ -113,10 +113,9 @@ class VanillaConfig:
     skip: int = 4
     """Index, from 0, of the hidden layer after which the encoded position is input again."""
     position_frequencies: int = 10
-    """Number of frequencies of the encoding of positions. Larger values give finer details."""
+    """Number of position encoding frequencies. Larger values give finer details."""
     direction_frequencies: int = 4
-    """Number of frequencies of the encoding of directions. Larger values give sharper
-    reflections."""
+    """Number of direction encoding frequencies. Larger values give sharper reflections."""
     coarse: int = 64
     """Number of evenly spaced samples per ray for the coarse network. Larger values detect thinner
     objects and are slower."""

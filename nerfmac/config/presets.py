@@ -83,9 +83,9 @@ class Config:
         """The configuration with the settings that depend on the scene.
 
         Args:
-            pixels_per_unit: resolution of the images, in pixels per scene unit.
-            has_alpha: whether the images have an alpha channel.
-            near_plane: distance from the cameras at which the scene begins; 0: unknown.
+            pixels_per_unit: Image resolution, in pixels per scene unit.
+            has_alpha: Whether the images have an alpha channel.
+            near_plane: Distance between the cameras and the nearest content, or 0 if unknown.
         """
         networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
         near = self.march.near_training or (near_plane if near_plane > self.march.near else 0.0)
@@ -167,10 +167,10 @@ PRESETS: dict[str, Config] = {
         train=TrainConfig(steps=30_000),
     ),
     # For a CPU, where the time per sample decides: narrow networks with one hidden layer each, few
-    # steps along a ray, small tables, and so few rays a step. With an initial density of 1, one or
-    # two of the built-in scene's flowers vanished for good with each of three seeds; with exp(-2),
-    # none. march_factor is 1: the samples that thinning leaves out save more time than finding
-    # them takes, and a larger factor finds too few more.
+    # steps along a ray, small tables, and few rays per step. With an initial density of 1, one or
+    # two of the built-in scene's flowers vanished permanently with each of three seeds; with
+    # exp(-2), none. march_factor is 1: thinning omits samples, and this saves more time than
+    # finding them takes, but a larger factor finds too few additional samples.
     "small": override(
         Config(),
         preset="small",
@@ -246,7 +246,7 @@ def vanilla(config: Config) -> Config:
             steps=200_000 if is_full else config.train.steps,
             rays=rays,
             max_rays=rays,
-            huber=1.0,  # half the squared error, as colors lie in [0, 1]
+            huber=1.0,  # half the squared error, because colors are in [0, 1]
             gradient_scaling=0.0,
             loss_scale=1.0,
         ),
@@ -280,8 +280,9 @@ AUTOMATIC = {"base": 1.2e9, "small": 0.0}
 
 Base: parameters, average and Adam's packed moments 140 MB, activations about 1 GB."""
 MARGIN = 2.0
-"""Memory that `auto` asks for over `AUTOMATIC`: room for the scene's images, MLX's free buffers
-and the viewer. A Mac with 8 GB offers its GPU two thirds of it, more than twice what base takes."""
+"""Memory that `auto` requires in addition to `AUTOMATIC`: for images, free buffers of MLX, and the
+viewer. A Mac with 8 GB offers its GPU two thirds of it, more than twice the size that base needs.
+"""
 
 
 def _automatic(device: str, memory_bytes: int) -> str:

@@ -61,11 +61,19 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path, shapes: Shapes, own: Mapping[str, str] | None = None
 ) -> tuple[TrainState, Any]:
-    """The state and the notes in `path`, whose arrays must have these `shapes`.
+    """Read a checkpoint.
 
-    Raises `InputError` for a file that is absent, cut short, damaged, of another format or of
-    another configuration, for another field or sampler than `own` names, and for parameters that
-    are not finite.
+    Args:
+        path: File to read.
+        shapes: Expected shapes of its arrays.
+        own: Names of the user-defined field and sampler of this run.
+
+    Returns:
+        The training state and the notes.
+
+    Raises:
+        InputError: If the file is missing, truncated, damaged, or of another format; if it belongs
+            to another configuration, field, or sampler; or if a parameter is not finite.
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist")
@@ -83,11 +91,11 @@ def load_checkpoint(
     numbers, notes, trained = (_object(path, name, metadata) for name in _OBJECTS)
     _check_own(path, trained, dict(own or {}))
     if unknown := sorted(arrays.keys() - shapes.keys()):
-        raise InputError(f"{path} holds {unknown[0]}, which its configuration has no use for")
+        raise InputError(f"{path} contains {unknown[0]}, but its configuration does not use it")
     for name, shape in shapes.items():
         got = arrays[name].shape if name in arrays else None
         if got != shape:
-            raise InputError(f"{path}: {name} has shape {got}; its configuration says {shape}")
+            raise InputError(f"{path}: {name} has shape {got}; its configuration requires {shape}")
     # The file's names are sorted; in another order, compiled functions would be traced again.
     arrays = {name: arrays[name] for name in shapes}
     try:
@@ -125,14 +133,17 @@ def _check_own(path: Path, trained: dict[str, str], own: dict[str, str]) -> None
             continue
         if part in trained:
             raise InputError(
-                f"{path} was trained with a {part} of its own, {trained[part]}; hand it in: "
+                f"{path} was trained with a custom {part}, {trained[part]}; pass it with "
                 f"method=nerfmac.Method({part}=...)"
             )
         raise InputError(f"{path} was trained with the configuration's {part}, not {own[part]}")
 
 
 def _length_fault(path: Path) -> str | None:
-    """The fault in what a safetensors file's header says of its length; None if it has none."""
+    """Compare the size of a safetensors file with its header.
+
+    Return a description of the difference, or None if the sizes match.
+    """
     size = path.stat().st_size
     try:
         with path.open("rb") as file:

@@ -1,8 +1,9 @@
 """Training time, without the time between a report and the next step.
 
-A computer's sleep does not count: `time.perf_counter` stands still in it (it is CLOCK_MONOTONIC on
-Linux, mach_absolute_time on macOS). It goes on while the process is stopped (Ctrl-Z, SIGSTOP), but
-SIGCONT ends that: with `note_continued` as its handler, the step in which it comes takes no time.
+Time during system sleep does not count, because `time.perf_counter` does not advance (it is
+CLOCK_MONOTONIC on Linux, mach_absolute_time on macOS). It advances while the process is stopped
+(Ctrl-Z, SIGSTOP). With `note_continued` as the handler of SIGCONT, the step during which the
+process was stopped therefore counts as zero.
 """
 
 from __future__ import annotations

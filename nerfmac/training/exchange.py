@@ -28,7 +28,7 @@ class Exchange:
         self._step, self._seconds, self._pace = 0, 0.0, 0.0
 
     def begin(self, state: TrainState) -> TrainState:
-        """The first rank's `state`, from which all ranks start."""
+        """Return the state from which all ranks start: the `state` of the first rank."""
         state = self._of_first(state)
         self._step, self._seconds = state.step, state.train_seconds
         return state
@@ -50,11 +50,14 @@ class Exchange:
         return self._ranks.mean(measured)
 
     def seconds(self, step: int, seconds: float, *, must_agree: bool = False) -> float:
-        """The training time on which all ranks agree at `step`; `seconds` is this rank's clock.
+        """Return a training time that is equal on all ranks at `step`.
 
-        With `must_agree` it is the first rank's clock; all ranks must pass it at the same `step`.
-        Between two such times, each step adds the first rank's mean time per step in the interval
-        before the first of them, without an exchange.
+        Args:
+            step: Number of the step.
+            seconds: Training time of this rank.
+            must_agree: Whether to exchange the clock of the first rank. All ranks must pass True at
+                the same `step`. Between two such steps, each step adds the first rank's mean
+                time per step in the interval before the first of them, without an exchange.
         """
         if self._ranks.size == 1:
             return seconds

@@ -19,7 +19,7 @@ class Goal:
     steps: int | None = None  # total number, including those before the run was loaded
     seconds: float | None = None  # total training time, including that before loading
     rate: float = 1.0  # factor on the learning rate
-    max_rays: int | None = None  # limit on the rays of a step; None: the configuration's
+    max_rays: int | None = None  # maximum number of rays per step; None: from the configuration
     report_interval: float | None = None  # most seconds between reports; None: no limit
 
     def progress(self, state: TrainState) -> float:
@@ -44,7 +44,7 @@ class Report:
     rays_per_second: float  # since the last report
     samples_per_second: float
     skipped_steps: int = 0
-    """Steps of the whole run whose gradients were not all finite; they changed nothing."""
+    """Steps of the whole run that were skipped because a gradient was not finite."""
     is_skipped: bool = False
     """Whether the last step was skipped; loss and PSNR are then the previous report's."""
 

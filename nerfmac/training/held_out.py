@@ -1,9 +1,9 @@
-"""Alignment of held-out cameras with a field whose training cameras were refined.
+"""Alignment of held-out cameras with a field after the training cameras were refined.
 
-Their given poses have the same errors as the training poses had before refinement. So, as usual
-(BARF, Lin et al. 2021, section 4.1), they first move along with the training cameras; then each
-pose is optimized on its own image, with the field fixed. Metrics then measure the field, not the
-poses.
+The given poses of held-out cameras have the same errors as the training poses before refinement. As
+usual (BARF, Lin et al. 2021, section 4.1), the held-out poses first move along with the training
+cameras; then each pose is optimized on its own image, with the field fixed. Metrics then measure
+the field, not the poses.
 """
 
 from __future__ import annotations

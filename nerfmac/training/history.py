@@ -9,7 +9,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.training.goal import Report
 
 MOST_POINTS = 1024
-"""Number of points at which neighbors are merged in pairs; even."""
+"""Maximum number of points; when it is reached, neighbors are merged in pairs. It is even."""
 
 
 class Point(NamedTuple):

@@ -1,8 +1,8 @@
 """Dynamic loss scaling: gradients do not underflow in half precision, and overflow is harmless.
 
-Gradients are computed for the loss times a scale. A step whose gradients are not all finite is
-skipped and halves the scale; `GROWTH_INTERVAL` steps without a skip double it (Micikevicius et al.
-2018, section 3.2). All of it is part of the step's graph, so the host never waits for it.
+Gradients are computed for the loss times a scale. If a gradient is not finite, the step is skipped
+and the scale is halved; after `GROWTH_INTERVAL` steps without a skip, it is doubled (Micikevicius
+et al. 2018, section 3.2). All of it is part of the step's graph, so the host never waits for it.
 """
 
 from __future__ import annotations

@@ -95,8 +95,8 @@ class RayBatch(NamedTuple):
         """Density (slots,) and `Samples`. Raises `InputError` for the rays of a proposal."""
         if self.density is None or self.samples is None:
             raise InputError(
-                "a proposal's rays have no samples; hand in a loss on samples as "
-                "nerfmac.Method(extra_losses=[...]), which sees the last rendering alone"
+                "the rays of a proposal have no samples; pass a loss on samples as "
+                "nerfmac.Method(extra_losses=[...]), so that it is applied to the last rendering"
             )
         return self.density, self.samples
 
@@ -125,7 +125,7 @@ def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
     """Huber's loss (1964), element by element: quadratic up to `delta`, then linear.
 
     Both arrays have the same shape. For an error e the result is e^2 / (2 delta) if |e| <= delta,
-    else |e| - delta / 2. The linear part has slope one.
+    and |e| - delta / 2 otherwise. The linear part has slope one.
     """
     error = predicted - target
     # The gradient through `clipped` is zero everywhere; stopping it saves operations.
@@ -239,7 +239,7 @@ def _first_of(samples: Samples, rays: int, slots: int) -> Samples:
 
 
 def configured_extra_losses(config: TrainConfig, extent: float) -> tuple[Loss, ...]:
-    """The extra losses whose weights in `config` are not 0, for a cube of side `extent`."""
+    """Return the extra losses with a nonzero weight in `config`, for a cube of side `extent`."""
     # An object's cameras stand outside its cube, so there is no fog in front of them.
     disparity = config.disparity if extent > 1 else 0.0
     weights = (

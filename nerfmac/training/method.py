@@ -1,4 +1,4 @@
-"""`Method`: the parts of a run that users can replace by their own."""
+"""`Method`: the components that users can replace in training."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _check_coarse(config: Config, bounds: Bounds, field: Field) -> None:
     coarse = {name: shape for name, shape in shapes.items() if name.startswith("coarse.")}
     if not coarse.items() <= field.shapes.items():
         raise InputError(
-            "model is 'vanilla', whose sampler evaluates a coarse network, and the field "
-            f"{type(field).__name__} has none of that shape; give a sampler too, "
-            "nerfmac.Method(field=..., sampler=...), or take model 'hash'"
+            "the sampler of model 'vanilla' evaluates a coarse network, but the field "
+            f"{type(field).__name__} does not have one of that shape; pass a sampler too, "
+            "nerfmac.Method(field=..., sampler=...), or use model 'hash'"
         )

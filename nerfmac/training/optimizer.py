@@ -1,8 +1,8 @@
 """Adam as in Instant-NGP: bias correction, a tiny epsilon, L2 on some parameters only.
 
-It also updates the exponential moving average (EMA) of the parameters, which renderings use. After
-the first steps it is updated at every eighth step only: an update costs a quarter of Adam's time,
-and in eight steps the parameters change little.
+It also updates the exponential moving average (EMA) of the parameters, because renderings use the
+averaged parameters. After the first steps it is updated at every eighth step only: an update costs
+a quarter of Adam's time, and in eight steps the parameters change little.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class StepNumbers(NamedTuple):
     """Adam's settings in one step, such as its step size; each array is a `Step` of `ops.adam`."""
 
     plain: mx.array  # settings for parameters without L2, such as tables
-    regularized: mx.array  # settings for networks: with L2 and a learning rate of their own
-    groups: dict[str, mx.array]  # settings for parameters with a `ParameterGroup`, by name
+    regularized: mx.array  # settings for networks: with L2 and a separate learning rate
+    groups: dict[str, mx.array]  # settings for parameters with a `ParameterGroup`; keys are names
 
 
 def step_numbers(
@@ -48,9 +48,9 @@ def step_numbers(
     config: OptimizerConfig,
     groups: Mapping[str, ParameterGroup] | None = None,
 ) -> StepNumbers:
-    """Adam's settings at `step`, counted from 1, with the learning rate `rate`.
+    """Return Adam's settings at `step`, counted from 1, with the learning rate `rate`.
 
-    `groups`: parameters, by name, with settings of their own. Bias correction follows Kingma and Ba
+    `groups` contains the parameters with separate settings. Bias correction follows Kingma and Ba
     2015, section 2.
     """
     plain = _numbers(step, rate, 0.0, config)
@@ -112,5 +112,5 @@ def newest_weight(step: int, config: OptimizerConfig) -> float:
 
 
 def averaged(average: Parameters, parameters: Parameters, weight: mx.array) -> Parameters:
-    """The average updated by the newest parameters, whose `weight` is () float32."""
+    """Return the average updated with the newest parameters; `weight` is () float32."""
     return {name: old + weight * (parameters[name] - old) for name, old in average.items()}

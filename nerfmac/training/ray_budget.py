@@ -29,8 +29,9 @@ class RayBudget(NamedTuple):
     def rays(self, samples_per_ray: float) -> int:
         """Maximum number of rays such that all samples fit, up to `max_rays`.
 
-        It is 2^(n / 8), rounded to a multiple of 16: few numbers are possible, since MLX traces the
-        step again for each new one, which takes as long as half a step.
+        It is 2^(n / 8), rounded to a multiple of 16. This limits the number of possible values,
+        because MLX traces the step again for each new one, and tracing takes half as long as a
+        step.
         """
         wanted = min(FILL * self.max_samples / max(samples_per_ray, 1e-3), self.max_rays)
         rays, rung = 16, 32
@@ -39,5 +40,5 @@ class RayBudget(NamedTuple):
         return rays
 
     def samples_per_ray(self, rays: int) -> float:
-        """The number of samples per ray at which `rays` rays fill the budget."""
+        """Number of samples per ray for which `rays` rays fill the budget."""
         return FILL * self.max_samples / rays

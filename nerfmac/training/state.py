@@ -46,7 +46,7 @@ class TrainState:
 
     @classmethod
     def shapes(cls, parameters: Shapes, sampling: Shapes) -> Shapes:
-        """Shapes of `arrays()`, from those of the parameters and of the sampler's state."""
+        """Return the shapes of `arrays()`, given the parameter shapes and sampler state shapes."""
         scaling: Shapes = dict.fromkeys(LossScale._fields, ())
         others = {"sampling": sampling, "scaling": scaling}
         trees = {

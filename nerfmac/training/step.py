@@ -224,7 +224,7 @@ class Step:
         return sum(others, start=first)
 
     def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
-        """Mask (rays, 1): 1 for rays with all their samples whose pixel is not masked, else 0."""
+        """Mask (rays, 1): 1 for unmasked pixels if all ray samples fit, otherwise 0."""
         mask = samples.fits.astype(mx.float32)[:, None]
         if self.views.kept is not None:
             mask = mask * self.views.kept[chosen_pixels(self.views.cameras, pixel_draws)][:, None]
@@ -237,7 +237,7 @@ def _in_front_of(background: mx.array, seen: Composited) -> Composited:
 
 
 def _mean(values: mx.array, mask: mx.array, scale: float | mx.array = 1.0) -> mx.array:
-    """`scale` times the mean of `values`, (rays,) or (rays, n), over rays whose `mask` is 1."""
+    """`scale` times the mean of `values`, (rays,) or (rays, n), over rays where `mask` is 1."""
     values = values.reshape(mask.shape[0], -1)
     weights = mask / mx.maximum(values.shape[1] * mask.sum(), 1.0)
     # Scaling the sum would be a separate launch, forward and backward.

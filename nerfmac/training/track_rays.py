@@ -44,7 +44,7 @@ class TrackRays:
 
     @classmethod
     def of(cls, views: Views, config: Config, bounds: Bounds) -> Self | None:
-        """The observations in `views` whose points training can reach; None if there are none.
+        """Return the observations of points that training can reach, or None without such points.
 
         The confidence is DS-NeRF's (Deng et al. 2022, section 3.2), exp(-(e / mean e)^2) for a
         reprojection error e. The standard deviation is one training step at that distance: samples
@@ -69,9 +69,10 @@ class TrackRays:
         return cls(mx.array(np.concatenate(columns, axis=1).astype(np.float32)))
 
     def draw(self, pixel_draws: mx.array, count: int) -> tuple[mx.array, TrackTargets]:
-        """`pixel_draws` (3, rays) with the first `count` at observations, and what these say.
+        """Replace the first `count` pixel draws with observations, and return their targets.
 
-        The draws that are replaced choose the observations, all equally often.
+        `pixel_draws` is (3, rays). The replaced draws choose the observations, with equal
+        probability.
         """
         observations = self.table.shape[0]
         chosen = (pixel_draws[0, :count] * observations).astype(mx.int32)
@@ -85,7 +86,7 @@ def fractions_of(
 ) -> npt.NDArray[np.float64]:
     """The fractions (n, 3) for which `draw_pixels` draws the pixels (n, 2) of views (n,)."""
     sizes = np.array(cameras.sizes, np.float64)
-    # Half of the share that the alias table leaves a view lies well inside of it.
+    # Half of the alias table share of a view is well inside that share.
     kept = np.array(cameras.places)[view, 3] / FRACTION_UNITS
     share = (view + 0.5 * kept) / len(cameras)
     column, row = (np.floor(pixel) + 0.5).T

@@ -114,7 +114,7 @@ class Trainer:
 
     @property
     def views(self) -> Views:
-        """The views to train on. Raises `InputError` if there are none."""
+        """The views to train on. Raises `InputError` if the scene has no training views."""
         if self._given_views is None:
             raise InputError("this trainer was made without views; it can only render")
         return self._given_views
@@ -125,9 +125,9 @@ class Trainer:
         return self._init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key))
 
     def preview(self, cameras: Sequence[Camera]) -> TrainState:
-        """Return a state like that of `init`, but computed from few rays and without images.
+        """Return a state as from `init`, but computed from few rays and without images.
 
-        It is made in a fraction of the time, to be rendered at low resolution, not to be trained.
+        It takes a fraction of the time. It is for low-resolution renderings, not for training.
         """
         stacked = Cameras.stack(cameras)
         drawn = mx.random.uniform(shape=(3, PREVIEW_RAYS), key=_key(self.config.seed, 0, stream=3))
@@ -181,7 +181,7 @@ class Trainer:
     def renderer(self, state: TrainState, occupied: Occupied | None = None) -> Renderer:
         """A renderer of the field in `state`.
 
-        `occupied`: the cells to sample in, in place of those that the sampler knows.
+        `occupied`: cells to sample, instead of the occupied cells of the sampler.
         """
         slots = self.config.march.max_samples
         sampled = self.sampler, state.sampling
@@ -240,8 +240,8 @@ class Trainer:
     ) -> tuple[TrainState, mx.array]:
         """The state after one step, and the step's measurements, as `Step` has them.
 
-        `rate` is the learning rate and `progress` the finished fraction of the run. Nothing is
-        evaluated.
+        `rate` is the learning rate and `progress` the finished fraction of the run. The result is
+        not evaluated.
         """
         flags = StepFlags.at(state.step, self.config.refine)
         optimized, scale, measured = self._one_step(state, flags, rate, progress)
@@ -269,7 +269,7 @@ class Trainer:
 
     @cached_property
     def _track_rays(self) -> TrackRays | None:
-        """Rays of the views' tracks; None if no loss asks for them or there are none."""
+        """Rays of the views' tracks; None if no loss uses them or the views have no tracks."""
         if not self.config.train.depth:
             return None
         return TrackRays.of(self.views, self.config, self.bounds)
@@ -322,7 +322,7 @@ class StepQueue:
         self._steps: deque[mx.array] = deque()
 
     def add(self, state: TrainState) -> None:
-        """Start computing `state`, the result of a step; wait while too many are unfinished."""
+        """Start computing the `state` after a step; wait while too many steps are unfinished."""
         with interval("launch"):
             mx.async_eval(state.arrays())
         self._steps.append(next(iter(state.parameters.values())))

@@ -147,7 +147,7 @@ def test_what_is_no_checkpoint_is_refused(path, content):
 @pytest.mark.parametrize("name", sorted(SHAPES))
 def test_every_array_must_have_the_shape_that_the_configuration_says(path, name):
     for shapes in ({**SHAPES, name: (*SHAPES[name], 1)}, {**SHAPES, f"{name}s": (2,)}):
-        with pytest.raises(InputError, match=rf"{name}s? has shape .*; its configuration says"):
+        with pytest.raises(InputError, match=rf"{name}s? has shape .*; its configuration requires"):
             load_checkpoint(path, shapes)
 
 

@@ -42,7 +42,7 @@ def test_resuming_on_other_views(capsys, tmp_path, run):
     [
         (("--memory-fraction", 7), ["memory fraction is 7"]),
         (("--memory-limit", 0.01, "--preset", "big"), ["training needs at least"]),
-        (("--resume",), ["has shape", "its configuration says"]),
+        (("--resume",), ["has shape", "its configuration requires"]),
     ],
 )
 def test_what_cannot_be_trained_before_images_are_decoded(
