@@ -1,8 +1,8 @@
 """`extract_mesh`: the surfaces of a field as a triangle mesh.
 
 Marching cubes (Lorensen and Cline 1987, in Lewiner's form of 2003, from scikit-image) is applied to
-fused depth (`export.fusion`), or to the logarithm of the density, which is closer to linear between
-two points than the density.
+fused depth (`export.fusion`) or to the logarithm of the density. Between two points, the logarithm
+is closer to linear than the density itself.
 """
 
 from __future__ import annotations

@@ -125,8 +125,8 @@ def _ply(
 def _glb(
     trimesh: Any, shape: Any, colors: npt.NDArray[np.uint8], offset: npt.NDArray[np.float64]
 ) -> bytes:
-    # trimesh stores colors in bytes, which is too coarse for linear light, but custom attributes in
-    # float32. Colors are written as a custom attribute, which is then renamed to glTF's colors.
+    # trimesh stores colors in bytes, but linear light needs a higher precision. It stores custom
+    # attributes in float32. Colors are written as a custom attribute and then renamed.
     shape.visual = trimesh.visual.ColorVisuals()
     linear = srgb_to_linear(mx.array(colors).astype(mx.float32) / 255.0)
     shape.vertex_attributes["_LINEAR"] = np.array(linear)

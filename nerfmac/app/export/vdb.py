@@ -1,4 +1,4 @@
-"""Density as an OpenVDB file, which Blender and Houdini can read as a volume.
+"""Density as an OpenVDB file, a volume format of Blender and Houdini.
 
 The layout is version 224, written by OpenVDB 12 (AcademySoftwareFoundation, openvdb/io and
 openvdb/tree). The libraries on PyPI can read such files but cannot write new ones.
@@ -57,7 +57,7 @@ def write_vdb(
         for indices, block in _blocks(density, side)
     ]
     grid = struct.pack("<I", ZIPPED | ACTIVE_ONLY) + _metadata() + _transform(origin, spacing)
-    # One buffer per leaf; zero where no value is stored; no tiles, which are constant nodes.
+    # One buffer per leaf; zero where no value is stored; no tiles, because they are constant nodes.
     grid += struct.pack("<IfII", 1, 0.0, 0, len(uppers)) + b"".join(uppers)
     head = struct.pack("<8sIIIB", b" BDV", VERSION, *LIBRARY, True) + NO_ID
     head += struct.pack("<II", 0, 1)  # No metadata of the file; one grid.

@@ -1,9 +1,9 @@
-"""The device's highest rates, measured: bytes per second and operations per second.
+"""Measured maximum rates of the device: bytes per second and operations per second.
 
-Bandwidth is that of a copy of a large array: on a GPU by MLX, on a CPU by a kernel on all cores,
-since MLX's operations use one. The rate of operations is that of a large matrix product: on a GPU
-in the kernels' dtype, on a CPU by NumPy. A GPU may compute products on units that no other
-operation can use.
+Bandwidth is measured with a copy of a large array: on a GPU with MLX, on a CPU with a kernel on all
+cores, because operations of MLX use one core only. The rate of operations is measured with a large
+matrix product: on a GPU in the dtype of the kernels, on a CPU with NumPy. A GPU may compute
+products on units that no other operation can use.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _GPU_FLOATS, _CPU_FLOATS = 2**26, 2**24  # length of the copied array: larger th
 _SIZE, _CPU_SIZE = 4096, 2048  # rows and columns of the matrices
 _CHUNK = 4096  # floats that one thread copies
 
-# Copies the array's first half to its second half, which nothing else uses. An output array would
-# be new memory, and the time would include the system's allocation and clearing of its pages.
+# Copies the first half of the array to its unused second half. An output array would be new memory,
+# and the time would include page allocation and clearing by the system.
 _COPY = f"""
   const float* from = array + {_CHUNK} * thread_position_in_grid.x;
   float* to = const_cast<float*>(from) + {_CPU_FLOATS};
@@ -84,5 +84,5 @@ def _cpu_ceilings(seconds: float) -> Ceilings:
 
 
 def _lower_quartile(compute: Callable[[], Any], seconds: float) -> float:
-    """Seconds of a call: the lower quartile, which other programs hardly affect."""
+    """Return the lower quartile of the call time in seconds; other programs hardly affect it."""
     return measure(compute, seconds=seconds, queued=True).low / 1e3

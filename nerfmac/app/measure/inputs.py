@@ -1,11 +1,12 @@
-"""Arrays like those of a training step, for timing operations and their variants.
+"""Arrays as in a training step, for timing operations and their variants.
 
-Positions matter, since neighboring samples of a ray share cells of the encoding. So rays from all
-around are marched through a grid in which only a thick shell is occupied. A third of the samples
-have no gradient, like samples behind a surface; the other gradients differ by orders of magnitude.
+Realistic positions are required, because neighboring samples of a ray share cells of the encoding.
+Rays from all directions are therefore marched through a grid with a thick occupied shell. A third
+of the samples have no gradient, like samples behind a surface; the other gradients differ by orders
+of magnitude.
 
-No array is indexed here, not even an array of random keys: on CUDA MLX would compile a kernel for
-that while the user waits.
+No array is indexed here, not even an array of random keys: on CUDA, MLX would have to compile a
+kernel for that while the user waits.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ RADIUS, THICKNESS = 0.3, 0.03
 
 
 class StepInputs:
-    """Evaluated arrays of a step of `config` in a scene whose cube has the side `extent`."""
+    """Evaluated arrays of a training step with `config`, for a scene cube of side `extent`."""
 
     def __init__(self, config: Config, extent: float = 1.0) -> None:
         self.slots, widths = config.march.max_samples, config.networks
@@ -75,7 +76,7 @@ def _directions(count: int, key: mx.array) -> mx.array:
 
 
 def _shell(geometry: MarchGeometry) -> Occupied:
-    """A grid in which only the shell is occupied."""
+    """Return a grid where only the shell is occupied."""
     away, around = mx.random.split(mx.random.key(22))
     points = 4 * geometry.resolution**2
     radius = RADIUS + THICKNESS * mx.random.uniform(-0.5, 0.5, (points, 1), key=away)

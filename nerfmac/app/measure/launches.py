@@ -50,8 +50,8 @@ class Work(NamedTuple):
     """Floating-point operations; a multiply-add is two. Counted for the hash encoding and the
     networks only: other kernels have at most about one operation per byte, so bytes decide."""
     float_atomics: int = 0
-    """Upper bound of the atomic additions of floats: neighboring threads of a simdgroup whose
-    points lie in the same cell may add their sum at once."""
+    """Upper bound of atomic float additions. Neighboring threads of a simdgroup with points in the
+    same cell may add their sum at once."""
     integer_atomics: int = 0
     """The same for integers."""
     launches: int = 0
@@ -170,10 +170,10 @@ def _rows(whole: int, row: int, rows: int) -> Work:
 def launches(
     compute: Callable[[], Any], *, on_metal: bool = False, generation: int | None = None
 ) -> list[Launched]:
-    """Record the kernel launches in `compute`, in order; its results need not be evaluated.
+    """Record the kernel launches in `compute`, in order. Its results need not be evaluated.
 
-    With `on_metal` they are the launches that an Apple GPU of this `generation` would get, on any
-    machine: nothing is launched, and outputs are zeros of the right shapes.
+    With `on_metal`, the launches are recorded as for an Apple GPU of this `generation`, on any
+    machine: kernels do not run, and outputs are zeros of the right shapes.
     """
     recorded: list[Launched] = []
 
@@ -192,7 +192,7 @@ def launches(
 
 
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
-"""Kernels in a step's graph whose results are not used, or used only for reports."""
+"""Kernels of a training step with results that are not used, or only used in reports."""
 _WORDS = ("sampling.bits", "moments.")  # prefixes of a state's uint32 arrays
 
 
@@ -213,9 +213,9 @@ def recorded_launches(
 ) -> list[list[Launched]]:
     """Record the launches of each computation of `Trainer.trial`: updates, step, average.
 
-    Updates are the occupancy updates of the sampler's phases; the last phase is the one after the
-    warm-up. Inputs and outputs are evaluated. With `on_metal` nothing is launched; the launches are
-    then those that an Apple GPU of this `generation` would get.
+    Updates are the occupancy updates in each phase of the sampler; the last phase follows the
+    warm-up. Inputs and outputs are evaluated. With `on_metal`, kernels do not run; the launches are
+    recorded as for an Apple GPU of this `generation`.
     """
     with uncompiled():
         trial, count = trainer.trial(state), trainer.sampler.phases + 2
@@ -240,7 +240,7 @@ def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
 
 
 def small_camera(pixels: int) -> Camera:
-    """A camera above the scene whose image has `pixels` x 1 pixels."""
+    """Return a camera above the scene with an image of `pixels` x 1 pixels."""
     return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
 
 

@@ -16,7 +16,7 @@ QUEUE_SECONDS = 0.02
 """Seconds that the calls in a queue, evaluated together, shall take: long compared with the
 overhead of starting and synchronizing."""
 QUEUE = 16
-"""Largest number of calls in a queue, whose results are in memory at the same time."""
+"""Maximum number of calls in a queue. All their results are in memory at the same time."""
 LEAST_CALLS, MOST_CALLS = 5, 100
 """Smallest and largest number of timed calls or queues; fewer than five do not show the spread."""
 
@@ -66,9 +66,15 @@ def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
 
 
 def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = False) -> Timing:
-    """Time `compute`, which returns unevaluated arrays, for about `seconds`, after a warm-up.
+    """Time `compute` for about `seconds`, after a warm-up.
 
-    It times `LEAST_CALLS` to `MOST_CALLS` calls or, if `queued`, queues of calls (see `timer`).
+    Args:
+        compute: Function that returns unevaluated arrays.
+        seconds: Approximate total time.
+        queued: Whether to time queues of calls (see `timer`) instead of single calls.
+
+    Returns:
+        Times of `LEAST_CALLS` to `MOST_CALLS` calls or queues.
     """
     call = timer(compute, queued=queued)
     spent: list[float] = []
@@ -81,10 +87,11 @@ def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = 
 
 
 def timer(compute: Callable[[], Any], *, queued: bool) -> Callable[[], float]:
-    """A function that calls `compute`, evaluates the result and returns the seconds per call.
+    """Return a function that calls `compute`, evaluates the result, and returns the time per call.
 
-    If `queued`, it evaluates several calls at a time and returns their mean, which includes little
-    of the time that starting and synchronizing take. `compute` is called twice now, to warm up.
+    If `queued`, the function evaluates several calls at once and returns their mean time in
+    seconds, which includes little overhead for starting and synchronizing. `compute` is called
+    twice now, to warm up.
     """
 
     def run(calls: int) -> float:

@@ -129,7 +129,7 @@ def _by_variant(trial: Trial) -> dict[str, Case]:
 
 
 def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float, shows_bar: bool) -> Tuned:
-    """Compare and time the `cases`, which are the trial's case by variant, and log each failure."""
+    """Compare and time the `cases`, the trial case for each variant. Log each failure."""
     name, case = trial
     tried, want = dict[str, Tried](), None
     for way, own in cases.items():
@@ -192,7 +192,7 @@ def _compared(way: str, case: Case, got: Arrays, want: Arrays) -> Tried:
 
 
 class Trial(NamedTuple):
-    """An operation with variants, and a case whose arrays must be equal for all variants."""
+    """An operation with variants, and a case with the same expected arrays for all variants."""
 
     variants: str  # name in `nerfmac.backend.variants.VARIANTS`
     case: Case
@@ -205,7 +205,7 @@ def trials(config: Config, extent: float) -> Iterator[Trial]:
     def counted() -> Arrays:
         return {"counts": count_samples(*inputs.marched)}
 
-    # A sample on a cell's face may lie in either cell.
+    # A sample on the face between two cells may be in either of them.
     yield Trial("march_count", Case("march", "tuning", counted, 1, outliers=0.001))
     yield Trial("hash_encode_gradient", _encoding(inputs))
     case = _networks(inputs)

@@ -79,7 +79,7 @@ def rotation_of(quaternion: Sequence[float], where: str) -> Array:
 
 
 def unit(vector: npt.ArrayLike) -> Direction:
-    """Return the unit vector in the direction of `vector` (3,), which must not be zero."""
+    """Return the unit vector in the direction of `vector` (3,). The vector must not be zero."""
     x, y, z = (np.asarray(vector, np.float64) / np.linalg.norm(vector)).tolist()
     return x, y, z
 

@@ -12,7 +12,7 @@ from nerfmac.common.json_reader import Fields
 
 ENDINGS = (".ingp", ".msgpack")
 GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
-"""zlib's window bits for a stream whose header says whether it is gzip or zlib."""
+"""Window bits that let zlib detect from the header whether a stream is gzip or zlib."""
 
 LEAST_LIMIT, LARGEST_LIMIT = 2**28, 2**31
 RATIO = 32
@@ -64,8 +64,8 @@ def _inflated(data: bytes, path: Path) -> bytes:
     if len(inflated) < limit:
         raise InputError(f"{path} is cut off: its compressed stream has no end")
     raise InputError(
-        f"{path} has {len(data)} bytes that inflate to more than {limit}; expected the field of a "
-        "scene, without the optimizer's state if it is that large"
+        f"{path} has {len(data)} bytes that inflate to more than {limit}; expected the field of "
+        "one scene; if the snapshot contains the optimizer state, save it without that state"
     )
 
 

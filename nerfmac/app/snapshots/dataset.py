@@ -1,9 +1,9 @@
-"""A snapshot's `dataset`: the training cameras and the placement of the scene's files.
+"""The `dataset` of a snapshot: the training cameras and the placement of the scene files.
 
-Poses are camera-to-scene matrices (3, 4) in instant-ngp's scene, whose axes are y, z, x of the
-files'. Its cameras look along +z with y down. Principal points are fractions of the image.
+Poses are camera-to-scene matrices (3, 4) in the scene of instant-ngp. The scene axes are the y, z,
+x axes of the files. Cameras look along +z with y down. Principal points are fractions of the image.
 
-instant-ngp places a file's position p at CYCLE (scale p + offset). `from_mitsuba` omits CYCLE, but
+instant-ngp maps a file position p to CYCLE (scale p + offset). `from_mitsuba` omits CYCLE, but
 also turns every OpenGL camera by 180 degrees about its y axis.
 """
 
@@ -36,7 +36,7 @@ def read_cameras(dataset: Fields) -> tuple[Camera, ...]:
 
 
 def read_placement(dataset: Fields, extent: float) -> Placement:
-    """Placement of the scene's files in instant-ngp's scene, whose cube has the side `extent`."""
+    """Return the placement of the scene files in instant-ngp's scene cube of side `extent`."""
     scale, offset = dataset.number("scale", above=0), np.array(dataset.numbers("offset", 3))
     return Placement(scale, CYCLE @ offset, extent, CYCLE)
 

@@ -1,7 +1,7 @@
 """instant-ngp's density grid: in each cell, the optical thickness of the shortest marching step.
 
 Cells of a cascade are in Morton order: bits of x, y and z are interleaved, x lowest. Cascades
-follow each other. nerfmac's order is that of `geometry.cells`.
+follow each other. nerfmac uses the order of `geometry.cells`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | 
     kinds = {2 * cells: "<f2", 4 * cells: "<f4"}
     if len(data) not in kinds:
         raise InputError(
-            f"{where}: density_grid_binary has {len(data)} bytes; expected {2 * cells}, those of "
+            f"{where}: density_grid_binary has {len(data)} bytes; expected {2 * cells} for "
             f"{cascades} cascades of {resolution}^3 cells"
         )
     values = np.frombuffer(data, kinds[len(data)]).astype(np.float32)

@@ -36,7 +36,7 @@ LAST_ROWS = {"fullyfusedmlp": 16, "megakernelmlp": 16, "cutlassmlp": 8}
 """The last layer's rows are padded to a multiple of this number, by kind of network."""
 LAYERS = range(1, 5)
 FINEST = 2048.0
-"""Cells per unit at the finest level, for a file that does not say how levels grow."""
+"""Cells per unit at the finest level, for files without the growth factor of the levels."""
 MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
 """Largest accepted number of levels, log2 of a level's entries, and cells along an axis."""
 UNLIMITED = 62
@@ -128,7 +128,7 @@ def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
     density = _read_mlp(file.object("network"), levels.levels * features, NETWORK_OUTPUTS)
     color = _read_mlp(file.object("rgb_network"), NETWORK_OUTPUTS + BASIS, COLORS)
     width = max(density.width, color.width)
-    # The nearest configuration, which states the grid's size.
+    # The nearest configuration. It states the size of the grid.
     cells = levels.coarsest * levels.growth ** (levels.levels - 1) / extent
     finest = min(max(round(cells), levels.coarsest, 4), 2**20)
     entries = min(max(levels.log2_entries, 8), 24)
@@ -142,7 +142,7 @@ def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
 
 
 def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedField) -> Parameters:
-    """The parameters of `field` by name, float32; `InputError` for a wrong number of values."""
+    """Return the parameters of `field`, float32. Raises `InputError` for a wrong size."""
     networks = field.networks_shape
     values, features = _numbers(snapshot), shape.config.grid.features
     sizes = shape.density.weights, shape.color.weights, shape.levels.entries * features
@@ -178,7 +178,7 @@ def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
     if encoding.values.get("n_features"):
         levels = _up_to(MOST_LEVELS * features, encoding, "n_features") // features
     log2_entries = _up_to(MOST_LOG2_ENTRIES, encoding, "log2_hashmap_size", 19)
-    # instant-ngp's own default, which differs from tiny-cuda-nn's.
+    # Default of instant-ngp; tiny-cuda-nn has another one.
     coarsest = 2 ** ((log2_entries if "log2_hashmap_size" in encoding else 15) // 3)
     if encoding.values.get("base_resolution"):
         coarsest = _up_to(MOST_CELLS, encoding, "base_resolution")

@@ -101,7 +101,7 @@ def _extent(snapshot: Fields) -> float:
     }
     for key, kind in refused.items():
         if dataset.values.get(key):
-            raise InputError(f"{dataset.where} is {kind}, which nerfmac cannot show")
+            raise InputError(f"{dataset.where} is {kind}, but nerfmac does not support it")
     extent = dataset.number("aabb_scale", above=0)
     if not SMALLEST_EXTENT <= extent <= MAX_EXTENT:
         raise dataset.wrong("aabb_scale", f"{SMALLEST_EXTENT:g} up to {MAX_EXTENT:g}")
@@ -157,7 +157,7 @@ def _moved_scene(scene: Scene, run: Run) -> Scene:
     """The scene with its cameras moved to the run's scene."""
     from_files = scene.placement
     if from_files is None:
-        raise InputError(f"{scene.name!r} does not say where its files' coordinates lie")
+        raise InputError(f"{scene.name!r} does not specify the coordinate system of its files")
     placement = placement_of(run)
 
     def moved(camera: Camera) -> Camera:

@@ -1,7 +1,7 @@
-"""First sample of each ray, and its first occupied cell, which is drawn as a solid block.
+"""First sample of each ray, and the first occupied cell, drawn as a solid block.
 
-Cells are found by ray marching in small steps, which can miss a corner of a cell that covers less
-than a pixel. The distance at which a ray enters a cell is exact.
+Cells are found by ray marching in small steps. This can miss a corner of a cell that covers less
+than a pixel. The distance where a ray enters a cell is exact.
 """
 
 from __future__ import annotations

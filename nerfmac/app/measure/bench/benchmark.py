@@ -41,7 +41,7 @@ from nerfmac.ops.trace import TraceGeometry, trace
 STEPS = 1024
 """Training steps before the image is timed: by then the occupancy grid is sparse."""
 IMAGE = {"cpu": 200}
-"""Width and height of the image by device; 800 on other devices."""
+"""Width and height of the image for a device; other devices use 800."""
 
 
 def benchmark(
@@ -163,10 +163,10 @@ def computations(config: Config) -> Iterator[Computation]:
 def _with_backward(
     name: str, function: Callable[..., Any], *arguments: mx.array, result: mx.Dtype = mx.float32
 ) -> Iterator[Computation]:
-    """Two computations: `function` alone, and with the gradients of all arguments.
+    """Return two computations: `function`, and `function` with the gradients of all arguments.
 
-    float16 arrays are first converted to `working_dtype()`, which may differ between kernels and
-    references: conversions must not be timed.
+    float16 arrays are first converted to `working_dtype()`. It may differ between kernels and
+    references, and conversions must not be timed.
     """
     inputs = _in_working_dtype(arguments)
     results = function(*inputs())

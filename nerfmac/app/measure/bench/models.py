@@ -50,7 +50,7 @@ class ModelCurve(NamedTuple):
 
 
 class ModelComparison(NamedTuple):
-    """The curves of all models by name, and a description of the machine and the scene."""
+    """The curve of each model, and a description of the machine and the scene."""
 
     about: dict[str, Any]
     models: dict[str, ModelCurve]
@@ -173,11 +173,15 @@ def plot_quality(
     title: str = "",
     log_time: bool = False,
 ) -> None:
-    """Write a PNG of `curves` to `path`; the file appears whole or not at all.
+    """Write a plot of quality curves as a PNG file. A failure leaves no incomplete file.
 
-    `curves` are points (seconds, PSNR in dB) in order, by name in the legend. `log_time`: whether
-    the time axis is logarithmic. Raises `InputError` if matplotlib is missing or the file cannot be
-    written.
+    Args:
+        curves: Points (seconds, PSNR in dB) of each curve, in order. Keys are the legend labels.
+        path: File to write.
+        log_time: Whether the time axis is logarithmic.
+
+    Raises:
+        InputError: If matplotlib is missing or the file cannot be written.
     """
     check_plot()
     figure = needed("matplotlib.figure", "plot", "plots need").Figure((9.6, 6.0), layout="tight")

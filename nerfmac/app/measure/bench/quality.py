@@ -22,8 +22,8 @@ from nerfmac.training.goal import Goal, Report
 
 BACKGROUND = BACKGROUNDS["white"]  # behind renderings and photos (sRGB)
 VIEW_PIXELS = {"cpu": 2**12}
-"""Largest number of pixels to evaluate per view, by device; other devices evaluate all. On a CPU,
-rendering whole images of the vanilla model would take longer than its training."""
+"""Maximum number of pixels to evaluate per view on a device; other devices evaluate all pixels. On
+a CPU, rendering whole images of the vanilla model would take longer than its training."""
 
 
 class HeldOutViews:
@@ -32,11 +32,17 @@ class HeldOutViews:
     def __init__(
         self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None
     ) -> None:
-        """Take at most `count` views, and of each every nth pixel across and down.
+        """Select views and pixels.
 
-        n is chosen so that about `most_pixels` are left, by default those of `VIEW_PIXELS`. `blend`
-        is the configuration's `train.blend`.
-        Raises `InputError` if the scene has no test views or `count` is no positive integer.
+        Args:
+            scene: Scene with test views.
+            count: Maximum number of views.
+            blend: Space in which alpha is composited, as in `train.blend`.
+            most_pixels: Approximate number of pixels per view, by default `VIEW_PIXELS`. Every nth
+                pixel across and down is used.
+
+        Raises:
+            InputError: If the scene has no test views or `count` is not a positive integer.
         """
         checks.number("test_views", count, low=1, whole=True)
         most_pixels = most_pixels or VIEW_PIXELS.get(current_device())

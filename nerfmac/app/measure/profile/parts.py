@@ -126,7 +126,7 @@ def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
 
 
 def time_launch(seconds: float) -> Timing:
-    """Time a launch of a kernel with almost no work, which packs 32 bits."""
+    """Time a kernel launch with almost no work: packing 32 bits."""
     cells, threshold = mx.zeros(32), mx.zeros(1)
     return measure(partial(pack_bits, cells, threshold), seconds=seconds, queued=True)
 
@@ -232,10 +232,10 @@ def take_steps(run: Run, steps: int) -> Timeline:
 
 
 def host_of(timeline: Timeline) -> Host:
-    """The host's times for the steps of `timeline`; the last of several steps is left out.
+    """Return the host times for the steps of `timeline`, without the last of several steps.
 
-    A report belongs to the step before it and counts as waiting: the host reads there what the
-    device has computed.
+    A report belongs to the step before it and counts as waiting, because the host then reads
+    results of the device.
     """
     entries = sorted(timeline.entries, key=lambda entry: entry.start)
     begins = [entry.start for entry in entries if entry.name == "step"]

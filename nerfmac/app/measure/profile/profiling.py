@@ -149,16 +149,17 @@ def profile(
     """Profile `run`'s next training steps on the current device.
 
     Args:
-        run: the run, which is trained further in memory; it is not saved.
-        steps: number of steps to time (rounded up to whole intervals between occupancy updates)
-            and to record; by default `seconds` decide, and `STEPS` are recorded.
-        seconds: approximate time per measurement.
-        trace: file for the timeline in Chrome's format: the steps, then a step kernel by kernel, an
-            evaluation and a video.
-        on_line: called with each line of the printed table.
+        run: Run to train further in memory; it is not saved.
+        steps: Number of steps to time (rounded up to whole intervals between occupancy updates)
+            and to record. By default, `seconds` determines the number of timed steps, and `STEPS`
+            steps are recorded.
+        seconds: Approximate time per measurement.
+        trace: File for the timeline in Chrome's format: the steps, then one step kernel by kernel,
+            an evaluation, and a video.
+        on_line: Callback for each line of the printed table.
 
     Raises:
-        InputError: an image of the scene is broken, or `trace` cannot be written.
+        InputError: If an image of the scene is invalid, or if `trace` cannot be written.
     """
     about = machine()
     on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {run.config.preset}")

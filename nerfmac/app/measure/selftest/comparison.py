@@ -52,7 +52,7 @@ class Case:
 
     @property
     def tolerance(self) -> float:
-        """Largest relative error |got - want| / |want| of an array that rounding can explain."""
+        """Maximum relative error, norm(result - reference) / norm(reference), due to rounding."""
         if self.half_terms and working_dtype() == mx.float16:
             return 8 * HALF_ROUNDOFF * self.half_terms
         return 8 * ROUNDOFF * self.terms
@@ -75,7 +75,7 @@ class Outcome(NamedTuple):
     """The comparison of one array of a case."""
 
     array: str
-    error: float  # |got - want| / |want|; infinite for a wrong shape, type or integer, and NaN
+    error: float  # relative to the reference; infinite for a wrong shape, type or integer, and NaN
     passed: bool
 
 
@@ -185,7 +185,7 @@ class Compared:
         return self.fault is None and not self.differing
 
     def line(self, faults: Collection[str | None]) -> str:
-        """The printed line; a fault in `faults`, which was printed before, is not repeated."""
+        """The printed line. Omits a fault in `faults`, because it has been printed before."""
         if self.fault:
             fault = "as above" if self.fault in faults else self.fault
             return f"  {self.case!s:36} FAILS: {fault}"
@@ -225,7 +225,7 @@ def compile_for(cases: Iterable[Case]) -> None:
 
     def build_graphs() -> None:
         for case in cases:
-            with suppress(Exception):  # `compared` meets the exception again and records it
+            with suppress(Exception):  # `compared` raises the exception again and records it
                 case.run()
 
     with suppress(BuildError):

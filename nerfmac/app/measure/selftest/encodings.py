@@ -28,9 +28,9 @@ def _points(count: int, low: float, high: float) -> mx.array:
 
 
 def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
-    """Positions (count, 3) of samples, 37 per ray, and their visibility (count,): 1 or 0.
+    """Return sample positions (count, 3), 37 per ray, and their visibility (count,): 1 or 0.
 
-    Neighboring samples lie in the same cells. The samples after the first `used` are NaN.
+    Neighboring samples are in the same cells. The samples after the first `used` are NaN.
     """
     keys = mx.random.split(mx.random.key(count), 3)
     lines = count // 37 + 1
@@ -103,9 +103,9 @@ def spherical_harmonics_cases() -> Iterator[Case]:
 
 
 def adam_cases() -> Iterator[Case]:
-    """Cases with arrays of one and two axes; a third of the entries have never had a gradient.
+    """Yield cases with arrays of one and two axes; a third of the entries never had a gradient.
 
-    The last case skips the steps whose gradient is not finite, as training does.
+    The last case skips steps with a gradient that is not finite, as training does.
     """
     for shape in ((1,), (5,), (300,), (257, 4)):
         yield Case("adam", "x".join(map(str, shape)), partial(_updated, shape), 8)

@@ -89,7 +89,7 @@ def _exact_products() -> AbstractContextManager[Any]:
 
 
 _GRIDS = ((2, 8), (4, 4), (4, 8), (16, 1), (16, 2), (16, 4), (16, 8), (32, 1), (32, 2), (32, 4))
-"""Numbers of levels and of features per level, in addition to those of `_FIELDS`."""
+"""Numbers of levels and of features per level, in addition to `_FIELDS`."""
 
 
 class _Field(NamedTuple):

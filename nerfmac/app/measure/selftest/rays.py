@@ -70,7 +70,7 @@ def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
 
 
 def _view(lens: Lens, index: int) -> Camera:
-    """The camera of a view; the third's image is smaller, the fourth's has another shape."""
+    """Return a camera. Index 2 has a smaller image, and index 3 has another aspect ratio."""
     width, height = {2: (11, 23), 3: (23, 37)}.get(index, (lens.width, lens.height))
     eye = 1.0 + index, 2.0 - index, 0.5 + 0.1 * index
     return Camera.look_at(eye, (0.1, 0.2, 0.0), (0, 0.3, 1), lens.scaled(width, height))
@@ -122,8 +122,8 @@ def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> 
     # Each ray gets five slots more than it has samples.
     more = mx.minimum(samples.ray_start + 5 * mx.arange(count + 1), slots)
     roomy = write_samples(*rays, occupied, slots, more, mx.zeros_like(skip))
-    # Rounding may move a sample over a cell's face, which shifts all later samples. So sums over
-    # rays are compared.
+    # Rounding may move a sample over the face of a cell and thus shift all later samples. Therefore
+    # sums over rays are compared.
     return {
         **_sums_by_ray(samples, count, "position", "distance", "width"),
         **{f"later {k}": v for k, v in _sums_by_ray(later, count, "distance").items()},

@@ -114,7 +114,7 @@ class Report:
 
 
 def finite(values: Any) -> Any:
-    """`values` with None for numbers that are not finite, which JSON does not have."""
+    """Return `values` with None for numbers that are not finite, because JSON has none."""
     if isinstance(values, dict):
         return {name: finite(value) for name, value in values.items()}
     if isinstance(values, list):
@@ -222,10 +222,10 @@ def timed(launched: Launched) -> dict[str, Any]:
 
 
 def most_threads(launched: Launched) -> int | None:
-    """The kernel's largest threadgroup, which its registers limit; None if it is unknown.
+    """Return the maximum threadgroup size of a kernel, or None if it is unknown.
 
-    MLX names it on Metal only, in the error for a larger group
-    (mlx/backend/metal/custom_kernel.cpp).
+    Its registers limit the size. MLX reports the size on Metal only, in the error for a larger
+    threadgroup (mlx/backend/metal/custom_kernel.cpp).
     """
     if current_device() != "metal":
         return None

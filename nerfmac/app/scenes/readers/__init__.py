@@ -1,4 +1,4 @@
-"""Readers of scene formats, which return a `ParsedScene`, and the detection of the format."""
+"""Readers that convert scene formats to a `ParsedScene`, and detection of the format."""
 
 from __future__ import annotations
 

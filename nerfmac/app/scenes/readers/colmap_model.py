@@ -73,8 +73,8 @@ class ColmapImage(NamedTuple):
 class ColmapModel(NamedTuple):
     """Cameras by number, registered images, and sparse points (n, 3).
 
-    `numbers` (n,) and `errors` (n,) are the numbers of the points and their mean reprojection
-    errors in pixels.
+    `numbers` (n,) are the COLMAP identifiers of the points, and `errors` (n,) are their mean
+    reprojection errors in pixels.
     """
 
     cameras: dict[int, ColmapCamera]
