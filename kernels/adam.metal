@@ -1,18 +1,18 @@
-// One step of Adam (Kingma and Ba 2015, algorithm 1) in one pass over the arrays. One thread an
-// element. An element without a gradient stays as it is, with its moments.
+// One Adam step (Kingma and Ba 2015, algorithm 1) in one pass over the arrays, with one thread per
+// element. An element without a gradient does not change, and neither do its moments.
 //
-// unscale[0] is the factor on the gradient, one over the loss scale. With 0 the step is skipped:
-// every element stays as it is, whatever its gradient.
+// unscale[0] is the factor on the gradient, one over the loss scale. With 0 the step is skipped: no
+// element changes.
 //
-// Both moments share 32 bits. The high 20 are the second moment, which is not negative: a float's
-// exponent and the first 12 bits of its fraction. The low 12 are the first moment as a fraction of
-// the most that it can be beside that second moment, `most` times its root, in steps of 1 / 2047
-// from -1 on. It is rounded up as often as it is near the step above, by bits of the gradient: to
-// the nearest, a moment that falls by less than half a step would not fall any more.
+// Both moments share 32 bits. The high 20 bits are the second moment: the exponent and the first 12
+// fraction bits of a nonnegative float. The low 12 bits are the first moment, as a fraction of its
+// upper bound for that second moment, `most` times the root of the second moment, in steps of
+// 1 / 2047 from -1. It is rounded stochastically with bits of the gradient: with rounding to
+// nearest, a moment that decays by less than half a step would never decay.
 //
-// step = [beta1, beta2, size, epsilon, l2, most]: the moments' decay, the step's size and epsilon
-// with the bias corrections in them, the weight of the squared parameters in the loss, and the bound
-// above.
+// step = [beta1, beta2, size, epsilon, l2, most]: the decay of the moments, the step size and
+// epsilon including bias correction, the weight of the squared parameters in the loss, and the
+// bound above.
 
 struct AdamMoments {
   float first;
@@ -41,7 +41,7 @@ template <typename Parameters, typename Moments, typename Gradient, typename Uns
 METAL_FUNC void adam(
     uint3 thread_index, int count, Parameters parameters, Moments moments, Gradient gradient,
     Unscale unscale, Step step, NewParameters new_parameters, NewMoments new_moments) {
-  // Read before anything depends on the thread: a CPU's compiler then makes vectors of the threads.
+  // Read before any thread-dependent code, so that a CPU compiler can vectorize over the threads.
   const float beta1 = step[0], beta2 = step[1], size = step[2], epsilon = step[3];
   const float l2 = step[4], most = step[5], factor = unscale[0];
   const int i = int(thread_index.x);

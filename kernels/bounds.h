@@ -1,5 +1,5 @@
-// The space that is trained, a cube of side `extent` around (0.5, 0.5, 0.5), and its map to the
-// coordinates that encodings read, as in nerfmac/geometry/bounds.py.
+// The trained region, a cube of side `extent` around (0.5, 0.5, 0.5), and its map to the
+// coordinates of encodings, as in nerfmac/geometry/bounds.py.
 
 // From the center to a position, in scene units.
 METAL_FUNC float3 bounds_offset(float3 position) {
@@ -11,7 +11,7 @@ METAL_FUNC float bounds_farthest(float3 offset) {
   return max(max(abs(offset.x), abs(offset.y)), abs(offset.z));
 }
 
-// Cuts the part [enter, leave] of a ray down to what is between the cube's two faces of one axis.
+// Clips the part [enter, leave] of a ray to the slab between the two cube faces of one axis.
 METAL_FUNC void bounds_clip(
     float origin, float slope, float extent, thread float& enter, thread float& leave) {
   const float half_side = 0.5f * extent, offset = origin - SCENE_CENTER;

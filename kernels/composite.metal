@@ -1,24 +1,24 @@
 #include "light.h"
 
-// Alpha compositing of packed samples (Mildenhall et al. 2020, equation 3), of which some may have
+// Alpha compositing of packed samples (Mildenhall et al. 2020, equation 3). Some samples may have
 // been omitted at random (see thin.metal):
 //
 //   weight_i = T_i (1 - exp(-tau_i)) / p_i,   tau_i = density_i width_i
 //   T_i = exp(-(omitted_i + sum_{j<i} tau_j))
 //   opacity = 1 - exp(-(omitted + sum_i tau_i))
 //
-// p_i is the probability with which the sample was kept, `omitted_i` the optical depth of the samples
-// omitted in front of it and `omitted` that of all that were omitted on the ray. Transmittance and
-// opacity are therefore those of the whole ray. A sample stands for 1 / p_i samples like itself, in
-// color and depth, and in all gradients. Without omitted samples p_i = 1 and omitted_i = 0.
+// p_i is the probability that the sample was kept, `omitted_i` is the optical depth of the samples
+// omitted in front of it, and `omitted` is the optical depth of all samples omitted on the ray.
+// Transmittance and opacity are therefore exact for the whole ray. In color, depth, and all
+// gradients, a sample represents 1 / p_i samples. Without omitted samples p_i = 1, omitted_i = 0.
 //
-// Colors are summed relative to the color that is expected of the ray, a control variate:
+// Colors are summed relative to the expected color of the ray, as a control variate:
 //
 //   color = opacity expected + sum_i weight_i (color_i - expected)
 //
-// This changes no mean, and samples of the expected color add no noise.
+// This does not change the mean, and samples with the expected color add no noise.
 //
-// Ray r owns the samples ray_start[r] to ray_start[r + 1] - 1, front to back. A simdgroup composites
+// Ray r has the samples ray_start[r] to ray_start[r + 1] - 1, front to back. A simdgroup composites
 // one ray, SIMD_WIDTH samples at a time: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
 
 template <typename Density, typename Color, typename Distances, typename Widths,
@@ -65,7 +65,7 @@ METAL_FUNC void composite_forward(
   depth[ray] = far;
 }
 
-// Remaining light that is no more than the rounding of 1 - opacity.
+// Maximum remaining transmittance that is only the rounding error of 1 - opacity.
 constant constexpr float composite_rounding = 1e-6f;
 
 // With g_i = d_color . (color_i - expected) + d_depth distance_i, the gradient of density_i is
@@ -73,8 +73,8 @@ constant constexpr float composite_rounding = 1e-6f;
 //   width_i / p_i (T_i exp(-tau_i) g_i - sum_{j>i} weight_j g_j
 //                  + (1 - opacity) (d_opacity + d_color . expected))
 //
-// The sum is what the forward results leave after the samples up to i. Samples behind a ray's end
-// have no gradient, nor have the slots that no ray owns, of slots[0] in all.
+// The sum is the forward result minus the contributions of the samples up to i. Samples behind the
+// end of a ray have no gradient, and neither have unused slots (slots[0] is the number of slots).
 template <typename Density, typename Color, typename Distances, typename Widths,
           typename RayStart, typename Inverse, typename Omitted, typename Expected,
           typename Slots, typename RayColor, typename Opacity, typename Depth,
@@ -99,8 +99,8 @@ METAL_FUNC void composite_gradient(
     behind = fma(slope, ray_color[3 * ray + c] - opacity[ray] * base, behind);
     through = fma(slope, base, through);
   }
-  // Rounding errors are multiplied by the density: without this and the next guard, an opaque
-  // sample would become denser without end.
+  // Rounding errors are multiplied by the density: without this and the next guard, the density of
+  // an opaque sample would grow without limit.
   const float remaining = 1.0f - opacity[ray];
   through *= remaining > composite_rounding ? remaining : 0.0f;
   const int end = ray_start[ray + 1];
@@ -121,7 +121,7 @@ METAL_FUNC void composite_gradient(
     }
     const float part = weight * along;
     const float rest = behind - simd_prefix_exclusive_sum(part) - part;
-    // Nothing counts behind the ray's end: the difference is a rounding error there.
+    // Samples behind the end of the ray do not count: the difference is only a rounding error.
     const float after = sample.passing >= EARLY_STOP_TRANSMITTANCE ? rest : 0.0f;
     behind -= simd_sum(part);
     optical += simd_sum(own);

@@ -1,17 +1,17 @@
-// Pixels drawn from photos and the rays through their centers; cameras and lenses are those of
+// Pixels drawn from photos, and the rays through their centers. Cameras and lenses are as in
 // nerfmac/geometry.
 //
-// One thread draws one pixel: fractions (3, count) in [0, 1) say how far down the list of views,
-// down the image and along the row it is. places has a row of five for each of the views[0] views:
-// its first pixel, height and width, which part of its share of the list is its own, of 2^24, and
-// the view that has the rest. A pixel has CHANNELS bytes.
+// One thread draws one pixel. fractions (3, count) in [0, 1) are its position in the list of views,
+// in the image height, and in the image width. places has a row of five values for each of the
+// views[0] views: first pixel, height, width, and an alias table: the part of its share that the
+// view keeps, in units of 2^-24, and the view that gets the rest. A pixel has CHANNELS bytes.
 
 struct DrawnDirection {
   float x, y, z;
 };
 
-// The direction that a fisheye lens sends to (x, y), by NEWTON_STEPS steps of Newton's method. Its
-// coefficients k1 to k4 are distortion[lens] and those after it.
+// The direction that a fisheye lens projects to (x, y), with NEWTON_STEPS steps of Newton's method.
+// Its coefficients k1 to k4 are distortion[lens] and the next three values.
 template <int NEWTON_STEPS, typename Distortion>
 METAL_FUNC DrawnDirection draw_fisheye(float x, float y, Distortion distortion, int lens) {
   const float k1 = distortion[lens], k2 = distortion[lens + 1], k3 = distortion[lens + 2];
@@ -30,9 +30,9 @@ METAL_FUNC DrawnDirection draw_fisheye(float x, float y, Distortion distortion, 
   return DrawnDirection{side * x, side * y, precise::cos(angle)};
 }
 
-// The direction that a lens sends to (wanted_x, wanted_y), by NEWTON_STEPS steps of Newton's method,
-// none for a lens that does not distort. Its seven numbers are distortion[lens] and those after it:
-// k1, k2, k3, k4, p1, p2, and 1 for a fisheye lens.
+// The direction that a lens projects to (wanted_x, wanted_y), with NEWTON_STEPS steps of Newton's
+// method, or none for a lens without distortion. Its seven values from distortion[lens] on are k1,
+// k2, k3, k4, p1, p2, and 1 for a fisheye lens.
 template <int NEWTON_STEPS, typename Distortion>
 METAL_FUNC DrawnDirection draw_undistorted(
     float wanted_x, float wanted_y, Distortion distortion, int lens) {

@@ -2,8 +2,8 @@
 // hash rules of tiny-cuda-nn's grid.
 //
 // One thread handles one point at one level: thread_index = (point, level, 0).
-// shapes holds the number of levels, then three integers a level: vertices along an axis, first
-// entry in the table, entries. Only the first used[0] points count.
+// shapes contains the number of levels, then three integers per level: vertices along an axis,
+// first entry in the table, number of entries. Only the first used[0] points are valid.
 
 struct HashLevel {
   float scale;
@@ -27,8 +27,8 @@ METAL_FUNC HashLevel hash_level(uint level, Scales scales, Shapes shapes) {
   return result;
 }
 
-// The cell that holds a point: for its lower and upper face along each axis, what the face adds to
-// the indices of the vertices on it, and its weight.
+// The cell that contains a point. For the lower and upper face along each axis: the contribution to
+// the vertex indices, and the weight.
 struct HashCell {
   uint index[3][2];
   float weight[3][2];
@@ -50,9 +50,9 @@ METAL_FUNC HashCell hash_cell(Positions positions, uint point, HashLevel level) 
   return cell;
 }
 
-// The table's entries for a cell's eight vertices; bit `axis` of a vertex' number picks the upper
-// face. All eight are found before any is read: reading then has no branches, and a CPU's compiler
-// makes vectors of it.
+// The table entries of the eight vertices of a cell; bit `axis` of the vertex number selects the
+// upper face. All eight are computed before any is read: reading then has no branches, and a CPU
+// compiler can vectorize it.
 METAL_FUNC void hash_entries(HashCell cell, HashLevel level, thread uint* entries) {
   UNROLL
   for (int which = 0; which < 8; ++which) {
@@ -124,16 +124,17 @@ METAL_FUNC void hash_encode_forward(
   hash_store<FEATURES>(encoded, point * levels + thread_index.y, features);
 }
 
-// A run: neighboring lanes of a simdgroup whose points lie in the same cell, as samples of a ray
-// do in coarse levels. What they add to the table is summed among them first, and added once.
+// A run: neighboring lanes of a simdgroup with points in the same cell, as ray samples often are in
+// coarse levels. Their contributions to the table are summed first and then added once.
 struct HashRun {
-  bool is_first;  // this lane adds for its run
-  int ahead;      // lanes of its run that come after it
-  int reach;      // a power of two above every lane's `ahead`
+  bool is_first;  // whether this lane adds the sum of its run
+  int ahead;      // number of lanes in the run after this one
+  int reach;      // a power of two above `ahead` of every lane
 };
 
-// Every lane of the simdgroup calls it; those that do not take part are in no run. Runs shorter than
-// SHORTEST on average are left apart: their sums would cost more than the additions that they save.
+// Every lane of the simdgroup must call this function; lanes without a contribution are in no run.
+// Runs shorter than SHORTEST on average are not combined, because summing would cost more than it
+// saves.
 template <int SHORTEST>
 METAL_FUNC HashRun hash_run(int lane, HashCell cell, bool takes_part) {
   bool is_tied = bool(simd_shuffle_up(int(takes_part), 1)) && takes_part && lane > 0;
@@ -154,7 +155,7 @@ METAL_FUNC HashRun hash_run(int lane, HashCell cell, bool takes_part) {
   return run;
 }
 
-// The sum of the values from this lane to its run's last.
+// The sum of the values from this lane to the last lane of its run.
 METAL_FUNC float hash_run_sum(HashRun run, float value) {
   for (int distance = 1; distance < run.reach; distance *= 2) {
     const float further = simd_shuffle_down(value, distance);
@@ -163,8 +164,8 @@ METAL_FUNC float hash_run_sum(HashRun run, float value) {
   return value;
 }
 
-// The table's gradient as floats, which several threads add to in any order. `entry` counts from the
-// first entry of the levels that a launch adds.
+// The table gradient as floats. Several threads add to it in any order. `entry` is relative to the
+// first entry of the levels in a launch.
 template <int FEATURES, typename Rows>
 struct HashFloats {
   Rows rows;
@@ -173,8 +174,8 @@ struct HashFloats {
   }
 };
 
-// The same in fixed point, as whole numbers of a unit that each level has: their sums do not depend
-// on the order. per_unit holds one over the units.
+// The table gradient in fixed point: integers in a unit per level, so that sums do not depend on
+// the order of additions. per_unit contains the reciprocals of the units.
 template <int FEATURES, typename Rows, typename PerUnit>
 struct HashUnits {
   Rows rows;
@@ -189,8 +190,8 @@ struct HashUnits {
   }
 };
 
-// Adds to `sums`, of whole simdgroups. A launch adds a part of the levels: part holds the first one
-// and its first entry.
+// Adds to `sums`, in whole simdgroups. A launch adds some of the levels: part contains the first
+// level and its first entry.
 template <int FEATURES, int SHORTEST, typename Sums, typename Positions, typename Gradient,
           typename Scales, typename Shapes, typename Used, typename Part>
 METAL_FUNC void hash_add_gradient(
@@ -203,7 +204,7 @@ METAL_FUNC void hash_add_gradient(
   const auto row = hash_row<FEATURES>(gradient, point * levels + level);
   bool is_zero = true;
   for (int i = 0; i < FEATURES; ++i) is_zero = is_zero && float(row.at[i]) == 0.0f;
-  // Samples behind a surface have no gradient: spare the memory traffic.
+  // Samples behind a surface have no gradient. Skipping them saves memory traffic.
   const bool takes_part = is_point && !is_zero;
   if (!simd_any(takes_part)) return;
   const HashLevel geometry = hash_level(level, scales, shapes);
@@ -223,7 +224,7 @@ METAL_FUNC void hash_add_gradient(
   }
 }
 
-// Accumulates into table_gradient, which starts from zero. Whole simdgroups run.
+// Accumulates into table_gradient, initially zero. Runs in whole simdgroups.
 template <int FEATURES, int SHORTEST, typename Positions, typename Gradient, typename Scales,
           typename Shapes, typename Used, typename Part, typename TableGradient>
 METAL_FUNC void hash_encode_table_gradient(
@@ -245,7 +246,7 @@ METAL_FUNC void hash_encode_table_units(
                                         used, part);
 }
 
-// From fixed point to floats, one thread an entry: thread_index = (entry, 0, 0).
+// Converts fixed point to floats with one thread per entry: thread_index = (entry, 0, 0).
 template <int FEATURES, typename Units, typename Unit, typename Shapes, typename TableGradient>
 METAL_FUNC void hash_encode_table_floats(
     uint3 thread_index, int entries, Units units, Unit unit, Shapes shapes,
@@ -267,7 +268,7 @@ METAL_FUNC void hash_encode_table_floats(
   hash_store<FEATURES>(table_gradient, entry, values);
 }
 
-// One thread a point: thread_index = (point, 0, 0); sums over the levels.
+// Sums over the levels with one thread per point: thread_index = (point, 0, 0).
 template <int FEATURES, typename Positions, typename Table, typename Gradient, typename Scales,
           typename Shapes, typename Used, typename PositionGradient>
 METAL_FUNC void hash_encode_position_gradient(
@@ -285,7 +286,7 @@ METAL_FUNC void hash_encode_position_gradient(
     UNROLL
     for (int which = 0; which < 8; ++which) {
       const auto row = hash_row<FEATURES>(table, entries[which]);
-      float along = 0.0f;  // this vertex's features along the incoming gradient
+      float along = 0.0f;  // dot product of this vertex's features with the incoming gradient
       UNROLL
       for (int i = 0; i < FEATURES; ++i) {
         along = fma(float(row.at[i]), float(incoming.at[i]), along);

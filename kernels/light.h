@@ -1,4 +1,4 @@
-// Transmittance along a ray. A ray ends before the first sample whose transmittance is below
+// Transmittance along a ray. A ray ends before the first sample with a transmittance below
 // EARLY_STOP_TRANSMITTANCE.
 
 struct LightSample {

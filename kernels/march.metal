@@ -1,16 +1,16 @@
 #include "occupancy.h"
 #include "slots.h"
 
-// Marching rays through the occupancy grid: a first pass counts each ray's samples in occupied
-// cells, a second one writes them into the slots that the counts leave it.
+// Marching rays through the occupancy grid. A first pass counts the samples of each ray in occupied
+// cells, and a second pass writes them into the slots that the counts determine.
 //
-// A ray is cut into intervals, each one step long. Steps have the length `step` near the camera and
-// from the distance step / cone on each is 1 + cone times as long as the one before it. Where
-// interval k lies is a formula in k, so empty cells are crossed in one stride instead of step by
-// step. The sample lies at the same fraction, `jitter`, of each interval.
+// A ray is divided into intervals, one per step. Near the camera, steps have the length `step`.
+// From the distance step / cone on, each step is 1 + cone times as long as the previous one. The
+// position of interval k has a closed form, so a ray crosses empty cells in one stride instead of
+// step by step. The sample of each interval is at the same fraction of it, `jitter`.
 //
-// settings = [extent, near, step, cone, log(1 + cone), resolution, cascades]; the last two are the
-// occupancy grid's.
+// settings = [extent, near, step, cone, log(1 + cone), resolution, cascades]; the last two belong
+// to the occupancy grid.
 
 struct MarchSettings {
   float extent, near, step, cone, growth;
@@ -24,8 +24,8 @@ METAL_FUNC MarchSettings march_settings(Settings settings) {
                        settings[4], int(settings[5]), int(settings[6]), 1.0f / settings[2]};
 }
 
-// How many steps, not necessarily a whole number, it takes to come so far; and the inverse. Precise,
-// because a pass that counts samples and one that writes them must agree.
+// Number of steps, as a real number, up to a distance, and the inverse function. They are precise,
+// because the counting pass and the writing pass must agree.
 METAL_FUNC float march_number(float distance, MarchSettings to) {
   if (to.cone * distance <= to.step) return distance / to.step;
   return (1.0f + precise::log(to.cone * distance / to.step) * (to.cone / to.growth)) / to.cone;
@@ -44,8 +44,8 @@ struct MarchRay {
   int intervals;  // how many intervals have their sample inside the scene's cube
 };
 
-// One over a direction's component; of one along an axis' faces a number so large that they are
-// never reached.
+// The reciprocal of a direction component. If the ray is parallel to the faces, the reciprocal is
+// so large that the ray never reaches them.
 METAL_FUNC float march_inverse(float slope) { return abs(slope) > 1e-9f ? 1.0f / slope : -1e9f; }
 
 template <typename Origins, typename Directions, typename Jitter>
@@ -69,12 +69,12 @@ METAL_FUNC MarchRay march_ray(
 
 struct MarchProbe {
   float distance;  // of the interval's sample
-  bool is_sample;  // whether that lies in an occupied cell
-  int next;        // the first interval after this one that may hold a sample
+  bool is_sample;  // whether the sample is in an occupied cell
+  int next;        // the first interval after this one that may have a sample
 };
 
-// The distance along the ray, in cells, to the next face along one axis of an empty cell or brick,
-// which is `side` cells wide there, a power of two.
+// The distance along the ray, in cells, to the next face along one axis of an empty cell or brick.
+// `side` is its width in cells, a power of two.
 METAL_FUNC float march_ahead(float place, float inverse, float side) {
   return ((floor(place * (1.0f / side)) + (inverse > 0.0f ? 1.0f : 0.0f)) * side - place) * inverse;
 }
@@ -99,16 +99,16 @@ METAL_FUNC MarchProbe march_probe(MarchRay r, int k, Bits bits, MarchSettings se
                               march_ahead(cell.place.y, r.inverse.y, width)),
                           march_ahead(cell.place.z, r.inverse.z, depth));
   const float reached = probe.distance + ahead * cell.side;
-  // Steps of one length need no more than a product: each stride waits for the one before it.
+  // With a constant step, one product is enough. Latency counts, because strides are sequential.
   const float strides = settings.cone * reached <= settings.step
                             ? ahead * cell.side * settings.per_step
                             : march_number(reached, settings) - r.first - r.jitter - float(k);
-  // A thousandth of a step early rather than late: a sample on the face belongs to the next cell.
+  // Stop 0.001 steps early rather than late: a sample on the face belongs to the next cell.
   probe.next = k + max(1, int(ceil(strides - 1e-3f)));
   return probe;
 }
 
-// Moves k on to the ray's next sample, which the probe then holds; false if there is none.
+// Advances k to the next sample of the ray and fills the probe; false after the last sample.
 template <typename Bits>
 METAL_FUNC bool march_search(
     MarchRay r, thread int& k, thread MarchProbe& probe, Bits bits, MarchSettings settings) {
@@ -120,14 +120,14 @@ METAL_FUNC bool march_search(
   return false;
 }
 
-// Where a simdgroup that has probed intervals k to k + SIMD_WIDTH - 1 goes on: after the empty cell
+// Where a simdgroup continues after probing intervals k to k + SIMD_WIDTH - 1: after the empty cell
 // of the last one, if it is in one.
 METAL_FUNC int march_on(int k, MarchProbe probe) {
   return max(k + SIMD_WIDTH, simd_broadcast(probe.next, SIMD_WIDTH - 1));
 }
 
-// A simdgroup counts INTERLEAVED rays together, a stride of each after the other: a ray's stride
-// has to wait for the one before it, and those of the other rays fill that time.
+// A simdgroup counts INTERLEAVED rays together, one stride of each in turn. Each stride of a ray
+// depends on the previous one, and strides of the other rays fill this latency.
 // thread_index = (simdgroup * SIMD_WIDTH + lane, 0, 0).
 template <int INTERLEAVED, typename Origins, typename Directions, typename Jitter, typename Bits,
           typename Settings, typename Counts>
@@ -163,9 +163,9 @@ METAL_FUNC void march_count(
   }
 }
 
-// A simdgroup writes one ray's samples but for the first skip[ray]. Slots that no ray owns, of
-// slots[0] in all, become zero. So do those that the ray owns and has no samples for: counting was
-// compiled apart, and where a compiler rounds otherwise it may have found one sample more.
+// A simdgroup writes the samples of one ray after the first skip[ray]. Unused slots become zero;
+// slots[0] is the number of slots. So do slots of a ray without a sample: counting was compiled
+// separately, and different rounding may have counted one sample more.
 template <typename Origins, typename Directions, typename Jitter, typename Bits, typename Settings,
           typename RayStart, typename Skip, typename Slots, typename Positions, typename Distances,
           typename Widths, typename RayOf>
@@ -205,8 +205,8 @@ METAL_FUNC void march_write(
   }
 }
 
-// Marks the cells that a ray's samples up to the distance until[ray] would lie in, if all cells were
-// occupied. One thread a ray; visible starts from zero.
+// Marks the cells of the samples that a ray would have up to the distance until[ray] if all cells
+// were occupied. One thread per ray; visible starts from zero.
 template <typename Origins, typename Directions, typename Jitter, typename Until, typename Settings,
           typename Visible>
 METAL_FUNC void march_visible(
@@ -217,7 +217,7 @@ METAL_FUNC void march_visible(
   const MarchSettings to = march_settings(settings);
   const MarchRay r = march_ray(ray, origins, directions, jitter, to);
   const float end = until[ray];
-  int last = -1;  // most steps stay in the cell of the one before
+  int last = -1;  // most steps are in the same cell as the previous one
   for (int k = 0; k < r.intervals; ++k) {
     const float distance = march_distance(r.first + r.jitter + float(k), to);
     if (distance > end) return;

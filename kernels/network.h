@@ -1,13 +1,14 @@
 #include "tile.h"
 
-// One network on tiles: forward, and back with the gradient of its matrices, which stand one after
-// the other. No biases, ReLU between layers, none after the last, which has NETWORK_OUTPUTS outputs.
+// One network on tiles: forward, and backward with the gradient of its matrices. The matrices are
+// one after the other. No biases, ReLU between layers, none after the last, with NETWORK_OUTPUTS
+// outputs.
 
 constexpr int networks_weights(int in, int width, int layers, int out) {
   return in * width + (layers - 1) * width * width + width * out;
 }
 
-// One network's activations: each layer's outputs after ReLU, and the last layer's sums.
+// Activations of one network: the outputs of each layer after ReLU, and the sums of the last layer.
 template <int IN, int WIDTH, int LAYERS, typename Stored>
 METAL_FUNC void network_forward(uint local, thread Tile<IN>& x, Stored stored,
                                 thread Tile<WIDTH>* hidden, thread Sums<NETWORK_OUTPUTS>& out) {
@@ -55,7 +56,7 @@ METAL_FUNC void network_gradient_store(
   tile_gradient_store(local, gradient.last, out + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH);
 }
 
-// Back through one network: d belongs to its outputs, d_x to its inputs.
+// Backward pass through one network: d belongs to its outputs, d_x to its inputs.
 template <int IN, int WIDTH, int LAYERS, int PADDING, typename Transposed, typename Space>
 METAL_FUNC void network_backward(
     uint local, thread Tile<IN>& x, thread Tile<WIDTH>* hidden, thread Tile<NETWORK_OUTPUTS>& d,

@@ -1,7 +1,7 @@
-// What tiles' rows are filled with, scaled by and written to, and the networks' last activations:
-// functions of a row, a column or a value, for the tile functions of tile.h.
+// Functions of a row, a column, or a value for the tile functions of tile.h: they fill, scale, and
+// write the rows of tiles, and compute the activations after the last layer.
 
-// Where an array holds a row's values.
+// Address of the values of a row in an array.
 template <typename Values>
 struct NetworkRead {
   Values values;
@@ -14,7 +14,7 @@ METAL_FUNC NetworkRead<Values> network_read(Values values, int columns) {
   return NetworkRead<Values>{values, columns};
 }
 
-// Where the basis of the direction of a row's ray stands.
+// Address of the direction basis for the ray of a row.
 template <typename Basis, typename Ray>
 struct NetworkBasis {
   Basis basis;
@@ -43,8 +43,8 @@ METAL_FUNC NetworkWrite<Values> network_write(Values values, int columns) {
   return NetworkWrite<Values>{values, columns};
 }
 
-// The same for a gradient: one that is too large for half precision becomes the largest half. What
-// is not finite before shows in the weights' gradients, by which a step is skipped.
+// The same for a gradient: a value that is too large for half precision becomes the largest half.
+// If a value is not finite, the weight gradients are not finite either, and the step is skipped.
 template <typename Values>
 struct NetworkWriteGradient {
   Values values;
@@ -61,7 +61,7 @@ METAL_FUNC NetworkWriteGradient<Values> network_write_gradient(Values values, in
   return NetworkWriteGradient<Values>{values, columns};
 }
 
-// Multiplies a row's values by what an array holds of it.
+// Multiplies the values of a row by a value from an array.
 template <typename Values>
 struct NetworkScale {
   Values values;
@@ -76,7 +76,7 @@ METAL_FUNC NetworkScale<Values> network_scale(Values values, int columns) {
   return NetworkScale<Values>{values, columns};
 }
 
-// The activations of density and color, and their derivatives: of one sum or of a vector of them.
+// The activations of density and color, and their derivatives, for a float or a vector of floats.
 template <int DENSITY_BIAS>
 struct NetworkExp {
   template <typename Sum>
@@ -119,7 +119,7 @@ struct NetworkHasGradient {
   }
 };
 
-// Makes zero of a row of `columns`.
+// Sets a row of `columns` to zero.
 template <typename Values>
 struct NetworkClear {
   Values values;

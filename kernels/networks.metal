@@ -1,16 +1,16 @@
 #include "network.h"
 #include "network_rows.h"
 
-// The two stacked networks in one pass (Mueller et al. 2022, section 5.4): features of a position
-// to density and an embedding, the embedding and a basis of the direction to a color. No biases,
-// ReLU between layers. Activations never leave the simdgroup that computes them, sixteen samples at
-// a time (tile.h), and the gradient computes them again rather than read them back.
+// The density and color networks in one pass (Mueller et al. 2022, section 5.4): features of a
+// position to density and an embedding, the embedding and a basis of the direction to a color. No
+// biases, ReLU between layers. Activations stay in the simdgroup that computes them, sixteen
+// samples at a time (tile.h). The gradient recomputes them instead of reading them from memory.
 //
-// density and color hold the two networks' matrices one after the other, each row-major (inputs,
-// outputs). stored holds those of both in the order in which tile.h reads them: all matrices, then
-// all of them transposed.
+// density and color contain the matrices of each network one after the other, each row-major
+// (inputs, outputs). stored contains the matrices of both networks in the layout of tile.h: all
+// matrices, then all transposed matrices.
 
-// The element of an IN x OUT matrix, or of its transpose, that belongs at `index` of stored.
+// The element of an IN x OUT matrix, or of its transpose, at `index` of stored.
 template <int IN, int OUT, bool IS_TRANSPOSED>
 METAL_FUNC uint networks_element(uint index) {
   if (IS_TRANSPOSED) {
@@ -21,7 +21,7 @@ METAL_FUNC uint networks_element(uint index) {
   return place.x * OUT + place.y;
 }
 
-// The same for a whole network's matrices.
+// The same for all matrices of a network.
 template <int IN, int WIDTH, int LAYERS, int OUT, bool IS_TRANSPOSED>
 METAL_FUNC uint networks_source(uint index) {
   constexpr uint FIRST = IN * WIDTH, SQUARE = WIDTH * WIDTH, LAST = FIRST + (LAYERS - 1) * SQUARE;
@@ -31,7 +31,7 @@ METAL_FUNC uint networks_source(uint index) {
   return begin + networks_element<WIDTH, WIDTH, IS_TRANSPOSED>(index - begin);
 }
 
-// One thread an element of stored.
+// One thread per element of stored.
 template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOR_LAYERS, typename Density,
           typename Color, typename Stored>
 METAL_FUNC void networks_store(
@@ -53,13 +53,13 @@ METAL_FUNC void networks_store(
   }
 }
 
-// The most values of a row that a layer of either network reads.
+// Maximum number of values of a row that a layer of either network reads.
 constexpr int networks_longest(int in, int width) {
   constexpr int joined = NETWORK_OUTPUTS + BASIS;
   return in > width ? (in > joined ? in : joined) : (width > joined ? width : joined);
 }
 
-// Density alone, of the first used[0] rows. A simdgroup works on sixteen rows.
+// Density only, of the first used[0] rows. A simdgroup computes sixteen rows.
 template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, typename Features, typename Used,
           typename Stored, typename Density>
 METAL_FUNC void networks_density(
@@ -77,7 +77,7 @@ METAL_FUNC void networks_density(
   tile_each<1>(local, sums, block, network_write(density, 1));
 }
 
-// Density and color of one tile, whose rows' directions are a function.
+// Density and color of one tile. A function provides the ray directions of the rows.
 template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOR_LAYERS,
           typename Features, typename Directions, typename Stored, typename Density,
           typename Color>
@@ -102,7 +102,7 @@ METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Dir
   tile_each<3>(local, sums, rows, network_write(color, 3));
 }
 
-// Density and color of the first used[0] rows; the others are left as they are.
+// Density and color of the first used[0] rows; other rows are not written.
 template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOR_LAYERS,
           typename Features, typename Basis, typename Ray, typename Used, typename Stored,
           typename Density, typename Color>
@@ -117,9 +117,9 @@ METAL_FUNC void networks_forward(
       local, block, features, network_basis(basis, ray), stored, density, color);
 }
 
-// Sums the weights' gradient of a threadgroup's tiles in the threadgroup's own row of d_weights,
-// groups[0] rows in all, and writes every row of d_features; rows past used[0] have no gradient.
-// PADDING is tile_space's.
+// Sums the weight gradients of the tiles of a threadgroup in its own row of d_weights (groups[0]
+// rows in all), and writes every row of d_features. Rows after used[0] have no gradient. PADDING is
+// the parameter of tile_space.
 template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOR_LAYERS, int PADDING,
           typename Features, typename Basis, typename Ray, typename Used, typename Stored,
           typename DensityGradient, typename ColorGradient, typename Groups,

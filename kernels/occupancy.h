@@ -1,12 +1,13 @@
 #include "bounds.h"
 
-// The occupancy grid's geometry: cascade c is a cube of side 2^c around (0.5, 0.5, 0.5), cut into
-// `resolution` cells along each axis. A point belongs to the smallest cascade that holds it.
+// Geometry of the occupancy grid. Cascade c is a cube of side 2^c around (0.5, 0.5, 0.5), divided
+// into `resolution` cells along each axis. A point belongs to the smallest cascade that contains
+// it.
 //
-// Cells are numbered brick by brick: a brick is 4 x 4 x 2 cells, whose 32 bits are one word. Within
-// a brick x runs fastest, then y, then z, and so do the bricks of a cascade; cascade follows
-// cascade. With several cascades `resolution` is a multiple of 16, so that no brick is half inside
-// a smaller cascade.
+// Cells are numbered brick by brick. A brick has 4 x 4 x 2 cells, and its 32 bits are one word.
+// Within a brick, x is fastest, then y, then z, and so are the bricks of a cascade; cascades follow
+// each other. With several cascades `resolution` is a multiple of 16, so that no brick is partly
+// inside a smaller cascade.
 
 struct OccupancyCell {
   float3 place;  // position in units of cells, from the cascade's lowest corner

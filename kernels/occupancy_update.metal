@@ -1,8 +1,8 @@
-// Choosing cells of the occupancy grid, and folding new density estimates into it.
+// Selection of occupancy grid cells, and update of the grid with new density estimates.
 
-// The largest estimate that fell into each cell. Estimates are not negative, and such floats order
-// like their bits: Metal has an atomic maximum for integers only. One thread an estimate; peaks
-// start from zero.
+// The largest estimate in each cell. Estimates are not negative, and nonnegative floats have the
+// same order as their bits: Metal has an atomic maximum for integers only. One thread per estimate;
+// peaks start from zero.
 template <typename Cells, typename Estimates, typename Peaks>
 METAL_FUNC void occupancy_splat(
     uint3 thread_index, int count, Cells cells, Estimates estimates, Peaks peaks) {
@@ -12,7 +12,7 @@ METAL_FUNC void occupancy_splat(
       &peaks[cells[i]], as_type<uint>(float(estimates[i])), memory_order_relaxed);
 }
 
-// One bit a cell: does its value exceed threshold[0]? One thread a word of 32 cells.
+// One bit per cell: whether its value exceeds threshold[0]. One thread per word of 32 cells.
 template <typename Values, typename Threshold, typename Bits>
 METAL_FUNC void occupancy_pack(
     uint3 thread_index, int cells, Values values, Threshold threshold, Bits bits) {
@@ -25,18 +25,19 @@ METAL_FUNC void occupancy_pack(
   bits[word] = packed;
 }
 
-// The set bit whose rank among all set bits is draws[i] / 2^32 of their number, rounded down; 0 if
-// none is set. ends[word] is how many are set in that word of words[0] and those before it. In
-// integers, because a float cannot tell neighbors apart among more than 2^24. One thread a draw.
+// The set bit with rank draws[i] / 2^32 of the number of set bits, rounded down; 0 if no bit is
+// set. ends[word] is the number of set bits in that word of words[0] and all words before it. The
+// rank is an integer, because a float cannot represent neighboring ranks above 2^24. One thread per
+// draw.
 template <typename Bits, typename Ends, typename Draws, typename Words, typename Cells>
 METAL_FUNC void occupancy_choose(
     uint3 thread_index, int count, Bits bits, Ends ends, Draws draws, Words words, Cells cells) {
   const uint i = thread_index.x;
   if (i >= uint(count)) return;
   const int total = ends[words[0] - 1];
-  // Without a set bit -1: then already the first word ends past it.
+  // Without a set bit the rank is -1, and the first word already ends after it.
   const int rank = total > 0 ? int(mulhi(uint(draws[i]), uint(total))) : -1;
-  int low = 0, high = words[0] - 1;  // the word sought is one of these
+  int low = 0, high = words[0] - 1;  // range of the word to find
   while (low < high) {
     const int middle = (low + high) / 2;
     if (ends[middle] > rank) {
@@ -45,7 +46,7 @@ METAL_FUNC void occupancy_choose(
       low = middle + 1;
     }
   }
-  int before = low > 0 ? rank - ends[low - 1] : rank;  // set bits of the word
+  int before = low > 0 ? rank - ends[low - 1] : rank;  // set bits in this word before the wanted one
   int bit = 0;
   for (uint word = bits[low]; total > 0 && ((word >> bit) % 2 == 0 || before > 0); ++bit) {
     before -= int((word >> bit) % 2);

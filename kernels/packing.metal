@@ -1,4 +1,4 @@
-// Packing rays' samples into slots: where each ray's slots begin, and how many slots a ray uses.
+// Packing ray samples into slots: the first slot of each ray, and the number of slots per ray.
 //
 // ends[r] is the number of samples of rays 0 to r: it never decreases.
 
@@ -17,8 +17,8 @@ METAL_FUNC int packing_count(Ends ends, int rays, int most) {
   return low;
 }
 
-// ray_start[r] = ends[r - 1], and from the first ray on that ends past slots[0], where that one
-// would begin: it and all after it get no slots. One thread an element of ray_start.
+// ray_start[r] = ends[r - 1]. From the first ray that ends after slots[0] on, it is the beginning
+// of that ray: this ray and all later rays get no slots. One thread per element of ray_start.
 template <typename Ends, typename Slots, typename RayStart>
 METAL_FUNC void packing_starts(
     uint3 thread_index, int rays, Ends ends, Slots slots, RayStart ray_start) {
@@ -30,7 +30,7 @@ METAL_FUNC void packing_starts(
 }
 
 // samples_per_ray[0] = max(mean(kept), mean(marched) slots / capacity), over the rays that begin
-// within the capacity of marched samples. sizes = [capacity, slots]. One thread.
+// within the capacity of marched samples. sizes = [capacity, slots]. One thread in all.
 template <typename MarchedEnds, typename KeptEnds, typename Sizes, typename SamplesPerRay>
 METAL_FUNC void packing_samples_per_ray(
     uint3 thread_index, int rays, MarchedEnds marched_ends, KeptEnds kept_ends, Sizes sizes,

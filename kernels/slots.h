@@ -1,6 +1,6 @@
 // The slots of packed samples: position, distance, width and ray of each.
 
-// Makes a slot one without a sample.
+// Marks a slot as unused.
 template <typename Positions, typename Distances, typename Widths, typename RayOf>
 METAL_FUNC void slots_clear(
     int slot, Positions positions, Distances distances, Widths widths, RayOf ray_of) {

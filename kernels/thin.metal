@@ -1,29 +1,29 @@
 #include "light.h"
 #include "slots.h"
 
-// Thinning packed samples: a first pass counts those that a ray keeps, a second one writes them into
-// the slots that the counts leave it.
+// Thinning packed samples. A first pass counts the samples that each ray keeps, and a second pass
+// writes them into the slots that the counts determine.
 //
-// A visible sample is kept with a probability of 1, 1/2, 1/4, ... or 1/32: halved as long as its
-// weight is less than as large a part of below[0]. The probabilities along a ray are summed; a
-// sample is kept where the sum passes a whole number. So the samples kept lie evenly in that sum
-// (systematic sampling), beginning at the ray's offset in [0, 1). The sum is one of integers, so
-// that the two passes agree. With below[0] = 0 every visible sample is kept. A simdgroup thins one
-// ray: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
+// A visible sample is kept with a probability of 1, 1/2, 1/4, ... or 1/32. The probability p is
+// halved while the weight is less than p below[0]. The probabilities along a ray are summed; a
+// sample is kept where the sum passes a whole number, beginning at the offset of the ray in [0, 1)
+// (systematic sampling). The sum is a sum of integers, so that both passes agree. With below[0] = 0
+// every visible sample is kept. A simdgroup thins one ray:
+// thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
 
 struct ThinSample {
   int chance;  // in THINNING_UNITS-ths; 0 if the sample is not visible
   bool is_kept;
-  float omitted;  // its optical depth, if it is visible and not kept
+  float omitted;  // its optical depth, if it is visible but not kept
 };
 
-// What precedes a simdgroup's samples on their ray: optical depth, and the sum of probabilities.
+// Optical depth and sum of probabilities in front of the samples of a simdgroup on its ray.
 struct ThinRay {
   float optical;
   int sum;
 };
 
-// Sample `i` of a ray that ends before `end`. `ray` advances past the simdgroup's samples.
+// Sample `i` of a ray that ends before `end`. `ray` advances past the samples of the simdgroup.
 template <typename Density, typename Widths, typename Below>
 METAL_FUNC ThinSample thin_sample(
     int i, int end, Density density, Widths widths, Below below, thread ThinRay& ray) {
@@ -61,7 +61,7 @@ METAL_FUNC void thin_count(
   if (lane == 0) counts[ray] = count;
 }
 
-// Makes a slot one without a sample.
+// Marks a slot as unused.
 template <typename Positions, typename Distances, typename Widths, typename RayOf,
           typename Inverse, typename Omitted>
 METAL_FUNC void thin_clear(
@@ -72,11 +72,11 @@ METAL_FUNC void thin_clear(
   omitted[slot] = 0.0f;
 }
 
-// Ray r's kept samples go to the slots kept_start[r] to kept_start[r + 1] - 1; a ray for which there
-// was no room has none. With each go 1 / probability and the optical depth of the samples that were
-// omitted in front of it; with each ray, that of all its omitted samples. Slots that no ray owns, of
-// slots[0] in all, become empty. So do those that a ray owns and has no samples for: counting was
-// compiled separately, and may have rounded a probability otherwise.
+// The kept samples of ray r go to the slots kept_start[r] to kept_start[r + 1] - 1; a ray that does
+// not fit has none. Each sample gets 1 / probability and the optical depth of the samples omitted
+// in front of it. Each ray gets the optical depth of all its omitted samples. Unused slots become
+// empty; slots[0] is the number of slots. So do slots of a ray without a sample: counting was
+// compiled separately, and may have rounded a probability differently.
 template <typename Density, typename Widths, typename RayStart, typename Offsets,
           typename Below, typename Positions, typename Distances, typename KeptStart,
           typename Slots, typename KeptPositions, typename KeptDistances, typename KeptWidths,

@@ -3,19 +3,19 @@
 #include "spherical_harmonics.metal"
 #include "networks.metal"
 
-// Whole rays in one pass: marching, encoding, networks and compositing, until the
-// transmittance is below EARLY_STOP_TRANSMITTANCE.
+// Whole rays in one pass: marching, encoding, networks, and compositing, until the transmittance is
+// below EARLY_STOP_TRANSMITTANCE.
 //
-// A simdgroup follows TRACE_RAYS rays at once, one sample of each at a time, so that the networks'
-// tiles are full. It has a queue of TRACE_QUEUE rays, neighbors in the image: when a ray ends,
-// the next of the queue takes its place.
+// A simdgroup traces TRACE_RAYS rays at once, one sample of each at a time, so that the tiles of
+// the networks are full. It has a queue of TRACE_QUEUE rays, neighbors in the image: when a ray
+// ends, the next ray in the queue replaces it.
 
-// Simdgroups of a threadgroup: as many as have room in its memory.
+// Simdgroups per threadgroup: as many as fit in threadgroup memory.
 constexpr int trace_simdgroups(int in) {
   return TILE_SIMDGROUPS > 2 && in > 64 ? 2 : TILE_SIMDGROUPS;
 }
 
-// What a simdgroup's lanes hand each other, a row for each of its rays.
+// Values shared by the lanes of a simdgroup, with a row for each of its rays.
 template <int IN>
 struct TraceSpace {
   tile_value features[TRACE_RAYS * IN];
@@ -24,13 +24,13 @@ struct TraceSpace {
   float color[TRACE_RAYS * 3];
 };
 
-// Samples stand in the middle of their intervals.
+// Samples are in the middle of their intervals.
 struct TraceJitter {
   METAL_FUNC float operator[](uint) const { return 0.5f; }
 };
 
-// The ray that is traced as number `i`. An image of `width` columns that can be cut into blocks of
-// 8 x 4 pixels is traced block by block: rays of a block stay together longer than those of a row.
+// The ray with number `i`. An image of `width` columns that can be divided into blocks of 8 x 4
+// pixels is traced block by block: the rays of a block are more coherent than the rays of a row.
 METAL_FUNC int trace_index(int i, int rays, int width) {
   if (width == 0 || width % 8 != 0 || rays % (4 * width) != 0) return i;
   const int block = i / 32, row = block / (width / 8) * 4 + i % 32 / 8;
@@ -44,7 +44,7 @@ struct TraceRay {
   bool has_sample;
   float distance;  // of the sample
   float transmittance, depth;
-  float median;  // distance at which the transmittance fell to 1/2; 0: it has not
+  float median;  // distance where the transmittance decreased to 1/2; 0 if it has not
   float color[3];
 };
 
@@ -75,7 +75,7 @@ METAL_FUNC void trace_finish(
   ray.has_sample = false;
 }
 
-// Takes what a ray's sample adds, and moves on to the next interval.
+// Adds the contribution of a ray sample, and continues with the next interval.
 template <typename Color>
 METAL_FUNC void trace_composite(
     thread TraceRay& ray, float density, Color color, MarchSettings settings) {
@@ -135,7 +135,7 @@ METAL_FUNC void trace(
   }
 
   for (;;) {
-    // Rays that ended are replaced many at once: neighbors then cross empty space side by side.
+    // Many rays that ended are replaced at once: neighboring rays then cross empty space together.
     bool is_busy = false;
     for (;;) {
       int free = 0;

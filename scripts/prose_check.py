@@ -2,11 +2,12 @@
 
     python scripts/prose_check.py [--limit N] [--list] [PATH ...]
 
-Reads the prose of Markdown files and notebooks, and the docstrings, comments and error messages of
-Python files; by default the prose of the whole project except its tests and the frozen benchmark
-log. Code, links and quotations do not count. With `--list`, each hit is shown with a suggestion.
-With `--limit`, the exit code is 1 if a kind of text has more hits per 1,000 words. Documentation of
-MLX has 1.5 to 2.8.
+Reads the prose of Markdown files and notebooks, the docstrings, comments, and error messages of
+Python files, and the comments of kernels, shaders, and JavaScript. By default, it reads the whole
+project except scripts and the frozen benchmark log. The text of tests is reported separately. Code,
+links, and quotations do not count. With `--list`, each hit is shown with a suggestion. With
+`--limit`, the exit code is 1 if a kind of text has more hits per 1,000 words. Documentation of MLX
+has 1.5 to 2.8.
 """
 
 from __future__ import annotations
@@ -31,9 +32,13 @@ PATHS = (
     "docs",
     "notebooks",
     "nerfmac",
+    "kernels",
+    "tests",
 )
 FROZEN = ROOT / "docs" / "benchmark-log.md"
 ERRORS = ("InputError", "DivergedError")
+KERNELS = (".metal", ".h", ".wgsl", ".cpp")
+SUFFIXES = (".md", ".ipynb", ".py", ".js", *KERNELS)
 
 RULES = (
     # Words that have a standard term.
@@ -89,7 +94,7 @@ class Sentence(NamedTuple):
 
 
 def sentences(path: Path) -> Iterator[Sentence]:
-    """Return the sentences of a Markdown file, a notebook, or a Python file."""
+    """Return the sentences of a file with one of the `SUFFIXES`."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         kinds = {"documentation": markdown(text)}
@@ -97,6 +102,10 @@ def sentences(path: Path) -> Iterator[Sentence]:
         cells = json.loads(text)["cells"]
         prose = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
         kinds = {"notebooks": markdown("\n\n".join(prose))}
+    elif path.suffix in KERNELS:
+        kinds = {"kernel comments": c_comments(text)}
+    elif path.suffix == ".js":
+        kinds = {"page comments": c_comments(text)}
     else:
         tree = ast.parse(text)
         kinds = {
@@ -104,8 +113,9 @@ def sentences(path: Path) -> Iterator[Sentence]:
             "comments": comments(text),
             "errors": errors(tree),
         }
+    prefix = "test " if (ROOT / "tests") in path.resolve().parents else ""
     for kind, found in kinds.items():
-        yield from (Sentence(kind, path, sentence) for sentence in found)
+        yield from (Sentence(prefix + kind, path, sentence) for sentence in found)
 
 
 def markdown(text: str) -> Iterator[str]:
@@ -142,6 +152,15 @@ def comments(source: str) -> Iterator[str]:
             block = []
 
 
+def c_comments(source: str) -> Iterator[str]:
+    """Return the sentences of `//` and `/* */` comments, without formulas, which are indented."""
+    for block in re.findall(r"(?:^[ \t]*//.*\n)+|(?<=[\s;{}(),])//.*|/\*(?s:.*?)\*/", source, re.M):
+        lines = [re.sub(r"^\s*(?://|/\*+|\*/|\*)", "", line) for line in block.splitlines()]
+        kept = ["" if line.startswith("    ") else line.replace("*/", "") for line in lines]
+        for paragraph in re.split(r"\n\s*\n", "\n".join(kept)):
+            yield from split(paragraph)
+
+
 def errors(tree: ast.Module) -> Iterator[str]:
     """Return the messages of exceptions."""
     for node in ast.walk(tree):
@@ -172,14 +191,10 @@ def hits(sentence: str) -> Iterator[tuple[str, str]]:
 
 
 def files(paths: list[Path]) -> Iterator[Path]:
-    """Return the Markdown files, notebooks and Python files of files and folders."""
+    """Return the files with one of the `SUFFIXES` in files and folders."""
     for path in paths:
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
-        yield from (
-            file
-            for file in inside
-            if file.suffix in (".md", ".ipynb", ".py") and file.resolve() != FROZEN
-        )
+        yield from (file for file in inside if file.suffix in SUFFIXES and file.resolve() != FROZEN)
 
 
 def main() -> int:
@@ -200,7 +215,7 @@ def main() -> int:
                     print(f"{path}: {wording!r}: {suggestion}\n    {text[:160]}")
     rates = {kind: 1000.0 * found.get(kind, 0) / count for kind, count in words.items()}
     for kind, rate in rates.items():
-        print(f"{kind:14}{words[kind]:7} words {found.get(kind, 0):5} hits {rate:6.1f} per 1,000")
+        print(f"{kind:20}{words[kind]:7} words {found.get(kind, 0):5} hits {rate:6.1f} per 1,000")
     return int(arguments.limit is not None and max(rates.values(), default=0.0) > arguments.limit)
 
 

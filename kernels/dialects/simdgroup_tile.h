@@ -1,11 +1,11 @@
 #include "tile_block.h"
 
-// Tiles on GPUs, where each is spread over a simdgroup; needs tile_any.
+// Tiles on GPUs, each distributed over a simdgroup; requires tile_any.
 
 typedef TileBlock TileRows;
 
-// Chooses the threadgroup's next tiles, from row `next` on, which moves on by `stride`: the first
-// that hold a row that is wanted. leave_out(row) is called for those before; false if none is left.
+// Chooses the next tiles of the threadgroup, from row `next` on: the first ones with a wanted row.
+// `next` advances by `stride`. leave_out(row) is called for skipped rows. False if no row is left.
 template <typename Wanted, typename LeaveOut, typename Space>
 METAL_FUNC bool tile_choose(uint local, thread int& next, int end, int stride, Wanted wanted,
                             LeaveOut leave_out, thread TileRows& rows, Space space) {

@@ -1,9 +1,9 @@
-// The space that is trained, a cube of side `extent` around (0.5, 0.5, 0.5), and its map to the
-// coordinates that the encoding reads; kernels/bounds.h in WGSL.
+// The trained region, a cube of side `extent` around (0.5, 0.5, 0.5), and its map to the
+// coordinates of the encoding; kernels/bounds.h in WGSL.
 
 const bounds_center = vec3<f32>(SCENE_CENTER);
 
-// The part of a ray between the cube's two faces of one axis, within [span.x, span.y].
+// Clips the ray segment [span.x, span.y] to the slab between the two cube faces of one axis.
 fn bounds_clip(origin: f32, slope: f32, span: vec2<f32>) -> vec2<f32> {
   let half_side = 0.5 * march.extent;
   let offset = origin - SCENE_CENTER;

@@ -1,4 +1,4 @@
-// Marching a ray through the occupancy grid; kernels/march.metal in WGSL, for images: samples lie
+// Marching a ray through the occupancy grid for rendering; kernels/march.metal in WGSL. Samples are
 // in the middle of their intervals.
 
 struct MarchSettings {
@@ -14,7 +14,7 @@ struct MarchSettings {
 
 @group(0) @binding(1) var<uniform> march: MarchSettings;
 
-// How many steps, not necessarily a whole number, it takes to come so far; and the inverse.
+// Number of steps, as a real number, up to a distance, and the inverse function.
 fn march_number(distance: f32) -> f32 {
   if (march.cone * distance <= march.step) { return distance / march.step; }
   let steps = log(march.cone * distance / march.step);
@@ -38,7 +38,7 @@ fn march_ray(origin: vec3<f32>, direction: vec3<f32>) -> MarchRay {
   var ray: MarchRay;
   ray.origin = origin;
   ray.direction = direction;
-  // A component along an axis' faces gets a number so large that they are never reached.
+  // If the ray is parallel to the faces of an axis, this is so large that it never reaches them.
   ray.inverse = select(vec3(-1e9), 1.0 / direction, abs(direction) > vec3(1e-9));
   var span = vec2(march.near, 1e9);
   for (var axis = 0; axis < 3; axis++) {
@@ -53,8 +53,8 @@ fn march_ray(origin: vec3<f32>, direction: vec3<f32>) -> MarchRay {
 
 struct MarchProbe {
   distance: f32,    // of the interval's sample
-  is_sample: bool,  // whether that lies in an occupied cell
-  next: i32,        // the first interval after this one that may hold a sample
+  is_sample: bool,  // whether the sample is in an occupied cell
+  next: i32,        // the first interval after this one that may have a sample
 }
 
 fn march_probe(ray: MarchRay, k: i32) -> MarchProbe {
@@ -73,7 +73,7 @@ fn march_probe(ray: MarchRay, k: i32) -> MarchProbe {
     * side;
   let ahead = (face - cell.place) * ray.inverse;
   let reached = probe.distance + min(min(ahead.x, ahead.y), ahead.z) * cell.side;
-  // A thousandth of a step early rather than late: a sample on the face belongs to the next cell.
+  // Stop 0.001 steps early rather than late: a sample on the face belongs to the next cell.
   let strides = march_number(reached) - ray.first - 0.5 - f32(k);
   probe.next = k + max(1, i32(ceil(strides - 1e-3)));
   return probe;

@@ -1,7 +1,7 @@
-// The two stacked networks; kernels/networks.metal in WGSL. A thread computes one sample.
+// The density and color networks; kernels/networks.metal in WGSL. A thread computes one sample.
 //
-// A layer's activations are vectors of four. A matrix (inputs, outputs) is cut into blocks of 4 x 4,
-// row by row: block (i, j), times four inputs i, is part of four outputs j.
+// The activations of a layer are vectors of four. A matrix (inputs, outputs) is divided into blocks
+// of 4 x 4, row by row: block (i, j) maps four inputs i to a part of four outputs j.
 
 const COLUMNS = WIDTH / 4;                 // vectors of a hidden layer
 const QUARTERS = LEVELS * FEATURES / 4;    // vectors of features
@@ -14,7 +14,7 @@ alias Embedding = array<vec4<half>, 4>;
 
 @group(0) @binding(5) var<storage, read> weights: array<mat4x4<half>>;
 
-// Adds what four inputs give to a hidden layer's sums; `first` is the first block of their row.
+// Adds the contribution of four inputs to hidden layer sums; `first` is their first block.
 fn network_add(sums: ptr<function, Hidden>, first: u32, inputs: vec4<half>) {
   for (var j = 0u; j < COLUMNS; j++) {
     (*sums)[j] += weights[first + j] * inputs;
@@ -64,8 +64,8 @@ fn network_density(embedding: Embedding) -> f32 {
   return exp(min(f32(embedding[0].x) - DENSITY_BIAS, DENSITY_LIMIT));
 }
 
-// What the direction adds to the first hidden layer of the color network, the same for all samples
-// of a ray.
+// Contribution of the direction to the first hidden layer of the color network. It is the same for
+// all samples of a ray.
 fn network_direction(direction: vec3<f32>) -> Hidden {
   var sums: Hidden;
   var basis = spherical_harmonics(direction);

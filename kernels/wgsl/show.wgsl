@@ -1,4 +1,4 @@
-// The traced image on the canvas, whose size may be another: linear interpolation between pixels.
+// Draws the traced image on a canvas of any size, with linear interpolation between pixels.
 
 @group(0) @binding(0) var<uniform> sizes: vec4<f32>;  // of the image and of the canvas
 @group(0) @binding(1) var<storage, read> shown: array<vec4<f32>>;

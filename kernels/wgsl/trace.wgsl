@@ -1,9 +1,10 @@
-// An image of the field, one thread a pixel; kernels/trace.metal in WGSL, with the rays of
-// nerfmac/geometry/rays.py, the background of rendering/renderer.py and the mean of a pixel's
-// samples of video/frames.py.
+// Renders an image of the field with one thread per pixel; kernels/trace.metal in WGSL, with the
+// rays of nerfmac/geometry/rays.py, the background of rendering/renderer.py, and the mean over the
+// samples of a pixel as in video/frames.py.
 //
-// Before these files stand LEVELS, FEATURES, WIDTH, DENSITY_LAYERS, COLOR_LAYERS (u32) and
-// DENSITY_BIAS (f32) as constants, those of nerfmac/common/constants.py, and `half`, an alias of f16 or f32.
+// The page inserts constants before these files: LEVELS, FEATURES, WIDTH, DENSITY_LAYERS,
+// COLOR_LAYERS (u32) and DENSITY_BIAS (f32), from nerfmac/common/constants.py, and `half`, an alias
+// of f16 or f32.
 
 struct Frame {
   right: vec3<f32>,   // the camera's axes and place, in scene coordinates
@@ -15,7 +16,7 @@ struct Frame {
   offset: vec2<f32>,  // of the sample from its pixel's top left corner, in pixels
   size: vec2<u32>,    // the image's columns and rows
   rows: vec2<u32>,    // the rows that are traced: the first one, and that after the last
-  kept: f32,          // factor on what the image holds: 1 adds a sample, 0 begins anew
+  kept: f32,          // factor on the previous sum: 1 adds a sample, 0 starts a new image
 }
 
 @group(0) @binding(0) var<uniform> frame: Frame;
@@ -35,7 +36,7 @@ fn trace_ray(origin: vec3<f32>, direction: vec3<f32>) -> Traced {
   let toward = network_direction(direction);
   var color = vec3<f32>();
   var depth = 0.0;
-  var median = 0.0;  // distance at which the transmittance fell to 1/2
+  var median = 0.0;  // distance where the transmittance decreased to 1/2
   var transmittance = 1.0;
   var k = 0;
   while (transmittance >= EARLY_STOP_TRANSMITTANCE) {

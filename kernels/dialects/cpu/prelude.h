@@ -1,8 +1,8 @@
 // The Metal names that the kernels use, in C++14 for GCC and Clang.
 //
-// The launcher gives each row of an accumulating kernel's grid to one thread, and rows own disjoint
-// outputs (nerfmac/backend/cpu_kernel.py), so atomic additions are plain ones here, in a fixed
-// order: results repeat bit for bit.
+// The launcher gives each grid row of an accumulating kernel to one thread, and rows have disjoint
+// outputs (nerfmac/backend/cpu_kernel.py). Atomic additions are therefore plain additions here, in
+// a fixed order, and results are reproducible bit for bit.
 
 #include <cmath>
 #include <cstdint>
@@ -48,7 +48,7 @@ METAL_FUNC float min(float a, float b) { return a < b ? a : b; }
 METAL_FUNC float max(float a, float b) { return a > b ? a : b; }
 METAL_FUNC float clamp(float value, float low, float high) { return min(max(value, low), high); }
 
-// Metal's functions that are not its fast ones.
+// Metal functions in the `precise` namespace.
 namespace precise {
 using std::cos;
 using std::exp;
@@ -69,8 +69,8 @@ METAL_FUNC float3 operator+(float3 a, float3 b) { return float3{a.x + b.x, a.y +
 METAL_FUNC float3 operator-(float3 a, float3 b) { return float3{a.x - b.x, a.y - b.y, a.z - b.z}; }
 METAL_FUNC float3 operator*(float3 a, float b) { return float3{a.x * b, a.y * b, a.z * b}; }
 
-// Adds N values to row `row` of rows of N. Nothing is stored before all is loaded, so that one
-// vector holds them.
+// Adds N values to row `row` of rows of N. All values are loaded before the first store, so that
+// the compiler can use one vector register.
 template <int N, typename Number>
 METAL_FUNC void atomic_add_row(Number* rows, uint row, const Number* values) {
   Number sum[N];
@@ -78,7 +78,7 @@ METAL_FUNC void atomic_add_row(Number* rows, uint row, const Number* values) {
   for (int i = 0; i < N; ++i) rows[row * N + i] = sum[i];
 }
 
-// Bytes that every array's beginning is a multiple of: MLX allocates less aligned than malloc.
+// Alignment of every array in bytes. MLX aligns memory less strictly than malloc.
 #define ALIGNMENT 4
 
 METAL_FUNC int simd_sum(int value) { return value; }
@@ -97,5 +97,5 @@ METAL_FUNC Value simd_shuffle_down(Value value, int) {
 METAL_FUNC bool simd_any(bool value) { return value; }
 METAL_FUNC void simd_publish() {}
 
-// Keeps a small array whose loops it heads in registers.
+// Placed before a loop, it keeps the small arrays of the loop in registers.
 #define UNROLL _Pragma("GCC unroll 16")

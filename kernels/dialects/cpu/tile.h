@@ -1,12 +1,12 @@
-// Tiles on a CPU: plain arrays of floats, whose rows are cut into vectors of LANES neighbors. A
-// simdgroup is one thread and a threadgroup one simdgroup, so nothing is shared.
+// Tiles on a CPU: plain arrays of floats. Rows are divided into vectors of LANES neighbors. A
+// simdgroup is one thread and a threadgroup is one simdgroup, so threads share no memory.
 
 #include "tile_block.h"
 
 #define TRACE_RAYS 16
 
-// Floats that one instruction works on: an AVX-512 register; compilers split it into two or four
-// where registers are narrower.
+// Floats per instruction: an AVX-512 register. Compilers split it into two or four on machines with
+// narrower registers.
 typedef float lanes __attribute__((vector_size(64)));
 #define LANES 16
 
@@ -25,8 +25,8 @@ METAL_FUNC lanes clamp(lanes x, float low, float high) {
   return above > high ? lanes{} + high : above;
 }
 
-// Within two units in the last place: the usual reduction to 2^n e^r, with Cephes' polynomial for
-// e^r (Moshier, expf.c). What is not a number stays so.
+// Exponential with an error of at most two units in the last place: the usual reduction to 2^n e^r,
+// with the polynomial of Cephes for e^r (Moshier, expf.c). NaN is propagated.
 METAL_FUNC lanes exp(lanes x) {
   typedef int whole_lanes __attribute__((vector_size(64)));
   const lanes within = clamp(x, -104.0f, 89.0f);  // e^-104 is zero, e^89 infinite
@@ -39,7 +39,7 @@ METAL_FUNC lanes exp(lanes x) {
   series = series * r + 1.6666665459e-1f;
   series = series * r + 5.0000001201e-1f;
   series = series * (r * r) + (r + 1.0f);
-  // Two factors: 2^n may lie outside the normal numbers where the result does not.
+  // Two factors: 2^n may be outside the range of normal numbers even if the result is inside.
   const whole_lanes power = __builtin_convertvector(n, whole_lanes), half = power >> 1;
   const whole_lanes first = (half + 127) << 23, second = (power - half + 127) << 23;
   return series * reinterpret_cast<const lanes&>(first) * reinterpret_cast<const lanes&>(second);
@@ -55,7 +55,7 @@ struct Tile {
 template <int COLUMNS>
 using Sums = Tile<COLUMNS>;
 
-// A matrix is stored row by row: where element `index` stands.
+// A matrix is stored row by row: position of element `index`.
 template <int IN, int OUT>
 METAL_FUNC uint2 tile_place(uint index) {
   return uint2{index / OUT, index % OUT};
@@ -87,8 +87,8 @@ METAL_FUNC void tile_multiply(uint, const Tile<IN>& x, const float* matrix, Sums
   }
 }
 
-// The first COUNT columns' values become function(row, column, value) in rows that are there, all
-// others zero.
+// Sets the values of the first COUNT columns to function(row, column, value) in existing rows, and
+// all other values to zero.
 template <int COUNT, int COLUMNS, typename Rows, typename Function>
 METAL_FUNC void tile_each(uint, Sums<COLUMNS>& sums, const Rows& rows, Function function) {
   for (int row = 0; row < 16; ++row) {
@@ -104,7 +104,7 @@ METAL_FUNC void tile_each(uint, Sums<COLUMNS>& sums, const Rows& rows, Function 
   }
 }
 
-// The first COUNT columns' values become function(value): a column's sixteen at once.
+// Sets the values of the first COUNT columns to function(value), 16 values of a column at once.
 template <int COUNT, int COLUMNS, typename Function>
 METAL_FUNC void tile_activate(uint, Sums<COLUMNS>& sums, Function function) {
   for (int column = 0; column < COUNT; ++column) {
@@ -115,7 +115,7 @@ METAL_FUNC void tile_activate(uint, Sums<COLUMNS>& sums, Function function) {
   }
 }
 
-// The rows' values, which stand at places(row); zero in rows that are not there.
+// The values of the rows, read from places(row); zero in rows that do not exist.
 template <int COLUMNS, typename Rows, typename Places>
 METAL_FUNC void tile_fill(uint, Tile<COLUMNS>& tile, const Rows& rows, Places places) {
   for (int row = 0; row < 16; ++row) {
@@ -133,7 +133,7 @@ METAL_FUNC void tile_round(const Sums<COLUMNS>& sums, Tile<COLUMNS>& tile) {
   tile = sums;
 }
 
-// ReLU; what is not a number stays so, and a diverged run is noticed.
+// ReLU. It propagates NaN, so that training detects a diverged run.
 template <int COLUMNS>
 METAL_FUNC void tile_rectify(const Sums<COLUMNS>& sums, Tile<COLUMNS>& tile) {
   for (int i = 0; i < 16 * COLUMNS; ++i) tile.at[i] = sums.at[i] < 0.0f ? 0.0f : sums.at[i];
@@ -163,14 +163,14 @@ METAL_FUNC void tile_join(
   }
 }
 
-// The rows of a tile, from anywhere.
+// The rows of a tile, from any positions.
 struct TileRows {
   int at[16], count;
   METAL_FUNC int operator[](int row) const { return at[row]; }
 };
 
-// Chooses the next tile's rows, those that are wanted, from row `next` on: sixteen neighbors, then
-// those `stride` further on. leave_out(row) is called for the others; false if none is left.
+// Chooses the wanted rows of the next tile from row `next` on: sixteen neighbors, then the ones
+// `stride` further on. leave_out(row) is called for the others. False if no row is left.
 template <typename Wanted, typename LeaveOut>
 METAL_FUNC bool tile_choose(uint, int& next, int end, int stride, Wanted wanted, LeaveOut leave_out,
                             TileRows& rows, tile_value*) {
@@ -187,7 +187,7 @@ METAL_FUNC bool tile_choose(uint, int& next, int end, int stride, Wanted wanted,
   return rows.count > 0;
 }
 
-// The gradient of an IN x OUT matrix is summed where it will stand.
+// The gradient of an IN x OUT matrix is summed in its final memory.
 template <int IN, int OUT>
 struct MatrixGradient {
   float* at;

@@ -1,7 +1,7 @@
 // The Metal names that the kernels use, in CUDA C++.
 //
-// Address spaces vanish: CUDA's pointers are generic. Accumulated outputs are plain pointers there,
-// so Metal's atomic functions take those.
+// Address spaces are omitted, because CUDA pointers are generic. Accumulated outputs are plain
+// pointers, so Metal's atomic functions accept plain pointers here.
 
 #define METAL_FUNC __device__ __forceinline__
 #define device
@@ -38,7 +38,7 @@ METAL_FUNC float clamp(float value, float low, float high) {
   return fminf(fmaxf(value, low), high);
 }
 
-// Metal's functions that are not its fast ones.
+// Metal functions in the `precise` namespace.
 namespace precise {
 METAL_FUNC float cos(float x) { return cosf(x); }
 METAL_FUNC float exp(float x) { return expf(x); }
@@ -50,7 +50,7 @@ METAL_FUNC float3 operator+(float3 a, float3 b) { return float3{a.x + b.x, a.y +
 METAL_FUNC float3 operator-(float3 a, float3 b) { return float3{a.x - b.x, a.y - b.y, a.z - b.z}; }
 METAL_FUNC float3 operator*(float3 a, float b) { return float3{a.x * b, a.y * b, a.z * b}; }
 
-// Adds N values to row `row` of rows of N; from Hopper on, four floats at once.
+// Adds N values to row `row` of rows of N; on Hopper and newer GPUs, four floats at once.
 template <int N>
 METAL_FUNC void atomic_add_row(int* rows, uint row, const int* values) {
   for (int i = 0; i < N; ++i) atomicAdd(rows + row * N + i, values[i]);
@@ -76,7 +76,7 @@ METAL_FUNC void atomic_add_row(float* rows, uint row, const float* values) {
   for (int i = 0; i < N; ++i) atomicAdd(to + i, values[i]);
 }
 
-// Bytes that every array's beginning is a multiple of, as far as one load can profit.
+// Alignment of every array in bytes, as far as one load can make use of it.
 #define ALIGNMENT 16
 
 METAL_FUNC int simd_sum(int value) { return __reduce_add_sync(~0u, value); }
@@ -92,7 +92,7 @@ METAL_FUNC Value simd_prefix_exclusive_sum(Value value) {
     const Value below = __shfl_up_sync(~0u, sum, distance);
     if (lane >= distance) sum += below;
   }
-  // Not sum - value, which loses what is small beside `value`, and is NaN if that is infinite.
+  // Not sum - value: this would lose small terms next to `value`, and give NaN for infinity.
   const Value before = __shfl_up_sync(~0u, sum, 1);
   return lane == 0 ? Value(0) : before;
 }
@@ -109,8 +109,8 @@ METAL_FUNC Value simd_shuffle_down(Value value, int distance) {
   return __shfl_down_sync(~0u, value, distance);
 }
 METAL_FUNC bool simd_any(bool value) { return __any_sync(~0u, value); }
-// Lets a simdgroup's lanes see what they have written to the threadgroup's memory.
+// Makes writes to threadgroup memory visible to all lanes of the simdgroup.
 METAL_FUNC void simd_publish() { __syncwarp(); }
 
-// Keeps a small array whose loops it heads in registers.
+// Placed before a loop, it keeps the small arrays of the loop in registers.
 #define UNROLL _Pragma("unroll")

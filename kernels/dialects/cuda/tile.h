@@ -1,8 +1,9 @@
 // Tiles on NVIDIA's tensor cores: mma.m16n8k16, half precision with float accumulation.
 //
-// The instruction's layouts (PTX manual, "Matrix Fragments for mma.m16n8k16") let a product's sums
-// be the next product's left factor without leaving their lane: with g = lane / 4 and t = lane % 4,
-// a lane holds columns 2t and 2t + 1 of rows g and g + 8 in each block of eight columns.
+// With the layouts of the instruction (PTX manual, "Matrix Fragments for mma.m16n8k16"), the sums
+// of one product can be the left factor of the next product without leaving their lane. With g =
+// lane / 4 and t = lane % 4, a lane has columns 2t and 2t + 1 of rows g and g + 8 in each block of
+// 8 columns.
 
 #include <cuda_fp16.h>
 
@@ -32,8 +33,8 @@ METAL_FUNC void tile_mma(float (&sums)[4], uint a0, uint a1, uint a2, uint a3, u
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// A matrix is stored as the lanes read it: for each block of 8 columns and 16 rows, each lane's
-// rows 2t, 2t + 1, 2t + 8, 2t + 9 of column g.
+// A matrix is stored in the order in which lanes read it: for each block of 8 columns and 16 rows,
+// the rows 2t, 2t + 1, 2t + 8, 2t + 9 of column g for each lane.
 template <int IN, int OUT>
 METAL_FUNC uint2 tile_place(uint index) {
   const uint element = index % 4, lane = index / 4 % 32, block = index / 128;
@@ -56,8 +57,8 @@ METAL_FUNC void tile_multiply(uint local, const Tile<IN>& x, Matrix matrix, Sums
   }
 }
 
-// The first COUNT columns' values become function(row, column, value) in rows that are there, all
-// others zero.
+// Sets the values of the first COUNT columns to function(row, column, value) in existing rows, and
+// all other values to zero.
 template <int COUNT, int COLUMNS, typename Rows, typename Function>
 METAL_FUNC void tile_each(uint local, Sums<COLUMNS>& sums, Rows rows, Function function) {
   UNROLL
@@ -72,7 +73,7 @@ METAL_FUNC void tile_each(uint local, Sums<COLUMNS>& sums, Rows rows, Function f
   }
 }
 
-// The first COUNT columns' values become function(value).
+// Sets the values of the first COUNT columns to function(value).
 template <int COUNT, int COLUMNS, typename Function>
 METAL_FUNC void tile_activate(uint local, Sums<COLUMNS>& sums, Function function) {
   UNROLL
@@ -94,7 +95,7 @@ METAL_FUNC void tile_round(const Sums<COLUMNS>& sums, Tile<COLUMNS>& tile) {
   }
 }
 
-// ReLU; what is not a number stays so, and a diverged run is noticed.
+// ReLU. It propagates NaN, so that training detects a diverged run.
 template <int COLUMNS>
 METAL_FUNC void tile_rectify(const Sums<COLUMNS>& sums, Tile<COLUMNS>& tile) {
   tile_round(sums, tile);
@@ -108,7 +109,7 @@ METAL_FUNC void tile_rectify(const Sums<COLUMNS>& sums, Tile<COLUMNS>& tile) {
   }
 }
 
-// Keeps d where the rectified activation let something through.
+// Keeps d where the activation after ReLU is positive.
 template <int COLUMNS>
 METAL_FUNC void tile_gate(const Sums<COLUMNS>& d, const Tile<COLUMNS>& active, Tile<COLUMNS>& out) {
   UNROLL
@@ -141,7 +142,7 @@ METAL_FUNC void tile_join(
   }
 }
 
-// The rows' values, which stand at places(row); zero in rows that are not there.
+// The values of the rows, read from places(row); zero in rows that do not exist.
 template <int COLUMNS, typename Rows, typename Places>
 METAL_FUNC void tile_fill(uint local, Tile<COLUMNS>& tile, Rows rows, Places places) {
   UNROLL
@@ -158,12 +159,12 @@ METAL_FUNC void tile_fill(uint local, Tile<COLUMNS>& tile, Rows rows, Places pla
   }
 }
 
-// Whether `value` holds in any thread of the threadgroup.
+// Whether `value` is true in any thread of the threadgroup.
 METAL_FUNC bool tile_any(uint, bool value, tile_value*) { return __syncthreads_or(value); }
 
 #include "dialects/simdgroup_tile.h"
 
-// One simdgroup's part of the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
+// The part of one simdgroup in the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
 template <int IN, int OUT>
 struct MatrixGradient {
   float part[(IN / 16 * (OUT / 8) + TILE_SIMDGROUPS - 1) / TILE_SIMDGROUPS][4];
@@ -174,12 +175,12 @@ METAL_FUNC void tile_gradient_start(MatrixGradient<IN, OUT>& gradient, float*) {
   gradient = {};
 }
 
-// Values that tile_gradient needs of the threadgroup's memory; `padding` of them after each row.
+// Number of values that tile_gradient needs in threadgroup memory, with `padding` after each row.
 constexpr int tile_space(int in, int out, int padding) {
   return TILE_SIMDGROUPS * TILE_ROWS * (in + out + 2 * padding);
 }
 
-// Writes a simdgroup's tile to the threadgroup's memory, whose rows are so long.
+// Writes the tile of a simdgroup to threadgroup memory. Rows have the given length.
 template <int COLUMNS>
 METAL_FUNC void tile_publish(
     uint lane, const Tile<COLUMNS>& tile, tile_value* space, int row_length) {
@@ -191,7 +192,7 @@ METAL_FUNC void tile_publish(
   }
 }
 
-// Transposed x times d, summed over the threadgroup's tiles.
+// Transposed x times d, summed over the tiles of the threadgroup.
 template <int IN, int OUT, int PADDING>
 METAL_FUNC void tile_gradient(uint local, const Tile<IN>& x, const Tile<OUT>& d,
                               MatrixGradient<IN, OUT>& gradient, tile_value* space) {

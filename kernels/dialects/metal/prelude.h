@@ -1,5 +1,4 @@
-// Metal needs no translation: it is the language the kernels are written in. What stands here is
-// what the kernels add to it.
+// Additions to the Metal language for the kernels. Metal needs no translation.
 
 // Adds N values to row `row` of rows of N.
 template <int N, typename Number>
@@ -9,12 +8,12 @@ METAL_FUNC void atomic_add_row(device atomic<Number>* rows, uint row, thread con
   }
 }
 
-// Bytes that every array's beginning is a multiple of, as far as one load can profit.
+// Alignment of every array in bytes, as far as one load can make use of it.
 #define ALIGNMENT 16
 
-// Lets a simdgroup's lanes see what they have written to the threadgroup's memory.
+// Makes writes to threadgroup memory visible to all lanes of the simdgroup.
 METAL_FUNC void simd_publish() { simdgroup_barrier(mem_flags::mem_threadgroup); }
 
-// Keeps an array in registers: it heads each loop that indexes one. The words are those of MLX's own
-// kernels.
+// Placed before a loop, it keeps the arrays that the loop indexes in registers. MLX uses the same
+// pragma in its kernels.
 #define UNROLL _Pragma("clang loop unroll(full)")

@@ -1,6 +1,6 @@
 // Tiles on Apple GPUs: simdgroup matrices of 8 x 8, half precision with float accumulation.
 //
-// Nothing is const here: Metal's specification does not say that a const matrix may be read.
+// No matrix is const, because Metal's specification does not guarantee reading const matrices.
 
 #define TRACE_RAYS 32
 
@@ -16,7 +16,7 @@ struct Sums {
   simdgroup_float8x8 part[COLUMNS / 8][2];
 };
 
-// A matrix is stored row by row: where element `index` stands.
+// A matrix is stored row by row: position of element `index`.
 template <int IN, int OUT>
 METAL_FUNC uint2 tile_place(uint index) {
   return uint2{index / OUT, index % OUT};
@@ -40,7 +40,7 @@ METAL_FUNC void tile_multiply(uint, thread Tile<IN>& x, Matrix matrix, thread Su
   }
 }
 
-// Where a lane's first element of a matrix stands, thread_elements()[0]; [1] is the next column.
+// Position of the first matrix element of a lane, thread_elements()[0]; [1] is the next column.
 struct TileSeat {
   int row, column;
 };
@@ -50,8 +50,8 @@ METAL_FUNC TileSeat tile_seat(uint lane) {
   return TileSeat{(quad & 4) + int(lane) / 2 % 4, (quad & 2) * 2 + int(lane) % 2 * 2};
 }
 
-// The first COUNT columns' values become function(row, column, value) in rows that are there, all
-// others zero.
+// Sets the values of the first COUNT columns to function(row, column, value) in existing rows, and
+// all other values to zero.
 template <int COUNT, int COLUMNS, typename Rows, typename Function>
 METAL_FUNC void tile_each(
     uint local, thread Sums<COLUMNS>& sums, Rows rows, Function function) {
@@ -71,7 +71,7 @@ METAL_FUNC void tile_each(
   }
 }
 
-// The first COUNT columns' values become function(value).
+// Sets the values of the first COUNT columns to function(value).
 template <int COUNT, int COLUMNS, typename Function>
 METAL_FUNC void tile_activate(uint local, thread Sums<COLUMNS>& sums, Function function) {
   const TileSeat seat = tile_seat(local % 32);
@@ -88,7 +88,7 @@ METAL_FUNC void tile_activate(uint local, thread Sums<COLUMNS>& sums, Function f
   }
 }
 
-// The rows' values, which stand at places(row); zero in rows that are not there.
+// The values of the rows, read from places(row); zero in rows that do not exist.
 template <int COLUMNS, typename Rows, typename Places>
 METAL_FUNC void tile_fill(uint local, thread Tile<COLUMNS>& tile, Rows rows, Places places) {
   const TileSeat seat = tile_seat(local % 32);
@@ -120,7 +120,7 @@ METAL_FUNC void tile_round(thread Sums<COLUMNS>& sums, thread Tile<COLUMNS>& til
   }
 }
 
-// ReLU; what is not a number stays so, and a diverged run is noticed.
+// ReLU. It propagates NaN, so that training detects a diverged run.
 template <int COLUMNS>
 METAL_FUNC void tile_rectify(thread Sums<COLUMNS>& sums, thread Tile<COLUMNS>& tile) {
   UNROLL
@@ -136,7 +136,7 @@ METAL_FUNC void tile_rectify(thread Sums<COLUMNS>& sums, thread Tile<COLUMNS>& t
   }
 }
 
-// Keeps d where the rectified activation let something through.
+// Keeps d where the activation after ReLU is positive.
 template <int COLUMNS>
 METAL_FUNC void tile_gate(
     thread Sums<COLUMNS>& d, thread Tile<COLUMNS>& active, thread Tile<COLUMNS>& out) {
@@ -184,7 +184,7 @@ METAL_FUNC void tile_join(thread Tile<LEFT>& left, thread Tile<RIGHT>& right,
   }
 }
 
-// Whether `value` holds in any thread of the threadgroup; uses the first values of `space`.
+// Whether `value` is true in any thread of the threadgroup; uses the first values of `space`.
 METAL_FUNC bool tile_any(uint local, bool value, threadgroup tile_value* space) {
   const bool any = simd_any(value);
   threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -197,7 +197,7 @@ METAL_FUNC bool tile_any(uint local, bool value, threadgroup tile_value* space) 
 
 #include "dialects/simdgroup_tile.h"
 
-// One simdgroup's part of the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
+// The part of one simdgroup in the gradient of an IN x OUT matrix: every TILE_SIMDGROUPS-th block.
 template <int IN, int OUT>
 struct MatrixGradient {
   simdgroup_float8x8 part[IN / 8 * (OUT / 8) / TILE_SIMDGROUPS];
@@ -211,12 +211,12 @@ METAL_FUNC void tile_gradient_start(thread MatrixGradient<IN, OUT>& gradient, de
   }
 }
 
-// Values that tile_gradient needs of the threadgroup's memory; `padding` of them after each row.
+// Number of values that tile_gradient needs in threadgroup memory, with `padding` after each row.
 constexpr int tile_space(int in, int out, int padding) {
   return TILE_SIMDGROUPS * TILE_ROWS * (in + out + 2 * padding);
 }
 
-// Writes a simdgroup's tile to the threadgroup's memory, whose rows are so long.
+// Writes the tile of a simdgroup to threadgroup memory. Rows have the given length.
 template <int COLUMNS>
 METAL_FUNC void tile_publish(
     thread Tile<COLUMNS>& tile, threadgroup tile_value* space, int row_length) {
@@ -227,7 +227,7 @@ METAL_FUNC void tile_publish(
   }
 }
 
-// Transposed x times d, summed over the threadgroup's tiles.
+// Transposed x times d, summed over the tiles of the threadgroup.
 template <int IN, int OUT, int PADDING>
 METAL_FUNC void tile_gradient(
     uint local, thread Tile<IN>& x, thread Tile<OUT>& d,
