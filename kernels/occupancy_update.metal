@@ -46,7 +46,7 @@ METAL_FUNC void occupancy_choose(
       low = middle + 1;
     }
   }
-  int before = low > 0 ? rank - ends[low - 1] : rank;  // set bits in this word before the wanted one
+  int before = low > 0 ? rank - ends[low - 1] : rank;  // set bits in it before the wanted one
   int bit = 0;
   for (uint word = bits[low]; total > 0 && ((word >> bit) % 2 == 0 || before > 0); ++bit) {
     before -= int((word >> bit) % 2);

@@ -1,8 +1,8 @@
-// The CPU's counterpart of MLX's Metal and CUDA custom kernels: an MLX operation that runs a
-// compiled function over a grid of threads, on all cores.
+// The CPU counterpart of MLX's Metal and CUDA custom kernels: an MLX operation that runs a compiled
+// function over a grid of threads, on all cores.
 //
-// It is built on the user's machine against the MLX that is installed (nerfmac/backend/build.py):
-// libmlx's C++ interface changes even between patch releases.
+// It is built on the user's machine against the installed MLX (nerfmac/backend/build.py), because
+// the C++ interface of libmlx changes even between patch releases.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -38,12 +38,12 @@ namespace nb = nanobind;
 namespace mx = mlx::core;
 using namespace nb::literals;
 
-// Runs the grid points begin <= index < end. arrays holds the inputs' data, then the outputs';
-// shapes holds each input's shape.
+// Runs the grid points begin <= index < end. arrays contains the data of the inputs, then of the
+// outputs; shapes contains the shape of each input.
 using KernelFunction = void (*)(
     void* const* arrays, const int* const* shapes, const uint32_t* begin, const uint32_t* end);
 
-// What a thread does between two looks at a condition: it leaves its core's units to other threads.
+// Pause between two checks of a condition: it leaves the units of the core to other threads.
 static inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -52,8 +52,8 @@ static inline void relax() {
 #endif
 }
 
-// Waits briefly for the condition and returns whether it holds. It does not sleep: the system takes
-// as long to wake a thread as a short kernel takes to run.
+// Waits briefly for the condition and returns whether it is true. It does not sleep, because waking
+// a thread takes the system as long as a short kernel takes to run.
 template <typename Condition>
 static bool happens_soon(Condition condition) {
   using Clock = std::chrono::steady_clock;
@@ -67,8 +67,8 @@ static bool happens_soon(Condition condition) {
   return false;
 }
 
-// A fixed set of threads that take numbered pieces of work; the caller takes pieces too, and then
-// waits only for threads that have taken one.
+// A fixed set of threads that process numbered pieces of work. The caller also processes pieces,
+// and then waits only for threads that have started one.
 class Workers {
  public:
   explicit Workers(int threads) {
@@ -167,7 +167,7 @@ class CpuKernel : public mx::Primitive {
     for (auto& output : outputs) {
       output.set_data(mx::allocator::malloc(output.nbytes()));
       arrays.push_back(output.data<uint8_t>());
-      // The one initial value in use is zero, which is all bits clear in every type.
+      // The only initial value in use is zero, and zero has all bits clear in every type.
       if (init_value_) fills.emplace_back(arrays.back(), output.nbytes());
     }
     auto& encoder = mx::cpu::get_command_encoder(stream());
@@ -189,9 +189,9 @@ class CpuKernel : public mx::Primitive {
 
   const char* name() const override { return label_.c_str(); }
 
-  // Lets mx.compile merge two launches on the same inputs that do the same. It has compared one
-  // output of each and takes the others for equal too. Template arguments and types are part of
-  // the function.
+  // Lets mx.compile merge two equal launches on the same inputs. It has compared one output of each
+  // and assumes that the other outputs are equal too. Template arguments and types are part of the
+  // function.
   bool is_equivalent(const mx::Primitive& other) const override {
     const auto& kernel = static_cast<const CpuKernel&>(other);
     return function_ == kernel.function_ && grid_ == kernel.grid_ &&
@@ -209,8 +209,8 @@ class CpuKernel : public mx::Primitive {
 
   static void launch(
       KernelFunction function, void* const* arrays, const int* const* shapes, Grid grid, bool rows) {
-    // Accumulating kernels: a row (fixed y and z) is one piece, so its thread alone writes what
-    // the row owns. Others: rows are cut further, into a few pieces for every core.
+    // Accumulating kernels: a row (fixed y and z) is one piece, so only one thread writes the
+    // outputs of the row. Other kernels: rows are divided further, into a few pieces per core.
     const uint32_t row_count = grid[1] * grid[2];
     const uint32_t cuts = rows ? 1 : std::min<uint32_t>(grid[0], 8 * workers->size());
     const uint32_t length = (grid[0] + cuts - 1) / cuts;
@@ -255,13 +255,14 @@ static std::vector<mx::array> launch(
 NB_MODULE(NERFMAC_EXTENSION, module) {
   module.def("launch", &launch, "label"_a, "function"_a, "inputs"_a, "output_shapes"_a,
       "output_dtypes"_a, "grid"_a, "rows_own_outputs"_a, "init_value"_a);
-  // Called once at the start: refuses its array if nanobind's ABI is not that of MLX.
+  // Called once at the start. It rejects its array if the ABI of nanobind differs from MLX's.
   module.def("length", [](const mx::array& array) { return array.size(); }, "array"_a);
   module.def("start_workers", [](int threads) {
     if (!workers) workers = new Workers(threads);
 #ifdef __GLIBC__
-    // A step frees and takes the same hundred megabytes again. Given back to the system each
-    // time, they cost a fifth of the step in page faults; 32 MiB is the largest threshold allowed.
+    // A step frees and allocates the same hundred megabytes again. If they returned to the system
+    // each time, page faults would cost a fifth of the step; 32 MiB is the largest threshold
+    // allowed.
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     mallopt(M_TOP_PAD, 64 << 20);

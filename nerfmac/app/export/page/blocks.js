@@ -1,6 +1,6 @@
 /**
- * The page's data: script elements that no browser runs, with JSON, shader text, or bytes, which are
- * compressed by gzip and written in base64.
+ * The data of the page: script elements with JSON, shader text, or bytes. Browsers do not run them.
+ * Bytes are compressed with gzip and encoded as base64.
  */
 
 /** The text of block `name`. */

@@ -1,13 +1,13 @@
 /**
- * The view and its moves. The viewer's pointer and keys know it as their `motion`: several things
- * may move the view at once (pointer, keys, wheel), and each holds it while it does. Travel is
- * accumulated between animation frames. It also plays the page's camera path.
+ * The view and its moves. It is the `motion` of the viewer's pointer and key modules: several
+ * inputs (pointer, keys, wheel) may move the view at once, and each holds it while it does. Travel
+ * is accumulated between animation frames. This module also plays the camera path of the page.
  */
 
 import { centerDistance, lookAt, travelView } from "../../viewer/page/motion/navigation.js";
 
 export class Flight {
-  /** Fly from `home`; `path` is {fps, frames, closed} or null, a frame 12 numbers and the fov. */
+  /** Fly from `home`. `path` is {fps, frames, closed} or null; a frame is 12 numbers and a fov. */
   constructor(home, path) {
     Object.assign(this, { home, path, view: home });
     this.screen = null; // {resize(width, height), look(view, isMoving), pointAt(x, y)}
@@ -68,7 +68,7 @@ export class Flight {
     this.show(this.home, false);
   }
 
-  /** Turn to what is seen at (x, y) in [0, 1] of the image. */
+  /** Turn to the scene point at (x, y) in [0, 1] of the image. */
   async lookThrough(x, y) {
     const point = await this.screen?.pointAt(x, y);
     if (!point) return;
@@ -105,7 +105,7 @@ export class Flight {
     this.show(this.view, false);
   }
 
-  /** The path's view after so many seconds; its center is as far ahead as the first view's. */
+  /** The view of the path after some seconds; its center is as far ahead as in the first view. */
   viewAt(seconds) {
     const { fps, frames, closed } = this.path;
     const place = (Math.max(seconds, 0) * fps) % frames.length;
@@ -120,7 +120,7 @@ export class Flight {
   }
 }
 
-/** A pose whose axes are almost square to each other, made square: z stays, then y. */
+/** Orthogonalize a pose with almost orthogonal axes: z does not change, then y is adjusted. */
 function squared(pose) {
   const axis = (index) => [pose[index], pose[4 + index], pose[8 + index]];
   const unit = (vector) => vector.map((value) => value / Math.hypot(...vector));

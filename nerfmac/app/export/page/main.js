@@ -1,5 +1,6 @@
 /**
- * The page of a scene, put together: the field by WebGPU, else the still that the page opens with. The viewer's own modules turn pointer, fingers and keys into moves.
+ * Entry point of the page: it shows the field with WebGPU or, without WebGPU, the still image that
+ * the page opens with. Modules of the viewer turn pointer, touch, and key input into moves.
  */
 
 import { blockText } from "./blocks.js";
@@ -11,7 +12,7 @@ import { walkByKeys } from "../../viewer/page/motion/keys.js";
 import { PointerInput } from "../../viewer/page/motion/pointer.js";
 import { toggleFullScreen, watchSize } from "../../viewer/page/stage.js";
 
-const AGAIN = 1000; // milliseconds after which a GPU that has stopped is asked again, once
+const AGAIN = 1000; // milliseconds until a GPU that has stopped is tried again, once
 
 const HINT_TIME = 8000; // milliseconds until the hint fades, if no one moves before
 const NO_WEBGPU = "This browser has no WebGPU, which this page needs to draw the scene: this is a still"
@@ -39,11 +40,11 @@ async function openScene() {
   if (scene.path && flight.screen && !isCalm) flight.play();
 }
 
-/** Show the scene in the best way that works; should the GPU stop, in the next best. */
+/** Show the scene in the best available way; if the GPU stops, in the next best way. */
 async function showBest(area, scene, flight, ways = waysToShow(scene)) {
   while (ways.length) {
     const way = ways.shift();
-    const canvas = document.createElement("canvas"); // it has one kind of context for ever
+    const canvas = document.createElement("canvas"); // a canvas cannot change its kind of context
     const screen = await attempt(() => way(canvas));
     if (!screen) continue;
     canvas.style.visibility = "hidden"; // the still stays until there is an image
@@ -64,7 +65,7 @@ async function showBest(area, scene, flight, ways = waysToShow(scene)) {
   tell("still");
 }
 
-/** [create(canvas)]: ways to show the scene, one after the other: a GPU that stops is asked again. */
+/** [create(canvas)]: ways to show the scene, in order. After a GPU stops, it is tried again. */
 function waysToShow(scene) {
   let field = null; // read once
   const trace = async (canvas) => {

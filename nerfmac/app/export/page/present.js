@@ -1,7 +1,7 @@
 /**
- * Two ways from a traced image to the canvas. A software adapter may have no way to a WebGPU
- * canvas, and some browsers' GPU process ends when they are asked for one: its pixels are read back
- * and drawn.
+ * Two ways to draw a traced image on the canvas. A software adapter may not support a WebGPU
+ * canvas, and the GPU process of some browsers crashes when one is requested. With such an adapter,
+ * the pixels are read back and drawn.
  */
 
 import { blockText } from "./blocks.js";
@@ -24,7 +24,7 @@ class Drawing {
     this.sizes = device.createBuffer({ size: 16, usage });
   }
 
-  /** Ask for a drawing of `image` to a texture of the canvas' size; returns the open encoder. */
+  /** Record the drawing of `image` to a texture of the canvas size; returns the open encoder. */
   drawTo(texture, image) {
     const { device, canvas, pipeline } = this;
     const sizes = new Float32Array([image.width, image.height, canvas.width, canvas.height]);
@@ -45,13 +45,13 @@ class Drawing {
   }
 }
 
-/** What shows the images of `adapter` on `canvas`. */
+/** The presenter that shows images of `adapter` on `canvas`. */
 export function makePresenter(adapter, device, canvas) {
   const Presenter = adapter.info?.isFallbackAdapter ? ReadingPresenter : DirectPresenter;
   return new Presenter(device, canvas);
 }
 
-/** Shows images by the canvas' own WebGPU context. */
+/** Shows images with a WebGPU context of the canvas. */
 class DirectPresenter extends Drawing {
   constructor(device, canvas) {
     const format = navigator.gpu.getPreferredCanvasFormat();
@@ -83,7 +83,7 @@ class ReadingPresenter extends Drawing {
       this.texture = device.createTexture({ size: [width, height], format: "rgba8unorm", usage });
     }
     const encoder = this.drawTo(this.texture, image);
-    const bytesPerRow = Math.ceil((4 * width) / 256) * 256; // as WebGPU asks
+    const bytesPerRow = Math.ceil((4 * width) / 256) * 256; // required by WebGPU
     const usage = GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ;
     const copy = device.createBuffer({ size: bytesPerRow * height, usage });
     encoder.copyTextureToBuffer(

@@ -1,7 +1,7 @@
 /**
- * What the canvas shows next. While the view moves, a whole image for each frame of the display,
- * as large as the GPU has time for. At rest the image gets the canvas' size and then more samples
- * a pixel, in strips, so that the next move waits for one strip at most.
+ * Choice of the next image on the canvas. While the view moves, each display frame gets a whole
+ * image, as large as the GPU can trace in time. At rest, the image gets the size of the canvas and
+ * then more samples per pixel, in strips, so that the next move waits for at most one strip.
  */
 
 import { viewLens } from "../../viewer/page/motion/navigation.js";
@@ -9,9 +9,9 @@ import { viewLens } from "../../viewer/page/motion/navigation.js";
 const FRAME_TIME = 24; // milliseconds for an image while the view moves
 const STRIP_TIME = 40; // milliseconds for a strip at rest
 const SOON = 600; // milliseconds: if the full image takes longer, one of half the size comes first
-const FIRST_PIXELS = 96 * 64; // of the first image, before the GPU's pace is known
+const FIRST_PIXELS = 96 * 64; // of the first image, while the pace of the GPU is unknown
 const LEAST_SCALE = 1 / 8; // of an image's width and height while the view moves
-const MOST_STRIPS = 12; // of an image: each also costs time that no pixel takes
+const MOST_STRIPS = 12; // per image: each strip has a constant cost in addition to its pixels
 const LEAST_STRIP = 8192; // pixels
 const ROWS = 8; // of a strip, a multiple of that
 const REMEMBERED = 512; // times of frames
@@ -27,7 +27,7 @@ export class Screen {
     this.pace = { whole: null, strip: null }; // pixels per millisecond
     this.images = []; // the shown one and one to draw in
     this.shown = null; // {view, width, height, samples} of the image on the canvas
-    this.job = null; // an image in the making: {..., row, image}
+    this.job = null; // the unfinished image: {..., row, image}
     this.isRunning = false;
     this.frames = []; // performance.now() when images of new views were shown
     this.listeners = [];
@@ -38,7 +38,7 @@ export class Screen {
     this.listeners.push(listener);
   }
 
-  /** Show another view; `isMoving` says that the next one follows soon. */
+  /** Show another view. `isMoving` means that another view follows soon. */
   look(view, isMoving) {
     this.view = view;
     this.isMoving = isMoving;
@@ -71,13 +71,13 @@ export class Screen {
         if (this.plan()) await this.work();
       }
     } catch {
-      this.close(); // the GPU has stopped: main.js goes on
+      this.close(); // the GPU has stopped; main.js continues
       return;
     }
     this.isRunning = false;
   }
 
-  /** Set the next job, or go on with the one that there is; false if there is nothing to do. */
+  /** Create the next job, or continue the current one; false if there is nothing to do. */
   plan() {
     const { view, shown, canvas } = this;
     if (!view || !this.images.length) return false;
@@ -143,7 +143,7 @@ export class Screen {
     for (const listener of this.listeners) listener();
   }
 
-  /** The scene position seen at (x, y) in [0, 1] of the canvas, or null where nothing is seen. */
+  /** The scene position at (x, y) in [0, 1] of the canvas, or null where no surface is visible. */
   async pointAt(x, y) {
     const { shown, tracer, images } = this;
     if (!shown) return null;
@@ -161,8 +161,8 @@ export class Screen {
 }
 
 /**
- * The camera of a view for an image of `width` x `height`; see tracer.js. In portrait the view's
- * angle is that of the width, or what fits the height would be cut off at the sides.
+ * The camera for an image of `width` x `height`; see tracer.js. In portrait format, the field of
+ * view applies to the width, because otherwise the sides would be cut off.
  */
 export function cameraOf(view, width, height) {
   const [fx, fy, cx, cy] = viewLens(view, width, height);
@@ -173,7 +173,7 @@ export function cameraOf(view, width, height) {
 }
 
 /**
- * Where in a pixel its sample `number` lies. The first is in the middle, as in an image of one
+ * Position of sample `number` within a pixel. The first is in the middle, as in an image with one
  * sample; the others are the points of the plastic number's sequence (Roberts 2018).
  */
 function sampleOffset(number) {

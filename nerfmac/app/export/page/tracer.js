@@ -32,7 +32,7 @@ function tableOf(codes, values, levels, features) {
 }
 
 export class Tracer {
-  /** The tracer of a field, which shows images on `canvas`; null without WebGPU. */
+  /** Create the tracer of a field that shows images on `canvas`; null without WebGPU. */
   static async create(canvas, scene, field) {
     const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
     if (!adapter) return null;
@@ -75,7 +75,7 @@ export class Tracer {
     return buffer;
   }
 
-  /** An empty image with room for `pixels`; a smaller one fits it too. */
+  /** Create an empty image with room for `pixels`, also for a smaller image. */
   image(pixels) {
     const { STORAGE } = GPUBufferUsage;
     const [sums, depths] = [this.buffer(16 * pixels, STORAGE), this.buffer(4 * pixels, STORAGE)];
@@ -88,8 +88,8 @@ export class Tracer {
   }
 
   /**
-   * Trace the rows from `first` to `end` of an image as `camera` sees them, through `offset` [x, y]
-   * in [0, 1] of each pixel. `isAdded` keeps the samples that the pixels have.
+   * Trace the rows from `first` to `end` of an image from `camera`, through `offset` [x, y] in [0,
+   * 1] of each pixel. `isAdded` adds the samples to the previous ones.
    */
   trace(image, camera, { first = 0, end = image.height, offset = [0.5, 0.5], isAdded = false }) {
     const { device } = this;
@@ -108,7 +108,7 @@ export class Tracer {
     device.queue.submit([encoder.finish()]);
   }
 
-  /** Show an image on the canvas, at the canvas' size; may return a promise of it. */
+  /** Show an image on the canvas, at the canvas size; may return a promise. */
   show(image) {
     return this.presenter.show(image);
   }
@@ -120,7 +120,7 @@ export class Tracer {
     });
   }
 
-  /** Resolves when everything that was asked for so far is done. */
+  /** Resolves when all requested work is done. */
   done() {
     return this.device.queue.onSubmittedWorkDone();
   }
@@ -159,7 +159,7 @@ function levelSettings(levels) {
   return values;
 }
 
-/** `Frame` in trace.wgsl, without the rows and what is kept. */
+/** `Frame` in trace.wgsl, without `rows` and `kept`. */
 function frameSettings({ width, height }, { pose, lens }, background, offset) {
   const values = new DataView(new ArrayBuffer(FRAME_BYTES));
   const set = (at, numbers) => {

@@ -32,8 +32,8 @@ function render({ model, el }) {
   const ending = new AbortController();
   const { signal } = ending;
   const parts = buildStage(el);
-  // What end-to-end tests read: when images were drawn, and how long after
-  // the pointer's event; when the kernel's came; the view asked for, and what is shown of it.
+  // End-to-end tests read this record: when images were drawn and their latencies, when the frames
+  // of the kernel arrived, the requested view, and the shown view.
   const record = {
     frames: [], latencies: [], answered: [], received: [], view: null, pose: null, lastFrame: null,
   };
@@ -69,7 +69,7 @@ function render({ model, el }) {
   };
 }
 
-/** What lies over the frame. */
+/** The layers over the frame. */
 function buildSeen({ parts, image, link, settings, motion }) {
   const { area } = parts;
   const frusta = new Frusta(link);
@@ -94,7 +94,7 @@ function buildControls({ parts, link, settings, motion, record, seen, image, res
     { name: "path", label: "Path", image: "path", content: path },
   ]);
   parts.panels.append(...panels);
-  // A panel covers the right of the image or, on a narrow page, lies below it.
+  // A panel covers the right part of the image or, on a narrow page, is below the image.
   seen.compare.onBegin = () => {
     close();
     bringIntoView(parts.floating);
@@ -111,7 +111,7 @@ function buildControls({ parts, link, settings, motion, record, seen, image, res
   );
 }
 
-/** Handlers for things on the image that the pointer can hit; see pointer.js. */
+/** Handlers for elements on the image that the pointer can hit; see pointer.js. */
 function targetsOf(area, image, link, overlay) {
   const look = ({ x, y }, t) => {
     const { left, top, width, height } = image.rectangle(area.clientWidth, area.clientHeight);
@@ -128,9 +128,9 @@ function targetsOf(area, image, link, overlay) {
 /**
  * Send the kernel `ready` as soon as the view is visible, and its size whenever it changes.
  *
- * JupyterLab has a way past a running cell, but opens it a moment after the view: what is said
- * before waits for the cell. So it is said again until the kernel answers; `page` tells it that it
- * is the same view.
+ * JupyterLab can deliver messages while a cell runs, but only from a moment after the view is
+ * created: earlier messages wait for the cell. The message is therefore repeated until the kernel
+ * answers; with `page`, the kernel recognizes the view.
  */
 function tellSize({ area, image, link, page, signal }) {
   let size = null;

@@ -14,7 +14,7 @@ const HIGHEST = 2160;
 const LOWEST_STAGE = 120; // CSS pixels
 const GRIP_STEP = 20; // CSS pixels that an arrow key moves the lower edge
 
-/** The elements of a viewer, by name, inside `el`. */
+/** The elements of a viewer inside `el`, by their names. */
 export function buildStage(el) {
   const canvas = (name) => make("canvas", { class: `nerfmac-${name}` });
   const parts = {

@@ -1,14 +1,14 @@
 /**
  * Elements of a page, and controls that show a value and report its changes.
  *
- * A control is {element, input, show(value), isBusy()}: `show` never reports, and `isBusy` says
- * that the user is holding it, so it must not be changed. Listeners here are on elements of the
- * control itself and are removed with them.
+ * A control is {element, input, show(value), isBusy()}. `show` does not report a change. `isBusy`
+ * is true while the user is holding the control; it must not be changed then. Listeners here are on
+ * elements of the control itself and are removed with them.
  */
 
 import { icon } from "./icons.js";
 
-/** An element with attributes (`text` is its text content, null leaves out) and children. */
+/** An element with attributes (`text` is its text content; null is omitted) and children. */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -24,7 +24,7 @@ export function bringIntoView(element) {
   element.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
-/** A button with an icon, a text or both; `title` says what it does. */
+/** A button with an icon, a text, or both; `title` describes its action. */
 export function makeButton({ image = null, text = "", title, name = "", onClick }) {
   const element = make("button", {
     type: "button", title, "aria-label": title, class: `nerfmac-button ${name}`.trim(),

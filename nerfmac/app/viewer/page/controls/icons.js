@@ -23,7 +23,7 @@ const STROKES = {
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An `svg` element, hidden from screen readers, which read the button around it. */
+/** An `svg` element that is hidden from screen readers, because they read the button around it. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
   const stroke = document.createElementNS(SVG, "path");

@@ -63,7 +63,7 @@ export function logTicks(low, high) {
   return powers.length >= 2 ? powers : ticksOf([1, 2, 5]);
 }
 
-/** A file's name with the right ending. */
+/** A file name with the right extension. */
 export function withEnding(name, ending) {
   const trimmed = name.trim();
   return trimmed.toLowerCase().endsWith(ending) ? trimmed : `${trimmed}${ending}`;

@@ -1,16 +1,16 @@
 /**
- * A training photo beside the frame rendered from its camera.
+ * Comparison of a training photo with the frame rendered from its camera.
  *
- * The comparison begins when the photo named in a frame's message has arrived, and ends with
- * the first frame that names none. The photo is drawn over the frame on a canvas of the same
- * size: right of a divider, whole, not at all, or as the amplified difference of both.
+ * The comparison begins when the photo in the message of a frame has arrived, and ends with the
+ * first frame without a photo. The photo is drawn over the frame on a canvas of the same size:
+ * right of a divider, whole, not at all, or as the amplified difference between photo and frame.
  */
 
 import { capturePointer, make, makeButton, makeChoice } from "../controls/controls.js";
 import { decodeJpeg } from "./image.js";
 
 const DOUBLINGS = 2; // the difference is shown four times as strong
-const STEP = 0.02; // fraction of the width by which an arrow key moves the divider
+const STEP = 0.02; // movement of the divider per arrow key press, as a fraction of the width
 const COMPARISONS = [
   ["split", "Split", "Rendered left, photo right of the divider"],
   ["difference", "Difference", "The difference of both, four times as strong"],

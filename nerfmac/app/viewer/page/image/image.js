@@ -1,12 +1,13 @@
 /**
- * The frames that the kernel sends, on a canvas.
+ * The frames from the kernel, on a canvas.
  *
- * Every frame is acked, in the order of their coming, drawn or not. One that is decoded when a
- * newer one has already come is skipped, but never two in a row: were decoding slower than the
- * kernel, nothing would be seen at all.
+ * Every frame is acknowledged in the order of arrival, whether it is drawn or not. If a newer frame
+ * has arrived by the time a frame is decoded, the older one is skipped, but never two in a row: if
+ * decoding were slower than the kernel, no frame would ever be drawn.
  *
- * Once the page's view has moved on from the frame's, the frame is warped to it (warp.js). Without
- * WebGL2, and beside a photo, it stays as it is until the next one comes.
+ * Once the view of the page has moved away from the view of the frame, the frame is warped to it
+ * (warp.js). Without WebGL2, and next to a photo, the frame does not change until the next one
+ * arrives.
  */
 
 import { viewLens } from "../motion/navigation.js";
@@ -18,14 +19,13 @@ const SAME = 1e-4; // largest difference of two cameras' numbers that cannot be 
 
 export class Image {
   /**
-   * `record`: what is kept for tests, see main.js; `warp`: null without
-   * WebGL2.
+   * `record`: measurements for tests, see main.js; `warp`: null without WebGL2.
    */
   constructor({ canvas, link, record, motion, warp }) {
     Object.assign(this, { canvas, link, record, motion, warp });
     this.context = canvas.getContext("2d", { alpha: false });
     this.shown = null; // {bitmap, content}: content is null for the still
-    this.camera = null; // {pose, lens} of what is drawn
+    this.camera = null; // {pose, lens} of the drawn image
     this.waiting = []; // ids without an ack, oldest first
     this.newest = -Infinity;
     this.hasSkipped = false;
@@ -89,7 +89,7 @@ export class Image {
     this.note(time);
   }
 
-  /** Remember when the image changed, and how long after the event that it answers. */
+  /** Record when the image changed, and how long after the event that it responds to. */
   note(time) {
     const { record } = this;
     const now = performance.now();
@@ -128,7 +128,7 @@ export class Image {
     for (const listener of this.listeners) listener(shown?.content ?? null);
   }
 
-  /** The view's camera, once the frame has been warped to it; null if it stays as it is. */
+  /** The camera of the view, once the frame has been warped to it; null if it is not warped. */
   warped() {
     const { warp, canvas: { width, height }, motion: { view } } = this;
     const content = this.shown?.content;
@@ -140,7 +140,7 @@ export class Image {
     return warp.draw(camera, ...size) ? camera : null;
   }
 
-  /** What is shown now, as a PNG. */
+  /** The image on screen, as a PNG. */
   toBlob() {
     const { canvas, warp } = this;
     const copy = new OffscreenCanvas(canvas.width, canvas.height);
@@ -151,7 +151,7 @@ export class Image {
     return copy.convertToBlob({ type: "image/png" });
   }
 
-  /** Where the image lies in an area of this size, in the units of the size. */
+  /** The rectangle of the image in an area of this size, in the units of the size. */
   rectangle(width, height) {
     const frame = this.shown?.content ?? this.shown?.bitmap;
     const isWarped = this.camera !== (this.shown?.content ?? null);
@@ -166,7 +166,7 @@ export class Image {
   }
 }
 
-/** The decoded image in `bytes`; null if they hold none. */
+/** Decode the image in `bytes`; null if they contain no image. */
 export async function decodeJpeg(bytes) {
   if (!bytes?.byteLength) return null;
   try {

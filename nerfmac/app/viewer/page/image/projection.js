@@ -20,7 +20,7 @@ export function toScene(pose, [a, b, c]) {
   return [along(0), along(4), along(8)];
 }
 
-/** The image position of a point in the camera's axes, which must be in front of the camera. */
+/** The image position of a point in camera axes. The point must be in front of the camera. */
 export function toImage(lens, [a, b, c]) {
   return [lens[0] * (a / -c) + lens[2], lens[3] - lens[1] * (b / -c)];
 }
@@ -42,7 +42,7 @@ export function clipLine(first, second, near) {
   return one < 0 ? [edge, second] : [first, edge];
 }
 
-/** Both ends of a scene line in the image, cut at depth `near`; null if none of it is seen. */
+/** Both ends of a scene line in the image, cut at depth `near`; null if no part is visible. */
 export function projectLine(pose, lens, first, second, near) {
   const line = clipLine(toCamera(pose, first), toCamera(pose, second), near);
   return line && line.map((end) => toImage(lens, end));
@@ -56,8 +56,8 @@ export function rayThrough(pose, lens, x, y) {
 }
 
 /**
- * Distance from `point`, along an axis (0, 1, 2), at which that line comes closest to a ray; null
- * if they are parallel.
+ * Position of the point on a line that is closest to a ray, as a distance from `point` along an
+ * axis (0, 1, 2); null if they are parallel.
  */
 export function alongAxis(point, axis, { origin, direction }) {
   const offset = origin.map((value, other) => value - point[other]);
@@ -68,7 +68,7 @@ export function alongAxis(point, axis, { origin, direction }) {
   return (offset[axis] * square - direction[axis] * dot(offset, direction)) / across;
 }
 
-/** The corners of a camera's image at distance `size` before it, clockwise from the top left. */
+/** The image corners of a camera at distance `size` in front of it, clockwise from the top left. */
 export function imageCorners(pose, lens, size) {
   return [[0, 0], [1, 0], [1, 1], [0, 1]].map(([x, y]) => toScene(pose, [
     (size * (x - lens[2])) / lens[0], (size * (lens[3] - y)) / lens[1], -size,

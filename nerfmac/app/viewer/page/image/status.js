@@ -1,4 +1,4 @@
-/** What lies over the image: how sharp it is, notices, and whether there is a kernel. */
+/** Elements over the image: sharpness, notices, and the state of the kernel. */
 
 import { make, makeButton } from "../controls/controls.js";
 
@@ -6,7 +6,7 @@ const PATIENCE = 2500; // milliseconds without a message: no kernel is assumed
 const NO_KERNEL = "No kernel is connected to this image. Run the cell to look around.";
 const STOPPED = "The kernel has stopped or was restarted. Run the cell again to continue.";
 
-/** Keep the bar `element` as long as the image is sharp: full resolution hides it. */
+/** Show the bar `element` while the image has less than full resolution. */
 export function showSharpness(element, image) {
   image.onDrawn((content) => {
     const scale = content?.scale ?? 1;

@@ -1,9 +1,9 @@
 /**
- * The triangles over a grid of vertices: few where its values are flat, two for each cell elsewhere.
+ * Triangulation of a grid of vertices: few triangles where values are flat, two per cell elsewhere.
  *
- * The grid is halved again and again until the values in each rectangle lie on a plane. Rectangles
- * become polygons, and a polygon takes in all corners of other rectangles on its sides. So two that
- * touch share their vertices, and the surface has no cracks.
+ * The grid is halved recursively until the values in each rectangle are on a plane. Rectangles
+ * become polygons, and a polygon includes the corners of other rectangles on its sides. Adjacent
+ * polygons therefore share their vertices, and the surface has no cracks.
  */
 
 const FLAT = 0.02; // largest distance from a plane, as a fraction of the value in its middle
@@ -33,7 +33,7 @@ export function trianglesOf(values, columns, rows) {
   return fansOf(rectangles, columns, rows);
 }
 
-/** Whether the values of a rectangle lie on a plane, up to FLAT; those of a single cell always. */
+/** Whether the values of a rectangle are on a plane, up to FLAT; always true for a single cell. */
 function isFlat(values, columns, left, right, top, bottom) {
   const [width, height] = [right - left, bottom - top];
   if (width === 1 && height === 1) return true;
@@ -54,7 +54,7 @@ function isFlat(values, columns, left, right, top, bottom) {
   return true;
 }
 
-/** The triangles of the polygons that `rectangles`, [left, right, top, bottom] each, become. */
+/** The triangles of polygons from `rectangles`, [left, right, top, bottom] each. */
 function fansOf(rectangles, columns, rows) {
   const isCorner = new Uint8Array(columns * rows);
   for (const [left, right, top, bottom] of rectangles) {

@@ -1,19 +1,19 @@
 /**
- * The last image, seen from where the camera is now: a mesh over the image, at its depth.
- * triangles.js makes the mesh.
+ * Warp of the last image to the current camera: a mesh over the image, at its depth. triangles.js
+ * creates the mesh.
  *
- * A vertex at image position (x, y), whose surface is at depth z along the source camera's axis,
- * is seen by a view turned by T = R_view^T R and moved by s = R_view^T (t - t_view) at
+ * A vertex at image position (x, y), at depth z along the axis of the source camera, has in a view
+ * turned by T = R_view^T R and moved by s = R_view^T (t - t_view) the position
  *
  *     q = T ((x - cx) / fx, (cy - y) / fy, -1)^T + s / z
  *
- * in the view's axes, up to the factor z. So a surface infinitely far away needs no special case,
- * and q is linear in (x, y) over a plane, which makes the GPU's interpolation exact there.
+ * in the axes of the view, up to the factor z. A surface infinitely far away needs no special case,
+ * and q is linear in (x, y) over a plane, so the interpolation of the GPU is exact there.
  *
- * The kernel sends 1 / distance on a grid; see nerfmac/app/viewer/depth_grid.py. There the near surface
- * reaches over its outline by up to two cells, so the triangles that stretch where something new comes into
- * sight have the colors of what is behind. The grid's outermost vertices lie outside the image
- * and repeat its edge.
+ * The kernel sends 1 / distance on a grid; see nerfmac/app/viewer/depth_grid.py. In this grid, the
+ * near surface extends beyond its outline by up to two cells, so the triangles that stretch at
+ * disocclusions have background colors. The outermost vertices are outside the image and repeat its
+ * edge.
  */
 
 import { useProgram } from "./program.js";
@@ -57,7 +57,7 @@ void main() {
 const UNIFORMS = ["largest", "size", "turn", "shift", "lens", "viewLens"];
 
 export class Warp {
-  /** A warp that draws on `canvas`, which is shown from then on; null without WebGL2. */
+  /** Create a warp that draws on `canvas` and shows the canvas; null without WebGL2. */
   static begin(canvas) {
     canvas.hidden = true;
     const gl = canvas.getContext("webgl2", { alpha: false, antialias: false });
@@ -69,7 +69,7 @@ export class Warp {
     this.source = null; // the image's {pose, lens, depth, count}: so many indices
     this.setUp();
     canvas.addEventListener("webglcontextlost", (event) => {
-      event.preventDefault(); // asks for another one
+      event.preventDefault(); // requests another context
       this.source = null;
       this.hide();
     });
@@ -92,10 +92,10 @@ export class Warp {
     gl.enableVertexAttribArray(inverse);
     gl.vertexAttribPointer(inverse, 1, gl.UNSIGNED_SHORT, true, 0, 0);
     gl.enable(gl.DEPTH_TEST);
-    gl.depthFunc(gl.LEQUAL); // what is infinitely far away lies on the cleared depth
+    gl.depthFunc(gl.LEQUAL); // points at infinity have the cleared depth
   }
 
-  /** Take an image and its grid's codes (uint16), `inverses`; `content` is the frame's message. */
+  /** Set an image and its grid codes (uint16), `inverses`; `content` is the frame's message. */
   load(bitmap, { pose, lens, depth }, inverses) {
     const { gl } = this;
     const { columns, rows } = depth;
@@ -106,7 +106,7 @@ export class Warp {
     this.source = { pose, lens, depth, count: indices.length };
   }
 
-  /** Show the image as a camera sees it; returns false if there is none to warp. */
+  /** Show the image from a camera; returns false if there is no image. */
   draw({ pose, lens }, width, height) {
     const { gl, canvas, source, places } = this;
     if (!source) return false;

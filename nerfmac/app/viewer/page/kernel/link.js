@@ -7,7 +7,7 @@
  */
 
 export class Link {
-  /** After `signal` aborts, nothing is sent or received. */
+  /** After `signal` aborts, messages are neither sent nor received. */
   constructor(model, signal) {
     this.model = model;
     this.isLive = false; // whether a message from a kernel has arrived
@@ -58,8 +58,8 @@ export class Link {
   }
 
   /**
-   * Send `content` now, before messages that wait: for acks, whose order does not matter. Until the
-   * kernel's first message, only "ready" and "size" are sent.
+   * Send `content` now, before waiting messages. This is for acknowledgments, because their order
+   * is irrelevant. Until the first message from the kernel, only "ready" and "size" are sent.
    */
   post(content) {
     const isFirst = content.kind === "ready" || content.kind === "size";
@@ -90,12 +90,12 @@ export class Link {
     return this.waiting.get(key);
   }
 
-  /** Call `collector(isUrgent)` at each flush; it returns a message, or null for none as yet. */
+  /** Call `collector(isUrgent)` at each flush; it returns a message, or null to wait. */
   collect(collector) {
     this.collectors.push(collector);
   }
 
-  /** Ask for a flush at the next animation frame. */
+  /** Request a flush at the next animation frame. */
   wake() {
     if (this.frame || this.isClosed) return;
     this.frame = requestAnimationFrame(() => {
@@ -104,7 +104,7 @@ export class Link {
     });
   }
 
-  /** Send what waits; all of it if that `isUrgent`, because something else comes behind it. */
+  /** Send waiting messages. `isUrgent`: send all of them, because another message follows. */
   flush(isUrgent = false) {
     const messages = [...this.waiting.values()];
     this.waiting.clear();

@@ -1,16 +1,16 @@
 /**
- * Whether the kernel is alive, and telling it whether the view is on screen.
+ * Detection of a kernel that stopped, and messages about whether the view is on screen.
  *
- * A kernel that is silent is sent a `ping`, which it answers even while a cell runs. Without an
- * answer the kernel has stopped or was restarted, or is too busy: the view then stands still until
- * there is another message.
+ * If a kernel is silent, the page sends a `ping`. The kernel answers it even while a cell runs.
+ * Without an answer the kernel has stopped, was restarted, or is too busy: the view then does not
+ * change until another message arrives.
  */
 
 const WATCH_PERIOD = 250; // milliseconds between two looks at the clock
-const LONGEST_SILENCE = 750; // milliseconds without a message after which the kernel is asked
+const LONGEST_SILENCE = 750; // milliseconds without a message until a ping is sent
 const ANSWER_TIME = 2000; // milliseconds that it may take to answer
 
-/** Keep `link.isAnswering` true or false; the link tells "answering" and "silent" of changes. */
+/** Update `link.isAnswering`; the link emits "answering" and "silent" when it changes. */
 export function watchKernel(link, signal) {
   let asked = null; // when the ping was sent that has not been answered
   const look = () => {
@@ -34,8 +34,8 @@ export function watchKernel(link, signal) {
 }
 
 /**
- * Tell the kernel when any of `area` comes on screen, and when nothing of it is left there. Returns
- * a function to call before the view ends.
+ * Notify the kernel when any part of `area` becomes visible, and when no part is visible any more.
+ * Returns a function to call before the view is removed.
  */
 export function tellVisible(area, link, page, signal) {
   let isInWindow = true;

@@ -1,12 +1,12 @@
 /**
- * The kernel's settings, and the controls that show and change them.
+ * Settings of the kernel, and the controls that show and change them.
  *
- * The kernel decides: every control bound to a setting shows the kernel's value, except a control
- * that the user is holding. A value that was just sent is shown for a moment, although older values
- * from the kernel may still arrive.
+ * The kernel has priority: every control bound to a setting shows the value in the kernel, except
+ * while the user is holding the control. A value that was just sent is shown for a moment, although
+ * older values from the kernel may still arrive.
  */
 
-const ECHO_TIME = 1000; // milliseconds in which the kernel should have answered
+const ECHO_TIME = 1000; // milliseconds that the kernel may take to answer
 const RETRY_TIME = 250; // milliseconds until a control that was held is updated again
 
 export class Settings {

@@ -5,7 +5,7 @@
  * up; R: back to the first view. Keys are physical positions, so WASD is under the same fingers on
  * any keyboard layout. Messages carry the time that a key was held, not how often it repeated.
  *
- * `motion` is that of motion.js, or anything with its `add`, `hold`, `release`, `wake` and
+ * `motion` is an object of motion.js, or another object with `add`, `hold`, `release`, `wake`, and
  * `beforeMessage`; `onReset(time)` is called for R.
  */
 
@@ -15,7 +15,7 @@ const STEPS = { // right, up, forward
   KeyE: [0, 1, 0], KeyQ: [0, -1, 0],
 };
 
-const LONGEST_STRIDE = 0.25; // seconds: a page that was stuck must not jump
+const LONGEST_STRIDE = 0.25; // seconds: a page that was blocked must not jump
 
 export function walkByKeys(area, motion, onReset, signal) {
   const held = new Set();
@@ -30,7 +30,7 @@ export function walkByKeys(area, motion, onReset, signal) {
     for (const code of held) STEPS[code].forEach((part, axis) => (walk[axis] += part * seconds));
     motion.add({ walk }, now);
   };
-  motion.beforeMessage = stride; // while a key is held, it asks for the next frame
+  motion.beforeMessage = stride; // while a key is held, it requests the next frame
 
   const letGo = (codes) => {
     stride();

@@ -1,15 +1,15 @@
 /**
- * The page's view of the scene, moved by pointer and keys, and told to the kernel.
+ * The view of the page, moved with pointer and keys, and its messages to the kernel.
  *
- * Travel is accumulated between animation frames. At each, it moves the view, which a page that
- * warps shows at once. The kernel is told where the view is, at most once an INTERVAL if the page
- * warps: its images take longer than that, and reading messages takes time from them. Several
- * things may move the view at once (pointer, keys, wheel); each holds it while it does. The message
- * says `moving` while anything holds it, and a last one says that nothing does. A hold without any
- * travel says nothing: a click is no motion.
+ * Travel is accumulated between animation frames. Each frame moves the view, and a page that warps
+ * shows the new view at once. If the page warps, it sends the view to the kernel at most once per
+ * INTERVAL: images take longer than that, and reading messages takes time from them. Several inputs
+ * (pointer, keys, wheel) may move the view at once; each holds it while it does. A message contains
+ * `moving` while any input holds the view, and a last message reports the end of all holds. A hold
+ * without travel sends no message, because a click is not a motion.
  *
- * The kernel may change the view too, and so may another page of the same viewer. Then its frames
- * have a newer `version`, or another `mover`, and their view becomes the page's.
+ * The kernel may change the view too, and so may another page of the same viewer. Their frames then
+ * have a newer `version` or another `mover`, and the page uses their view.
  */
 
 import { travelView } from "./navigation.js";
@@ -21,18 +21,18 @@ function atRest() {
 }
 
 export class Motion {
-  /** `page`: the name by which the kernel knows this page. */
+  /** `page`: the identifier of this page in messages. */
   constructor({ link, page, warps }) {
     Object.assign(this, { link, page });
     this.interval = warps ? INTERVAL : 0;
-    this.told = -Infinity; // when the kernel was told last
+    this.told = -Infinity; // time of the last message to the kernel
     this.view = null; // see navigation.js; null until the kernel has sent one
     this.version = -1; // of the kernel's view that the page has moved
     this.holders = new Set();
     this.travel = atRest();
     this.time = null; // of the newest event that has not moved the view yet
-    this.untold = null; // of the newest event that the kernel has not been told
-    this.isTold = false; // whether the kernel has been told that the camera is moving
+    this.untold = null; // of the newest event that has not been sent to the kernel
+    this.isTold = false; // whether the last message reported a moving camera
     this.listeners = [];
     this.beforeMessage = () => {}; // walking adds the time that its keys were held
     link.collect((isUrgent) => this.message(isUrgent));
@@ -43,13 +43,13 @@ export class Motion {
     this.listeners.push(listener);
   }
 
-  /** Take over a frame's view, if the kernel or another page has changed it. */
+  /** Use the view of a frame if the kernel or another page has changed it. */
   receive({ view, version, mover }) {
     const isOthers = mover !== null && mover !== this.page && this.holders.size === 0;
     if (version > this.version || isOthers) Object.assign(this, { view, version });
   }
 
-  /** Change the vertical field of view, in radians; the kernel learns it as a setting. */
+  /** Change the vertical field of view, in radians; the kernel receives it as a setting. */
   zoom(fov) {
     if (this.view === null || this.view.fov === fov) return;
     this.view = { ...this.view, fov };
@@ -77,18 +77,18 @@ export class Motion {
     if (this.holders.size === 0 && this.isTold) this.wake();
   }
 
-  /** Ask for the next animation frame. */
+  /** Request the next animation frame. */
   wake() {
     this.link.wake();
   }
 
-  /** Send at the next animation frame that the camera is at rest, whatever has moved it. */
+  /** Send at the next animation frame that the camera is at rest, after a move of any kind. */
   settle() {
     this.isTold = true;
     this.wake();
   }
 
-  /** Tell the kernel the view as it is, which ends a comparison. */
+  /** Send the current view to the kernel; this ends a comparison. */
   stay() {
     this.link.send({ kind: "move", t: performance.now(), moving: false, ...this.place() });
   }
@@ -99,7 +99,7 @@ export class Motion {
     this.link.flush(true);
   }
 
-  /** Move the view by what has been traveled. */
+  /** Move the view by the accumulated travel. */
   advance() {
     const { time, travel } = this;
     if (time === null) return;
@@ -111,7 +111,7 @@ export class Motion {
     for (const listener of this.listeners) listener(time);
   }
 
-  /** What the kernel has not been told yet, as a message, or null. */
+  /** The unsent state of the view as a message, or null. */
   message(isUrgent) {
     this.beforeMessage();
     this.advance();

@@ -87,7 +87,7 @@ export function walkView(view, right, up, forward) {
   return movedView(view, scaled(speed, [right, up, forward]));
 }
 
-/** Turn to a scene position, which becomes the center; the horizon becomes level. */
+/** Turn to a scene position. It becomes the center, and the horizon becomes level. */
 export function lookAt(view, point) {
   const eye = eyeOfPose(view.pose);
   const back = minus(eye, point);

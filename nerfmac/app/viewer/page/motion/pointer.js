@@ -5,7 +5,7 @@
  * wheel dollies, a double click looks at a point. Travel is in units of the area's height. A press
  * that is released within CLICK_TRAVEL and CLICK_TIME is a click and moves nothing.
  *
- * `targets` handle things drawn on the image: `press(place)` returns {move(place), end()} if it
+ * `targets` handle elements drawn on the image: `press(place)` returns {move(place), end()} if it
  * handles the drag, `click(place)` whether it handles the click; `hover(place)` is called when the
  * pointer moves (null: away), `look(place, time)` for double clicks. A place is {x, y} in CSS
  * pixels of the area.

@@ -1,8 +1,8 @@
 /**
  * The crop box over the image, with a handle on each of its six faces.
  *
- * A handle is dragged along its face's axis only, within the scene's cube and never past the
- * opposite face: the face goes to where its axis comes closest to the ray through the pointer.
+ * A handle moves along the axis of its face only, within the scene cube and never past the opposite
+ * face: the face moves to the point of its axis that is closest to the ray through the pointer.
  */
 
 import { makeToggle } from "../controls/controls.js";
@@ -26,7 +26,7 @@ export class CropBox {
   constructor(link, settings) {
     this.settings = settings;
     this.cube = null; // corners of the scene's cube
-    this.subject = null; // corners of a box around the subject, if the kernel knows it
+    this.subject = null; // corners of a box around the main object, if the kernel sends it
     this.last = null; // the box when it was switched off
     this.hovered = null; // {axis, side}
     link.on("state", ({ scene }) => Object.assign(this, { cube: scene.cube, subject: scene.subject }));

@@ -5,7 +5,7 @@ import { distanceOf, strokeRimmed, traceLines } from "./sight.js";
 
 const CAMERA_SIZE = 0.06; // depth of a frustum, as a fraction of the cameras' median distance
 const CAMERA_REACH = 6; // CSS pixels from a camera's lines within which the pointer is on it
-const WEAKENING = 0.75; // fraction by which the farthest camera's lines are fainter
+const WEAKENING = 0.75; // reduction of the line strength for the farthest camera, as a fraction
 const CAMERA_COLOR = "#6cb6ff";
 const CAMERA_HOVERED = "#ffffff";
 
@@ -65,7 +65,7 @@ export class Frusta {
     context.globalAlpha = 1;
   }
 
-  /** The index of the nearest camera at a place on the area; null if there is none. */
+  /** The index of the nearest camera at a place on the area, or null. */
   find(place, sight) {
     if (!this.isShown) return null;
     const there = this.visible(sight).filter(({ lines }) => {

@@ -1,14 +1,14 @@
 /**
- * The lines drawn over the frame (cameras, path, crop box), and which of them the pointer is on.
+ * The lines drawn over the frame (cameras, path, crop box), and hit tests for the pointer.
  *
- * Drawn right after each image with the image's own camera, and again whenever something else of it
- * changes. During a comparison nothing lies over the images.
+ * They are drawn right after each image with the camera of the image, and again when anything else
+ * in the overlay changes. During a comparison, the overlay is empty.
  */
 
 import { make } from "../controls/controls.js";
 import { Sight } from "./sight.js";
 
-const NEAR = 0.01; // depth at which lines are cut, as a fraction of the scene's extent
+const NEAR = 0.01; // minimum depth of lines, as a fraction of the scene extent
 
 export class Overlay {
   constructor({ canvas, area, image, link, frusta, pathLine, cropBox }) {
@@ -24,7 +24,7 @@ export class Overlay {
     });
   }
 
-  /** How the image sees the scene; null if there is none, or it lies beside a photo. */
+  /** The projection of the scene to the image; null without an image, or next to a photo. */
   sight() {
     const content = this.image.shown?.content;
     if (!content || typeof content.compared === "number") return null;
@@ -53,7 +53,7 @@ export class Overlay {
     if (!sight) this.hover(null);
     const layers = [this.frusta, this.pathLine, this.cropBox];
     const isBlank = !sight || layers.every((layer) => layer.isBlank);
-    if (isBlank && canvas.hidden) return; // spares the page a layer as large as the image
+    if (isBlank && canvas.hidden) return; // saves a page layer of the image size
     canvas.hidden = isBlank;
     canvas.width = this.image.canvas.width;
     canvas.height = this.image.canvas.height;
@@ -90,7 +90,7 @@ export class Overlay {
     this.tooltip.style.top = `${Math.max(y - 26, 4)}px`;
   }
 
-  /** The drag that a press at `place` starts: {move(place), end()}; null if nothing is there. */
+  /** The drag after a press at `place`: {move(place), end()}; null if no handle is there. */
   press(place) {
     const sight = this.sight();
     const handle = sight && this.cropBox.find(place, sight);

@@ -8,7 +8,7 @@
 import { projectLine, projectPoint, rayThrough } from "../image/projection.js";
 
 export class Sight {
-  /** `rectangle`: where the frame lies on the area. `near`: the depth that lines are cut at. */
+  /** `rectangle`: the position of the frame on the area. `near`: minimum depth of lines. */
   constructor(pose, lens, rectangle, near) {
     Object.assign(this, { pose, lens, rectangle, near });
   }
@@ -24,7 +24,7 @@ export class Sight {
     return seen && { ...this.place(seen), depth: seen[2] };
   }
 
-  /** Both ends of the part of a scene line in front of the camera; null if there is none. */
+  /** Both ends of a scene line, clipped to the space in front of the camera, or null. */
   line(first, second) {
     const ends = projectLine(this.pose, this.lens, first, second, this.near);
     return ends && ends.map((end) => this.place(end));

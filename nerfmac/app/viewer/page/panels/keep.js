@@ -1,8 +1,8 @@
-/** Buttons that keep what is seen: the run, a page of the scene, or a screenshot. */
+/** Buttons that save the run, a page of the scene, or a screenshot. */
 
 import { makeButton } from "../controls/controls.js";
 
-/** The buttons. `image`: what is on screen. */
+/** The buttons. `image`: the image on screen. */
 export function buildKeep(link, image) {
   let name = "scene";
   link.on("state", ({ scene }) => (name = scene.name));

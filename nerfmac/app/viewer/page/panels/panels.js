@@ -1,10 +1,10 @@
-/** The toolbar's buttons that open a panel beside the image: one at a time, or none. */
+/** Toolbar buttons that open a panel next to the image; at most one panel is open. */
 
 import { bringIntoView, make, makeButton } from "../controls/controls.js";
 
 /**
- * `panels`: [{name, label, image, content}]. Returns the buttons, the panels, and `close`, which
- * closes the one that is open.
+ * `panels`: [{name, label, image, content}]. Returns the buttons, the panels, and `close`, a
+ * function that closes the open panel.
  */
 export function buildPanels(panels) {
   const opened = panels.map(({ name, label, image, content }) => {
