@@ -13,10 +13,10 @@ NOISE = 0.4
 
 
 def write_matches(folder, *, focal, count=12, height=1.2, arc=360.0, depth=0.0):
-    """Write `database.db` and `matches.json` of a ring of images to `folder`; returns them.
+    """Write and return `database.db` and `matches.json` of a ring of images in `folder`.
 
-    The cameras stand evenly on an `arc` of degrees with radius 3 and look at the middle of a square
-    table, whose 400 points are up to `depth` above it. `focal` is in longer sides.
+    The cameras are evenly spaced on an `arc` in degrees with radius 3 and look at the center of a
+    square table with 400 points up to `depth` above it. `focal` is relative to the longer side.
     """
     import pycolmap
 

@@ -1,4 +1,4 @@
-"""From a video or photos to a scene, and what is said where that cannot be."""
+"""Capture of a scene from a video or photos, and its error messages."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ NAMES = [f"{number:02}.png" for number in range(12)]
 
 @pytest.fixture(autouse=True)
 def somewhere(tmp_path, monkeypatch):
-    """Work in a folder of its own, as if pycolmap were there."""
+    """Work in a separate folder, with pycolmap replaced."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(capture, "need_pycolmap", lambda: None)
 
@@ -38,7 +38,7 @@ def photos(tmp_path):
 
 @pytest.fixture
 def solved(monkeypatch):
-    """Give every capture as many cameras of a ring as the value says; it knows how it was asked."""
+    """Solve every capture with a ring of `asked["cameras"]` cameras, and record the calls."""
     asked = {"cameras": 12, "calls": []}
 
     def solve(self, matching):
@@ -139,7 +139,7 @@ def test_a_refused_capture_goes_on_with_the_focal_length_that_is_advised(
     asked = "capture", photos, "--out", scene
     assert nerfmac(*asked) == 2
     assert "--focal-35mm" in capsys.readouterr().err
-    monkeypatch.setattr(capture, "take_images", None)  # those of the first time serve
+    monkeypatch.setattr(capture, "take_images", None)  # the images of the first run are reused
     assert nerfmac(*asked, "--focal-35mm", 26) == 0
     report = json.loads((scene / "capture.json").read_text())
     assert (report["given"], report["focal_35mm"]) == (12, 26)
@@ -201,7 +201,7 @@ def test_too_few_cameras_are_refused_with_what_to_do_and_what_is_done_is_kept(
     assert (tmp_path / "scene" / "capture" / "images.json").is_file()
     assert not (tmp_path / "scene" / "transforms.json").exists()
     solved["cameras"] = 9
-    monkeypatch.setattr(capture, "take_images", None)  # those of the first time serve
+    monkeypatch.setattr(capture, "take_images", None)  # the images of the first run are reused
     capture_scene(photos, tmp_path / "scene", progress=False)
     report = json.loads((tmp_path / "scene" / "capture.json").read_text())
     assert (report["given"], report["without_camera"]) == (12, NAMES[9:])
@@ -271,7 +271,7 @@ def test_without_pycolmap_it_is_said_how_to_install_it(photos, tmp_path, capsys,
 
 @pytest.fixture
 def solver(tmp_path, photos):
-    """Return a solver whose stages are short programs."""
+    """Return a solver with short programs as its stages."""
     images = [capture.CapturedImage(name, 64, 48, 0.0) for name in NAMES]
     (tmp_path / "work").mkdir()
 

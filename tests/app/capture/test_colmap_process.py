@@ -1,4 +1,4 @@
-"""What COLMAP's process tells of its progress."""
+"""Progress reports of the COLMAP process."""
 
 from nerfmac.app.capture.colmap_process import _Progress
 

@@ -15,9 +15,9 @@ from nerfmac.app.capture.focal import (
 from nerfmac.app.capture.pairs import in_sequence
 
 RIGHT = Trial(1.2, 1.14, 0.0, 0.0, error=0.34, observations=4000, images=16)
-"""What a guess near the focal length gives."""
+"""Result for a guess near the focal length."""
 SLID = Trial(0.85, 0.58, 0.0, 0.0, error=0.93, observations=3900, images=16)
-"""What a far guess gives whose scene is wrong."""
+"""Result for a distant guess that led to a wrong scene."""
 
 
 def test_observations_that_were_lost_count_against_a_trial():

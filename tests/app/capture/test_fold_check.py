@@ -1,4 +1,4 @@
-"""Cameras agree with the order of their images, or are torn apart where a thing was folded."""
+"""Detection of cameras that contradict the image order because of repeated structure."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from nerfmac.app.capture.fold_check import check_folds, is_walk, linked
 from nerfmac.app.capture.pairs import MATCHED, in_sequence
 
 NAMES = [f"{number}.jpg" for number in range(24)]
-"""In their order, which is not that of their letters: 10.jpg follows 9.jpg."""
+"""Names in image order. The alphabetical order differs, because 10.jpg follows 9.jpg."""
 
 
 def ring(degrees):

@@ -1,4 +1,4 @@
-"""How sharp frames are and how far the image has moved, on a texture whose motion is known."""
+"""Sharpness and motion of frames, tested on a texture with known motion."""
 
 import numpy as np
 import pytest

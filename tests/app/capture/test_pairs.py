@@ -1,4 +1,4 @@
-"""Which images are compared with which."""
+"""Selection of image pairs to match."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What a structure becomes: a scene that is level, in the middle, and one unit from its cameras."""
+"""Conversion of a structure to a level, centered scene at a distance of one unit from cameras."""
 
 import json
 
@@ -18,7 +18,7 @@ TURN *= np.sign(np.linalg.det(TURN))
 
 @pytest.fixture
 def placed(tmp_path):
-    """Return the folder of a scene, and the structure that it was made from."""
+    """Return a scene folder, and the structure that it was made from."""
     structure = ring_of(12, scale=7.3, rotation=TURN, offset=np.array([4.0, -9.0, 2.5]))
     write_images(tmp_path / "images", [image.name for image in structure.model.images])
     write_scene(tmp_path, structure, is_object=False)

@@ -1,4 +1,4 @@
-"""A capture knows the files that it was made of, their copies, and their masks."""
+"""Recorded source files of a capture, their copies, and their masks."""
 
 import os
 import shutil

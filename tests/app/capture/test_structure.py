@@ -1,4 +1,4 @@
-"""Which images are compared: in their order if that is a walk and agrees, else with more."""
+"""Sequential matching of ordered images, and the fallback to more pairs if cameras disagree."""
 
 from itertools import pairwise
 
@@ -18,7 +18,7 @@ NAMES = [f"{number:02}.png" for number in range(20)]
 
 @pytest.fixture
 def photos(tmp_path, monkeypatch):
-    """Return what is done for twenty photos, and what is found in their order and in any."""
+    """Simulate matching of twenty photos: results in image order and otherwise, and a record."""
     done = {
         "neighbors": 99,
         "broken_at": None,

@@ -1,4 +1,4 @@
-"""What `nerfmac bench` says, writes and refuses."""
+"""`nerfmac bench`: output, files, and errors."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`nerfmac eval` says how it measured, names the worst views, and writes whole files or none."""
+"""`nerfmac eval` reports the settings and the worst views, and writes only complete files."""
 
 import json
 
@@ -23,7 +23,7 @@ def test_the_json_says_how_its_figures_were_measured(run, tmp_path):
 
 @pytest.fixture
 def moved(run, scene, tmp_path):
-    """The scene of `run`, which looks for it where it was."""
+    """The scene of `run`, moved away from the recorded path."""
     record = json.loads((run / "scene.json").read_text())
     (run / "scene.json").write_text(json.dumps({**record, "path": str(scene)}))
     return scene.rename(tmp_path / "moved")

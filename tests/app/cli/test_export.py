@@ -1,4 +1,4 @@
-"""`nerfmac export` writes what its file's ending says, or refuses with nothing written."""
+"""`nerfmac export` selects the format by the file extension, and writes no file after an error."""
 
 import json
 import os
@@ -15,11 +15,11 @@ from tests.app.cli.refusals import everything, refused
 from tests.killed import half_written
 from tests.scene_factory import nerfmac
 
-# Imported where it is used: it brings SciPy, and each process that has tests imports this file.
+# Imported inside functions, because it imports SciPy and each test process imports this file.
 pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the extra export")
 
 THIN = ("--resolution", 12, "--threshold", 0.1)
-"""For a run of two steps, which knows nothing of a surface."""
+"""Options for a run of two steps, before it has a surface."""
 
 
 @pytest.mark.parametrize("name", ["mesh.ply", "mesh.GLB"])

@@ -1,4 +1,4 @@
-"""What a command imports: training does not load what measures."""
+"""Imports of commands: training must not load measurement modules."""
 
 import subprocess
 import sys

@@ -15,7 +15,7 @@ from tests.scene_factory import nerfmac
 
 @pytest.fixture(autouse=True)
 def no_compiler_runs(monkeypatch):
-    version()  # asks git, once
+    version()  # calls git, once
 
     def refuse(*command, **_options):
         raise AssertionError(f"{command} was started")

@@ -1,4 +1,4 @@
-"""A run that is interrupted is saved and goes on as if it had not been."""
+"""An interrupted run is saved and can be resumed with the same result."""
 
 import signal
 import subprocess
@@ -12,7 +12,7 @@ from nerfmac.app.run import Run
 from tests.scene_factory import FLAGS, nerfmac, write_scene
 
 STEPS = 400  # a run is resumed to as many: its learning rate follows from them
-PATIENCE = 30.0  # seconds until a run must have come to what is waited for
+PATIENCE = 30.0  # maximum waiting time in seconds for a state of the run
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +31,8 @@ def whole(scene, tmp_path_factory):
 def started(scene, out, *flags, before=()):
     command = [*before, sys.executable, "-m", "nerfmac", "train", scene, *FLAGS, *flags]
     words = [str(word) for word in (*command, "--out", out, "--no-video")]
-    # A suite started in the background ignores Ctrl-C, and a process inherits that: as from a
-    # terminal, unless a test wants it otherwise.
+    # A test suite started in the background ignores Ctrl-C, and child processes inherit this. The
+    # default handler is restored as in a terminal, unless a test changes it.
     old = None if before else signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

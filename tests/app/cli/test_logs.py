@@ -1,4 +1,4 @@
-"""Where the log of a command goes, and what it says."""
+"""Destination and contents of the log of a command."""
 
 import json
 import logging
@@ -54,7 +54,7 @@ def test_scalars_are_lines_of_json_and_tensorboard_reads_them_too(trained):
 
 
 def _board(folder):
-    """By name and step, the scalars, and the widths and heights of images."""
+    """Return the scalars by tag and step, and image widths and heights."""
     from tensorboardX.proto.event_pb2 import Event
 
     (path,) = folder.iterdir()

@@ -1,4 +1,4 @@
-"""Training says what memory it takes: refused before it begins, told when there is none left."""
+"""Messages about training memory: before training starts, and if memory runs out."""
 
 import subprocess
 import sys

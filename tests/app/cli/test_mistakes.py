@@ -1,4 +1,4 @@
-"""What newcomers type by mistake is answered in one line with what to type instead."""
+"""Common mistakes of new users are answered with one line that contains the correct command."""
 
 import shutil
 
@@ -67,7 +67,7 @@ MISTAKES = {
     "eval": "`nerfmac eval RUN`",
     "eval missing": "pass a folder that `nerfmac train` has written",
 }
-"""What is typed after `nerfmac`, and what the answer tells to type or to do."""
+"""Arguments after `nerfmac`, and the correction in the answer."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What cannot be written, or is asked for wrongly, is found out before minutes of capture."""
+"""Unwritable outputs and invalid options are detected before a capture that takes minutes."""
 
 import pytest
 

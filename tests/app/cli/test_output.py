@@ -1,4 +1,4 @@
-"""What the command line prints goes where shells send it."""
+"""Standard output and standard error of the command line."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ QUOTED = r"\x1b]0;owned\x07\x1b[31m"
 
 @pytest.fixture
 def hostile(tmp_path):
-    """A scene whose folder and first image have escape sequences in their names."""
+    """A scene with escape sequences in the names of its folder and first image."""
     scene = write_scene(tmp_path / f"balls{ESCAPE}\udcff", train=3)
     file = scene / "transforms_train.json"
     values = json.loads(file.read_text())
@@ -47,7 +47,7 @@ def test_log_lines_quote_names_too(hostile, tmp_path, capsys, monkeypatch):
         return 0
 
     monkeypatch.setattr("nerfmac.app.cli.info.main", say)
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # those of the tests
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # remove the handlers of pytest
     assert nerfmac("info", "--log-file", tmp_path / "log") == 0
     for words in (capsys.readouterr().err, (tmp_path / "log").read_text()):
         assert f"balls{QUOTED}" in words
@@ -55,7 +55,7 @@ def test_log_lines_quote_names_too(hostile, tmp_path, capsys, monkeypatch):
 
 
 def test_a_reader_who_leaves_early_sees_no_traceback():
-    # yes(1) and head(1) in one: far more output than a pipe holds, of which one line is read.
+    # yes(1) and head(1) in one: one line is read from far more output than fits in a pipe.
     command = "from nerfmac.app.cli import info, main; info._operation = lambda name: 'x' * 2**20; "
     process = subprocess.Popen(
         [sys.executable, "-c", command + "main(['info', '--device', 'cpu'])"],

@@ -1,4 +1,4 @@
-"""What `nerfmac profile` says, writes and refuses."""
+"""`nerfmac profile`: output, files, and errors."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ QUICK = ("--device", "cpu", "--seconds", 0.01)
 
 @pytest.fixture(scope="module")
 def done(made, tmp_path_factory):
-    """The folder with all that the command writes for 20 steps of a run, and what it says."""
+    """Return the folder with all outputs for 20 steps of a run, and the printed text."""
     place = tmp_path_factory.mktemp("profile")
     files = {"--json": "p.json", "--trace": "t.json"}
     flags = [word for flag, name in files.items() for word in (flag, place / name)]

@@ -1,4 +1,4 @@
-"""Several ranks by the command line: one writes, and what is lost is told and saved."""
+"""Ranks on the command line: only one rank writes, and after a loss the state is saved."""
 
 import json
 import signal
@@ -12,7 +12,7 @@ from nerfmac.app.run import Run
 from nerfmac.ranks.local import start_local
 from tests.scene_factory import FLAGS, write_scene
 
-PATIENCE = 300.0  # seconds until ranks must have come to what is waited for
+PATIENCE = 300.0  # maximum waiting time in seconds for a state of the ranks
 
 
 @pytest.fixture(scope="module")

@@ -178,7 +178,7 @@ def test_what_will_be_rendered_is_said_before_it_begins(folder, tmp_path, caplog
 
 
 def scene_file(folder, **values):
-    """A file of three cameras beside those of the run, and their poses."""
+    """A file with three cameras in addition to the cameras of the run, and their poses."""
     poses = [_pose(index, LENS) for index in (20, 21, 22)]
     frames = [
         {"file_path": f"./test/{i:04}.png", "transform_matrix": [*p.tolist(), [0, 0, 0, 1]]}

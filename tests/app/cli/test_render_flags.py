@@ -1,4 +1,4 @@
-"""Each flag of `nerfmac render` does what it says, and what cannot be is refused at once."""
+"""The effect of each flag of `nerfmac render`, and errors for unsupported combinations."""
 
 import json
 
@@ -22,7 +22,7 @@ def arrays(folder):
 
 
 def rendered(run, out, *flags):
-    """What the files of values hold that are written with these flags."""
+    """Return the contents of the NPZ files written with these flags."""
     size = ("--size", "24x18", "--device", "cpu")
     assert nerfmac("render", run, *size, *flags, "--format", "npz", "--out", out) == 0
     return arrays(out)

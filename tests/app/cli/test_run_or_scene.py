@@ -1,4 +1,4 @@
-"""A run where a scene is wanted, and a scene where a run is, are called what they are."""
+"""Errors if a run is given instead of a scene, or a scene instead of a run."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.app.cli.refusals import refused
 
 @pytest.fixture
 def with_preview(run, monkeypatch, tmp_path):
-    """A run with images and a video of its own, in the working folder."""
+    """A run with images and a separate video, in the working folder."""
     monkeypatch.chdir(tmp_path)
     (run / "preview.png").write_bytes((nerfmac.builtin_scene_path() / "test/r_0.png").read_bytes())
     (run / "video.mp4").write_bytes(b"video")

@@ -1,4 +1,4 @@
-"""A command that reads a scene reads it as the flags say; one that reads none refuses them."""
+"""Scene flags apply to commands that read a scene; other commands reject them."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""What `nerfmac selftest` says, writes and refuses."""
+"""`nerfmac selftest`: output, files, and errors."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ def strictly(path):
 
 
 def found(path):
-    """The report, and its cases by name."""
+    """Return the report, and a dictionary of its cases."""
     report = strictly(path)
     (only,) = report["devices"]
     return report, only, {each["case"]: each for each in only["cases"]}

@@ -1,4 +1,4 @@
-"""After training, `nerfmac train` does as much as there is time for, and says what it left out."""
+"""After training, `nerfmac train` skips outputs that would take too long, and logs which."""
 
 import itertools
 import json
@@ -25,7 +25,7 @@ def scene(tmp_path_factory):
 
 
 class Clock:
-    """Stands still but for a moment at every look, and for the time that rendering takes."""
+    """Simulated clock that advances a little with each call, and while images are rendered."""
 
     def __init__(self, monkeypatch):
         self.now, self.image = 0.0, 0.0  # seconds
@@ -50,7 +50,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def train(scene, tmp_path, caplog):
-    """Train by the command line; return the folder, its figures and what was said."""
+    """Train with the command line; return the folder, the metrics, and messages about time."""
     numbers = itertools.count()
 
     def run(*flags):

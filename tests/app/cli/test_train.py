@@ -1,4 +1,4 @@
-"""`nerfmac train` leaves a run that is whole; `--resume` goes on with it and with nothing else."""
+"""`nerfmac train` saves a complete run; `--resume` continues it and rejects other folders."""
 
 import json
 import math

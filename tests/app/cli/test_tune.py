@@ -25,7 +25,7 @@ def nothing_kept(monkeypatch, tmp_path):
 
 @pytest.fixture
 def sizes(monkeypatch):
-    """What is asked to be tried: the configuration and the extent; nothing is measured."""
+    """Record the configuration and the extent to be tuned, without measuring."""
     asked = []
 
     def try_variants(config, extent=1.0, *, seconds, shows_bar):

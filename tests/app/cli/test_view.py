@@ -1,4 +1,4 @@
-"""`nerfmac view` writes a notebook once and becomes JupyterLab, which opens it."""
+"""`nerfmac view` writes a notebook once and is replaced by JupyterLab with this notebook."""
 
 import ast
 import json
@@ -81,7 +81,7 @@ def code(path):
 
 
 def shown(path):
-    """What the notebook's first cell hands to the viewer, unless it calls for it."""
+    """Return the argument of the viewer in the first cell, unless the cell calls a function."""
     for node in ast.walk(ast.parse(code(path)[0])):
         if isinstance(node, ast.Call) and node.func.attr == "Viewer":
             return ast.literal_eval(node.args[0])

@@ -1,4 +1,4 @@
-"""A server of files on the loopback interface, which can break off as networks do."""
+"""A file server on the loopback interface that can break off connections."""
 
 import threading
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Server:
-    """What is served, how, and what was asked for."""
+    """Served files, the server's behavior, and the recorded requests."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     break_after: int | None = None

@@ -16,7 +16,7 @@ from tests.scene_factory import nerfmac
 
 @pytest.fixture
 def server(monkeypatch):
-    """A server whose collections, "zips" and "loose", are the only ones."""
+    """A server with two collections, "zips" and "loose"."""
     with serving() as server:
         monkeypatch.setattr(catalog, "COLLECTIONS", ())
         yield server
@@ -170,7 +170,7 @@ def test_too_small_a_disk_is_found_before_the_download(monkeypatch, tmp_path, se
 def test_without_the_network_one_line_says_so(monkeypatch, capsys, tmp_path, server):
     publish(monkeypatch, server, CONTENT)
     (zips,) = catalog.COLLECTIONS
-    away = replace(zips.files[0], url="http://127.0.0.1:1/zips.zip")  # nobody listens there
+    away = replace(zips.files[0], url="http://127.0.0.1:1/zips.zip")  # a closed port
     monkeypatch.setattr(catalog, "COLLECTIONS", (replace(zips, files=(away,)),))
     assert nerfmac("data", "ball", "--out", tmp_path) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -1,4 +1,4 @@
-"""A run whose field is the egg, on the CPU."""
+"""A run with the egg as its field, on the CPU."""
 
 import mlx.core as mx
 import pytest

@@ -1,7 +1,7 @@
-"""A field whose surface is known: an egg with a hollow inside, and a crumb beside it.
+"""A field with a known surface: an egg with a cavity, and a small blob next to it.
 
-Everything is off the middle, and no two axes are alike. Density is an exponential of the distance
-from the surface, measured in the egg's own radii, as networks end in an exponential.
+The shapes are off-center, and no two axes are alike. Density is an exponential of the distance from
+the surface, measured in the radii of the egg, because networks end in an exponential.
 """
 
 import mlx.core as mx
@@ -39,7 +39,7 @@ class Egg(Field):
 
 
 class Glossy(Egg):
-    """Shows the direction in which it is seen as a color."""
+    """Egg with a color that is the viewing direction."""
 
     def __call__(self, parameters, samples, directions):
         density, _ = super().__call__(parameters, samples, directions)
@@ -47,13 +47,13 @@ class Glossy(Egg):
 
 
 def size_of(position, library=np):
-    """How large, in its own radii, the egg would be whose surface has `position` (..., 3)."""
+    """Return the scale of an egg with `position` (..., 3) on its surface, relative to its size."""
     place = (position - library.array(MIDDLE)) / library.array(RADII)
     return library.sqrt((place * place).sum(axis=-1)) + POINTED * place[..., 0]
 
 
 def color_of(position, library=np):
-    """sRGB in [0, 1]: a color by which a place is known."""
+    """Return an sRGB color in [0, 1] that identifies a position."""
     x, y, z = (position[..., axis] for axis in range(3))
     return library.stack([x, 0.2 + 0.5 * y, 0.9 - 0.7 * z], axis=-1)
 

@@ -18,7 +18,7 @@ from tests.scene_factory import CONFIG, nerfmac
 
 @pytest.fixture
 def capture(tmp_path, on_the_cpu):
-    """A folder with a distorted lens and a placement of its own, and a run on it."""
+    """A folder with a distorted lens and a custom placement, and a run on it."""
     folder = tmp_path / "capture"
     folder.mkdir()
     given = {"scale": 0.21, "offset": [0.4, 0.6, 0.55], "k1": 0.05, "p2": -0.01, "up": [0, 1, 1]}

@@ -1,4 +1,4 @@
-"""The mesh of a field whose surface is known."""
+"""Meshes of a field with a known surface."""
 
 import os
 import re
@@ -27,7 +27,7 @@ from tests.app.export.egg import (
     slope_of,
 )
 
-# Imported where it is used: it brings SciPy, and each process that has tests imports this file.
+# Imported inside functions, because it imports SciPy and each test process imports this file.
 pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the extra export")
 
 RESOLUTION = 60
@@ -127,7 +127,7 @@ def test_without_a_crop_the_box_holds_all_that_is_occupied(run):
 
 
 class Overflowing(Egg):
-    """Beyond what a float holds inside, and no number at all beside the egg."""
+    """Egg with infinite density inside and NaN outside."""
 
     def density(self, parameters, position):
         density = super().density(parameters, position)

@@ -1,4 +1,4 @@
-"""Points of a field whose surface is known."""
+"""Points of a field with a known surface."""
 
 import mlx.core as mx
 import numpy as np

@@ -1,4 +1,4 @@
-"""The page of a split's views holds what it says, and asks for nothing."""
+"""The quality page contains the metrics of a split, and makes no requests."""
 
 import base64
 import io
@@ -17,7 +17,7 @@ from tests.scene_factory import HEIGHT, WIDTH
 
 @pytest.fixture(scope="module")
 def page(run, tmp_path_factory):
-    """The page's text and what the call returned."""
+    """Return the text of the page and the result of the call."""
     path = tmp_path_factory.mktemp("page") / "views.html"
     found = evaluate_to_page(run, path, "train", "black", progress=False)
     return path.read_text(encoding="utf-8"), found

@@ -1,4 +1,4 @@
-"""The page of a run holds all of it, and asks for nothing."""
+"""The report page contains all results of a run, and makes no requests."""
 
 import base64
 import io

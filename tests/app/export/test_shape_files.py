@@ -10,7 +10,7 @@ import pytest
 from nerfmac.app.export import Mesh, Points
 from nerfmac.common.checks import InputError
 
-# Imported where it is used: it brings SciPy, and each process that has tests imports this file.
+# Imported inside functions, because it imports SciPy and each test process imports this file.
 pytestmark = pytest.mark.skipif(find_spec("trimesh") is None, reason="needs the extra export")
 
 VERTICES = np.array([[0.1, 2.0, -3.0], [1.0, 0.5, 0.25], [-4.0, 1.5, 1.0], [0.3, 0.2, 5.0]])
@@ -55,7 +55,7 @@ def test_points_come_back_from_their_file(tmp_path):
 
 @pytest.fixture
 def glb(tmp_path):
-    """The JSON part of a GLB file, and what its accessors hold by attribute."""
+    """Return the JSON part of a GLB file, and the contents of its accessors by attribute."""
     MESH.save(tmp_path / "a.glb")
     content = (tmp_path / "a.glb").read_bytes()
     (length,) = struct.unpack_from("<I", content, 12)

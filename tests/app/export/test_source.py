@@ -1,4 +1,4 @@
-"""Where a run may have matter: the cells that its bits say, and no others."""
+"""Occupied regions of a run: exactly the cells with a bit set."""
 
 import mlx.core as mx
 import numpy as np

@@ -1,4 +1,4 @@
-"""A scene whose placement turns it: all that is exported is in the axes of its files."""
+"""Exports of a scene with a rotated placement are in the axes of its files."""
 
 from dataclasses import replace
 

@@ -1,6 +1,6 @@
-"""A .vdb file holds each point's density where it was.
+"""A .vdb file stores the density of each point at its position.
 
-The reader here knows the layout alone: nodes, bits and leaves at the places that the file names.
+The reader in this file only uses the layout: nodes, bits, and leaves at the offsets in the file.
 """
 
 import struct
@@ -40,7 +40,7 @@ class Reader:
 
 
 def read(path) -> tuple[dict, np.ndarray, dict]:
-    """What is said about the only grid, its points' places in the world (n, 4), values by index."""
+    """Return metadata of the only grid, world positions (n, 4) of points, and values by index."""
     file = Reader(path.read_bytes())
     assert file.take("8s") == b" BDV\0\0\0\0"
     version, _, _, has_offsets, _, about, grids = file.take("IIIB36sII")
@@ -76,7 +76,7 @@ def read(path) -> tuple[dict, np.ndarray, dict]:
 
 
 def inner(file: Reader, side: int) -> np.ndarray:
-    """The children of a node, which has no values of its own."""
+    """Return the children of a node without values."""
     children = file.bits(side)
     assert not len(file.bits(side))
     assert not len(file.packed())

@@ -1,4 +1,4 @@
-"""Cameras that leap where their images do not: a thing folded onto itself."""
+"""Detection of repeated structure: cameras jump, but their images do not change much."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ LENS = Lens.from_fov(1.0, 96, 64)
 
 
 def cameras(degrees, heights=0.7):
-    """Return cameras at these angles of a circle, which look to its middle."""
+    """Return cameras at these angles of a circle, looking at its center."""
     angles = np.radians(degrees)
     heights = np.broadcast_to(heights, 36)
     eyes = np.stack([2 * np.cos(angles), 2.5 * np.sin(angles), heights], axis=1)

@@ -21,7 +21,7 @@ def texture(seed):
 
 
 def findings(**changed):
-    """Return what is found in eight textures, some of which are `changed`, by their letters."""
+    """Inspect eight textures, some of them `changed`, and return the findings by letters."""
     images = {name: texture(index) for index, name in enumerate("abcdefgh")} | changed
     camera = Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), LENS)
     frames = [Frame(camera, image, name) for name, image in images.items()]

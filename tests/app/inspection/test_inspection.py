@@ -1,4 +1,4 @@
-"""What `nerfmac inspect` says and draws."""
+"""Output and diagram of `nerfmac inspect`."""
 
 import json
 import re
@@ -92,7 +92,7 @@ def test_everything_is_drawn_along_up(scene, up):
 
 
 def framed(scene, extent):
-    """In which columns of each panel the cube is drawn, if it has this side."""
+    """Return the columns of each panel that show a cube of this side."""
     scene = replace(scene, extent=extent)
     drawn = np.asarray(scene_image(scene)).astype(int)
     ink = np.abs(drawn - CUBE).max(axis=2) < 40

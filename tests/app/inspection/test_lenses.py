@@ -1,4 +1,4 @@
-"""Lenses that are hardly those of cameras are named, and splits that say little."""
+"""Findings about implausible intrinsics, and about splits with few views."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A bar says how far it is, to standard error, and is gone at the end; timings are subtracted."""
+"""Progress bars on standard error are removed at the end, and timings are subtracted."""
 
 import pytest
 

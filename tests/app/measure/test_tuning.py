@@ -35,9 +35,9 @@ SLOW = (1.0, 3.0, 1.1)
 
 @pytest.fixture
 def took(monkeypatch):
-    """Lets the variants that are timed take the seconds given, by name, in three rounds.
+    """Simulate measured times: a dictionary from variant to seconds, for three rounds.
 
-    Or, as a list, in as many rounds as there are.
+    With lists, the number of rounds is the length of the lists.
     """
 
     def set_times(**seconds):
@@ -54,7 +54,7 @@ def took(monkeypatch):
 
 @pytest.fixture
 def trial(monkeypatch):
-    """Has one trial, of marching, whose results `compute` gives for the variant's name."""
+    """Replace the trials with one trial of marching; `compute` maps a variant to its results."""
 
     def set_trial(compute):
         case = Case("march", "trial", lambda: compute(variant("march_count")), 4)
@@ -249,7 +249,7 @@ def test_no_trial_has_mlx_compile_a_kernel_of_its_own_on_cuda(monkeypatch):
 
 
 def test_all_kernels_are_compiled_ahead_together_those_of_the_inputs_too(took, monkeypatch):
-    assert runs_kernel("march")  # a kernel of its own has found that out
+    assert runs_kernel("march")  # a separate kernel has determined this
     together, alone = [], []
     of_together, of_one = kernel.compile_together, cpu_kernel.shared_library
 

@@ -38,7 +38,7 @@ GOOD = {"schema": 1, "closed": False, "keyframes": [{"pose": ROWS, "fov": 0.7}] 
 
 
 def first(**change) -> dict:
-    """What replaces the first keyframe of GOOD; a field that is None is left out."""
+    """Return changes of the first keyframe of GOOD; a field that is None is removed."""
     fields = {k: v for k, v in {"pose": ROWS, "fov": 0.7, **change}.items() if v is not None}
     return {"keyframes": [fields, *GOOD["keyframes"][1:]]}
 

@@ -12,7 +12,7 @@ from tests.app.paths.test_camera_path import KEYFRAMES, sampled
 from tests.app.paths.test_timing import timed
 
 POSE = [[0, 0, 1, 2.0], [1, 0, 0, 3.0], [0, 1, 0, 5.0]]
-"""Right is y, up is z, and it looks along -x; it stands at (2, 3, 5)."""
+"""Pose with right along y and up along z, looking along -x, at the position (2, 3, 5)."""
 STUDIO = {
     "camera_type": "perspective",
     "render_height": 720,

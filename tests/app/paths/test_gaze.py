@@ -1,4 +1,4 @@
-"""What cameras look at is where the surfaces in the middle of their images are."""
+"""The estimated target of cameras is at the surfaces in the middle of their images."""
 
 import mlx.core as mx
 import numpy as np
@@ -14,7 +14,7 @@ from nerfmac.rendering.renderer import Renderer
 
 UP = (0.0, 0.2, 1.0)
 PIVOT = np.array([0.45, 0.6, 0.4])
-"""Where the cameras' axes meet."""
+"""Intersection of the camera axes."""
 WALL = 0.8
 """They see a wall so far ahead of them, 0.7 before the pivot."""
 LENS = Lens(30, 44, 40.0, 38.0, 15.0, 22.0)

@@ -17,7 +17,7 @@ NAMES = ("orbit", "spiral", "figure_of_eight", "tour")
 EVERY = pytest.mark.parametrize("move", MOVES, ids=NAMES)
 FPS = 24.0
 SMOOTH = 2.6
-"""Largest angular acceleration, rad/s^2: about that of a slow pan by hand."""
+"""Maximum angular acceleration in rad/s^2, about the value of a slow pan by hand."""
 
 
 def random_rig(up, low=5.0, high=80.0) -> list[Camera]:

@@ -1,4 +1,4 @@
-"""Keyframes' times and rests: the path is where they say, when they say, and never goes back."""
+"""Times and pauses of keyframes: the path reaches each keyframe on time and is monotonic."""
 
 import json
 

@@ -54,7 +54,7 @@ def assert_same_pixels(one: Scene, other: Scene, *, within: float = 0.01) -> Non
 
 
 def _miss(camera, pixel: np.ndarray, point: np.ndarray) -> float:
-    """By which angle the ray through `pixel` misses `point`, in radians."""
+    """Return the angle in radians between the ray through `pixel` and the direction to `point`."""
     cameras = Cameras.stack([camera])
     given = mx.array(pixel[None].astype(np.float32))
     ray = rays_through(cameras, mx.array([0], mx.int32), given)

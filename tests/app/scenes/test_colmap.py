@@ -1,4 +1,4 @@
-"""COLMAP's models: both forms, every lens that can be read, where images are, what is missing."""
+"""COLMAP models: both file formats, all supported lenses, image search, and missing files."""
 
 import shutil
 
@@ -101,7 +101,7 @@ def test_points_make_the_scene_larger_up_to_a_limit(tmp_path):
     content = bytearray(path.read_bytes())
     pose = np.array(matrix(0))
     for far, extent in ((25.0, 16.0), (2500.0, 16.0), (12.0, 8.0)):
-        place = pose[:3, 3] - far * pose[:3, 2]  # in the first image, which looks along -z
+        place = pose[:3, 3] - far * pose[:3, 2]  # in the first image; its camera looks along -z
         content[16:40] = place.tobytes()
         path.write_bytes(content)
         assert load_scene(tmp_path).extent == extent

@@ -1,4 +1,4 @@
-"""The cube of a scene holds what its images show, however few points that has."""
+"""The scene cube contains the visible content, even with few sparse points."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Reduced images are kept on disk, and nothing that may be wrong there is ever believed."""
+"""Downscaled images are cached on disk, and invalid cache files are ignored."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Images are found where a file says, by the ends of their paths, and never outside the scene."""
+"""Images are found at the given path or by the end of their path, only inside the scene folder."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A file whose world is mirrored has the cameras and points of the file that is not."""
+"""A file with a mirrored world gives the same cameras and points as the unmirrored file."""
 
 import json
 
@@ -64,7 +64,7 @@ def assert_alike(one, other):
 def test_a_mirrored_world_is_read_as_the_one_it_mirrors(tmp_path, world, placed, caplog):
     plain = load_scene(write(tmp_path / "plain", np.eye(3), **placed))
     assert caplog.messages == []
-    if placed:  # the cube must hold what it held
+    if placed:  # the cube must have the same contents
         away = np.array(placed["offset"]) - 0.5
         placed = placed | {"offset": (0.5 + world @ away).tolist()}
     scene = load_scene(write(tmp_path / "mirrored", world, **placed))

@@ -1,4 +1,4 @@
-"""Files as they are in the wild: each oddity is read, with one line that says what was done."""
+"""Unusual files from other programs can be read, and one log line describes each correction."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Options of reading: smaller images and fewer of them, what is held out, the cube, and up."""
+"""Options of `load_scene`: downscale, max_images, split, extent, and up."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What a run remembers of its scene comes back as it was; a broken record is refused by its key."""
+"""A scene record can be restored exactly; an error for an invalid record contains the key."""
 
 import json
 from pathlib import Path

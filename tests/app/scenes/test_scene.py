@@ -1,4 +1,4 @@
-"""Scenes: what a split holds on the device, when it is decoded, and what is refused."""
+"""Scenes: splits on the device, the time of decoding, and errors."""
 
 import mlx.core as mx
 import numpy as np

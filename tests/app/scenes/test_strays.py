@@ -17,7 +17,7 @@ SHELL /= np.linalg.norm(SHELL, axis=1, keepdims=True)
 
 
 def ring(count: int = 36) -> list[np.ndarray]:
-    """Cameras 2 away from a thing of side 0.5."""
+    """Cameras at distance 2 from an object of side 0.5."""
     angles = 2 * np.pi * np.arange(count) / count
     eyes = np.stack([1.9 * np.cos(angles), 1.9 * np.sin(angles), np.full(count, 0.6)], axis=1)
     return [Camera.look_at(eye, (0, 0, 0), (0, 0, 1), LENS).pose.astype(float) for eye in eyes]

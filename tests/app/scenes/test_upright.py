@@ -1,4 +1,4 @@
-"""Which way is up: what the file says, else how its cameras were held; orbits then stay level."""
+"""The up direction from the scene file or, by default, from the camera poses; orbits are level."""
 
 import numpy as np
 import pytest

@@ -13,7 +13,7 @@ import numpy as np
 GRID = 16  # cells of the density grid along an axis; instant-ngp's own has 128
 EXTENT = 2
 LOW, HIGH = (5, 6, 4), (11, 9, 12)
-"""The cells of the finest cascade, x, y, z, that hold matter; those of the next hold none."""
+"""Range of the occupied cells of the finest cascade (x, y, z); the next cascade is empty."""
 POSES = [
     [[-0.8, 0.36, 0.48, 0.1], [0.0, -0.8, 0.6, 0.2], [0.6, 0.48, 0.64, -0.2]],
     [[0.0, 0.0, 1.0, -0.4], [1.0, 0.0, 0.0, 0.55], [0.0, 1.0, 0.0, 0.45]],

@@ -9,7 +9,7 @@ from tests.app.snapshots import instant_ngp as ngp
 
 
 def with_cells(value, dtype=np.float16):
-    """A grid of 16^3 cells whose cell (3, 5, 8) has `value`."""
+    """A grid of 16^3 cells with `value` in cell (3, 5, 8)."""
     grid = np.full(16**3, -1.0, dtype)
     grid[ngp.morton(3, 5, 8)] = value
     return grid.tobytes()

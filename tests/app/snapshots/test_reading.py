@@ -1,4 +1,4 @@
-"""Snapshots of instant-ngp show what they hold, by a computation that shares nothing with ours."""
+"""Snapshots of instant-ngp are compared with an independent rendering of their contents."""
 
 import numpy as np
 import pytest

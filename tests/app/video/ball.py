@@ -1,4 +1,4 @@
-"""A ball known in closed form, and what a video's files say of it."""
+"""A ball with a closed-form image, and readers of video output files."""
 
 import mlx.core as mx
 import numpy as np
@@ -37,7 +37,7 @@ def rays(camera) -> tuple[np.ndarray, np.ndarray]:
 
 
 def hits(origin, direction) -> np.ndarray:
-    """(h, w) distances to the ball; infinite beside it, NaN at its edge."""
+    """Return distances (h, w) to the ball; infinite where rays miss it, NaN at its edge."""
     offset = origin - CENTER
     along = direction @ offset
     inside = along**2 - offset @ offset + RADIUS**2
@@ -52,6 +52,6 @@ def values_of(run, tmp_path, name, camera=FRONT, **shot):
 
 
 def arrays(path):
-    """What is in an NPZ file, by name."""
+    """Return the arrays of an NPZ file as a dictionary."""
     with np.load(path) as file:
         return dict(file)

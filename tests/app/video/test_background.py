@@ -1,4 +1,4 @@
-"""Work in the background is done in order, waits for nobody, and hides no error."""
+"""Background work is done in order, does not block the caller, and reports errors."""
 
 import threading
 

@@ -13,12 +13,12 @@ from tests.decoding import decoded
 from tests.killed import half_written
 
 LISTS = 'case "$*" in *-encoders*) echo " V.. libx264 H.264"; exit;; esac\n'
-"""What a stand-in for ffmpeg does first: say that it can encode H.264."""
+"""First lines of a replacement for ffmpeg: it lists H.264 as an available encoder."""
 HEIGHT, WIDTH = 46, 70  # even, and no multiple of a codec's 16-pixel block
 
 
 def frame(index: int) -> np.ndarray:
-    """Return a frame whose colors, smooth in space, tell its number and its way up."""
+    """Return a frame with smooth colors that identify its number and orientation."""
     y, x = np.mgrid[:HEIGHT, :WIDTH]
     red = np.full_like(x, 30 * index)
     return np.stack([red, 40 + 3 * y, 20 + 3 * x], axis=-1).astype(np.uint8)

@@ -21,7 +21,7 @@ def test_several_samples_are_the_mean_of_a_finer_image(run, tmp_path):
 
 
 def test_a_lens_blurs_what_is_out_of_focus_and_nothing_in_focus(run, tmp_path):
-    distance = float(np.linalg.norm(FRONT.pose[:, 3] - CENTER))  # about that of its outline
+    distance = float(np.linalg.norm(FRONT.pose[:, 3] - CENTER))  # about the distance of its outline
 
     def soft(**lens) -> int:
         camera, name = Camera(LENS.scaled(24, 18), FRONT.pose), "-".join(map(str, lens.values()))

@@ -1,4 +1,4 @@
-"""An MP4 tells players that it is all around, or for two eyes, and plays as before."""
+"""Metadata of MP4 files for 360-degree and stereo players; other players are not affected."""
 
 import struct
 import subprocess
@@ -51,7 +51,7 @@ def test_a_panorama_has_the_boxes_of_spherical_video(tmp_path, stereo, mode):
     assert found[f"{ENTRY}/sv3d/proj/equi"][1][8:] == bytes(4 + 16)
     inner = [name for name in found if name.startswith(f"{ENTRY}/") and name.count("/") == 8]
     assert [name.rpartition("/")[2] for name in inner][:3] == ["avcC", "st3d", "sv3d"]
-    # The first chunk is where the index says, and nothing else has changed.
+    # The first chunk is at the offset in the index, and the rest of the file has not changed.
     (first,) = struct.unpack_from(">I", found["/moov/trak/mdia/minf/stbl/stco"][1], 16)
     assert first == found["/mdat"][0] + 8
     assert found["/mdat"][1] == boxes(flat)["/mdat"][1]
@@ -61,7 +61,7 @@ def test_a_panorama_has_the_boxes_of_spherical_video(tmp_path, stereo, mode):
 
 
 def told(path):
-    """What ffmpeg says of a video, with its side data."""
+    """Return ffmpeg's description of a video, including side data."""
     command = [imageio_ffmpeg.get_ffmpeg_exe(), "-i", str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr
 

@@ -1,4 +1,4 @@
-"""What has a transparent background gives, over a color, the image rendered over that color."""
+"""Compositing an image with transparent background over a color gives the opaque rendering."""
 
 import numpy as np
 import pytest

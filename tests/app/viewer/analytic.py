@@ -88,7 +88,7 @@ def _is_inside(position, low, high):
 
 
 def known(field: Field, geometry: MarchGeometry) -> Trainer:
-    """A trainer of the field, whose rays are sampled as `geometry` says."""
+    """A trainer of the field; `geometry` determines the samples."""
     config = override(PRESETS["tiny"], march={"max_samples": 4096, "render_step_divisor": 1})
     sampler = MarchingSampler(
         config.march, config.occupancy, geometry.bounds, field.density_of_first
@@ -98,7 +98,7 @@ def known(field: Field, geometry: MarchGeometry) -> Trainer:
 
 
 def state(geometry: MarchGeometry, occupied: np.ndarray | None = None, **trees) -> TrainState:
-    """A state whose `occupied` cells, (cascades, z, y, x) bool, are so; by default all."""
+    """A state with the given `occupied` cells, (cascades, z, y, x) bool; by default all cells."""
     if occupied is None:
         occupied = np.ones(geometry.cells, bool)
     cells = occupied.reshape(-1, *3 * (geometry.resolution,))

@@ -29,7 +29,7 @@ def small_run(scene):
 
 
 class Here:
-    """In place of the worker: does at once, on this thread, what it is asked for."""
+    """Replacement for the worker that runs tasks immediately on this thread."""
 
     def wake(self, _activity):
         pass
@@ -43,7 +43,7 @@ class Here:
 
 
 class Page:
-    """A session, and what a page would have got from it."""
+    """A session, and the messages that a page would have received from it."""
 
     def __init__(self, run, out=None):
         self.messages, self.kept = [], []
@@ -63,7 +63,7 @@ class Page:
         return self
 
     def turn(self, right=0.03, down=-0.01, *, moving=True, **content):
-        """Say that the page has orbited on from where it was."""
+        """Send a message that the page has orbited from its current view."""
         session = self.session
         if self.place is None or session.version != self.version:
             self.place, self.version = session.view, session.version
@@ -76,7 +76,7 @@ class Page:
         self.loop.post({"kind": kind, **content})
 
     def work(self, count=1):
-        """Do so many slices of work."""
+        """Run `count` slices of work."""
         for _ in range(count):
             self.loop.work()
 

@@ -1,4 +1,4 @@
-"""Rays that meet cells as solid blocks, against every block intersected in NumPy's float64."""
+"""Intersections of rays with cells as solid blocks, compared with all blocks in float64."""
 
 import mlx.core as mx
 import numpy as np
@@ -26,7 +26,7 @@ from tests.pinhole import pixel_rays
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 CLIPPED = 1 / 4
-"""Of a cell's side: corners cut off by less may be missed; nothing is claimed about these rays."""
+"""Size of corners that may be missed, relative to the cell side. Such rays are not compared."""
 
 
 def some_cells(geometry, fraction, seed=3):

@@ -1,4 +1,4 @@
-"""What a page is shown and told, and in which order; a slice of work at a time."""
+"""Order and content of messages to a page, in single slices of work."""
 
 import time
 from concurrent.futures import Future

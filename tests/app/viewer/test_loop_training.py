@@ -44,7 +44,7 @@ def test_a_drag_during_training_halves_the_share_of_training(page, monkeypatch):
     for t in range(80):
         page.turn(t=t)
         page.work()
-        if t < 40:  # by then what was before is forgotten
+        if t < 40:  # by then, earlier values are forgotten
             page.take("frame")
     assert len(page.take("frame")) == pytest.approx(24, abs=3)
     assert page.session.run.state.step > step
@@ -85,7 +85,7 @@ def test_training_that_is_paused_goes_on_from_there(page):
 def test_kernels_are_built_before_the_first_step_and_not_again(small_run, monkeypatch):
     built, build = [], Trainer.compile
     monkeypatch.setattr(Trainer, "compile", lambda *args: built.append(1) or build(*args))
-    page = Page(small_run.copy())  # with a trainer of its own
+    page = Page(small_run.copy())  # with a separate trainer
     for steps in (122, 124, 126):
         page.say("set", values={"steps": steps})
         page.say("train")
@@ -95,7 +95,7 @@ def test_kernels_are_built_before_the_first_step_and_not_again(small_run, monkey
 
 
 def test_reading_the_images_is_told_and_shows_no_bar(scene, monkeypatch):
-    # JupyterLab holds back all that the kernel says until it has loaded the code of a bar's widget
+    # JupyterLab delays all messages of the kernel until it has loaded the code of a bar's widget
     bars = []
     monkeypatch.setattr(
         "nerfmac.app.scenes.scene.tqdm",

@@ -1,4 +1,4 @@
-"""Pages that move by themselves: whose view counts, and what a page that warps gets."""
+"""Pages that move by themselves: which view is used, and the images for a page that warps."""
 
 import zlib
 
@@ -113,7 +113,7 @@ def test_on_the_cpu_a_page_that_warps_has_time_to_draw_between_images(page, monk
 def test_an_untouched_page_gets_images_in_a_tenth_of_the_time_and_every_two_seconds(
     page, monkeypatch, seconds, share, longest
 ):
-    """The clock goes on by 0.1 s with each slice of training, by `seconds` with each image."""
+    """The clock advances by 0.1 s per slice of training, and by `seconds` per image."""
     clock, drawn = [100.0], []
     for module in (screen_module, loop_module):
         monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])

@@ -1,4 +1,4 @@
-"""What each message of the page does, and which are refused; a slice of work at a time."""
+"""Effects of each message from the page, and rejected messages, in single slices of work."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What is seen at a place of an image, on a depth map made up for it."""
+"""The scene point at an image position, for artificial depth maps."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""Settings take what the page may say and refuse the rest."""
+"""Accepted and rejected values of settings from the page."""
 
 import json
 from dataclasses import replace

@@ -27,7 +27,7 @@ SETTINGS = {"device": "cpu", "config": COARSE}
 
 @pytest.fixture
 def told(monkeypatch):
-    """What viewers tell their pages."""
+    """Record the messages from viewers to their pages."""
     messages = []
     monkeypatch.setattr(
         "nerfmac.app.viewer.widget.Viewer.send",

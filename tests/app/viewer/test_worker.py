@@ -17,7 +17,7 @@ def worker():
 
 
 class Counting:
-    """Counts its slices of work; `pause` is what they return."""
+    """Counts its slices of work; each returns `pause`."""
 
     def __init__(self, pause):
         self.pause, self.slices, self.threads = pause, 0, set()

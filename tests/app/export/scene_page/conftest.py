@@ -1,4 +1,4 @@
-"""Pages of small runs, open in headless Chromium whose WebGPU is computed by SwiftShader."""
+"""Pages of small runs in headless Chromium, with WebGPU computed by SwiftShader."""
 
 import os
 from collections.abc import Callable, Iterator

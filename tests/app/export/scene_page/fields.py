@@ -1,4 +1,4 @@
-"""Runs whose fields differ in every size that the page's shader has, none of them symmetric."""
+"""Runs with different values of every size in the page's shader, without symmetric values."""
 
 from dataclasses import replace
 
@@ -35,11 +35,11 @@ CASES = {
         {"grid": {"levels": 2, "features": 8, "log2_entries": 12, "finest": 24}},
     ),
 }
-"""The side of the scene's cube, and what the configuration has else than `CONFIG`, by name."""
+"""For each case, the side of the scene cube and the differences from `CONFIG`."""
 
 
 def random_run(scene, name: str) -> Run:
-    """A run of the case `name` whose parameters are as large as trained ones, in patchy space."""
+    """A run of the case `name` with parameters as large as trained ones, in patchy space."""
     extent, changes = CASES[name]
     config: Config = override(CONFIG, **changes)
     run = Run.begin(replace(scene, extent=extent), config)

@@ -1,7 +1,8 @@
-/* What the tests ask the page's tracer for; each function runs in the page. */
+/* Functions that run in the page and return results of its tracer to the tests. */
 
 ({
-  /** What probe.wgsl finds at `points`, [x, y, z] and a direction each; `march` changes settings. */
+  /** The results of probe.wgsl at `points`, [x, y, z] and a direction each; `march` are settings.
+  */
   async probe({ text, points, columns }) {
     const { tracer } = document.body.nerfmac.flight.screen;
     const { device } = tracer;

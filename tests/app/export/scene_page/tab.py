@@ -1,4 +1,4 @@
-"""A page of a scene, open in a browser from disk and without a network."""
+"""An exported page in a browser, opened from disk and without a network."""
 
 import time
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ WITH_CANVAS = (
     *("--use-gl=angle", "--use-angle=swiftshader", "--use-vulkan=swiftshader"),
     "--enable-features=Vulkan,WebGPUService",
 )
-"""Its flags for a WebGPU canvas too, which it has without a window by Vulkan only, and slowly."""
+"""Flags for a WebGPU canvas. Headless Chromium supports it only with Vulkan, and it is slow."""
 
 WAIT = 120.0  # seconds; machines may be busy
 
@@ -30,8 +30,8 @@ WAIT = 120.0  # seconds; machines may be busy
 class Tab:
     """A tab with the page in the file `path`.
 
-    `before`: JavaScript that runs in the page before its own. `errors` are those of its console,
-    `requests` the addresses it asked for.
+    `before` is JavaScript that runs before the scripts of the page. `errors` are console errors,
+    and `requests` are the requested addresses.
     """
 
     def __init__(self, browser: Browser, path: Path, before: str = "", **options: Any) -> None:
@@ -49,18 +49,18 @@ class Tab:
         self.address = path.as_uri()
 
     def _hear(self, said: ConsoleMessage) -> None:
-        # A screenshot reads WebGL's pixels, which Chromium calls slow.
+        # A screenshot reads WebGL pixels, and Chromium warns that this is slow.
         if said.type in ("error", "warning") and "GPU stall due to ReadPixels" not in said.text:
             self.errors.append(said.text)
 
     def run(self, expression: str, argument: Any = None) -> Any:
-        """Return the value of a JavaScript expression, or what its function returns."""
+        """Return the value of a JavaScript expression, or the result of a JavaScript function."""
         return self.page.evaluate(expression, argument)
 
     def wait(self, expression: str) -> Any:
         """Wait for an expression to be true; return its value.
 
-        Playwright's own wait_for_function evaluates text inside the page, which its policy forbids.
+        Playwright's wait_for_function evaluates text in the page, but the page's policy forbids it.
         """
         end = time.monotonic() + WAIT
         while not (value := self.run(expression)):
@@ -82,7 +82,7 @@ class Tab:
         return self.run("document.body.nerfmac.flight.view")
 
     def call(self, name: str, **arguments: Any) -> Any:
-        """Return what a function of probe.js returns."""
+        """Return the result of a function in probe.js."""
         text = (HERE / "probe.js").read_text(encoding="utf-8")
         given = [name, arguments]
         return self.run(f"async ([name, given]) => {text.strip()}[name](given)", given)
@@ -100,7 +100,7 @@ class Tab:
         offsets: Sequence[tuple[float, float]] = ((0.5, 0.5),),
         strips: int = 64,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Linear colors with their number, and depths, of what the page's tracer sees."""
+        """Return linear color sums, sample counts, and depths from the tracer of the page."""
         lens = camera.lens
         sums, depths = self.call(
             "image",

@@ -1,4 +1,4 @@
-"""The reader's moves on the page: those of the viewer, by pointer, wheel, keys and fingers."""
+"""Camera moves on the page with pointer, wheel, keys, and touch, as in the viewer."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def tab(trained, open_page):
 
 @pytest.fixture
 def home(trained, tab):
-    """Return the first view, which the page is at."""
+    """Return the first view, after moving the page to it."""
     tab.run("document.getElementById('image').focus()")
     tab.page.keyboard.press("KeyR")
     view = View.initial(trained.scene.cameras, trained.scene.up)
@@ -35,7 +35,7 @@ def is_at(tab, view: View) -> bool:
 
 
 def settle(tab) -> None:
-    """Wait for two frames: what was moved is then in the view."""
+    """Wait for two frames, so that the view includes all moves."""
     tab.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 

@@ -1,4 +1,4 @@
-"""The page of a scene as its reader has it: what it shows, and that it asks nobody for anything."""
+"""The exported page in a browser: its contents, and the absence of network requests."""
 
 import io
 import re
@@ -24,18 +24,18 @@ from tests.scene_factory import CONFIG
 WITHOUT_WEBGPU = "Object.defineProperty(navigator, 'gpu', {value: undefined});"
 WITHOUT_WEBGL = "HTMLCanvasElement.prototype.getContext = () => null;"
 REST = 4e6
-"""Bytes of a page beside its table: still, networks, cells and script."""
+"""Bytes of a page without its table: still image, networks, cells, and script."""
 WITH_A_GPU = """Object.defineProperty(
   GPUAdapterInfo.prototype, "isFallbackAdapter", {get: () => false});"""
 
 
 def hide_words(tab) -> None:
-    """Hide what lies over the image."""
+    """Hide the elements over the image."""
     tab.run("document.querySelectorAll('header, #note, #buttons').forEach((e) => e.remove())")
 
 
 def screenshot(tab) -> np.ndarray:
-    """Return what the tab shows, (h, w, 3) in [0, 1]."""
+    """Return a screenshot of the tab, (h, w, 3) in [0, 1]."""
     image = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
     return np.asarray(image, np.float32) / 255
 

@@ -1,4 +1,4 @@
-"""The page's shader computes what the reference does: features, cells, samples, images."""
+"""The page's shader agrees with the reference: features, cells, samples, images."""
 
 from dataclasses import replace
 
@@ -52,7 +52,7 @@ def rounded(case):
 
 @pytest.fixture(scope="module")
 def probed(case):
-    """Return points with directions (n, 2, 3), and what the shader finds there."""
+    """Return points with directions (n, 2, 3), and the results of the shader."""
     run, tab = case
     random = np.random.default_rng(3)
     side = run.scene.extent
@@ -115,7 +115,7 @@ def cameras(extent: float) -> list[Camera]:
 
 
 def seen(run, camera: Camera) -> Rendered:
-    """What the reference sees of the page's field."""
+    """Render the field of the page with the reference."""
     state = replace(run.state, average=as_written(run))
     with kernels_disabled():
         return run.trainer.renderer(state).render(camera, BACKGROUND)

@@ -31,7 +31,7 @@ def scene(tmp_path_factory):
 
 
 def ticking(monkeypatch, seconds):
-    """Make the clock go on by `seconds` whenever it is read."""
+    """Advance the clock by `seconds` whenever it is read."""
     ticks = count()
     monkeypatch.setattr("time.perf_counter", lambda: seconds * next(ticks))
 

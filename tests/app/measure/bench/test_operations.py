@@ -1,4 +1,4 @@
-"""The benchmark measures what it says: kernel and reference of the same computation."""
+"""The benchmark of operations times kernel and reference of the same computation."""
 
 import mlx.core as mx
 import numpy as np

@@ -13,7 +13,7 @@ RISING = [(1.0, 10.0), (10.0, 20.0), (100.0, 30.0)]
 
 
 def drawn(path, curves, **options):
-    """Each curve's own pixels (row, column), those of the legend left out."""
+    """Return the pixels (row, column) of each curve, without the legend."""
     plot_quality(path / "plot.png", curves, **options)
     with Image.open(path / "plot.png") as image:
         pixels = np.array(image.convert("RGB"))[:, :740]

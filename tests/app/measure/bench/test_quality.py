@@ -1,4 +1,4 @@
-"""Quality is that of held-out views, at moments that lie closer together at first."""
+"""Quality curves use held-out views, and their points are denser at the start."""
 
 from types import SimpleNamespace
 

@@ -46,7 +46,7 @@ def test_the_parts_cover_every_kernel_that_a_step_launches(run, whole, measured)
     interval = CONFIG.occupancy.interval_at(whole.state.step)
     kernels = set(named) - {"everything else", f"occupancy update, 1/{interval}", "average, 1/8"}
     assert len(kernels) == 16
-    # The occupancy update's own, and those whose results nobody asks for.
+    # Kernels of the occupancy update, and kernels with unused results.
     others = {f"occupancy_{each}" for each in ("choose", "splat", "pack")}
     others |= {"march_visible", *NEVER_EVALUATED}
     assert not kernels & others

@@ -1,4 +1,4 @@
-"""What a whole report says of a machine."""
+"""The complete self-test report of a machine."""
 
 import json
 
@@ -16,7 +16,7 @@ from tests.scene_factory import CONFIG
 
 @pytest.fixture(scope="module")
 def findings(balls):
-    """What is found on this CPU with a small scene, and what takes time replaced."""
+    """Run the self-test on this CPU with a small scene and replacements for slow parts."""
     choose_device("cpu")
     ceilings = Ceilings(2e9, 3e10, "not at all")
     tuned = Tuned("march_count", "two", [Tried("four", error=0.0), Tried("two", fault="no")])

@@ -1,4 +1,4 @@
-"""The Chromium that the tests drive: an installed one, which Playwright starts without a window."""
+"""Chromium for the tests: an installed browser, started by Playwright without a window."""
 
 import os
 import platform
@@ -27,7 +27,7 @@ FLAGS = [
 def chromium(own: str) -> str:
     """Return $NERFMAC_CHROMIUM, or a Chrome or Chromium on this machine, or Playwright's `own`.
 
-    Skips the test if there is none; in CI it fails.
+    Without a browser, the test is skipped; in CI it fails.
     """
     named = os.environ.get("NERFMAC_CHROMIUM")
     on_a_mac = ON_A_MAC if platform.system() == "Darwin" else ()

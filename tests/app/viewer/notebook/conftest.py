@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
-    """With a test that fails, keep what its pages show and print what the server said."""
+    """After a failed test, save screenshots of its pages and print the server log."""
     report = yield
     used = getattr(item, "funcargs", {})
     if report.failed and "lab" in used:

@@ -1,8 +1,7 @@
-"""A user at a notebook: a page of a browser, a notebook, its kernel, and all that goes wrong.
+"""A simulated notebook user: a browser page, a notebook, its kernel, and all errors.
 
-A test that ends with an error nobody asked for fails: one on the page's console, one that the page
-did not catch, a crash, a traceback or text on standard error from the kernel, an error in the
-server's log.
+A test fails if an unexpected error occurs: an error on the page's console, an uncaught error, a
+crash, a traceback or standard error output of the kernel, or an error in the server log.
 """
 
 import re
@@ -28,8 +27,9 @@ HARMLESS = {
     ),
 }
 
-# Jupyter's own: a page went away while a message to it was under way; a page asks a kernel that has
-# only just started for a thread of its own, or for the end of one that the kernel before had.
+# Known errors of Jupyter: a page was closed while a message to it was being sent; a page requested
+# a subshell from a kernel that had only just started, or the end of a subshell of an earlier
+# kernel.
 HARMLESS_IN_LOG = re.compile(
     r"^Task exception was never retrieved\nfuture: .*WebSocketClosedError\(\)>\n"
     r"(?:.*\n)*?tornado\.websocket\.WebSocketClosedError$"
@@ -40,7 +40,7 @@ HARMLESS_IN_LOG = re.compile(
 
 
 class Desk:
-    """What a test of the viewer in a notebook works with; `at_desk` makes it and clears it up."""
+    """Tools for a test of the viewer in a notebook, created and cleaned up by `at_desk`."""
 
     def __init__(self, lab: Lab, context: BrowserContext) -> None:
         self.lab = lab
@@ -73,9 +73,9 @@ class Desk:
         return self.open_existing(f"{name}.ipynb")
 
     def open_existing(self, name: str) -> Tab:
-        """Open a notebook that lies in `lab.notebooks`, and start its kernel."""
+        """Open an existing notebook in `lab.notebooks`, and start its kernel."""
         self._name = name
-        self._kernel = Kernel(self.lab.start_kernel(name))  # listens before a page says anything
+        self._kernel = Kernel(self.lab.start_kernel(name))  # connects before the first message
         return self.open_tab()
 
     def open_tab(self) -> Tab:
@@ -104,7 +104,7 @@ class Desk:
 
     @property
     def heard(self) -> list[str]:
-        """All that went wrong so far, of which some may be forgiven or expected."""
+        """Return all errors so far, including forgiven and expected ones."""
         log = HARMLESS_IN_LOG.sub("", self.lab.said[self._log_before :])
         lines = [f"server: {line}" for line in log.splitlines() if SERVER_TROUBLE.search(line)]
         return [*self._on_pages, *(self._kernel.troubles if self._kernel else []), *lines]
@@ -147,12 +147,12 @@ class Desk:
 
 @contextmanager
 def at_desk(lab: Lab, browser: Browser, **options: Any) -> Iterator[Desk]:
-    """Sit down at a desk; on leaving it, fail on trouble.
+    """Return a context manager for a desk. It fails on exit if an unexpected error occurred.
 
-    A page that is opened anew reads and compiles all of JupyterLab, which takes longer than most
-    tests. So the next user finds the page of the one before, with nothing kept. `options` are those
-    of Playwright's `new_context`, such as `device_scale_factor=2`; with any, the page is a new one,
-    and nobody else's.
+    A new page loads and compiles all of JupyterLab, and this takes longer than most tests.
+    Therefore, the page of the previous user is reused, without its state. `options` are options of
+    Playwright's `new_context`, such as `device_scale_factor=2`; with options, a separate page is
+    created.
     """
     kept = [] if options else [each for each in browser.contexts if each.pages]
     view = {"viewport": {"width": 1280, "height": 900}, **options}

@@ -1,7 +1,8 @@
-"""A second line to a notebook's kernel, beside the page's: probes and watches it without a page.
+"""A second connection to a notebook kernel, to probe and watch it without a page.
 
-A thread reads all that the kernel publishes and keeps what is trouble. It speaks Jupyter's protocol
-over ZeroMQ itself: jupyter_client's blocking client would need the event loop that Playwright has.
+A thread reads all published messages of the kernel and records errors. It implements Jupyter's
+protocol over ZeroMQ, because jupyter_client's blocking client would need the event loop that
+Playwright uses.
 """
 
 import ast
@@ -34,7 +35,7 @@ class Kernel:
         self._shell = self._connect(zmq.DEALER, "shell")
         self._troubles: list[str] = []
         self._said = ""  # on standard error
-        self._asked: set[str] = set()  # comms by which pages asked which widgets there are
+        self._asked: set[str] = set()  # comms of page requests for the list of widgets
         self._done = ""  # the request of ours that the kernel said last to be through with
         self._stopped = threading.Event()
         self._listener = threading.Thread(target=self._listen, name="iopub", daemon=True)
@@ -42,11 +43,11 @@ class Kernel:
 
     @property
     def troubles(self) -> list[str]:
-        """What went wrong in the kernel so far: tracebacks, and text on standard error.
+        """Errors in the kernel so far: tracebacks, and text on standard error.
 
-        Left out is "No such comm" of a page's question for the kernel's widgets: before ipywidgets
-        is imported it is refused, and ipykernel says so of an open comm too, if the question comes
-        right behind the opening.
+        "No such comm" after a page's request for the widgets is excluded: the kernel rejects the
+        request before ipywidgets is imported. ipykernel also reports it for an open comm if the
+        request arrives right after the opening.
         """
         harmless = {f"No such comm: {comm}" for comm in self._asked}
         said = [block for block in blocks(self._said) if block not in harmless]
@@ -70,9 +71,9 @@ class Kernel:
         return json.loads(ast.literal_eval(text))
 
     def settle(self, timeout: float = 2.0) -> None:
-        """Wait until what the kernel had to publish has been read; a busy one for `timeout` s.
+        """Wait until all published messages have been read, up to `timeout` s for a busy kernel.
 
-        A kernel that has died is trouble.
+        A kernel that has died counts as an error.
         """
         asked = self._session.send(self._shell, "kernel_info_request", {})
         end = time.monotonic() + timeout
@@ -84,10 +85,10 @@ class Kernel:
             time.sleep(0.01)
 
     def close(self) -> None:
-        """Hang up; the kernel goes on."""
+        """Close the connection; the kernel continues."""
         self._stopped.set()
         self._listener.join()
-        self._shell.close(linger=0)  # else the context waits for messages to a kernel that is gone
+        self._shell.close(linger=0)  # otherwise the context waits for a kernel that has ended
         self._context.term()
 
     def _connect(self, kind: int, channel: str) -> zmq.Socket:
@@ -97,7 +98,7 @@ class Kernel:
         return found
 
     def _is_alive(self, timeout: float) -> bool:
-        """Whether the kernel's heart beats, which it does on a thread of its own."""
+        """Whether the kernel responds on its heartbeat channel, a separate thread."""
         with self._connect(zmq.REQ, "hb") as heart:
             heart.setsockopt(zmq.LINGER, 0)
             heart.send(b"beat")
@@ -137,9 +138,9 @@ class Kernel:
 
 
 def blocks(text: str) -> list[str]:
-    """Return what was said on standard error, a line or a whole traceback each.
+    """Return the lines and whole tracebacks on standard error.
 
-    The kernel sends a thread's text in pieces, as answers to whatever request is the latest.
+    The kernel sends the text of a thread in pieces, as replies to whichever request is the latest.
     """
     found: list[str] = []
     for line in filter(str.strip, text.splitlines()):

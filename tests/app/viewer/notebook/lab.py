@@ -1,4 +1,4 @@
-"""A JupyterLab server of its own: a free port, and every file that Jupyter keeps in one folder."""
+"""A separate JupyterLab server with a free port and all Jupyter files in one folder."""
 
 import json
 import os
@@ -66,12 +66,12 @@ def jupyter_environment(folder: Path) -> dict[str, str]:
 
 
 class Lab:
-    """A running JupyterLab; `stop` it, or use it in a `with`.
+    """A running JupyterLab; `stop` it, or use it in a `with` statement.
 
     Parameters
     ----------
     folder
-        An empty folder: `notebooks` in it is what the server serves, `log` what it printed.
+        An empty folder for `notebooks`, the served folder, and `log`, the output of the server.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -106,7 +106,7 @@ class Lab:
 
     @property
     def said(self) -> str:
-        """What the server, and the kernels on their own standard error, have printed."""
+        """The output of the server, and of the kernels on standard error."""
         return self._log.read_text(encoding="utf-8", errors="replace")
 
     def ask(self, what: str, method: str = "GET", content: Any = None) -> Any:
@@ -118,7 +118,7 @@ class Lab:
         return json.loads(said) if said else None
 
     def start_kernel(self, notebook: str) -> Path:
-        """Start the kernel of a notebook, which a page then finds; return its connection file."""
+        """Start the kernel of a notebook, so that a page finds it; return its connection file."""
         content = {"path": notebook, "name": notebook, "type": "notebook"}
         session = self.ask("sessions", "POST", {**content, "kernel": {"name": "python3"}})
         return self._runtime / f"kernel-{session['kernel']['id']}.json"
@@ -159,7 +159,7 @@ class Lab:
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody listens on."""
+    """Return an unused port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

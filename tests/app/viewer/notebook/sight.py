@@ -1,4 +1,4 @@
-"""What the tests ask of a viewer on a page."""
+"""Queries and actions of the tests on a viewer in a page."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ class Sight:
         self.root = tab.page.locator(".nerfmac-viewer").nth(number)
 
     def record(self) -> dict[str, Any]:
-        """What the page keeps of its frames; empty before there is a viewer."""
+        """The page's record of its frames; empty before a viewer exists."""
         script = f"""() => {{
           const root = document.querySelectorAll(".nerfmac-viewer")[{self.number}];
           return root ? {{ now: performance.now(), ...root.nerfmac }} : {{}};
@@ -43,9 +43,9 @@ class Sight:
         self.tab.drag(f".nerfmac-viewer >> nth={self.number} >> {IMAGE}", by, steps, hold=hold)
 
     def turn(self, by: tuple[float, float]) -> None:
-        """Drag, and wait until the camera has turned for it.
+        """Drag, and wait until the camera has turned.
 
-        On a busy machine the page may still move what is dragged: a drag beside it is repeated.
+        On a busy machine the dragged element may still move. The drag is then repeated.
         """
         before = self.pose()
 
@@ -60,7 +60,7 @@ class Sight:
             self.tab.wait_for(has_turned)
 
     def seen(self) -> np.ndarray:
-        """What the image's area shows, float (h, w, 3) in [0, 1]."""
+        """The content of the image area, float (h, w, 3) in [0, 1]."""
         shown = self.tab.image(f".nerfmac-viewer >> nth={self.number} >> canvas.nerfmac-frame")
         return shown / 255.0
 
@@ -69,7 +69,7 @@ class Sight:
         self.root.get_by_role("button", name=label, exact=True).click()
 
     def step(self) -> int:
-        """The step of training that the summary tells."""
+        """The training step in the summary."""
         words = self.root.locator(".nerfmac-summary").inner_text()
         digits = words.removeprefix("step ").split("·")[0]
         return int("".join(each for each in digits if each.isdigit()) or 0)

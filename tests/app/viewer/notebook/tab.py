@@ -1,4 +1,4 @@
-"""A page with a notebook open in it, and what a user does there."""
+"""A page with an open notebook, and user actions on it."""
 
 import io
 import os
@@ -51,12 +51,12 @@ class Tab:
         self.wait_for(lambda: self.page.evaluate(READY))
 
     def reload(self) -> None:
-        """Load the page again as F5 does; what was not saved is lost."""
+        """Reload the page as with F5; unsaved changes are lost."""
         self.page.reload()
         self.wait_for(lambda: self.page.evaluate(READY))
 
     def command(self, name: str, timeout: float = PATIENCE) -> Any:
-        """Run a command of JupyterLab, such as "notebook:run-cell", and return what it returns."""
+        """Run a command of JupyterLab, such as "notebook:run-cell", and return its result."""
         return self._finish(COMMAND.replace("NAME", name), timeout)
 
     def start(self, name: str) -> None:
@@ -77,7 +77,7 @@ class Tab:
         self.wait_for(lambda: self.page.evaluate(READY))
 
     def save(self) -> None:
-        """Save the notebook with its outputs: a page that is loaded again shows what was saved."""
+        """Save the notebook with its outputs: a reloaded page shows the saved outputs."""
         self.command("docmanager:save")
 
     def wait_for(self, what: str | Callable[[], Any], timeout: float = PATIENCE) -> Any:
@@ -106,8 +106,8 @@ class Tab:
     ) -> None:
         """Press on an element, move by `by` (x, y) CSS pixels in `steps` moves, and release.
 
-        `start` is where, as fractions of the element's width and height. With `hold` the button
-        stays down: `page.mouse` goes on from there, `release` ends it.
+        `start` is the position as fractions of the element's width and height. With `hold` the
+        button stays down: use `page.mouse` to continue and `release` to end.
         """
         self.page.bring_to_front()  # one behind another draws nothing and is slow to answer
         element = self.page.locator(selector).first
@@ -126,18 +126,18 @@ class Tab:
         self.page.mouse.up(button=button)
 
     def image(self, selector: str) -> np.ndarray:
-        """Return what an element shows, `(height, width, 3)` bytes, in device pixels."""
+        """Return a screenshot of an element, `(height, width, 3)` bytes, in device pixels."""
         shown = self.page.locator(selector).first.screenshot()
         return np.asarray(Image.open(io.BytesIO(shown)).convert("RGB"))
 
     def screenshot(self, name: str) -> None:
-        """Keep what the page shows as NAME.png under $NERFMAC_ARTIFACTS, if that is set."""
+        """Save a screenshot of the page as NAME.png in $NERFMAC_ARTIFACTS, if that is set."""
         folder = os.environ.get("NERFMAC_ARTIFACTS")
         if folder:
             self.page.screenshot(path=Path(folder) / f"{name}.png")  # which makes the folder
 
     def close(self) -> None:
-        """Close the page as a user does, with no warning to it; the kernel goes on."""
+        """Close the page as a user does, without a warning to it; the kernel continues."""
         self.page.close()
 
     def _begin(self, promise: str) -> None:

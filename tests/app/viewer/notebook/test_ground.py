@@ -66,7 +66,7 @@ def test_a_probe_answers_in_json_and_waits_until_an_interrupt_ends_a_running_cel
     assert desk.run("import sys; sys.executable") == sys.executable
     home = desk.run("import jupyter_core.paths as p; p.jupyter_config_dir()")
     assert home.startswith(str(desk.lab.notebooks.parent)), "Jupyter would read the user's own"
-    # The desk may not hear what the new kernel says first, so it does not know the page's question.
+    # The desk may miss the first messages of the new kernel, and thus the request of the page.
     desk.forgive(r"^standard error: No such comm: [\w-]+$")
     tab.restart()
     with pytest.raises(KernelError, match="NameError: name 'kept'"):
@@ -101,7 +101,7 @@ def test_a_desk_that_is_left_in_trouble_fails_and_so_does_one_without_the_expect
 
 def test_a_kernel_that_crashes_as_the_test_ends_is_trouble(desk):
     desk.expect("the kernel is gone|restarting kernel")  # the latter once the server has noticed
-    desk.forgive("No such comm")  # a page's question, of which the answer died with the kernel
+    desk.forgive("No such comm")  # a request of the page that the old kernel did not answer
     crash = "import os, time\nprint('under way')\ntime.sleep(0.5)\nos.abort()"
     tab = desk.open_notebook([crash])
     tab.start("notebook:run-all-cells")
@@ -123,9 +123,9 @@ def processes_of(folder) -> str:
 
 @pytest.fixture(scope="module")
 def with_a_counter(lab, browser):
-    """A user at a notebook with a counter, which the tests below use one after the other.
+    """A user at a notebook with a counter. The tests below share it, one after the other.
 
-    Those above sit at desks of their own; when one of these is left, all kernels end.
+    The tests above use separate desks; when one of them is closed, all kernels end.
     """
     with at_desk(lab, browser) as desk:
         tab = desk.open_notebook(CELLS)

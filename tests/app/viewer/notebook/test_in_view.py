@@ -1,4 +1,4 @@
-"""What a user asked for can be seen at once, on wide pages and on narrow ones."""
+"""Results of a user action are visible at once, on wide and narrow pages."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A viewer whose kernel stops, restarts, or is gone when the page is loaded again."""
+"""A viewer after its kernel stopped, restarted, or ended before the page was reloaded."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def viewing(desk, tmp_path):
 
 
 def is_asked_in_vain(sight):
-    """Drag, and check that the image stands still and no control can be used."""
+    """Drag, and check that the image does not move and all controls are disabled."""
     before = sight.record()
     sight.drag((90, 20))
     after = sight.record()

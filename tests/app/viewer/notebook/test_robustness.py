@@ -68,7 +68,7 @@ def test_two_viewers_at_once_train_and_turn_each_by_itself(desk, scene):
     first.turn((-60, 10))
     trains_on(desk, tab, "one")
     trains_on(desk, tab, "two")
-    # What the first page says of its last image may be under way when its viewer closes.
+    # An acknowledgment from the first page may be in transit when its viewer closes.
     desk.forgive(r"^standard error: No such comm: \w+$")
     desk.run("one.close(); two.pause()")
     tab.wait_for(lambda: tab.page.locator(".nerfmac-viewer").count() == 1)
@@ -92,15 +92,15 @@ def test_an_interrupted_kernel_trains_on_and_shows_it(desk, scene):
 
 @pytest.fixture(scope="module")
 def with_a_viewer(lab, browser, scene):
-    """A user at a notebook with one viewer, which the tests below use one after the other.
+    """A user at a notebook with one viewer. The tests below share it, one after the other.
 
-    Those above sit at desks of their own; when one of these is left, all kernels end.
+    The tests above use separate desks; when one of them is closed, all kernels end.
     """
     with at_desk(lab, browser) as desk:
         tab = desk.open_notebook([begin(), cell(scene)])
         tab.run_all()
         Sight(tab).wait_for_rest()
-        # Only what the page has heard of is saved: pages that are loaded later are told no more.
+        # The notebook only contains messages that this page received: later pages get no more.
         tab.wait_for(lambda: tab.page.locator(".jp-OutputArea-output img").count() == 1)
         tab.save()
         yield desk

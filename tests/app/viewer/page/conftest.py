@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 
 
 class _Files(http.server.SimpleHTTPRequestHandler):
-    """The page's modules under /page/, the files beside the tests under /."""
+    """Serves the page's modules under /page/, and the files of the tests under /."""
 
     def translate_path(self, path):
         name = path.split("?")[0].removeprefix("/")
@@ -76,7 +76,7 @@ def tabs(browser):
 def open_view(tabs, origin):
     """Return a function that opens a view; any error in a console fails the test.
 
-    A tab is used again by the tests of a file: what a view leaves behind would be seen.
+    The tests in one file share a tab, so that remains of a previous view would be detected.
     """
     views = []
 
@@ -93,7 +93,7 @@ def open_view(tabs, origin):
 
 @pytest.fixture
 def view(open_view):
-    """Return a live view, whose image is 640 x 480 at the page's top left corner."""
+    """Return a live view with an image of 640 x 480 at the top left corner of the page."""
     return open_view().live()
 
 

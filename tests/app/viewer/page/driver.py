@@ -17,7 +17,7 @@ POSE = [0.0, 0.0, 1.0, 5.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 2.0]
 LENS = [0.75, 1.0, 0.45, 0.55]
 
 VIEW = {"pose": POSE, "center": [1.0, 1.0, 2.0], "up": [0.0, 0.0, 1.0], "fov": 0.9}
-"""The page's view of the scene after the first frame, as the kernel tells it."""
+"""The view of the page after the first frame, in the format of the kernel's messages."""
 
 START = Pose(np.reshape(POSE, (3, 4)), np.array(VIEW["center"]), np.array(VIEW["up"]), VIEW["fov"])
 """The same, to be moved as the page should move it."""
@@ -52,7 +52,7 @@ def jpeg(colors, width: int = 64, height: int = 48) -> bytes:
 
 
 def is_trouble(said: ConsoleMessage) -> bool:
-    """Whether a page's console tells of a fault. That WebGL in software is slow is none."""
+    """Whether a console message is an error, except that WebGL is slow in software."""
     return said.type in ("error", "warning") and "GPU stall due to ReadPixels" not in said.text
 
 
@@ -97,7 +97,7 @@ class View:
         self.run("([content, encoded]) => say(content, encoded)", [content, encoded])
 
     def state(self, **changes: Any) -> None:
-        """Send the state; `training={"step": 7}` changes that of it, `notice="..."` replaces."""
+        """Send the state; `training={"step": 7}` changes training, `notice="..."` replaces it."""
         state = copy.deepcopy(STATE)
         for name, change in changes.items():
             if isinstance(change, dict) and isinstance(state[name], dict):
@@ -144,7 +144,7 @@ class View:
         return self.sent(kind)[0]
 
     def moves(self) -> dict[str, Any]:
-        """Return where the last move led, and `moving`, what each said of it."""
+        """Return the pose and center of the last move, and `moving` and the number of all moves."""
         moves = self.sent("move")
         places = [each for each in moves if "pose" in each]
         last = {name: places[-1][name] for name in ("pose", "center")} if places else {}

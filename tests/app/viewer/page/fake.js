@@ -1,10 +1,10 @@
-// A widget's model without a kernel: `sent` is what the page said, `say` speaks to it.
+// A widget model without a kernel: `sent` contains the messages of the page, `say` sends one to it.
 
 const handlers = new Map();
 const decode = window.createImageBitmap.bind(window);
 
 window.sent = [];
-window.held = null; // an array: images wait in it, as functions, until they are let go
+window.held = null; // if it is an array, decoded images wait in it, as functions
 window.decoded = []; // every image so far; one that was closed has no width
 window.still = "";
 
@@ -47,7 +47,7 @@ window.start = async ({ width, height, still }) => {
   window.endView = viewer.render({ model: window.model, el: output });
 };
 
-// Read from a copy: Chromium warns of canvases that are read again and again.
+// Read from a copy, because Chromium warns if the same canvas is read repeatedly.
 window.pixelsOf = (layer, left, top, width, height) => {
   const copy = Object.assign(document.createElement("canvas"), { width, height });
   const context = copy.getContext("2d", { willReadFrequently: true });

@@ -1,4 +1,4 @@
-"""A scene known in closed form, without symmetry: what a camera sees of it, and how far that is."""
+"""A scene in closed form, without symmetry: colors and distances from a camera."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ FLOOR = 0.5
 
 
 def seen(view: View, width: int, height: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return colors, uint8 (h, w, 3), and distances, float32 (h, w); 0: the sky, far away."""
+    """Return colors, uint8 (h, w, 3), and distances, float32 (h, w); 0 for the background."""
     row, column = np.mgrid[:height, :width] + 0.5
     focal = 0.5 * height / np.tan(0.5 * view.fov)
     local = np.stack([column - 0.5 * width, 0.5 * height - row, -focal + 0 * row], axis=-1)

@@ -1,4 +1,4 @@
-"""A photo beside the frame from its camera, as long as frames say that they are compared."""
+"""The photo next to the frame from its camera, while frames request a comparison."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def photo(view, index=1, color=PHOTO):
 
 @pytest.fixture
 def compared(view):
-    """A view that stands in the second of three cameras."""
+    """A view from the second of three cameras."""
     cameras = [{"pose": POSE, "lens": LENS, "aspect": 4 / 3}] * 3
     view.say({"kind": "cameras", "cameras": cameras, "names": ["a", "b", "c"]})
     view.show(1, [RENDERED], compared=1, psnr=31.27)
@@ -27,7 +27,7 @@ def compared(view):
 
 
 def over(view, x, y=240):
-    """The photo's layer at a place: None where nothing lies over the frame."""
+    """The pixel of the photo layer at a position, or None where the layer is transparent."""
     red, green, blue, opacity = view.pixel(x, y, "photo")
     return (red, green, blue) if opacity else None
 

@@ -1,4 +1,4 @@
-"""Pointer, wheel, keys and touch become one accumulated motion, which ends when they are let go."""
+"""Pointer, wheel, keys, and touch are accumulated to one motion that ends on release."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A view's life: without a kernel, with one, beside another view, and its end."""
+"""Life cycle of a view: without a kernel, with one, next to another view, and removal."""
 
 import base64
 

@@ -13,7 +13,7 @@ HANDLES = {(0, 1): [1.5, 1.0, 2.0], (1, 0): [0.5, -0.5, 2.0], (1, 1): [0.5, 2.5,
 
 
 def place_of(point, pose=POSE):
-    """Where a scene point lies on the image of 640 x 480."""
+    """The position of a scene point in the image of 640 x 480."""
     matrix = np.reshape(pose, (3, 4))
     right, up, back = matrix[:, :3].T @ (np.array(point) - matrix[:, 3])
     return (
@@ -172,7 +172,7 @@ def test_the_overlay_lies_on_the_image_not_on_its_bars(cropped):
 
 
 def test_lines_that_pass_behind_the_viewer_are_cut_not_flipped(cropped):
-    """From in here all edges lie beside the image, and one handle straight ahead."""
+    """From inside the box, all edges are outside the image, and one handle is straight ahead."""
     inside = pose_at(1.0, 1.0, 2.0)
     cropped.show(2, pose=inside)
     drawn = cropped.run(

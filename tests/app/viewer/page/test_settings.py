@@ -1,4 +1,4 @@
-"""Controls set the kernel's settings and show what the kernel says, but fight nobody's hand."""
+"""Controls set the kernel's settings and show their values, except while a user holds them."""
 
 import pytest
 
@@ -6,7 +6,7 @@ pytestmark = pytest.mark.browser
 
 
 def values(view):
-    """What has been set, in order."""
+    """The settings that have been sent, in order."""
     return [each["values"] for each in view.sent("set")]
 
 
@@ -114,7 +114,7 @@ def test_an_older_value_under_way_does_not_move_the_control_back(panel):
     panel.state(settings={"exposure": 0.5})  # sent before the kernel heard of 2
     assert slider.input_value() == "2"
     panel.state(settings={"exposure": 2.0})
-    panel.state(settings={"exposure": -1.0})  # somebody else has set it
+    panel.state(settings={"exposure": -1.0})  # changed by another client
     assert slider.input_value() == "-1"
 
 

@@ -1,4 +1,4 @@
-"""The training panel tells how training stands, starts and pauses it, and draws its curves."""
+"""The training panel shows the progress, starts and pauses training, and draws its curves."""
 
 import pytest
 
@@ -83,7 +83,7 @@ def test_a_run_without_its_images_cannot_be_trained_and_says_why(panel):
 
 
 def readout(view, part):
-    """What is read at a part of the chart's width."""
+    """The text of the chart at a fraction of its width."""
     box = view.page.locator("canvas.nerfmac-curve").bounding_box()
     view.page.mouse.move(box["x"] + part * box["width"], box["y"] + 60)
     return view.page.locator(".nerfmac-readout").inner_text()

@@ -11,7 +11,7 @@ COLUMNS, ROWS = 46, 31
 
 
 def stepped(rng):
-    """Codes of a slanted wall, of nothing beside it, and of a near disc with a bumpy surface."""
+    """Codes of a slanted wall, empty space next to it, and a near disc with a rough surface."""
     y, x = np.mgrid[:ROWS, :COLUMNS]
     values = 9000.0 + 80.0 * x + 50.0 * y
     values[:, 33:] = 0.0
@@ -64,7 +64,7 @@ def test_triangles_follow_the_values_at_all_vertices(triangles):
     for triangle in triangles:
         corners = np.stack([triangle % COLUMNS, triangle // COLUMNS, np.ones(3)])
         if abs(np.linalg.det(corners)) < 0.5:
-            continue  # its corners lie on a line
+            continue  # its corners are collinear
         left, top = corners[:2].min(axis=1).astype(int)
         right, bottom = corners[:2].max(axis=1).astype(int)
         y, x = np.mgrid[top : bottom + 1, left : right + 1]

@@ -43,7 +43,7 @@ def frame(view, number=1, place=START, **changes):
 
 
 def shown_image(view):
-    """What the image's area shows, uint8 (h, w, 3)."""
+    """The content of the image area, uint8 (h, w, 3)."""
     view.page.add_style_tag(content=".nerfmac-floating > :not(.nerfmac-image) { display: none }")
     area = {"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT}
     shown = Image.open(io.BytesIO(view.page.screenshot(clip=area)))
