@@ -1,4 +1,4 @@
-"""Kernels compiled ahead are those that are launched later, and nothing is launched for it."""
+"""Kernels compiled ahead are the kernels launched later, and compiling does not launch them."""
 
 import mlx.core as mx
 import numpy as np

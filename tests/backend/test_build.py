@@ -1,4 +1,4 @@
-"""What the compiler makes is cached by all that can change it, whole, and safe to race for."""
+"""Cached files of the compiler: complete keys, atomic writes, and concurrent processes."""
 
 import ctypes
 import logging
@@ -171,7 +171,7 @@ def test_the_compiler_named_by_the_environment_is_the_only_one_tried(monkeypatch
 
 @pytest.fixture
 def a_mac(monkeypatch, tmp_path):
-    """A Mac whose only compiler is /usr/bin/c++; Apple's tools are there if `has_tools`."""
+    """A simulated Mac with /usr/bin/c++ as its only compiler; `has_tools`: Apple's tools exist."""
 
     def make(*, has_tools):
         asked = []

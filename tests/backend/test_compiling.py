@@ -1,4 +1,4 @@
-"""MLX's compile mode is changed where it should be, and is afterwards what it was."""
+"""The compile mode of MLX is changed inside the context managers and restored afterwards."""
 
 import mlx.core as mx
 import pytest

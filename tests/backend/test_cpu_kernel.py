@@ -165,7 +165,7 @@ def test_compiled_launches_that_differ_in_one_thing_are_not_merged(change):
     )
     calls = (BASE, BASE | change)
     compiled = mx.compile(
-        # `abs`: what a compiled function returns itself is never merged.
+        # `abs`: MLX never merges the outputs of a compiled function.
         lambda x: [list(map(mx.abs, scale(inputs=[x], **call))) for call in calls]
     )
     for got, call in zip(compiled(mx.arange(1.0, 7.0)), calls, strict=True):
@@ -179,7 +179,7 @@ def test_compiled_launches_that_differ_in_one_thing_are_not_merged(change):
 
 
 def test_compiled_launches_that_do_the_same_are_merged():
-    # Which it is shows where results have no say: a kernel that counts its launches.
+    # A kernel that counts its launches shows this independently of the results.
     count = CpuKernel(
         "toy_launches",
         ["x"],

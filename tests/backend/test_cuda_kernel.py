@@ -1,6 +1,6 @@
-"""CUDA's kernels: the program that is compiled, once, and what is handed to its launch.
+"""CUDA kernels: the program that is compiled, once, and the arguments of its launch.
 
-No GPU is needed: NVIDIA's compiler and MLX's launch are stood in for.
+No GPU is needed: NVIDIA's compiler and MLX's launch function are replaced.
 """
 
 import mlx.core as mx

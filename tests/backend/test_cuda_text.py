@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(NVCC is None, reason="needs nvcc, NVIDIA's compi
 
 @pytest.fixture(scope="module")
 def programs():
-    """The programs of two presets, by name, and one of each kernel that they lack."""
+    """The programs of two presets, with unique keys, and one of each kernel that they lack."""
     texts, functions = {}, set()
 
     def note(build, **call):
@@ -46,10 +46,10 @@ def programs():
 
 
 def complaints(folder, name, text):
-    """What nvcc says of a program that it refuses; of one that it takes, nothing.
+    """Return the error messages of nvcc for a program; empty if it compiles.
 
-    At run time NVRTC compiles the program, for the GPU alone. nvcc also compiles it for the host,
-    whose headers spell their own attributes `device`: so here no macro has that name.
+    At run time NVRTC compiles the program for the GPU only. nvcc also compiles it for the host, and
+    the host headers use attributes called `device`. Therefore no macro has that name here.
     """
     text = text.replace("#define METAL_FUNC __device__ __forceinline__\n#define device\n", "")
     text = re.sub(r"\bdevice\b", "", text.replace("METAL_FUNC", "__device__ __forceinline__"))

@@ -1,4 +1,4 @@
-"""NERFMAC_DISABLE_KERNELS: any of the operations may run as its reference, beside other kernels."""
+"""NERFMAC_DISABLE_KERNELS: any operation may run as its reference, together with other kernels."""
 
 import os
 from contextlib import suppress
@@ -106,7 +106,7 @@ def all_that_a_user_runs(trainer):
 
 
 def ones(launch, _inputs):
-    """What a launch might have given: samples for all rays, and matter in them."""
+    """A possible result of a launch: samples for all rays, with nonzero density."""
     return list(map(mx.ones, launch.output_shapes, launch.output_dtypes))
 
 

@@ -1,4 +1,4 @@
-"""Where kernels cannot be had the reference runs, says why, once, and the job is done."""
+"""If kernels are unavailable, the reference runs instead, with one warning about the reason."""
 
 import json
 import os
@@ -70,7 +70,7 @@ def assert_all_reference(ran, why):
 
 @pytest.fixture
 def compiler(tmp_path):
-    """Make a script that says it is the compiler and then does as it is told."""
+    """Create a script that prints a compiler version and then runs the given commands."""
 
     def make(text):
         path = tmp_path / "compiler"
@@ -144,9 +144,9 @@ for operation in ("march", "networks"):
 
 
 def assert_reference_without(tmp_path, prepared, *why):
-    """Fail unless, after the lines `prepared`, kernels are off for the reasons `why`, and said so.
+    """Check that after the lines `prepared`, kernels are disabled with a warning with `why`.
 
-    The reference computes all the same, and nothing is compiled.
+    The reference must still compute, and no compiler may start.
     """
     program = f"""
 import importlib.metadata, sys

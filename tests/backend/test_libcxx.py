@@ -1,9 +1,8 @@
 """Every CPU kernel compiles with clang and libc++, as on a Mac, and equals its reference.
 
 This proves that the source code of the CPU kernels does not depend on GCC or libstdc++. It does not
-prove that the extension, which passes MLX's arrays to the kernels, compiles on a Mac: the installed
-MLX is built with libstdc++, so the system's compiler builds the extension here. Apple's own version
-of libc++ and code for ARM are not covered either.
+prove that the extension compiles on a Mac: the installed MLX is built with libstdc++, so the system
+compiler builds the extension here. Apple's version of libc++ and code for ARM are not covered.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The memory of a process is the machine's, or what its container or `ulimit` leaves of it."""
+"""Memory limit of a process: the memory of the machine, its container, or `ulimit`."""
 
 import os
 import subprocess
@@ -51,5 +51,5 @@ def test_what_ulimit_leaves_is_all_there_is():
     kilobytes = 6_000_000
     words = ["bash", "-c", f'ulimit -v {kilobytes} && exec "$0" -c "$1"', sys.executable, code]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    # Less what Python and the libraries have mapped, which is not nothing.
+    # The address space that Python and the libraries have mapped is subtracted, and is not zero.
     assert 0.1 * kilobytes * 1024 < int(done.stdout) < min(MACHINE, kilobytes * 1024 - 2**20)

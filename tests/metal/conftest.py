@@ -1,4 +1,4 @@
-"""The executor of kernels, whose compiled programs all tests use."""
+"""The executor of kernels. All tests share its compiled programs."""
 
 import os
 import platform
@@ -11,7 +11,7 @@ from tests.metal.judge import clang
 
 @pytest.fixture(scope="session")
 def executor(tmp_path_factory: pytest.TempPathFactory) -> Executor:
-    """Stands in for Metal's GPU."""
+    """Replacement for a Metal GPU."""
     clang()
     if platform.system() != "Linux":
         pytest.skip("executes kernels on Linux only: it needs clang's sanitizers and ELF")

@@ -1,11 +1,12 @@
-"""Runs the exact text that Metal would get, on this machine's CPU, under strict watch.
+"""Executes the exact source code that Metal would get on the CPU, and checks for undefined
+behavior.
 
-An `Executor` stands in for the GPU (`nerfmac.backend.metal_text.on_metal`). It compiles a launch's
-text with clang, against metal_stdlib.h, and runs it over exactly the grid that Metal would launch,
-in a process of its own (runtime_main.cpp). `ExecutionError` says which rule of Metal's was broken:
-races, unwritten memory and indices out of bounds are found by a record of every access
-(runtime_memory.cpp), barriers and collectives that cannot complete by running threads as fibers
-(runtime.cpp), overflows and accesses beyond private arrays by clang's sanitizers.
+An `Executor` replaces the GPU (`nerfmac.backend.metal_text.on_metal`). It compiles the source code
+of a launch with clang, against metal_stdlib.h, and runs it over exactly the grid that Metal would
+launch, in a separate process (runtime_main.cpp). `ExecutionError` reports which rule of Metal was
+broken. A record of every access finds races, unwritten memory, and indices out of bounds
+(runtime_memory.cpp). Threads run as fibers to find barriers and collectives that cannot complete
+(runtime.cpp). The sanitizers of clang find overflows and accesses beyond private arrays.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _CODE = (
     "-O0",  # so that no access is optimized away before it is recorded
     "-g1",
     "-fsanitize=address,undefined,float-cast-overflow",
-    # The record of accesses finds what the last two would.
+    # The record of accesses finds the errors that the last two would find.
     "-fno-sanitize=vptr,function,null,pointer-overflow",
     "-fno-sanitize-recover=all",
     # The runtime is called at each load and store; the C library may replace none.
@@ -52,8 +53,9 @@ _CODE = (
     "-w",  # what deserves a warning is judged elsewhere
     *(["-mfma"] if platform.machine() == "x86_64" else []),
 )
-# In a long kernel, variables to which nothing points are kept in registers: most loads and stores
-# are theirs, and none is an access of memory. A short one has run before that is done.
+# In a long kernel, variables without pointers to them are kept in registers: most loads and stores
+# use such variables, and none of them is a memory access. Short kernels finish before that pays
+# off.
 _LONG = 20_000  # characters
 _AS_WRITTEN = (
     *("-emit-llvm", "-c", "-Xclang", "-disable-llvm-passes"),
@@ -78,11 +80,11 @@ _NUMPY = {mx.float32: np.float32, mx.float16: np.float16, mx.int32: np.int32, mx
 
 
 class ExecutionError(RuntimeError):
-    """A kernel did what Metal leaves undefined; the message says what, where and which thread."""
+    """Undefined behavior in a kernel, with the rule, the location, and the thread."""
 
 
 class Buffer(NamedTuple):
-    """What a launch passes for one buffer."""
+    """One buffer of a launch."""
 
     name: str
     role: str  # as runtime_main.cpp names them
@@ -95,14 +97,15 @@ class Buffer(NamedTuple):
 
 
 class Executor:
-    """Stands in for Metal's GPU; compiled programs stay in `folder`.
+    """Replacement for a Metal GPU; compiled programs are stored in `folder`.
 
-    With `last`, only that many threadgroups at the end of the grid run. Then there are no results
-    but zeros, and inputs have no content but zeros unless `given` names them: arrays may be vast.
+    With `last`, only that many threadgroups at the end of the grid run. Results are then zeros, and
+    inputs are zeros unless `given` contains their names, so arrays may be very large.
 
-    Metal's compiler may add a product without rounding it first, in one kernel and not in another:
-    here it is rounded in the functions `rounded` alone. Nor is it specified in which `order` the
-    values of a simdgroup are added: "lanes", from left to right, or "tree", neighbors first.
+    The Metal compiler may add a product without rounding it first, in one kernel and not in
+    another. Here, products are rounded only in the functions `rounded`. The `order` of the
+    additions in a simdgroup sum is unspecified too: "lanes", from left to right, or "tree",
+    neighbors first.
     """
 
     def __init__(
@@ -185,7 +188,7 @@ class Executor:
         return self._built(f"{name}{contract}.so", lambda: program(text), *commands)
 
     def _header(self) -> Path:
-        """What every kernel begins with, compiled."""
+        """Return the compiled header of every kernel."""
         header = [*_LANGUAGE, *_CODE, "-x", "c++-header", _HERE / "metal_stdlib.h"]
         return self._built("metal_stdlib.pch", str, [clang(), *header])
 
@@ -195,9 +198,9 @@ class Executor:
         return self._built("runtime", str, [clang(), *sanitizers, built])
 
     def _built(self, name: str, text: Callable[[], str], *commands: Sequence[str | Path]) -> Path:
-        """What the last of `commands` writes, once for all processes that have the folder.
+        """Return the output file of the last of `commands`; it is built once for all processes.
 
-        Each is given what the one before it prints; the first, what `text` says.
+        Each command gets the output of the previous one, and the first gets `text`.
         """
         built = self.folder / name
         if not built.exists():

@@ -24,7 +24,7 @@ class Parameter(NamedTuple):
     attribute: str  # `buffer`, or what Metal passes
 
     def argument(self, buffer: int) -> str:
-        """The expression that stands for it in a call; `buffer` is its number if it is one."""
+        """The argument of a call for this parameter; `buffer` is its number if it is a buffer."""
         if self.attribute == "buffer":
             cast = f"({self.type[:-1]}*)buffers[{buffer}]"
             return f"*{cast}" if self.type.endswith("&") else cast
@@ -63,7 +63,7 @@ def program(text: str) -> str:
 
 
 def _in_the_runtime(declared: re.Match[str]) -> str:
-    """A threadgroup variable as a reference to memory that the runtime knows."""
+    """Convert a threadgroup variable to a reference to memory of the runtime."""
     of_type, name, sizes = declared["type"], declared["name"], declared["sizes"]
     return (
         f"threadgroup {of_type} (&{name}){sizes} = *(threadgroup {of_type} (*){sizes})"

@@ -1,6 +1,6 @@
-"""The self-test's cases with every launch going to the executor, and what comes out.
+"""The self-test's cases with every launch in the executor, and their results.
 
-Each runs once, in one of several processes of their own.
+Each case runs once, in one of several separate processes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.metal.execute_program import parameters
 
 
 class Run(NamedTuple):
-    """What came out of a case."""
+    """Result of a case."""
 
     case: str
     launched: set[str]  # specializations
@@ -35,7 +35,7 @@ class Run(NamedTuple):
 
 
 class Runs:
-    """Runs cases, as many at a time as there are processors; `options` are those of `Executor`."""
+    """Runs cases in parallel, one per processor; `options` are passed to `Executor`."""
 
     def __init__(self, executor: Executor, cases: Sequence[str], **options: Any) -> None:
         executor.compile(launch.text for case in cases for launch in launches_of_cases()[case])
@@ -49,7 +49,7 @@ class Runs:
         return self._runs[case].result()
 
     def close(self) -> None:
-        """End, without what has not begun."""
+        """Stop without starting the remaining cases."""
         self._pool.shutdown(cancel_futures=True)
 
 

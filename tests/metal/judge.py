@@ -1,10 +1,11 @@
-"""Judges the text that MLX hands to Metal's compiler, by clang, on a machine without Metal.
+"""Checks the source code that MLX passes to the Metal compiler with clang, on any machine.
 
-The text, as `nerfmac.backend.metal_text` records it, is read for what is Metal's own
-(judge_text.py) and for names that MLX's header before it has taken (judge_mlx.py), compiled against
-a header with Metal's names and types (metal_stdlib.h), and the program that results is read for
-what only the whole shows (judge_ir.py). Where clang cannot tell what Metal would take, the text is
-refused: what passes is what both understand alike.
+The source code, as recorded with `nerfmac.backend.metal_text`, is checked for Metal syntax
+(judge_text.py) and for names that MLX's own header defines (judge_mlx.py). It is compiled against a
+header with Metal's names and types (metal_stdlib.h), and the resulting program is checked for rules
+about the whole program (judge_ir.py). Source code that clang and Metal could interpret differently
+is
+rejected: accepted source code has the same meaning for both.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _WARNINGS = {
     "return-type": Rule.RETURN,
     "shadow": Rule.SHADOW,
     "c++11-narrowing": Rule.NARROWING,
-    # Errors of C++17, which are silenced with the warnings.
+    # Errors in C++17. Disabling the warnings would disable them too.
     "increment-bool": Rule.LANGUAGE,
     "dynamic-exception-spec": Rule.LANGUAGE,
 }
@@ -62,7 +63,7 @@ _ERRORS = {
     r"\bvec<|vector of \d|cannot convert between vector": Rule.VECTOR,
 }
 
-_DIALECTS = ("c++14", "c++17")  # Metal 3's, and Metal 4's, which macOS 26 compiles as
+_DIALECTS = ("c++14", "c++17")  # Metal 3's, and Metal 4's; macOS 26 compiles as Metal 4
 
 _OPTIONS = (
     *("--target=spir64", "-O0", "-g", "-nostdinc", "-fno-exceptions", "-fno-rtti"),
@@ -85,7 +86,7 @@ _KERNELS = re.compile(r"^(template <[^;{}]*>\n)?\[\[kernel\]\]", re.MULTILINE)
 
 
 def judge(text: str) -> list[Complaint]:
-    """What Metal would refuse in a launch's exact text, line by line; nothing if it is accepted."""
+    """Return the errors that Metal would report for a launch, by line; empty if it compiles."""
     source = Source(text)
     cpp = f'#line 1 "{_FILE}"\n{source.cpp()}'
     older, newer = _DIALECTS
@@ -100,10 +101,10 @@ def judge(text: str) -> list[Complaint]:
 
 
 def judge_all(texts: Iterable[str]) -> dict[str, list[Complaint]]:
-    """What `judge` says of each of several texts, a few of one operation at a time.
+    """Return the result of `judge` for several sources, a few of one operation at a time.
 
-    They differ in their kernels alone, so one program can hold these, with all else that they have
-    in common once. What is refused of it is judged again, text by text.
+    Sources of one operation differ in their kernels only, so one program can contain several
+    kernels and the common part once. Sources in a rejected program are judged again one by one.
     """
     alike: dict[str, list[str]] = defaultdict(list)
     for text in dict.fromkeys(texts):
@@ -144,7 +145,7 @@ def _header(dialect: str) -> str:
 
 @cache
 def clang() -> str:
-    """The compiler: $NERFMAC_CLANG, or the first on the path; skips the test if there is none."""
+    """Return the compiler: $NERFMAC_CLANG, or the first on the path. Without one, skip the test."""
     named = os.environ.get("NERFMAC_CLANG")
     for candidate in [named] if named else _CANDIDATES:
         path = shutil.which(candidate)

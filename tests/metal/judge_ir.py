@@ -1,7 +1,7 @@
-"""What only the whole program shows: who calls whom, where variables live, how large they are.
+"""Rules about the whole program: calls, address spaces of variables, and their sizes.
 
-Read from LLVM's intermediate representation of a kernel, as clang writes it with debug information
-and before any pass.
+They are checked in LLVM's intermediate representation of a kernel, as clang writes it with debug
+information and before any pass.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Nodes(dict[str, dict[str, str]]):
 
 
 class Program:
-    """The intermediate representation of a kernel whose text has the name `file`."""
+    """The intermediate representation of a kernel in the source file `file`."""
 
     def __init__(self, text: str, file: str) -> None:
         self._text = text
@@ -72,7 +72,7 @@ class Program:
         self._recursive = False
 
     def complaints(self) -> Iterator[Complaint]:
-        """What is wrong with it."""
+        """Yield the rules that the program breaks."""
         yield from self._of_functions()
         yield from self._of_recursion()
         yield from self._of_variables()

@@ -1,8 +1,8 @@
-"""MLX's own header, which it puts before every kernel's text: its names are taken.
+"""Names that are reserved by MLX's own header, because MLX puts it before every kernel.
 
 The header of the installed MLX is read, with the headers that it includes. clang cannot compile it,
-as its types have members for each address space. But its macros, and the names that it declares
-outside of functions and namespaces, can be read from its text.
+because its types have members for each address space. However, its macros and the names that it
+declares outside of functions and namespaces can be read from its source code.
 """
 
 from __future__ import annotations

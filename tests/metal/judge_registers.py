@@ -1,7 +1,8 @@
-"""How many bytes of its simdgroup matrices a lane holds, read from a kernel's representation.
+"""Bytes of simdgroup matrices per lane, read from the intermediate representation of a kernel.
 
-A matrix of 64 elements is spread over 32 lanes. Those count that the variables of a function and of
-the functions that it calls hold at once: what a compiler keeps in registers, or has to spill.
+A matrix of 64 elements is distributed over 32 lanes. Matrices count if they are variables of a
+function and its callees at the same time: the compiler keeps them in registers or has to spill
+them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from collections.abc import Mapping
 from functools import cache
 
 LANE_BYTES = 4096
-"""Most bytes of matrices a lane. An M1's lane has 512 bytes of registers: preset base's gradient
-holds as many in sums alone. What is beyond eight times that has been written by mistake."""
+"""Maximum matrix bytes per lane. A lane of an M1 has 512 bytes of registers, and the gradient of
+preset base uses as many for sums alone. More than eight times that is considered a mistake."""
 
 _SIMDGROUP = 32
 _ELEMENT = {"float": 4, "half": 2}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Rule(StrEnum):
-    """A rule of Metal, or of ours where Metal leaves more open; the value says what it asks."""
+    """A rule of Metal, or a stricter rule of nerfmac; the value is its description."""
 
     SIGNATURE = "a kernel returns void and takes what Metal can give it"
     ATTRIBUTE = "an attribute is one that Metal knows, where it belongs, with a valid argument"
@@ -46,7 +46,7 @@ class Rule(StrEnum):
 
 
 class Complaint(NamedTuple):
-    """A breach of a rule: the line of the exact text (0 for the whole of it), and what is wrong."""
+    """A broken rule: the line in the source code (0 for the whole of it), and a description."""
 
     rule: Rule
     line: int

@@ -1,8 +1,8 @@
-"""What of Metal's rules clang cannot know, read from a kernel's text; and the text as C++.
+"""Checks of Metal rules that clang cannot check, and conversion of the source code to C++.
 
-Metal's own syntax is small: attributes on a kernel and its parameters, a last line that makes an
-instance, arrays in threadgroup memory. What is judged here is taken out, and nothing else, so that
-clang sees, and refuses, what is left.
+Metal's syntax extensions are small: attributes on a kernel and its parameters, a last line that
+creates an instance, and arrays in threadgroup memory. Only the checked parts are removed, so that
+clang sees, and rejects, all remaining differences.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _THREADGROUP = re.compile(r"(?<=[;{}])\s*(threadgroup\s[\w<>,:\s]+\s\w+\s*(?:\[[
 
 
 class Source:
-    """A kernel's text, and what was found in it."""
+    """Source code of a kernel, and the broken rules in it."""
 
     def __init__(self, text: str) -> None:
         self._text = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
@@ -120,7 +120,7 @@ class Source:
         for match in _THREADGROUP.finditer(self._text, start, end):
             before = self._text[start : match.start(1)]
             if before.count("{") - before.count("}") == 1:
-                # An atomic has a constructor, which clang finds for no address space but its own.
+                # An atomic has a constructor, but clang finds it only for its own address space.
                 self._edits.append((match.start(1), match.start(1), "static "))
                 self._edits.append((match.end(1), match.end(1), " = {}"))
 

@@ -1,13 +1,13 @@
-"""Which arrays of a thread a kernel indexes by a value that it knows only when it runs.
+"""Finds arrays of a thread that a kernel indexes with a run-time value.
 
-Registers have no addresses: a compiler keeps an array of matrices, or a matrix' own elements, in
-registers only where each index is a constant once the loops that say so are unrolled. Else it may
-keep them in memory. An index is followed, in a function's unoptimized representation, to the
-variables that it is computed from. Whatever is stored in one of them has to be a constant, or to
-come from a loop around both store and access that is to be unrolled.
+Registers have no addresses: a compiler can keep an array of matrices, or the elements of a matrix,
+in registers only if each index is constant after unrolling the loops. Otherwise it may keep them in
+memory. Each index is traced, in the unoptimized representation of a function, to the variables that
+it is computed from. Every value stored in one of these variables must be a constant, or come from a
+loop around both store and access that is unrolled.
 
-Other arrays of a thread are held to the same inside an unrolled loop. A compiler for Metal is known
-to have read 0 from such an array by a run-time index in a very large kernel (quadrants, issue 835).
+The same rule applies to other arrays of a thread inside an unrolled loop. A Metal compiler is known
+to have read 0 from an array at a run-time index in a very large kernel (quadrants, issue 835).
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _UNROLLED = re.compile(r"llvm\.loop\.unroll\.(?:enable|full)")
 def run_time_indices(
     body: str, matrices: frozenset[str], nodes: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield variable and debug node of each access to matrices whose index is no constant.
+    """Yield variable and debug node of each access to matrices with an index that is not constant.
 
-    `body` are a function's instructions, `matrices` the names of types that hold a matrix, `nodes`
-    the texts of the program's metadata.
+    `body` are the instructions of a function, `matrices` the names of types that contain a matrix,
+    and `nodes` the lines of the program's metadata.
     """
     function = _Function(body, nodes)
     for at, line in enumerate(function.lines):
@@ -66,7 +66,7 @@ def run_time_indices_of_arrays(body: str, nodes: Mapping[str, str]) -> Iterator[
 
 
 def _indices(line: str, matrices: frozenset[str]) -> list[str]:
-    """The values by which an instruction picks a matrix, or an element of one."""
+    """Return the values with which an instruction selects a matrix, or an element of one."""
     if element := _ELEMENT.search(line):
         return [element["index"]]
     pointer = _POINTER.search(line)
@@ -76,7 +76,7 @@ def _indices(line: str, matrices: frozenset[str]) -> list[str]:
 
 
 class _Function:
-    """A function's instructions: what defines each value, what is stored where, and the loops."""
+    """Instructions of a function: the definition of each value, the stores, and the loops."""
 
     def __init__(self, body: str, nodes: Mapping[str, str]) -> None:
         self.lines = body.splitlines()
@@ -109,7 +109,7 @@ class _Function:
         """Whether `value` is a constant at line `at` once loops are unrolled."""
         what = self._defined.get(value)
         if what is None or " call " in f" {what}":
-            return False  # an argument, or what a function gives
+            return False  # an argument, or the result of a function
         load = _LOAD.match(what)
         if not load:
             return all(self.is_constant(part, at, seen) for part in _VALUE.findall(what))

@@ -1,4 +1,4 @@
-"""What of Metal's rules single words and pointers break, read from a kernel's text word by word."""
+"""Checks of Metal rules about single words and pointers in the source code of a kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MISSING = {  # of C++, in Metal
     **dict.fromkeys(("dynamic_cast", "typeid", "noexcept", "thread_local", "register"), Rule.CPP),
 }
 
-_BEFORE_LAMBDA = {"(", ",", "=", "{", "}", ";", "return"}  # an index follows what it is into
+_BEFORE_LAMBDA = {"(", ",", "=", "{", "}", ";", "return"}  # an index follows an array expression
 
 _OURS = re.compile(r"runtime|__\w+|METAL_(?!FUNC$)\w+")  # the judge's header's, not Metal's
 
@@ -42,7 +42,7 @@ class _Token(NamedTuple):
 
 
 def complaints_of_words(text: str) -> Iterator[Complaint]:
-    """What is wrong with single words of a kernel's `text`, without its comments."""
+    """Yield the rules that single words of a kernel break; `text` has no comments."""
     tokens = list(_tokens(text))
     types = {name for pair in _DECLARED.findall(text) for name in pair}
     words = [token.text for token in tokens]
@@ -129,7 +129,7 @@ def _is_name(word: str) -> bool:
 
 
 def _opening(words: list[str], end: int) -> int:
-    """Where the `<` stands that words[end], a `>`, closes; -1 if nowhere."""
+    """Return the index of the `<` that matches words[end], a `>`; -1 if there is no match."""
     depth = 0
     while end >= 0 and words[end] not in ("{", "}", ";"):
         depth += (words[end] == ">") - (words[end] == "<")

@@ -90,7 +90,7 @@ FUNCTIONS = {
           return N > 0 ? values[N > 0 ? N - 1 : 0] + @(values) : 0.0f;
         }
         """
-        # Without an end of its own, instances would go on below zero.
+        # Without a termination condition, the instantiation would continue below zero.
         "template <> METAL_FUNC float sum<0, const device float*>(const device float*) "
         "{ return 0.0f; }",
     ),

@@ -1,4 +1,4 @@
-// Metal's arithmetic, for metal_stdlib.h. What runs is as far off as Metal allows.
+// Arithmetic of Metal, for metal_stdlib.h. Results have the largest errors that Metal allows.
 #pragma once
 
 #ifdef METAL_RUNS
@@ -11,7 +11,7 @@ namespace metal {
 
 namespace parts {
 
-// --- How far a function may be off -------------------------------------------------------------
+// --- Maximum errors of functions ---------------------------------------------------------------
 
 // Metal Shading Language Specification 4, section 8.4, tables 8.1 (precise) and 8.2 (fast). On macOS
 // 15 and later an unqualified name means the fast one.
@@ -29,8 +29,8 @@ METAL_RUNTIME float log_error(float x, float around_one, float elsewhere) {
   return x >= 0.5f && x <= 2.0f ? around_one : elsewhere;
 }
 
-// A function's result, off by its error: up or down, as the argument has it, and the kernel if there
-// is a choice of ways to compile it.
+// The result of a function with its maximum error. The sign of the error depends on the argument
+// and, if Metal can compile the function in several ways, on the kernel.
 METAL_RUNTIME float off(float x, float y, float error, bool is_fast) {
 #ifdef METAL_RUNS
   const uint bits = as_type<uint>(y) & 0x7fffffffu;
@@ -44,7 +44,7 @@ METAL_RUNTIME float off(float x, float y, float error, bool is_fast) {
 
 // --- Types -------------------------------------------------------------------------------------
 
-// A function of vectors exists for those whose elements have a type here.
+// Functions of vectors exist only for vectors with elements of a type in this file.
 template <typename T>
 struct floating {};
 template <>
@@ -96,7 +96,7 @@ using vec_of = vec<typename Kind<T>::type, N>;
   METAL_FUNC float name(float x) { return result; }                      \
   METAL_FUNC half name(half h) { return half(name(float(h))); }          \
   METAL_ELEMENTWISE_1(floating, name)
-// With the two variants that Metal has of it for float, each off by its error of the result y.
+// A function with Metal's two variants for float, each with the maximum error of the result y.
 #define METAL_UNARY_VARIANTS(name, result, fast_error, precise_error)                          \
   METAL_RUNTIME float name(float x) {                                                           \
     const float y = result;                                                                     \
@@ -134,7 +134,7 @@ METAL_FUNC half abs(half x) { return fabs(x); }
 METAL_FUNC int abs(int x) { return x < 0 ? -x : x; }
 METAL_ELEMENTWISE_1(number, abs)
 
-METAL_FUNC float pow(float x, float y) { return exp2(y * log2(x)); }  // as the fast one is
+METAL_FUNC float pow(float x, float y) { return exp2(y * log2(x)); }  // as in the fast variant
 METAL_FUNC half pow(half x, half y) { return half(pow(float(x), float(y))); }
 METAL_ELEMENTWISE_2(floating, pow)
 
@@ -143,7 +143,7 @@ METAL_FUNC half fma(half x, half y, half z) { return half(fma(float(x), float(y)
 METAL_ELEMENTWISE_3(floating, fma)
 
 namespace parts {
-// One of two operands, of which one is NaN: which one depends on both and on the kernel.
+// The result of min or max if one operand is NaN. It depends on the operands and on the kernel.
 METAL_RUNTIME float either(float x, float y) {
 #ifdef METAL_RUNS
   const uint drawn = (as_type<uint>(x) ^ 3 * as_type<uint>(y) ^ kernel_number) * 2654435761u;
@@ -154,8 +154,8 @@ METAL_RUNTIME float either(float x, float y) {
 }
 }  // namespace parts
 
-// If an operand is NaN, the precise ones return the number. The fast ones, which these are on macOS
-// 15 and later, may return either operand.
+// If one operand is NaN, the precise variants return the other. The fast variants, used here as on
+// macOS 15 and later, may return either operand.
 METAL_FUNC float min(float x, float y) { return x < y ? x : y <= x ? y : parts::either(x, y); }
 METAL_FUNC float max(float x, float y) { return x > y ? x : y >= x ? y : parts::either(x, y); }
 namespace precise {
@@ -195,7 +195,7 @@ METAL_FUNC float mix(float x, float y, float weight) { return x + (y - x) * weig
 METAL_FUNC half mix(half x, half y, half weight) { return x + (y - x) * weight; }
 METAL_ELEMENTWISE_3(floating, mix)
 
-// The second where the condition holds.
+// Returns the second value where the condition is true.
 template <typename T>
 METAL_FUNC typename parts::number<T>::type select(T otherwise, T chosen, bool condition) {
   return condition ? chosen : otherwise;

@@ -1,4 +1,4 @@
-// A simdgroup's matrices, for metal_stdlib.h.
+// Simdgroup matrices, for metal_stdlib.h.
 #pragma once
 
 #include "metal_simdgroup.h"
@@ -6,8 +6,8 @@
 namespace metal {
 namespace parts {
 
-// Metal's type has room for all 64 elements; the first two are the lane's own. To run a kernel no
-// more are needed, and it would copy the others all the time.
+// Metal's type has room for all 64 elements; the first two belong to the lane. Executing a kernel
+// requires only these two, and copying the others would be slow.
 #ifdef METAL_RUNS
 constexpr int matrix_elements = 2;
 #else
@@ -32,11 +32,11 @@ struct matrix_storage<bfloat> {
   };
 };
 
-// Where a lane's first element stands; its second is the next column's.
+// Position of the first element of a lane; the second element is in the next column.
 METAL_FUNC uint row_of(uint lane) { return (lane / 4 & 4) + lane / 2 % 4; }
 METAL_FUNC uint column_of(uint lane) { return (lane / 4 & 2) * 2 + lane % 2 * 2; }
 
-// The sum's type where the factors are of type T: the same, or float.
+// Type of the sum for factors of type T: the same, or float.
 template <typename Sum, typename T>
 struct matrix_sum {};
 template <typename T>
@@ -52,7 +52,7 @@ struct matrix_sum<float, float> {
   typedef void result;
 };
 
-// This lane's elements of a times b.
+// The elements of this lane in a times b.
 template <typename Elements>
 METAL_RUNTIME float2 product(
     const char* what, thread const Elements& a, thread const Elements& b) {
@@ -93,7 +93,7 @@ METAL_RUNTIME simdgroup_matrix<T, Cols, Rows> make_filled_simdgroup_matrix(T val
   return result;
 }
 
-// The origin is (column, row) of the matrix, and so (row, column) of memory that holds its transpose.
+// The origin is (column, row) of the matrix, and thus (row, column) of memory with its transpose.
 #define METAL_MATRIX_ACCESS(space)                                                            \
   namespace parts {                                                                           \
   template <typename T>                                                                       \

@@ -1,6 +1,6 @@
-// What the lanes of a simdgroup do together, for metal_stdlib.h. Lanes that have returned take no
-// part. Where Metal leaves undefined what a lane gets, from one that takes no part for example, it
-// gets all bits set: for floats, no number.
+// Simdgroup functions, for metal_stdlib.h. Lanes that have returned do not take part. If the value
+// of a lane is undefined in Metal, for example a value from an inactive lane, all its bits are set;
+// for floats this is NaN.
 #pragma once
 
 namespace metal {
@@ -27,11 +27,11 @@ METAL_LANE_VALUE(half)
 METAL_LANE_VALUE(float)
 #undef METAL_LANE_VALUE
 
-// T, where simdgroups exchange such values; elsewhere no type, and the function does not exist.
+// T if simdgroups can exchange values of this type. Otherwise the function does not exist.
 template <typename T>
 using lane_type = typename lane_value<T>::type;
 
-// Every lane's value, on each lane.
+// The values of all lanes, on each lane.
 template <typename T>
 struct gathered {
   T values[32];
@@ -47,7 +47,7 @@ struct gathered {
     __builtin_memset(&value, 0xff, sizeof(T));
     return lane < 32 ? values[lane] : value;
   }
-  // Of the active lanes before `end`. Metal does not specify the order: it is a parameter of a run.
+  // Sums the active lanes before `end`. Metal does not specify the order, so it is an option.
   METAL_RUNTIME T sum(uint end) const {
     T sums[32];
     for (uint lane = 0; lane < 32; ++lane) {
@@ -62,7 +62,7 @@ struct gathered {
     }
     return sums[0];
   }
-  // A bit for each lane that has another value than zero.
+  // A bit for each lane with a nonzero value.
   METAL_RUNTIME ulong votes() const {
     ulong votes = 0;
     for (uint lane = 0; lane < 32; ++lane) {
@@ -76,7 +76,7 @@ struct gathered {
 
 // --- Reductions and shuffles -------------------------------------------------------------------
 
-// Of the active lanes' values.
+// Reductions over the active lanes.
 #define METAL_REDUCTION(name, combined)                                   \
   template <typename T>                                                   \
   METAL_RUNTIME parts::lane_type<T> name(T mine) {                               \
@@ -118,7 +118,7 @@ template <typename T>
 METAL_RUNTIME parts::lane_type<T> simd_shuffle_xor(T mine, ushort mask) {
   return parts::gathered<T>("simd_shuffle_xor", mine).of(runtime::lane() ^ mask);
 }
-// Lanes without a lane that far below or above keep their own value.
+// Lanes without a partner at that distance below or above keep their value.
 template <typename T>
 METAL_RUNTIME parts::lane_type<T> simd_shuffle_up(T mine, ushort delta) {
   const parts::gathered<T> all("simd_shuffle_up", mine);
@@ -129,7 +129,7 @@ METAL_RUNTIME parts::lane_type<T> simd_shuffle_down(T mine, ushort delta) {
   const parts::gathered<T> all("simd_shuffle_down", mine);
   return runtime::lane() + delta > 31 ? mine : all.of(runtime::lane() + delta);
 }
-// Lanes without a lane that far below go on from the top of `filling`.
+// Lanes without a partner at that distance below get values from the top of `filling`.
 template <typename T>
 METAL_RUNTIME parts::lane_type<T> simd_shuffle_and_fill_up(T mine, T filling, ushort delta) {
   const parts::gathered<T> all("simd_shuffle_and_fill_up", mine);

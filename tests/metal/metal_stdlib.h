@@ -1,9 +1,9 @@
 // Metal's language and library for clang, on a machine without Metal: the names that kernels use,
-// with the types that Metal's compiler gives them, so that clang refuses what it would refuse.
-// judge.py compiles kernels against it and execute.py runs them; runtime.h is what running takes.
+// with Metal's types, so that clang rejects code that Metal would reject. judge.py compiles kernels
+// against it and execute.py runs them; runtime.h contains the functions for execution.
 //
-// Nothing of the host's libraries is included: a kernel sees Metal's names alone. Where Metal takes
-// more than clang can be told, this takes less.
+// No host libraries are included, so a kernel sees only Metal's names. Where clang cannot check
+// code as Metal does, this header is stricter.
 #pragma once
 
 #include "runtime.h"
@@ -16,7 +16,7 @@
 #define thread
 
 #define METAL_FUNC inline __attribute__((always_inline))
-// What threads do through the runtime: no access of the kernel's own, so none to be recorded.
+// Calls of the runtime. They are not memory accesses of the kernel and must not be recorded.
 #define METAL_RUNTIME \
   inline __attribute__((noinline, no_sanitize("coverage", "address", "undefined")))
 
@@ -58,8 +58,9 @@ METAL_FUNC To as_type(From from) {
   return __builtin_bit_cast(To, from);
 }
 
-// Metal copies a struct from any address space; clang does so with a constructor for each, which
-// the judge puts into every struct. A struct stays one that braces fill.
+// Metal copies a struct from any address space. clang needs a constructor for each address space,
+// and the judge adds these constructors to every struct. Structs can still be initialized with
+// braces.
 #define METAL_STRUCT(Struct)              \
   Struct() = default;                     \
   Struct(thread const Struct&) = default; \
@@ -68,7 +69,7 @@ METAL_FUNC To as_type(From from) {
   Struct(threadgroup const Struct&) = default; \
   thread Struct& operator=(thread const Struct&) = default;
 
-// Converts to and from float, and only when asked to.
+// Converts to and from float, only explicitly.
 struct bfloat {
   ushort bits;
 
@@ -101,7 +102,7 @@ METAL_FUNC void simdgroup_barrier(mem_flags memory) {
 enum memory_order { memory_order_relaxed };
 
 template <typename T>
-struct atomic;  // of what stands here, and nothing else
+struct atomic;  // only for the types below
 template <>
 struct atomic<int> {
   int held;
@@ -150,7 +151,7 @@ METAL_ATOMIC_INTEGER(device, int)
 METAL_ATOMIC_INTEGER(device, uint)
 METAL_ATOMIC_INTEGER(threadgroup, int)
 METAL_ATOMIC_INTEGER(threadgroup, uint)
-// Floats are atomic in device memory only, and have no minimum or maximum.
+// Floats are atomic in device memory only, and have no atomic minimum or maximum.
 METAL_ATOMIC_ACCESS(device, float)
 METAL_ATOMIC(device, float, fetch_add, before + operand)
 METAL_ATOMIC(device, float, fetch_sub, before - operand)

@@ -1,5 +1,5 @@
-// Runs a kernel over a grid as Metal would: threadgroup by threadgroup, each thread a fiber that
-// runs until it returns or waits for others.
+// Runs a kernel over a grid as Metal would: threadgroup by threadgroup. Each thread is a fiber that
+// runs until it returns or waits for other threads.
 
 #include "runtime_grid.h"
 
@@ -24,7 +24,7 @@ struct Thread {
   Moment moments[memories];
   State state = State::ready;
   Fiber* fiber = nullptr;
-  // Where it waits, and what for:
+  // Where the thread waits, and the reason:
   Calls calls;
   unsigned memory;
   const char* what;
@@ -44,7 +44,7 @@ void run_until_it_waits(Thread& thread) {
   current = &thread;
   if (thread.fiber == nullptr) {
     thread.fiber = idle_fiber([] {
-      // Copies, in the thread's own memory: reading them is no access of the kernel's.
+      // Copies in the memory of the thread: reading them is not an access of the kernel.
       void* buffers[most_buffers];
       std::copy(arguments->begin(), arguments->end(), buffers);
       const Place place = current->place;
@@ -58,7 +58,7 @@ void run_until_it_waits(Thread& thread) {
   now[0].group = 0;
 }
 
-// --- Waiting for others ------------------------------------------------------------------------
+// --- Waiting for other threads -----------------------------------------------------------------
 
 bool waits_alike(const Thread& a, const Thread& b) {
   return a.state == b.state && a.calls == b.calls;
@@ -72,7 +72,7 @@ std::string what_it_does(const Thread& thread) {
   return "waiting in " + what + " of line " + line_of(thread.calls);
 }
 
-// Ends the program: threads [from, to) wait for what cannot happen.
+// Ends the program: threads [from, to) are in a deadlock.
 [[noreturn]] void stuck(const char* rule, unsigned from, unsigned to) {
   std::map<std::string, std::vector<const Thread*>> doing;
   for (unsigned i = from; i < to; ++i) doing[what_it_does(threads[i])].push_back(&threads[i]);
@@ -84,7 +84,7 @@ std::string what_it_does(const Thread& thread) {
   broken(rule, what);
 }
 
-// Gives each lane everyone's values.
+// Gives each lane the values of all lanes.
 void exchange_between(unsigned from, unsigned to, unsigned mask) {
   const Thread& first = threads[from + __builtin_ctz(mask)];
   if (std::strncmp(first.what, "simdgroup_", 10) == 0 && mask != all_lanes) {
@@ -104,8 +104,8 @@ void exchange_between(unsigned from, unsigned to, unsigned mask) {
   }
 }
 
-// Lets threads [from, to), a simdgroup whose lanes have all stopped, go on if they wait for each
-// other; says whether they do.
+// Resumes threads [from, to), a simdgroup, if all its lanes have stopped and wait for each other.
+// Returns whether they do.
 bool release_simdgroup(unsigned from, unsigned to) {
   const Thread* first = nullptr;
   unsigned mask = 0;
@@ -134,7 +134,7 @@ bool release_simdgroup(unsigned from, unsigned to) {
   return true;
 }
 
-// The same for all threads, once no simdgroup can go on.
+// The same for all threads, once no simdgroup can continue.
 bool release_threadgroup() {
   const unsigned all = threads.size();
   const auto is_left = [](const Thread& thread) { return thread.state != State::returned; };
@@ -240,7 +240,8 @@ std::string who(Moment moment) {
 
 std::string who_runs() { return current == nullptr ? "" : who(current->moments[0]); }
 
-// Must stand in the function that waits: what it notes is who called that.
+// Must be called directly in the function that waits, because it records the caller of that
+// function.
 #define WAIT(how)                                 \
   current->state = State::how;                    \
   current->calls = calls(current->fiber->stack);  \

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t stack_bytes = std::size_t{1} << 20, page = 4096;
 
-// Where the compiler's own setjmp and longjmp go on. Those of the C library, and its swapcontext,
-// make AddressSanitizer forget what it knows of the stacks.
+// Buffer for the setjmp and longjmp builtins of the compiler. With the functions of the C library,
+// or its swapcontext, AddressSanitizer would lose its records of the stacks.
 using Jump = void* [5];
 
 Jump scheduler;
@@ -45,7 +45,7 @@ void work_for_ever() {
   }
 }
 
-// Only there to be no part of the function that calls setjmp.
+// A separate function, so that it is not part of the function that calls setjmp.
 [[noreturn]] __attribute__((noinline)) void jump(Jump& to) { __builtin_longjmp(to, 1); }
 
 [[noreturn]] void begin(Worker* worker) {
@@ -62,7 +62,7 @@ void work_for_ever() {
 Worker* new_worker() {
   void* memory = mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  // The lowest page stays closed: a stack that overflows ends the program.
+  // The lowest page is inaccessible: a stack overflow ends the program.
   if (memory == MAP_FAILED || mprotect(memory, page, PROT_NONE) != 0) {
     std::perror("allocating a stack");
     std::exit(2);
@@ -103,7 +103,7 @@ void give_way(Fiber* fiber) {
 
 std::string line_of(const Calls& calls) {
   for (void* address : calls.addresses) {
-    char lines[4096] = {};  // one for each inlined call, and an empty one
+    char lines[4096] = {};  // one line for each inlined call, and an empty one
     __sanitizer_symbolize_pc(address, "%s %l", lines, sizeof(lines) - 1);
     for (const char* line = lines; *line != 0; line += std::strlen(line) + 1) {
       if (std::strstr(line, "/metal_") == nullptr) return std::strrchr(line, ' ') + 1;

@@ -1,4 +1,4 @@
-// Fibers: stacks of their own, between which the program switches.
+// Fibers: separate stacks, and switching between them.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +13,16 @@ struct Fiber {
   Range stack;
 };
 
-// A fiber that has no work, each of whose pieces of work is a call of `work`.
+// An idle fiber. Each piece of its work is a call of `work`.
 Fiber* idle_fiber(void (*work)());
 
-// Runs the fiber, from the scheduler, until it gives way.
+// Runs the fiber, from the scheduler, until it yields.
 void resume(Fiber* fiber);
 
-// Gives way, from the fiber, to the scheduler.
+// Yields from the fiber to the scheduler.
 void give_way(Fiber* fiber);
 
-// Where a fiber stands: the calls that led there, innermost first.
+// Call stack of a fiber, innermost call first.
 struct Calls {
   static constexpr unsigned most = 8;
   void* addresses[most] = {};
@@ -32,7 +32,7 @@ struct Calls {
   }
 };
 
-// Of the running fiber, without the frame of the function that asks. Needs frame pointers.
+// Call stack of the running fiber, without the frame of the caller. Requires frame pointers.
 __attribute__((always_inline)) inline Calls calls(const Range& stack) {
   Calls result;
   void** frame = static_cast<void**>(__builtin_frame_address(0));
@@ -43,7 +43,7 @@ __attribute__((always_inline)) inline Calls calls(const Range& stack) {
   return result;
 }
 
-// The innermost line of the kernel's own text.
+// The innermost line in the source code of the kernel.
 std::string line_of(const Calls& calls);
 
 }  // namespace runtime

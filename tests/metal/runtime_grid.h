@@ -1,4 +1,4 @@
-// A launch: which threads there are, and what they run.
+// A launch: its threads, and the function that they run.
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@ namespace runtime {
 struct Grid {
   unsigned threads[3], group[3];  // as Metal's dispatchThreads:threadsPerThreadgroup: takes them
   std::size_t first, last;        // threadgroups that run, in linear order: not `last` itself
-  bool adds_in_pairs;             // the values of a simdgroup, as a tree
+  bool adds_in_pairs;             // whether simdgroup sums are computed as a tree
 };
 
 using Kernel = void (*)(void* const* buffers, const Place& place);
 
 void run_grid(const Grid& grid, Kernel kernel, const std::vector<void*>& buffers);
 
-// In words, the thread that runs or ran last; nothing if none did.
+// Description of the thread that runs or ran last; empty if no thread ran.
 std::string who_runs();
 
 }  // namespace runtime

@@ -2,11 +2,11 @@
 //
 //   runtime KERNEL GRID_X GRID_Y GRID_Z GROUP_X GROUP_Y GROUP_Z FIRST LAST ORDER BUFFER...
 //
-// KERNEL is a shared library. Threadgroups FIRST to LAST - 1 run. ORDER is that in which the values
-// of a simdgroup are added, `lanes` (from left to right) or `tree`. A BUFFER is
-// name:role:bytes:element with one of the roles input, output, zeroed; `vast_` before it for memory
-// whose content is neither given (it is zero) nor wanted. Standard input holds the inputs'
-// contents; standard output gets the outputs', then for each buffer three 64-bit integers: where
+// KERNEL is a shared library. Threadgroups FIRST to LAST - 1 run. ORDER is the order of the
+// additions in a simdgroup sum, `lanes` (from left to right) or `tree`. A BUFFER is
+// name:role:bytes:element with one of the roles input, output, zeroed. The prefix `vast_` marks
+// memory with contents that are neither given (they are zero) nor returned. Standard input contains
+// the inputs; standard output gets the outputs, then for each buffer three 64-bit integers: where
 // its touched bytes begin and end, and how many of its grains have no value.
 
 #include <dlfcn.h>
@@ -74,7 +74,7 @@ void find_program(void* library) {
       map);
 }
 
-// As Metal does, take and give no subnormal float.
+// As in Metal, inputs and results have no subnormal floats.
 void flush_subnormals() {
 #if defined(__x86_64__)
   __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040);

@@ -22,8 +22,8 @@ Moment now[memories];
 
 namespace {
 
-// Buffer i lies in the middle of zone i. A zone is so wide that an index which is negative, or has
-// wrapped at 2^32, still names the buffer it was meant for. Only touched pages cost memory.
+// Buffer i is in the middle of zone i. A zone is so wide that an index which is negative, or has
+// wrapped at 2^32, is still in the zone of its buffer. Only touched pages use memory.
 constexpr std::size_t zone = std::size_t{1} << 36, before = zone / 4;
 constexpr unsigned zones = 64;
 std::uintptr_t arena = 0;
@@ -62,7 +62,7 @@ bool has_value(const Buffer& buffer, std::size_t index) {
   return buffer.role == Role::zeroed || buffer.records[index].of[written].group != 0;
 }
 
-// Whether no barrier lies between what happens now and accesses summed up.
+// Whether the current access and the summarized accesses have no barrier between them.
 bool is_unordered(Moment past, Moment now) {
   if (past.group == 0) return false;
   if (past.group != now.group) return true;
@@ -71,8 +71,8 @@ bool is_unordered(Moment past, Moment now) {
   return past.step == now.step && past.lane != now.lane;
 }
 
-// Adds what happens now. Older accesses of the same threadgroup (simdgroup) are ordered before all
-// that can follow in it; that they belong to it is kept.
+// Adds the current access. Older accesses of the same threadgroup (simdgroup) are ordered before
+// all possible later ones in it; the record keeps the group that they belong to.
 void add(Moment& sum, Moment now) {
   if (sum.group == 0) {
     sum = now;
@@ -137,7 +137,7 @@ void touch(const volatile void* where, std::size_t bytes, Access access) {
   }
 }
 
-// All types' alignment is their size, in Metal as here; clang checks it in private memory alone.
+// The alignment of all types is their size, as in Metal; clang checks it in private memory only.
 void access(const volatile void* where, unsigned bytes, Access access) {
   touch(where, bytes, access);
   const std::uintptr_t address = std::uintptr_t(where), offset = address - arena;
@@ -222,8 +222,8 @@ void __sanitizer_cov_store4(void* address) { recorded<4>(address, runtime::writt
 void __sanitizer_cov_store8(void* address) { recorded<8>(address, runtime::written); }
 void __sanitizer_cov_store16(void* address) { recorded<16>(address, runtime::written); }
 
-// A copied struct is no load and store but one of these: the kernel is linked to call them instead
-// of AddressSanitizer's functions, whose checks the C library's ones make as well.
+// A copied struct is not a load and store but one of these calls. The kernel is linked to these
+// functions instead of AddressSanitizer's, and the C library functions still make the same checks.
 void* __wrap___asan_memcpy(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) touch(from, bytes, runtime::read), touch(to, bytes, runtime::written);
   return std::memcpy(to, from, bytes);

@@ -1,5 +1,5 @@
-// The record of a launch's memory: its buffers, who touched each element of them, and which
-// accesses break a rule of Metal's.
+// The record of the memory of a launch: its buffers, the threads that accessed each element, and
+// violations of Metal's rules.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace runtime {
 
-// Who touches memory, and when. Barriers order two accesses of one threadgroup if their epochs
-// differ, and two of one simdgroup if their steps differ; nothing else orders them.
+// Thread and time of an access. Barriers order two accesses of one threadgroup if their epochs
+// differ, and two accesses of one simdgroup if their steps differ; other accesses are not ordered.
 struct Moment {
   std::uint64_t group : 20 = 0;  // threadgroups count from 1, so all zero is never
   std::uint64_t epoch : 16 = 0;
@@ -17,18 +17,18 @@ struct Moment {
   std::uint64_t step : 16 = 0;
   std::uint64_t lane : 6 = 0;
 };
-// In a summary of many accesses: more than one of them. Real ones stay below.
+// In a summary of many accesses: more than one of them. Real values are smaller.
 constexpr unsigned many_groups = (1u << 20) - 1, many_simdgroups = 63, many_lanes = 63;
 constexpr unsigned last_epoch = (1u << 16) - 1, last_step = last_epoch;
 
 enum class Role {
   input,
-  output,  // no one wrote it yet
+  output,  // not written yet
   zeroed,  // an output that starts from zero
   threadgroup,
 };
 
-// What is known of one grain: for each kind of access, all of that kind, summed up.
+// Record of one grain: a summary of all accesses of each kind.
 enum Access { read, written, atomic };
 struct Record {
   Moment of[3];
@@ -45,32 +45,32 @@ struct Buffer {
   std::size_t first = SIZE_MAX, last = 0;  // where the touched bytes begin and end
 };
 
-// Opens memory for accesses, unwritten or zero; guard zones lie before and behind.
+// Opens memory for accesses, unwritten or zero, with guard zones before and behind it.
 Buffer& add_buffer(const std::string& name, Role role, std::size_t bytes, unsigned element);
 
-// Makes the threadgroup's memory unwritten.
+// Marks the threadgroup memory as unwritten.
 void forget_threadgroup_memory();
 
-// Accesses outside of the buffers are allowed in a thread's own stack, and reads in the program.
+// Accesses outside of the buffers are allowed in the stack of a thread, and reads in the program.
 struct Range {
   std::uintptr_t begin = 0, end = 0;
   bool holds(std::uintptr_t address) const { return address - begin < end - begin; }
 };
 extern Range own_stack, program;
 
-// What a barrier can order: accesses of either kind have a moment of their own.
+// Order by barriers: device and threadgroup accesses have separate times.
 enum Memory { in_device, in_threadgroup, memories };
 
-// Whose accesses are recorded; of group 0 if no thread runs.
+// The thread of recorded accesses; group 0 if no thread runs.
 extern Moment now[memories];
 
-// How many grains of an output have no value.
+// Number of grains without a value in an output.
 std::size_t unwritten(const Buffer& buffer);
 
-// Ends the program with a report: the rule's name and what broke it.
+// Ends the program with a report: the name of the rule, and the violation.
 [[noreturn]] void broken(const char* rule, const std::string& what);
 
-// In words, for reports; runtime.cpp knows the threads' positions.
+// Description for reports; runtime.cpp provides the positions of threads.
 std::string who(Moment moment);
 
 }  // namespace runtime

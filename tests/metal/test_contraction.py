@@ -30,9 +30,9 @@ choose_device("cpu")
 def meeting_faces(
     geometry: MarchGeometry, low: int, high: int
 ) -> tuple[mx.array, mx.array, mx.array]:
-    """Rays and jitter; a sample of each lies on a cell's face, and rounding decides on the side.
+    """Return rays and jitter so that a sample of each ray is on a cell face, up to rounding.
 
-    It is between the `low`-th and the `high`-th of its ray.
+    This sample is between the `low`-th and the `high`-th of its ray.
     """
     draw = np.random.default_rng(5)
     directions = draw.normal(size=(RAYS, 3))
@@ -74,7 +74,7 @@ def test_no_slot_is_left_without_a_value(executor, rounded):
 
 
 def test_steps_that_grow_have_the_same_samples_in_both_passes(executor):
-    """Their places are exponentials, of which the fast ones differ from kernel to kernel."""
+    """Sample positions are exponentials, and fast exponentials can differ between kernels."""
     drawn = mx.random.uniform(shape=(GROWS.cells,), key=mx.random.key(4))
     with kernels_disabled():
         bits = pack_bits((drawn < 0.5).astype(mx.float32), mx.array([0.5]))

@@ -1,4 +1,4 @@
-"""The executor finds each thing that it claims to find, and lets the right version of it pass."""
+"""The executor detects every kind of error, and accepts the correct version of each kernel."""
 
 import re
 

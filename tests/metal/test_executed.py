@@ -1,8 +1,7 @@
-"""Every kernel that Metal would run, run here: its exact text gives what it should.
+"""Every Metal kernel, executed on the CPU, gives the expected results.
 
-The cases are the self-test's, as many as tests/chosen_cases.py chooses. Each runs once, with every
-launch going to the executor, which also watches for what Metal leaves undefined (execute.py says
-what).
+The cases are the self-test cases selected by tests/chosen_cases.py. Each runs once, with every
+launch in the executor. The executor also detects undefined behavior (see execute.py).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from tests.metal.executed_cases import Runs, run
 
 pytestmark = pytest.mark.slow
 
-# Of its outputs, rows that hold no samples keep whatever stands there, and nothing may read it.
+# These functions do not write output rows without samples, and no other kernel may read such rows.
 LEAVES_ROWS = {"hash_encode_forward", "networks_density", "networks_forward"}
 
 choose_device("cpu")
@@ -59,7 +58,7 @@ def test_case_equals_its_reference(runs, case):
         )
 
 
-# Those of the chosen cases that add floats over a simdgroup. A sum of integers has no order.
+# The chosen cases that add floats over a simdgroup. Sums of integers do not depend on the order.
 ADD_FLOATS = [case for case in chosen() if case.startswith(("composite-", "thin-"))]
 
 
@@ -84,8 +83,8 @@ def test_each_specialization_is_launched_by_a_case():
 
 
 def test_each_value_of_each_template_argument_is_executed_and_all_of_tiny_and_base(runs):
-    """Some specializations run, of each kernel with every value of each template argument and every
-    form of its arrays. The others put together what has run apart; all are judged.
+    """Some specializations of each kernel run, with every value of each template argument and every
+    form of its arrays. The other specializations combine tested values; all of them are judged.
     """
     launches = [each for some in launches_of_cases().values() for each in some]
     of_name = {each.specialization: each for each in (*specializations().values(), *launches)}
@@ -154,15 +153,15 @@ def test_empty_inputs_launch_nothing_and_give_zeros(executor):
 
 # --- Arrays of more than 2^31 bytes ------------------------------------------------------------
 
-ROWS = 2**25 + 7  # of which the last threadgroup has seven
+ROWS = 2**25 + 7  # the last threadgroup has seven rows
 SLOTS = 2**29 + 5
 
 
 @pytest.fixture
 def touched(executor):
-    """Runs the last threadgroup of each launch of a call: by function, what it touches.
+    """Run the last threadgroup of each launch of a call; return the accessed ranges by function.
 
-    Only the inputs that are named are evaluated; the others read as zeros.
+    Only the given inputs are evaluated; the others read as zeros.
     """
 
     def run(call: Callable[[], object], *given: str) -> dict[str, dict[str, range]]:

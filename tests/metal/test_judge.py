@@ -57,7 +57,7 @@ SIGNED = text_of(
 )
 
 
-EDITS = {  # of the signature and the last line, which MLX writes
+EDITS = {  # of the signature and the last line, both written by MLX
     "unknown-parameter-attribute": (
         Rule.ATTRIBUTE,
         "[[thread_position_in_grid]]",

@@ -17,13 +17,13 @@ _CALLED = re.compile(r"\b(\w+)(?:<[\w, ]+>)?\(thread_position_in_grid,")
 
 
 def _self_test():
-    """What no configuration reaches, but `nerfmac selftest` does."""
+    """Specializations in `nerfmac selftest` that no configuration uses."""
     launches = (launch for some in launches_of_cases().values() for launch in some)
     return {launch.specialization: launch for launch in launches}
 
 
 def _extremes():
-    """What options reach together: the most features, widths and layers that there may be."""
+    """Extreme combinations of options: the maximum features, widths, and layers."""
     widest = override(Config(), grid={"levels": WIDEST_FEATURES // FEATURES[-1], "features": 8})
     shapes = [(128, 1, WIDEST_LAYERS - 1), (128, WIDEST_LAYERS - 1, 1), (64, 4, 4)]
     names = ("width", "density_layers", "color_layers")
@@ -38,7 +38,7 @@ LAUNCHES = {**specializations(), **_self_test(), **_extremes()}
 
 @pytest.fixture(scope="module")
 def judged(request):
-    """What the judge says of the text of each launch that is tested."""
+    """Return the judge's result for the source code of each tested launch."""
     clang()  # in this thread: it may skip the test
     mine = [item for item in request.session.items if item.module is request.module]
     launches = [item.callspec.params["launch"] for item in mine if hasattr(item, "callspec")]

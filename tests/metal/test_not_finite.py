@@ -1,4 +1,4 @@
-"""What is not finite does nothing that Metal leaves undefined; a conversion to an integer might."""
+"""Infinities and NaN cause no undefined behavior, for example when converted to integers."""
 
 import mlx.core as mx
 import numpy as np

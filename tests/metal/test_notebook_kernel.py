@@ -1,4 +1,4 @@
-"""The kernels of the notebook about an operation of one's own are right by Metal's rules too."""
+"""The kernels of the notebook about custom operations follow the rules of Metal too."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ CELLS = ("setup", "reference", "kernel", "operation", "compare")
 
 @pytest.fixture(scope="module")
 def cases():
-    """Return the notebook's cases, of sizes down to one, by what its cells define."""
+    """Return the cases of the notebook, with sizes down to one; keys are the defined names."""
     choose_device("cpu")
     sources = {cell.id: cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells}
     names = {}

@@ -1,4 +1,4 @@
-"""The probes of a hosted Mac's GPU are right themselves, and say what they find."""
+"""The probes for the GPU of a hosted Mac are correct kernels, and report their results."""
 
 import mlx.core as mx
 import probe_metal

@@ -1,4 +1,4 @@
-"""Wrong kernels for the executor to catch, each beside a right one that differs in little else."""
+"""Wrong kernels that the executor must detect, each with a correct kernel that is almost equal."""
 
 from __future__ import annotations
 

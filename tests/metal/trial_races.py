@@ -1,4 +1,4 @@
-"""Kernels that race, for the executor to catch, each beside one that does not."""
+"""Kernels with races that the executor must detect, each with a kernel without a race."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tests.metal.execute import Executor
 I = "const uint i = thread_position_in_grid.x;\n"  # noqa: E741
 COUNT = np.arange(64, dtype=np.float32)
 
-# What several of them are made of.
+# Common parts of several kernels.
 THREADGROUP = "threadgroup_barrier(mem_flags::mem_threadgroup);\n"
 SIMDGROUP = "simdgroup_barrier(mem_flags::mem_threadgroup);\n"
 PLAIN = "reinterpret_cast<device float*>(out)"
@@ -141,7 +141,7 @@ RIGHT = {
 
 @dataclass
 class Pair:
-    """A wrong kernel with the words of its report, beside the right one."""
+    """A wrong kernel with its error message, and the correct kernel."""
 
     wrong: Trial
     words: str  # a regular expression

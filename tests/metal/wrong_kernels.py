@@ -1,7 +1,7 @@
-"""Kernels that break a rule of memory; what the pairs in judge_wrong_code.py have in common.
+"""Kernels that break a memory rule: the common parts of the pairs in judge_wrong_code.py.
 
-The body and the header are handed to MLX, as ours are. The kernel has `values` in device memory,
-`few` in constant memory and `results` to write to, all of them floats.
+The body and the header are passed to MLX, as for nerfmac's own kernels. The kernel has `values` in
+device memory, `few` in constant memory, and `results` to write to, all of them floats.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from tests.metal.judge_rules import Rule
 
 
 class Pair(NamedTuple):
-    """Two kernels: `@` in the header or the body stands for what is wrong, or right."""
+    """Two kernels: `@` in the header or the body is replaced with the wrong or the right code."""
 
     rule: Rule
     wrong: str

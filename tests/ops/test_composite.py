@@ -21,7 +21,7 @@ def starts(counts) -> np.ndarray:
 
 
 def scene(thickness: float = 0.3, counts=COUNTS) -> dict[str, np.ndarray]:
-    """Random samples, `thickness` optically in the mean; distances grow along each ray."""
+    """Random samples with a mean optical depth of `thickness`; distances grow along each ray."""
     random, slots = np.random.default_rng(5), sum(counts) + DEAD
     widths = random.uniform(0.01, 0.03, slots)
     place = np.concatenate([*[np.arange(count) for count in counts], np.zeros(DEAD)])
@@ -195,7 +195,7 @@ def test_gradients_are_the_finite_differences_through_every_result():
 
 
 def omitting(counts=COUNTS) -> dict[str, np.ndarray]:
-    """What thinning could have omitted from the rays of `scene`, and colors expected of them."""
+    """Possible results of thinning the rays of `scene`, and expected colors."""
     random, slots = np.random.default_rng(8), sum(counts) + DEAD
     omitted = np.concatenate([np.cumsum(random.uniform(0.0, 0.03, n)) for n in (*counts, DEAD)])
     return {
@@ -207,7 +207,7 @@ def omitting(counts=COUNTS) -> dict[str, np.ndarray]:
 
 
 def thinned_sums(values, omitting, density):
-    """The oracle of thinned rays, whose gradient in `density` counts 1 / p times."""
+    """The oracle for thinned rays; its gradient in `density` counts 1 / p times."""
     begin, rays = values["ray_start"], len(COUNTS)
     total, opacity, depth = np.zeros((rays, 3)), np.zeros(rays), np.zeros(rays)
     known = values["density"] * values["widths"]

@@ -1,4 +1,4 @@
-"""Drawing pixels: each color is that of the pixel its ray goes through."""
+"""Drawing pixels: the color of each ray is the color of the pixel that it passes through."""
 
 from dataclasses import replace
 

@@ -120,7 +120,7 @@ def test_gradients_are_the_finite_differences_in_both_arguments():
         return (hash_encode(x, t, levels) * mx.array(mix, mx.float32)).sum()
 
     d_x, d_t = mx.grad(combined, argnums=(0, 1))(mx.array(positions), mx.array(table))
-    # 40 points' eight vertices may meet in one entry.
+    # Eight vertices of 40 points may share one entry.
     assert_matches(d_t, differences(1), rel=40 * tolerance(levels), name="d table")
     assert_matches(d_x, differences(0), rel=40 * tolerance(levels), name="d positions")
 
@@ -165,7 +165,7 @@ def test_matter_along_one_axis_is_found_on_that_axis(axis):
     table = np.zeros((levels.entries, 1), np.float32)
     table[: len(vertices), 0] = vertices[:, axis] == 6
     positions = np.full((3, 3), 0.2, np.float32)
-    np.fill_diagonal(positions, 5.5 / 8.0)  # point i lies on the sixth vertex of axis i
+    np.fill_diagonal(positions, 5.5 / 8.0)  # point i is on the sixth vertex of axis i
     encoded = hash_encode(mx.array(positions), mx.array(table), levels)[:, 0].tolist()
     assert encoded == pytest.approx([float(i == axis) for i in range(3)], abs=tolerance(levels))
 
@@ -179,7 +179,7 @@ def test_a_compiled_gradient_equals_the_plain_one():
 
     plain = mx.grad(loss, argnums=(0, 1))
     compiled = mx.compile(plain)
-    for shift in (0.0, 0.1):  # the second call runs what the first one traced
+    for shift in (0.0, 0.1):  # the second call reuses the trace of the first
         want, got = plain(positions * 0.9 + shift, table), compiled(positions * 0.9 + shift, table)
         for name, one, other in zip(("positions", "table"), got, want, strict=True):
             assert_matches(one, other, rel=40 * tolerance(MIXED), name=f"d {name}")

@@ -56,7 +56,7 @@ def test_sums_do_not_depend_on_the_order():
 def test_as_many_as_meet_in_one_entry_fit_at_any_size(size):
     positions = np.full((3000, 3), 0.37, np.float32)  # all in one cell of each level
     cotangent = np.full((3000, 10), -size, np.float32)
-    cotangent[:, 4:6] *= 1e-5  # each level has a unit of its own
+    cotangent[:, 4:6] *= 1e-5  # each level has a separate unit
     got = gradient_of("fixed", positions, cotangent)
     for first, last in ((0, 2), (2, 3)):  # the others are as the first
         begin, end = MIXED.shapes[first][1], MIXED.shapes[last][1]
@@ -85,7 +85,7 @@ def test_what_is_not_finite_makes_its_whole_level_nan(bad):
 
 @pytest.mark.cuda
 def test_a_gpu_repeats_bit_for_bit():
-    """Of 2^17 samples along rays, many of which meet in the coarse levels' entries."""
+    """Test 2^17 samples along rays; many of them share entries of the coarse levels."""
     choose_device("cuda")
     try:
         found = {trial.variants: trial.case for trial in trials(PRESETS["base"], 1.0)}

@@ -1,7 +1,8 @@
-"""Every kernel, forward and each gradient, equals its reference on every device there is.
+"""Every kernel, forward and each gradient, equals its reference on every available device.
 
-A GPU runs all of the self-test's cases, a CPU those of tests/chosen_cases.py: with them each kernel
-takes every value of each template argument, and those of the presets `tiny` and `base` together.
+A GPU runs all of the self-test cases, and a CPU runs the cases in tests/chosen_cases.py. These
+cover every value of each template argument, and the argument combinations of the presets `tiny` and
+`base`.
 """
 
 import os

@@ -75,7 +75,7 @@ def test_samples_are_those_of_a_walk_step_by_step(geometry, filled):
     starts = got["ray_start"]
     for ray in np.flatnonzero(is_same & (counts > 0)):
         distance = got["distance"][starts[ray] : starts[ray + 1]]
-        # The log and the exp of a number of hundreds of steps, each to a few roundoffs.
+        # Logarithm and exponential of a value of several hundred steps, each with a few roundoffs.
         tolerance = 512 * ROUNDOFF * geometry.bounds.extent
         close = np.abs(distance - want[ray]) < tolerance
         assert close.mean() > 0.98, f"ray {ray}"
@@ -163,7 +163,7 @@ def test_matter_along_one_axis_is_found_on_that_axis(axis, cascade):
     for along in range(3):
         direction = np.eye(3)[along]
         through, beside = (each - side * direction for each in (center, np.roll(center, 1)))
-        # `beside` has the matter on another axis: unless it runs along it, it meets nothing.
+        # `beside` passes the occupied cell on another axis, and misses it unless it is parallel.
         origins = np.stack([through, beside])
         got = run((origins, np.stack([direction] * 2), [0.3, 0.3]), is_set, geometry)
         own, beside_hits = got["wanted"]

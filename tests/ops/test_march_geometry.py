@@ -1,4 +1,4 @@
-"""What a marching geometry says of its cascades and intervals holds for the rays that march."""
+"""The cascades and intervals in a marching geometry agree with the rays that march."""
 
 from math import sqrt
 

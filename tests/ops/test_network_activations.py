@@ -13,13 +13,13 @@ SUMS = np.float32([*np.linspace(-87.3, 88.0, 1001), -1e30, -110, -104, 0, 89, 1e
 
 
 def activated(sums: np.ndarray) -> list[np.ndarray]:
-    """Density and colors of samples at which both networks' sums are these."""
+    """Density and colors of samples with these output sums of both networks."""
     features = np.zeros((len(sums), 16), np.float32)
     features[:, 3], features[:, 8] = np.maximum(sums, 0), np.maximum(-sums, 0)
     last = np.zeros((16, 16), np.float32)
     last[3], last[8] = 1.0, -1.0  # every output is the one less the other
     density = np.concatenate([np.eye(16, dtype=np.float32).ravel(), last.ravel()])
-    # The embedding's first output tells the color network what the sum was.
+    # The first output of the embedding passes the sum on to the color network.
     first = np.zeros((32, 16), np.float32)
     first[0, 3], first[0, 8] = 1.0, -1.0
     color = np.concatenate([first.ravel(), last.ravel()])
@@ -31,7 +31,7 @@ def activated(sums: np.ndarray) -> list[np.ndarray]:
 def test_the_density_is_exp_from_nothing_to_its_limit_and_nan_stays(run_by):
     with np.errstate(under="ignore"):
         want = np.exp(np.minimum(SUMS.astype(np.float64), 15)).astype(np.float32)
-    # MLX's own exp is coarser than the kernel's, and knows nothing below the normal numbers.
+    # The exp function of MLX is less precise than the kernel, and flushes denormals to zero.
     rtol, atol = (4 * ROUNDOFF, 2e-45) if run_by == "kernel" else (64 * ROUNDOFF, SMALLEST)
     np.testing.assert_allclose(activated(SUMS)[0], want, rtol=rtol, atol=atol)
 

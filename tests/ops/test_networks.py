@@ -195,7 +195,7 @@ def test_a_compiled_gradient_equals_the_plain_one():
 
     plain = mx.grad(loss, argnums=(0, 1))
     compiled = mx.compile(plain)
-    for scale in (1.0, 0.5):  # the second call runs what the first one traced
+    for scale in (1.0, 0.5):  # the second call reuses the trace of the first
         given = scale * device["features"], device["density_weights"]
         for name, one, other in zip(TRAINED, compiled(*given), plain(*given), strict=False):
             assert_matches(one, other, rel=64 * ROUNDOFF, name=f"d {name}")

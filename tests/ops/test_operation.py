@@ -1,4 +1,4 @@
-"""`Operation`: the kernel where one can run, else the reference; gradients of both."""
+"""`Operation` runs the kernel if possible and the reference otherwise; gradients of both."""
 
 import mlx.core as mx
 import numpy as np
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def power_of(calls):
-    """An operation x^exponent whose launch and gradient note their calls."""
+    """An operation x^exponent that records the calls of its launch and gradient."""
 
     def reference(x, *, exponent):
         calls.append("reference")

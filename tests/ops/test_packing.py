@@ -1,4 +1,4 @@
-"""Rays get slots in order while they fit, and say how many slots a ray takes."""
+"""Rays get slots in order while they fit, and the mean number of slots per ray is reported."""
 
 import mlx.core as mx
 import numpy as np

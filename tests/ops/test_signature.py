@@ -1,4 +1,4 @@
-"""A signature refuses what is not as declared, by name, and says how long the named axes are."""
+"""A signature rejects arrays that differ from the declaration, and returns named axis lengths."""
 
 import mlx.core as mx
 import pytest

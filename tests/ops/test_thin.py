@@ -74,7 +74,7 @@ def every_offset() -> list[mx.array]:
 
 
 def thinned(samples: Samples, density: mx.array, offset: mx.array):
-    """What thinning keeps, and the marched sample in each of its slots."""
+    """Return the samples after thinning, and the index of the marched sample in each slot."""
     kept = thin(samples, density, offset, SLOTS, BELOW)
     order = {x: i for i, x in enumerate(np.array(samples.position)[:, 0].tolist())}
     taken = int(kept.used[0])
@@ -83,7 +83,7 @@ def thinned(samples: Samples, density: mx.array, offset: mx.array):
 
 
 def hazy_rays() -> tuple[Samples, mx.array]:
-    """Rays through haze of all densities, one of which meets a wall, and another one ends."""
+    """Rays through haze of all densities. One ray hits a wall, and another one ends early."""
     samples, density = packed_rays(3.0)
     values = np.array(density)
     values[200:210], values[:40] = 60.0, 20.0
@@ -95,7 +95,7 @@ def mixed(seed: int, shape: tuple[int, ...]) -> mx.array:
 
 
 def gradients(samples, density, color, index=None, expected=None):
-    """Those of a mix of all results in density and color, at the marched samples."""
+    """Gradients of a mix of all results in density and color, at the marched samples."""
     rays = len(COUNTS)
     mixes = mixed(1, (rays, 3)), mixed(2, (rays,)), mixed(3, (rays,))
     index = mx.arange(SLOTS) if index is None else index
@@ -154,8 +154,8 @@ def test_the_mean_of_the_gradients_is_that_of_the_whole_ray(expected):
     scale = np.abs(want[0]).max()
     np.testing.assert_allclose(mean[0][always], want[0][always], atol=2e-5 * scale)
     assert_unbiased(mean[0], want[0], name="d density")
-    # Neighbors that are seldom kept are never kept together, so each knows little of those right
-    # behind it: an error of the order of the weight below which samples are omitted.
+    # Samples with a low probability are never kept together with their neighbors, so they lack
+    # information about the samples right behind them: an error of the order of BELOW.
     error = np.abs(mean[0] - want[0])[seldom]
     assert seldom.sum() > 50
     assert error.max() < 4.0 * BELOW * scale
@@ -174,7 +174,7 @@ def test_black_haze_has_no_noise():
 
 
 def test_noise_does_not_reward_haze_of_the_expected_color():
-    # The error of a ray times the gradient of its color, whose product has a mean of its own.
+    # The error of a ray and the gradient of its color are correlated: their product has a bias.
     samples, density = hazy_rays()
     target = mx.abs(mixed(7, (len(COUNTS), 3)))
     color = target[samples.ray]

@@ -43,7 +43,7 @@ def rays(count: int) -> dict[str, Rays]:
 
 @pytest.mark.parametrize("count", [2, 16, 17, 100, 700])
 def test_rays_that_are_alike_see_alike_however_many(count):
-    # They end all at once, so that nobody is on the way when the next ones begin.
+    # They end all at once, so that no ray is active when the next ones begin.
     (one,), (first,), (far,) = map(np.array, trace(**rays(1), **arguments(), geometry=GEOMETRY))
     assert 0.05 < first < 0.9, "fog"
     color, opacity, depth = map(np.array, trace(**rays(count), **arguments(), geometry=GEOMETRY))
