@@ -1,9 +1,9 @@
-"""Which of the self-test's cases run on a CPU, where all of them would take longer than all else.
+"""Selection of self-test cases for a CPU, where all cases would take longer than all other tests.
 
-Most are specializations, a kernel with its template arguments and the forms of its arrays. Each is
-judged (tests/metal/test_judged.py), and where there is a GPU, `nerfmac selftest` and
-tests/ops/test_kernels.py run each. On a CPU, as C++ and as Metal in the executor, run as many as
-`chosen` says: what they leave out puts together what has run apart.
+Most cases are specializations: a kernel with its template arguments and array forms. Each of them
+is judged (tests/metal/test_judged.py), and on a GPU, `nerfmac selftest` and
+tests/ops/test_kernels.py run all of them. On a CPU, as C++ and as Metal in the executor, only the
+cases in `chosen` run. The other cases only combine template arguments that have run separately.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def written_functions() -> set[str]:
 
 @cache
 def all_cases() -> dict[str, Case]:
-    """The self-test's cases by name."""
+    """Return all cases of the self-test as a dictionary from name to case."""
     return {str(case): case for case in cases()}
 
 
@@ -45,7 +45,7 @@ def function(launch: Launch) -> str:
 
 @cache
 def launches_of_cases() -> dict[str, list[Launch]]:
-    """What each case launches."""
+    """Return the launches of each case."""
     found = {}
     for name, case in all_cases().items():
         with recorded() as launches:
@@ -55,9 +55,9 @@ def launches_of_cases() -> dict[str, list[Launch]]:
 
 
 def aspects(launch: Launch) -> set[tuple[str, str, str]]:
-    """What a specialization has of its kernel: each template argument's value, and its arrays.
+    """Return the aspects of a specialization: the value of each template argument, and its arrays.
 
-    The arrays' types say which are `constant`.
+    Array types include whether an array is `constant`.
     """
     parts = _specialization(launch.specialization)
     values = enumerate((parts["values"] or "").split("_"))
@@ -74,10 +74,11 @@ def reached_by(preset: str) -> set[str]:
 
 @cache
 def chosen() -> list[str]:
-    """The cases to run, in their order.
+    """Return the cases to run, in order.
 
-    They are all whose template arguments are those of the preset `tiny`, the narrowest; what runs
-    each specialization of the preset `base` once; and what gives each kernel every aspect.
+    They are all cases with the template arguments of the preset `tiny`, the narrowest; cases that
+    run each specialization of the preset `base` once; and cases that cover every aspect of each
+    kernel.
     """
     launches = launches_of_cases()
     tiny, base = {_template(name) for name in reached_by("tiny")}, reached_by("base")

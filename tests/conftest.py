@@ -1,4 +1,4 @@
-"""What every test uses: markers that ask for a device, the device CPU, and scenes to read."""
+"""Common fixtures: markers for tests that need a device, the CPU device, and scenes to read."""
 
 import os
 import re
@@ -25,11 +25,10 @@ NEEDS = {
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what needs an absent device, and begin with the files that take long.
+    """Skip tests that need an absent device, and run files with long tests first.
 
-    Of tests that are skipped one variant is left, which says how many there are. A process that
-    runs tests takes whole files: a long one that came last would keep it busy when all others are
-    done.
+    Only one variant of a skipped test is kept, with the number of variants. Each test process runs
+    whole files: a long file at the end would keep one process busy after all others are done.
     """
     kept, variants = [], {}
     for item in items:
@@ -68,7 +67,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(scope="session")
 def real_scenes() -> Path:
-    """Return the folder of real scenes: $NERFMAC_DATA, else ../shared/data beside the checkout."""
+    """Return the folder of real scenes: $NERFMAC_DATA or ../shared/data next to the checkout."""
     named = os.environ.get("NERFMAC_DATA")
     folder = Path(named) if named else ROOT.parent / "shared" / "data"
     if not folder.is_dir():
@@ -78,7 +77,7 @@ def real_scenes() -> Path:
 
 @pytest.fixture(scope="module")
 def on_the_cpu() -> Iterator[None]:
-    """A file's tests on the CPU; afterwards the device is what it was."""
+    """Run the tests of a file on the CPU; restore the device afterwards."""
     device = mx.default_device()
     choose_device("cpu")
     yield

@@ -1,4 +1,4 @@
-"""What is in a video, as ffmpeg decodes it."""
+"""Contents of a video, decoded with ffmpeg."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def decoded(path: Path) -> tuple[str, np.ndarray]:
-    """Return what ffmpeg says of the video, and all its frames `(n, h, w, 3)`."""
+    """Return ffmpeg's description of a video, and all frames `(n, h, w, 3)`."""
     command = [imageio_ffmpeg.get_ffmpeg_exe(), "-i", str(path), "-fps_mode", "passthrough"]
     command += ["-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
     run = subprocess.run(command, capture_output=True, check=True)

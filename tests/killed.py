@@ -1,4 +1,4 @@
-"""What other processes do to a folder: one is killed in the middle of its work, one uses it."""
+"""Effects of other processes on a folder: one is killed during its work, one uses the folder."""
 
 import subprocess
 import sys
@@ -38,7 +38,7 @@ with locked(Path(sys.argv[1])):
 
 @contextmanager
 def held(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Context manager: another process, which is yielded, uses the `folder`."""
+    """Return a context manager that yields another process, while that uses the `folder`."""
     command = [sys.executable, "-c", _HOLD, str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

@@ -1,8 +1,8 @@
-"""Comparators for arrays of floats, themselves tested in `test_numerics.py`.
+"""Comparators for arrays of floats, tested in `test_numerics.py`.
 
-Elementwise tolerances say little about gradients: each entry of the gradient of a mean is tiny, and
-an absolute tolerance then accepts anything, zeros included. So arrays are compared as one vector,
-relative to its length, and what could make a comparison empty is an error.
+Elementwise tolerances are not suitable for gradients: each entry of the gradient of a mean is tiny,
+so an absolute tolerance accepts anything, including zeros. Therefore arrays are compared as
+vectors, relative to their norm, and conditions that could make a comparison empty are errors.
 """
 
 import mlx.core as mx
@@ -20,13 +20,18 @@ def _vector(values: ArrayLike) -> np.ndarray:
 def assert_matches(
     got: ArrayLike, want: ArrayLike, *, rel: float, name: str, outliers: float = 0.0
 ) -> None:
-    """Fail unless `got` is `want`: same shape, finite, and `|got - want| <= rel |want|`.
+    """Check that `got` matches `want`: same shape, finite, and `|got - want| <= rel |want|`.
 
-    `rel` is the unit roundoff times the number of terms summed times a small factor: write it so.
-    Entries that are no outliers must also pass `assert_unbiased`.
-    `outliers` is the fraction of entries, those of largest error, left out of the comparison: for
-    functions with jumps, where roundoff alone may put an entry on the other side. It is at most
-    0.05, and each left out entry must still be finite.
+    Args:
+        got: Array to check.
+        want: Expected array.
+        rel: Relative tolerance. Write it as the unit roundoff, times the number of summed terms,
+            times a small factor.
+        outliers: Fraction of entries, at most 0.05, with the largest errors to exclude from the
+            comparison. It is for functions with jumps, where roundoff alone may move an entry to
+            the other side. Excluded entries must still be finite.
+
+    The remaining entries must also pass `assert_unbiased`.
     """
     assert 0.0 <= outliers <= 0.05, f"{name}: leaving out {outliers:.0%} would hide a fault"
     got, want = _vector(got), _vector(want)
@@ -55,10 +60,10 @@ def assert_unbiased(
 ) -> None:
     """Fail if `got` differs from `want` by more than noise with a mean of zero.
 
-    A relative error may be noise, which training averages out, or a bias, which it does not. Three
-    numbers tell them apart, and each is at most `bias`, or at least `cosine`: the scale of the
-    projection of `got` on `want`, relative to 1; the mean of the signed error, relative to the mean
-    magnitude of `want`; and the cosine of the angle between the two.
+    A relative error may be noise, and training averages noise out, or a bias, which remains. Three
+    values distinguish the two; two of them must be at most `bias`, and one at least `cosine`: the
+    scale of the projection of `got` on `want`, relative to 1; the mean of the signed error,
+    relative to the mean magnitude of `want`; and the cosine of the angle between the two.
     """
     got, want = _vector(got).ravel(), _vector(want).ravel()
     length, inner = float(np.linalg.norm(want)), float(got @ want)

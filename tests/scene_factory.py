@@ -80,7 +80,7 @@ def _pose(index: int, lens: Lens) -> np.ndarray:
 
 
 def _image(pose: np.ndarray, lens: Lens) -> np.ndarray:
-    """uint8 (h, w, 4): what a camera sees of the balls; around them nothing."""
+    """uint8 (h, w, 4): image of the balls from a camera, transparent around them."""
     row, column = np.mgrid[:HEIGHT, :WIDTH] + 0.5
     x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
     direction = np.stack([x, y, -np.ones_like(x)], axis=-1) @ pose[:, :3].T

@@ -1,4 +1,4 @@
-"""A model on several ranks: its rate beside that of one, and the time to a quality."""
+"""A model on several ranks: its rate compared with one rank, and the time to reach a quality."""
 
 import pytest
 from bench_scaling import RankedTraining, table

@@ -1,4 +1,4 @@
-"""Apple's compiler is asked for each text and each version; what it says is shown and counted."""
+"""Compilation of each source with each version of Apple's compiler, and its error counts."""
 
 import json
 import struct
@@ -71,7 +71,7 @@ def test_metadata_of_another_format_have_no_registers(given):
 
 @pytest.fixture
 def apple(monkeypatch, tmp_path):
-    """Stands for Xcode: `says` gives a tool's exit code and words for its arguments."""
+    """Simulate Xcode: `says` returns the exit code and output of a tool for its arguments."""
 
     def make(says, given=SPILLED):
         def tool(name, *words):

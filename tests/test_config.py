@@ -1,4 +1,4 @@
-"""Configuration: strict in what it takes, whole in what it writes, no field without a reader."""
+"""Configuration: strict parsing, complete output, and use of every field."""
 
 import ast
 import json
@@ -208,7 +208,7 @@ def test_every_field_is_read_somewhere(record, read):
     [
         ("cpu", 2**40, "small"),
         ("metal", 8 * 2**30, "base"),
-        ("metal", 8 * 2**30 * 2 // 3, "base"),  # what Metal says of a Mac with 8 GB
+        ("metal", 8 * 2**30 * 2 // 3, "base"),  # value reported by Metal on a Mac with 8 GB
         ("metal", int(2.4e9), "base"),
         ("metal", int(2.4e9) - 1, "small"),
         ("cuda", 80 * 2**30, "base"),

@@ -1,7 +1,7 @@
-"""What README and the documentation tell is there: commands, examples, links, names, messages.
+"""Commands, examples, links, names, and messages in README and the documentation are valid.
 
-Commands are read by the program's own arguments, and those that need no more than a scene or a run
-are run, on the scene of two balls.
+Commands are parsed with the program's own parser. Commands that need only a scene or a run are
+executed, on the scene of two balls.
 """
 
 import os
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 def blocks(path: Path, language: str) -> list[str]:
-    """The texts of a page's fenced blocks of a language; "" is that of commands."""
+    """Return the fenced blocks of a language on a page; "" means commands."""
     text = path.read_text(encoding="utf-8")
     return [body for _, kind, body in FENCE.findall(text) if kind == language]
 
@@ -239,7 +239,7 @@ def test_the_site_is_built_without_a_warning(tmp_path):
         assert f'id="nerfmac-{name}"' in page
     assert "--samples-per-pixel" in page
     settings = (tmp_path / "configuration" / "index.html").read_text(encoding="utf-8")
-    assert settings.count("★") == 11  # ten settings, and the sentence that says so
+    assert settings.count("★") == 11  # ten settings, and the sentence that explains the star
     loaded = [
         address
         for html in tmp_path.rglob("*.html")

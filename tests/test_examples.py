@@ -1,4 +1,4 @@
-"""The examples in docstrings run, and give what they say."""
+"""The examples in docstrings run, and give the documented results."""
 
 import ast
 import doctest
@@ -17,7 +17,7 @@ EXPECTED = {
     *("load_scene", "train", "Run.render", "Run.evaluate", "Camera.look_at", "CameraPath"),
     *("render_video", "extract_mesh", "Field", "Encoding", "Method"),
 }
-"""Public names whose docstrings must have an example."""
+"""Public names that must have an example in their docstring."""
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
@@ -45,7 +45,7 @@ FOUND = examples(PACKAGE)
 
 @pytest.fixture(scope="module")
 def known():
-    """What examples may use without saying where it is from: README's first lines."""
+    """Return names that examples may use without an import: the first lines in README."""
     scene = nerfmac.load_scene(nerfmac.builtin_scene_path(), downscale=2, max_images=4)
     run = nerfmac.train(scene, preset="tiny", steps=200, progress=False)
     return {"nerfmac": nerfmac, "mx": mx, "scene": scene, "run": run}

@@ -28,7 +28,7 @@ BARE = {
     "xcode-select": "#!/bin/sh\nexit 2\n",
     **{name: f"#!/bin/sh\necho {name} >> window\nexit 1\n" for name in ("git", "xcrun", "python3")},
 }
-# A run says where it is, which must not be in the file; the texts to compile are one.
+# A run prints the path of its folder, and the file must not contain it; one source is compiled.
 HELPERS = """
 import platform
 from pathlib import Path
@@ -50,9 +50,9 @@ def write_run(words):
 
 @pytest.fixture
 def tried(tmp_path):
-    """Run the script on a Mac of stand-ins.
+    """Run the script on a simulated Mac.
 
-    `broken` is a command that fails. `others` are programs in place of, or beside, those of `MAC`.
+    `broken` is a command that fails. `others` are programs that replace or extend `MAC`.
     """
 
     def run(broken="", others=None, has_environment=True):

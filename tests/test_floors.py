@@ -30,7 +30,7 @@ LIBRARY = (
     ("refine",),
     ("training",),
 )
-"""The method's packages, which know no file format, no command line, and no viewer."""
+"""Packages of the method. They contain no file formats, no command line, and no viewer."""
 APPLICATION = (
     ("scenes", "paths", "datasets"),
     ("capture",),
@@ -46,9 +46,9 @@ FLOORS = (
     ("__init__", "__main__", "public"),  # the public names, and `python -m nerfmac`
 )
 LOOSE = {"version", "common", *FLOORS[-1]}
-"""What every other room or module of the same floor may import."""
+"""Modules that every other module or package of the same layer may import."""
 APPLICATIONS = len(FLOORS) - 3
-"""The floor whose rooms know what stands in each other's `__init__`."""
+"""The layer with packages that import from each other's `__init__`."""
 FLOOR = {module: floor for floor, modules in enumerate(FLOORS) for module in modules}
 
 
@@ -79,9 +79,9 @@ def nodes(source: str) -> list[ast.AST]:
 
 
 def _as_import(node: ast.AST) -> ast.AST:
-    """The import statement equivalent to a call that imports a module by name; else `node`.
+    """Return the import statement for a call that imports a module dynamically, otherwise `node`.
 
-    Of an f-string the literal beginning counts: "nerfmac.app.cli." belongs to the room cli.
+    For an f-string, the literal beginning counts: "nerfmac.app.cli." belongs to the package cli.
     """
     if not isinstance(node, ast.Call) or not node.args:
         return node
@@ -95,10 +95,10 @@ def _as_import(node: ast.AST) -> ast.AST:
 
 
 def imports(source: str, package: Path) -> Iterator[tuple[int, str, bool]]:
-    """Yield line and room of each import from nerfmac, and whether it reaches into the room.
+    """Yield line and package of each import from nerfmac, and whether it bypasses `__init__`.
 
-    Imports inside functions count. A relative import yields the room "."; `from nerfmac import x`
-    is the module x if there is one, else a public name, that is the package itself.
+    Imports inside functions count. A relative import yields the package ".". `from nerfmac import
+    x` is the module x if it exists, otherwise a public name, so the package itself.
     """
     above = package.name, f"{package.name}.app"
     for node in nodes(source):
@@ -138,7 +138,7 @@ def faults(package: Path) -> list[str]:
 
 
 def _fault(own: str, used: str, reaches_in: bool) -> str | None:
-    """What is wrong with an import of `used` in the room `own`; None if nothing is."""
+    """Return why package `own` may not import `used`, or None if it may."""
     if used == ".":
         return "a relative import"
     if used not in FLOOR:

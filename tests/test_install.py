@@ -1,4 +1,4 @@
-"""What the documents tell a user to install is installed by CI, and brings all that it must."""
+"""CI runs the documented installation commands, and they install all required packages."""
 
 import json
 import re
@@ -20,7 +20,7 @@ COMMAND = re.compile(r"(?:\bpip install -e |\buv sync\b)[^\n#`&;]*")
 BLOCK = re.compile(r"^```\n(.*?)^```", re.DOTALL | re.MULTILINE)
 ROW = re.compile(r"""- \{ system: "(.+?)", runner: \S+, command: '(.+)' \}""")
 LIBRARIES = {CPU: "mlx[cpu]", NVIDIA: "mlx[cuda13]"}
-"""What brings MLX's library; on macOS it comes with `mlx`."""
+"""Requirements that install the library of MLX; on macOS, `mlx` contains it."""
 
 
 TEXT = {"capture_output": True, "text": True}
@@ -111,9 +111,9 @@ def test_a_version_of_mlx_that_has_not_been_tested_is_not_installed(platform):
 def test_without_a_library_one_line_says_what_to_install(tmp_path, library, names):
     bare = tmp_path / "mlx"
     bare.mkdir()
-    if library == "libmlx.so":  # what the package `mlx` alone brings
+    if library == "libmlx.so":  # missing if only the package `mlx` is installed
         shutil.copy(mx.__file__, bare)
-    else:  # in the loader's words; a library that wants the driver takes a gigabyte
+    else:  # the loader's message; a library that really needs the driver has a gigabyte
         failure = f"{library}: cannot open shared object file: No such file or directory"
         (bare / "core.py").write_text(f"raise ImportError({failure!r})")
     code = f"import sys; sys.path[:0] = {[str(tmp_path), str(ROOT)]}; import nerfmac"

@@ -1,4 +1,4 @@
-"""A field that learns nothing is said aloud, and no other."""
+"""A warning is logged for a field that does not learn, and only then."""
 
 import logging
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""`make` says in a line why nerfmac cannot run on a machine, before it installs anything."""
+"""`make` reports in one line why nerfmac cannot run on a machine, before it installs packages."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A field, a sampler and a loss of one's own work wherever those of the configuration do."""
+"""A custom field, sampler, and loss work everywhere in place of the built-in ones."""
 
 import mlx.core as mx
 import numpy as np
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 class Ball(nerfmac.Field):
-    """A ball whose center, radius and color are learned."""
+    """A ball with a trainable center, radius, and color."""
 
     shapes = {"center": (3,), "radius": (1,), "color": (3,)}  # noqa: RUF012
 

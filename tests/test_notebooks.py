@@ -30,7 +30,7 @@ def make_coarser():
 make_coarser()
 del make_coarser
 """
-"""What their kernels do before the first cell: a CPU's preset is a quarter of itself."""
+"""Code that kernels run before the first cell: on a CPU, it reduces presets to a quarter."""
 STEPS_A_SECOND = 3.2
 """Training has so many steps for each second: not fewer where much else runs."""
 SHORTER = 4
@@ -125,7 +125,7 @@ FAULTY.cells[1].outputs = [nbformat.v4.new_output("stream", name="stdout", text=
 
 @pytest.fixture
 def faulty(tmp_path) -> Path:
-    """Return a notebook with outputs, with a path of somebody's machine, and with an error."""
+    """Return a notebook with outputs, with a path from another machine, and with an error."""
     path = tmp_path / "faulty.ipynb"
     nbformat.write(FAULTY, path)
     return path

@@ -1,4 +1,4 @@
-"""Camera paths of nerfstudio lie in a run's scene where they lay in nerfstudio's."""
+"""Camera paths of nerfstudio have the same position in a run's scene as in nerfstudio."""
 
 import json
 
@@ -44,7 +44,7 @@ def file_poses(scene):
 
 @pytest.fixture
 def captured(tmp_path):
-    """The scene as a transforms.json that says what was applied to its poses."""
+    """Write the scene as a transforms.json with the transform that was applied to its poses."""
     folder = write_scene(tmp_path / "scene", test=1, train=3)
     values = json.loads((folder / "transforms_train.json").read_text())
     values |= {"applied_transform": APPLIED.tolist(), "applied_scale": APPLIED_SCALE}

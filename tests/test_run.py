@@ -1,4 +1,4 @@
-"""`train` and `Run` do in a notebook what the command line does."""
+"""`train` and `Run` in Python are equivalent to the command line."""
 
 import itertools
 import json

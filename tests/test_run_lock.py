@@ -20,7 +20,7 @@ SETTINGS = {"device": "cpu", "progress": False}
 
 @pytest.fixture
 def folder(scene, tmp_path):
-    """The folder of a run of two steps."""
+    """A run folder after two steps."""
     train(scene, steps=2, config=CONFIG, out=tmp_path / "run", **SETTINGS)
     return tmp_path / "run"
 

@@ -1,4 +1,4 @@
-"""scripts/judge.py trains scenes with several seeds and sets them beside an earlier run."""
+"""scripts/judge.py trains scenes with several seeds and compares them with an earlier run."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a notebook or a prompt shows of the public objects."""
+"""Representations of the public objects in a notebook or at a prompt."""
 
 import io
 import math

@@ -54,7 +54,7 @@ def test_depth_and_normals_that_are_wrong_by_a_known_amount(built_in, monkeypatc
 
 
 def turned(normal: np.ndarray, degrees: float) -> np.ndarray:
-    """Unit vectors (n, 3) by an angle from the normals, which may be 0."""
+    """Return unit vectors (n, 3) at an angle from the normals; a normal may be 0."""
     across = np.cross(normal, [0.3, 0.5, 0.81])
     across /= np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-9)
     angle = np.radians(degrees)

@@ -1,4 +1,4 @@
-"""What is published: its page, its records, the licenses of what it brings."""
+"""Published package: its PyPI page, its records, and the licenses of its dependencies."""
 
 import re
 import tomllib
@@ -15,7 +15,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 
 def page(monkeypatch, **variables):
-    """Return what the hook adds to the metadata where GitHub has set `variables`."""
+    """Return the metadata that the hook adds with the environment variables of GitHub."""
     for name in ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_REF_NAME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
@@ -46,14 +46,14 @@ def test_the_page_of_a_release_has_addresses_that_lead_to_files(monkeypatch):
 
 
 def required():
-    """Return the names of all that users install, and the extra that brings each; "" for all."""
+    """Return the names of all installed packages, and the extra that requires each; "" for all."""
     lists = {"": PROJECT["dependencies"], **PROJECT["optional-dependencies"]}
     pairs = [(Requirement(text).name, extra) for extra, texts in lists.items() for text in texts]
     return dict(reversed(pairs))
 
 
 def licenses():
-    """Return package, what it is for and license of each row of THIRD_PARTY.md."""
+    """Return package, purpose, and license from each row of THIRD_PARTY.md."""
     text = (ROOT / "THIRD_PARTY.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\S+)` \| (.+?) \| (.+?) \|", text, re.MULTILINE)
     return {name: (purpose, license) for name, purpose, license in rows}

@@ -1,4 +1,4 @@
-"""The version says which commit a copy of the files is from, or that nothing tells."""
+"""The version contains the commit of a copy of the files, or that it is unknown."""
 
 import shutil
 import subprocess

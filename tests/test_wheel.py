@@ -1,4 +1,4 @@
-"""The built wheel, away from the repository: what it needs at run time must be inside it."""
+"""The built wheel, outside of the repository, contains all files that are needed at run time."""
 
 import os
 import subprocess
@@ -38,11 +38,11 @@ def wheel(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory) -> Path:
-    """Return the bin folder of a fresh environment that holds the wheel.
+    """Return the bin folder of a fresh environment with the wheel installed.
 
-    The other packages are this environment's, found through a path file: nothing is downloaded. It
-    comes after the wheel's own place, and path files in there are not followed, so an editable
-    nerfmac does not get in.
+    The other packages come from this environment, through a path file, so that no package is
+    downloaded. The path file comes after the wheel, and path files in that folder are ignored, so
+    an editable nerfmac is not used.
     """
     folder = tmp_path_factory.mktemp("venv")
     run(sys.executable, "-m", "venv", folder, cwd=folder)

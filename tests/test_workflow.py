@@ -1,7 +1,7 @@
-"""CI on the hosted Macs: the compiler judges, the GPU, which is no real Mac's, shows and keeps.
+"""CI on hosted Macs: the compiler decides; the virtual GPU only reports and stores results.
 
-The steps' own lines of shell run here too, with stand-ins for what only a Mac has, so that a typing
-error in one of them is found before it costs a run.
+The shell lines of the steps also run here, with replacements for programs that only a Mac has, so
+that typing errors in them are found without a CI run.
 """
 
 import os

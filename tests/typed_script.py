@@ -13,7 +13,7 @@ from nerfmac.config.presets import PRESETS
 
 
 class Ball(nerfmac.Field):
-    """A gray ball whose density is its one parameter."""
+    """A gray ball with density as its only parameter."""
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

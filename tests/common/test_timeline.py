@@ -1,4 +1,4 @@
-"""What is recorded is what happened, in Chrome's format, and nothing is recorded outside."""
+"""Recorded timelines are correct and in Chrome's format; outside of a recording, they are empty."""
 
 import errno
 import json
@@ -14,7 +14,7 @@ from nerfmac.common.timeline import event, interval, recording
 
 
 def intervals(values):
-    """By name, each interval's lane and its ends in microseconds."""
+    """Return the lane and the ends in microseconds of each interval; keys are names."""
     lanes = {e["tid"]: e["args"]["name"] for e in values["traceEvents"] if e["ph"] == "M"}
     return {
         each["name"]: (lanes[each["tid"]], each["ts"], each["ts"] + each["dur"])

@@ -1,4 +1,4 @@
-"""The radiance field: its parts joined as the module says, its parameters' shapes and spread."""
+"""The encoded field: composition of its parts, parameter shapes, and initial distribution."""
 
 from contextlib import nullcontext
 from itertools import pairwise
@@ -32,7 +32,7 @@ USED = int(COUNTS.sum())
 
 
 def field_and_parameters(extent: float = 2.0) -> tuple[EncodedField, dict[str, mx.array]]:
-    """A field whose table is as large as a trained one's."""
+    """A field with table values as large as after training."""
     field = EncodedField(encoding_of(CONFIG, Bounds(extent)), CONFIG.networks)
     parameters = field.init(mx.random.key(3))
     return field, parameters | {"table": 1e4 * parameters["table"]}

@@ -1,4 +1,4 @@
-"""The stacked networks' parameters: the layers' widths, how weights lie and how they are drawn."""
+"""Parameters of the density and color networks: widths, weight layout, and initialization."""
 
 from math import sqrt
 

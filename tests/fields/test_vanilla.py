@@ -32,7 +32,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def field_and_parameters() -> tuple[VanillaField, dict[str, mx.array]]:
-    """A field whose biases are not zero."""
+    """A field with nonzero biases."""
     field = VanillaField(CONFIG, Bounds(EXTENT))
     parameters = field.init(mx.random.key(3))
     random = np.random.default_rng(4)
@@ -229,7 +229,7 @@ SMALL = VanillaConfig(
 
 
 def errors(parameters: dict[str, mx.array], rays: Rays, drawn: mx.array) -> mx.array:
-    """(2,) mean squared error of what the coarse and the fine network show of the ball."""
+    """(2,) mean squared error of the coarse and the fine rendering of the ball."""
     field = VanillaField(SMALL, Bounds(1.0))
     sampler = HierarchicalSampler(field.coarse, Bounds(1.0), 0.1, SMALL.coarse, SMALL.fine)
     samples, (coarse,) = sampler.sample(parameters, {}, rays, drawn)[:2]

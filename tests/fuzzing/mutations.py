@@ -246,7 +246,7 @@ def mutate_npy(data: bytes, rng: random.Random) -> bytes:
 
 
 def mutate_png(data: bytes, rng: random.Random) -> bytes:
-    """Change a PNG's chunks, whose checksums are made right again; one in four as bytes."""
+    """Change the chunks of a PNG and correct their checksums; sometimes change bytes instead."""
     chunks, at = [], 8
     while at + 12 <= len(data):
         (length,) = struct.unpack(">I", data[at : at + 4])

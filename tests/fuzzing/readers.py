@@ -1,4 +1,4 @@
-"""The readers of files from elsewhere, each with a small valid folder whose files are changed."""
+"""The readers of external files, each with a small valid folder to mutate."""
 
 import json
 from collections.abc import Callable
@@ -74,7 +74,7 @@ def _write_transforms(folder: Path) -> Path:
 
 
 def _write_fitted(folder: Path) -> None:
-    """A transforms.json that does not place its scene, beside a COLMAP model of its images."""
+    """Write a transforms.json without a placement, next to a COLMAP model of its images."""
     values = json.loads(_write_transforms(folder).read_text())
     for key in ("aabb_scale", "offset", "scale", "w", "h", "train_filenames", "test_filenames"):
         del values[key]

@@ -121,7 +121,7 @@ def test_no_name_leads_out_of_the_scene_however_that_is_named(tmp_path, monkeypa
     scene = tmp_path / "scene"
     name = str(tmp_path / "secret.png") if name == "/secret" else name
     save(tmp_path / "secret.png", pixels(7))
-    save(tmp_path / "scene.png", pixels(8))  # the folder's name with an ending
+    save(tmp_path / "scene.png", pixels(8))  # the folder's name with a file extension
     monkeypatch.chdir(write_transforms(scene, 3, frame={1: {"file_path": name}}).parent)
     path = scene if given == "absolute" else Path(given)
     found = [frame.image.resolve() for frame in load_scene(path, split=0).splits["train"]]
@@ -159,7 +159,7 @@ def test_poses_beyond_reason_are_refused(tmp_path):
 
 
 def sized(path: Path, width: int, height: int) -> Path:
-    """An image whose header claims another size than it has; a PNG's checksum is right."""
+    """Write an image with a wrong size in its header; a PNG has a correct checksum."""
     Image.fromarray(pixels(1)).save(path)
     data = bytearray(path.read_bytes())
     if path.suffix == ".png":

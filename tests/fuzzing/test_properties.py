@@ -43,7 +43,7 @@ PATHS = st.lists(PARTS, max_size=6).map("/".join) | st.text(max_size=20)
 
 
 def outcome(read):
-    """What `read` returns, and the message with which it refuses."""
+    """Return the result of `read`, and the message of its InputError."""
     try:
         return read(), ""
     except InputError as error:

@@ -12,8 +12,7 @@ from tests.fuzzing.readers import READERS, attempt
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 CORPUS = Path(__file__).with_name("corpus")
-"""READER/WHAT.FILE: inputs at which something went wrong once, each in the place of the reader's
-FILE."""
+"""Inputs READER/NAME.FILE that once caused a failure. Each replaces the reader's FILE."""
 INPUTS = 30
 """Mutated inputs of each reader; scripts/fuzz.py has read more than a million."""
 

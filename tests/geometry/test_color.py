@@ -26,7 +26,7 @@ def test_encoding_and_decoding_undo_each_other():
     # Near black the curve's slope is 12.92, and a power's rounding counts a few times over.
     for one, other in ((srgb_to_linear, linear_to_srgb), (linear_to_srgb, srgb_to_linear)):
         error = np.abs(np.array(other(one(values)) - values))
-        # The standard's two pieces meet to a part in ten million.
+        # The two pieces of the standard agree to one part in ten million.
         assert error.max() < 64 * ROUNDOFF
 
 

@@ -1,4 +1,4 @@
-"""Tracks: which pixels of which training images show which point, however a scene is read."""
+"""Tracks: pixels of training images that show a point, for every way of reading a scene."""
 
 import json
 
@@ -38,7 +38,7 @@ SHOWN = {index: shown_at(index) for index in range(COUNT)}
 
 
 def assert_right(tracks: Tracks, frames, indices) -> None:
-    """Fail unless the tracks are those of SHOWN in the images numbered `indices`."""
+    """Check that the tracks match SHOWN for the images `indices`."""
     got = [
         (view, number)
         for view, number in zip(tracks.view.tolist(), tracks.point.tolist(), strict=True)
@@ -98,7 +98,7 @@ def turned(index: int) -> list[list[float]]:
 
 
 def beside(folder, pose_of):
-    """A transforms.json with a lens like OPENCV's beside the COLMAP model of the same images."""
+    """Write a transforms.json with an OPENCV lens next to the COLMAP model of the same images."""
     write_colmap(folder, COUNT, shown=SHOWN)
     frame = {index: {"transform_matrix": pose_of(index)} for index in range(COUNT)}
     lens = dict(zip(("k1", "k2", "p1", "p2"), OPENCV[4:], strict=True))

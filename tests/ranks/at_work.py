@@ -1,6 +1,6 @@
-"""What each of two ranks does for the tests of ranks: `python at_work.py SCENE FOLDER`.
+"""Program of each of two ranks in the tests of ranks: `python at_work.py SCENE FOLDER`.
 
-It writes what it found to FOLDER/RANK.npz.
+It writes its results to FOLDER/RANK.npz.
 """
 
 import sys

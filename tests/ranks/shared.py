@@ -1,4 +1,4 @@
-"""What the tests of ranks and the ranks themselves have to know both."""
+"""Common definitions of the tests of ranks and the rank programs."""
 
 import numpy as np
 
@@ -14,10 +14,10 @@ CONFIG: Config = override(
     march={"max_samples": 2**13},
     optimizer={"epsilon": 1e-3},
 )
-"""So many rays in every step that N ranks have as many as one with N times the numbers.
+"""Settings where N ranks have as many rays per step as one rank with N times the numbers.
 
-With Adam's own epsilon a step has its full length even where a gradient's terms cancel, so that
-what was rounding grows; with a large one steps are smooth in the gradient.
+With Adam's default epsilon, a step has its full length even where the terms of a gradient cancel,
+so rounding errors grow. With a large epsilon, steps are smooth in the gradient.
 """
 
 
@@ -29,7 +29,7 @@ def double(config: Config) -> Config:
 
 
 def told(rank: int) -> tuple[dict[str, np.ndarray], float]:
-    """What a rank sends in a test: a large array, a small one, and its weight."""
+    """Return a large and a small array that a rank sends in a test, and the weight of the rank."""
     random = np.random.default_rng(rank)
     shapes = {"large": (LARGE // 2, 2), "small": (3, 5)}
     arrays = {name: random.normal(size=shape) for name, shape in shapes.items()}

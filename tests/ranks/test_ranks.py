@@ -18,12 +18,12 @@ from tests.numerics import assert_matches
 from tests.ranks.shared import CONFIG, STEPS, double, told
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 300.0  # seconds, on a machine that does other things
+PATIENCE = 300.0  # seconds, on a busy machine
 
 
 @pytest.fixture(scope="module")
 def both(balls, tmp_path_factory):
-    """What the first and the second rank found, by name."""
+    """Return the results of the first and the second rank as dictionaries."""
     folder = tmp_path_factory.mktemp("ranks")
     command = [sys.executable, "-m", "tests.ranks.at_work", str(balls), str(folder)]
     caught = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
@@ -97,9 +97,10 @@ def trained_alone(scene, config, steps):
     return {name: np.array(values) for name, values in last.state.arrays().items()}
 
 
-# After one step, two sums of 64 rays in place of one of 128 are rounded otherwise. After 50 it is
-# what the moments' packing has made of that, which rounds to 1 in 2047, up or down by gradients'
-# last bits, and most so in the table, whose entries each see a few rays only.
+# After one step, only the rounding of two sums of 64 rays differs from one sum of 128. After 50
+# steps the packing of the moments has amplified the difference: it rounds to 1 in 2047, up or down
+# depending on the last bits of gradients. The effect is largest in the table, because each entry
+# gets gradients from a few rays only.
 @pytest.mark.usefixtures("on_the_cpu")
 @pytest.mark.parametrize(
     ("label", "steps", "rel"),
@@ -138,5 +139,5 @@ def test_no_other_program_is_given_the_port_of_a_rank_that_starts(tmp_path):
         int(host.split(":")[1]) for (host,) in json.loads((tmp_path / "hosts.json").read_text())
     ]
     assert len(set(ports)) == 2
-    # Linux gives those from 32768 on to whoever asks for any, and macOS those from 49152 on.
+    # Linux assigns ports from 32768 on to any program, and macOS ports from 49152 on.
     assert all(1024 < port < 32768 for port in ports)

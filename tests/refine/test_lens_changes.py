@@ -18,7 +18,7 @@ LENSES = {
 
 
 def unit(point: np.ndarray, lens: np.ndarray) -> np.ndarray:
-    """What `lens` sees at each point, by Newton's method."""
+    """Return the direction through `lens` at each point, computed with Newton's method."""
     given = mx.array(point.astype(np.float32)), mx.array(lens.astype(np.float32))
     seen = np.array(directions(*given, bool(lens[0, 6])), np.float64)
     return seen / np.linalg.norm(seen, axis=1, keepdims=True)

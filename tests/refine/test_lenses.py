@@ -1,4 +1,4 @@
-"""Lenses that views share: whose is whose, what they become, and their gradients."""
+"""Lenses shared by views: grouping, refined values, and gradients."""
 
 from dataclasses import replace
 

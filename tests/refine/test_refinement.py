@@ -1,4 +1,4 @@
-"""Corrections of cameras and exposures: what they do to rays and colors, and their gradients."""
+"""Refinement of cameras and exposures: its effect on rays and colors, and its gradients."""
 
 from dataclasses import replace
 
@@ -65,7 +65,7 @@ def seen_by(poses: np.ndarray, which: int, points: np.ndarray) -> np.ndarray:
 
 
 def shown(views: Cameras, matrices: np.ndarray, view: int) -> np.ndarray:
-    """By how much the six numbers of a view move what it sees: singular values, in radians."""
+    """Return the effect of the six pose parameters on an image: singular values, in radians."""
     random, poses = np.random.default_rng(view), np.array(views.poses, np.float64)
     own = np.column_stack([random.uniform(-0.3, 0.3, (400, 2)), -np.ones(400)])
     own *= np.linalg.norm(poses[view, :, 3] - 0.5) * random.uniform(0.6, 2.0, (400, 1))

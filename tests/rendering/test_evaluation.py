@@ -86,7 +86,7 @@ def test_a_image_that_is_not_finite_has_no_quality(views):
 
 
 class SlowGray:
-    """Looks as `gray` does, and by a clock of its own every pixel takes `pace` seconds."""
+    """A field like `gray`, with a simulated clock where every pixel takes `pace` seconds."""
 
     def __init__(self, pace, monkeypatch):
         self.pace, self.now, self.pixels = pace, 0.0, []
@@ -112,7 +112,7 @@ def test_in_a_time_as_many_views_are_evaluated_as_fit_spread_evenly(views, monke
     seconds = 2.02 * TRIAL * slow.pace + (fitting + 0.9) * each
     outcomes = list(evaluate(partial(Renderer, slow), views, seconds=seconds))
     assert slow.now <= seconds
-    # The first interval between two outcomes has two views in it, which tells of a slower pace.
+    # The first interval between two outcomes contains two views and thus indicates a slower pace.
     assert max(1, fitting - 2) <= len(outcomes) <= fitting
     assert all(outcome.row_fraction == 1.0 for outcome in outcomes)
     places = sorted(views.names.index(outcome.name) for outcome in outcomes)
@@ -165,7 +165,7 @@ def test_views_up_to_any_point_of_the_order_are_spread_evenly(count):
 
 
 def shaded(rays, _width):
-    """An opaque image whose colors follow the rays' directions."""
+    """An opaque image with colors that depend on the ray directions."""
     count = rays.origin.shape[0]
     color = 0.5 + 0.4 * rays.direction
     return Composited(color, mx.ones(count), mx.ones(count))

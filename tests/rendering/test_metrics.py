@@ -57,7 +57,7 @@ def test_psnr_weighs_every_value_alike():
     assert psnr(image, target) == pytest.approx(10 * math.log10(20 * 30 * 3), abs=1e-9)
 
 
-# 42 rows are 32 of windows, which fill a band exactly; 43 leave one for the next; 11 give one.
+# 42 rows contain 32 rows of windows, exactly one band; 43 rows leave one for the next; 11 have one.
 @pytest.mark.parametrize("height", [11, 42, 43, 60])
 def test_ssim_is_its_definition_at_every_size(height, monkeypatch):
     monkeypatch.setattr("nerfmac.rendering.metrics.BAND", 32 * 29)

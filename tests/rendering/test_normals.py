@@ -1,4 +1,4 @@
-"""Normals of densities whose gradients are known."""
+"""Normals of densities with known gradients."""
 
 import mlx.core as mx
 import numpy as np

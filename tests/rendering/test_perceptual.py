@@ -1,4 +1,4 @@
-"""LPIPS, with random weights, is what its formula says, computed by loops over NumPy arrays."""
+"""LPIPS with random weights agrees with its formula, computed with loops over NumPy arrays."""
 
 import zipfile
 

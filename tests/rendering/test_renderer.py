@@ -152,7 +152,7 @@ def test_an_opaque_boxs_depth_is_the_distance_of_its_face(axis):
     on_face = ((place > low + 0.01) & (place < high - 0.01))[..., others].all(axis=-1)
     assert on_face.sum() > 30
     error = (got.depth - distance)[on_face]
-    # The first sample behind the face stands for half a step in front of it, and is at most a step
+    # The first sample behind the face represents half a step in front of it, and is at most a step
     # behind.
     assert np.abs(error).max() < 0.511 * CUBE.step
     assert abs(error.mean()) < 0.15 * CUBE.step
@@ -241,7 +241,7 @@ def test_compositing_is_differentiable_in_the_fields_parameters():
         (loss(5.0 + 0.05, 0.7) - loss(5.0 - 0.05, 0.7)).item() / 0.1,
         (loss(5.0, 0.7 + 0.01) - loss(5.0, 0.7 - 0.01)).item() / 0.02,
     ]
-    # Differences of float32 values over a hundredth, and the cubic term they leave out.
+    # Differences of float32 values divided by 0.01, and the neglected cubic term.
     assert [each.item() for each in got] == pytest.approx(want, rel=2e-3)
 
 

@@ -33,7 +33,7 @@ def m1_seconds(work: Work) -> float:
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A GPU that traces `rate` rays a second on a clock of its own; what each tile took."""
+    """A GPU with a simulated clock that traces `rate` rays per second, and a record of tiles."""
     monkeypatch.setattr(tiles.mx, "synchronize", lambda: None)
 
     def trace_image(tracing: Tiles, rate: float, pixels: int = IMAGE) -> list[float]:

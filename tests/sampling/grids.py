@@ -53,7 +53,7 @@ def bits_of(occupancy: Occupancy) -> np.ndarray:
 def updated(
     grid, occupancy, density, times, *, visible: np.ndarray | None = None, warmup=True, first=0
 ) -> Occupancy:
-    """After so many updates, of which each sees `visible`; None: in all."""
+    """Return the grid after `times` updates; each has the `visible` cells, by default all."""
     light = mx.ones(grid.geometry.cells, mx.bool_) if visible is None else mx.array(visible)
     for i in range(first, first + times):
         occupancy = grid.update(occupancy, density, light, mx.random.key(i), warmup=warmup)

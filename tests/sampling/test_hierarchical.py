@@ -1,4 +1,4 @@
-"""Hierarchical sampling: where samples lie, what they stand for, and what chooses the fine ones."""
+"""Hierarchical sampling: sample positions, intervals, and the choice of fine samples."""
 
 import mlx.core as mx
 import numpy as np
@@ -153,7 +153,7 @@ def test_places_invert_the_cumulative_weight():
     edges = np.sort(random.uniform(size=(5, 12)), axis=1)
     edges[:, 0], edges[:, -1] = 0.0, 1.0
     weight = random.gamma(0.4, size=(5, 11))
-    weight[1, 3:9] = 0.0  # a gap, which no fraction but its ends' falls into
+    weight[1, 3:9] = 0.0  # a gap; only the fractions at its ends fall into it
     weight[2, :-1] = 0.0
     fraction = np.sort(random.uniform(size=(5, 50)), axis=1)
     arrays = (mx.array(each, mx.float32) for each in (edges, weight, fraction))
@@ -168,7 +168,7 @@ def test_places_invert_the_cumulative_weight():
 
 
 def test_fine_samples_follow_the_light_that_an_even_fog_behind_a_gap_returns():
-    # Light from depth s in the fog: 1 - exp(-density s), over that of the whole depth; inverted.
+    # Inverse of (1 - exp(-density s)) relative to its value at full depth, for depth s in the fog.
     density, wall, coarse, fine = 9.0, 0.35, 512, 40
     rays = Rays(mx.array([[-0.3, 0.4, 0.7]]), mx.array([[1.0, 0.0, 0.0]]))
     fog = matter(lambda p: mx.where(p[:, 0] > wall, density, 0.0))

@@ -1,4 +1,4 @@
-"""Where training begins in front of its cameras, and what is before it stays empty."""
+"""The near plane in front of training cameras, and empty space before it."""
 
 import mlx.core as mx
 import numpy as np

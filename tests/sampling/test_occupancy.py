@@ -139,7 +139,7 @@ def test_a_thick_field_is_compared_with_the_threshold():
 
 
 def visits(grid, occupancy, *, warmup, key) -> np.ndarray:
-    """The cells that an update asks the field about, in order."""
+    """The cells in which an update evaluates the field, in order."""
     asked = []
 
     def density(position: mx.array) -> mx.array:
@@ -218,7 +218,7 @@ def test_after_the_warm_up_patience_with_darkness_ends_and_light_brings_a_cell_b
     assert bits_of(occupancy).all(), "during the warm-up no patience is lost"
     occupancy = updated(grid, occupancy, dense, times=3, visible=visible, warmup=False)
     assert (bits_of(occupancy) == visible).all(), "an eighth of the longest patience"
-    # What such a cell holds is not forgotten: with the first light it is occupied again.
+    # The value of a cell that is not visible is kept: it is occupied as soon as it becomes visible.
     occupancy = updated(grid, occupancy, dense, times=1, visible=~visible, warmup=False)
     assert bits_of(occupancy).all()
 
@@ -259,7 +259,7 @@ def test_cells_are_equally_likely_where_strata_are_no_whole_number_of_cells():
     counts = np.zeros(7)
     for key in range(1000):
         np.add.at(counts, np.array(stratified(7, 5, mx.random.key(key))), 1)
-    # 714 each; a stratum's draw has a standard deviation of at most 0.5, and a cell meets two.
+    # 714 each; a stratum's draw has a standard deviation of at most 0.5; a cell is in two strata.
     assert np.abs(counts - 5000 / 7).max() < 5 * np.sqrt(2 * 0.25 * 1000)
 
 

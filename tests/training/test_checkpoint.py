@@ -1,4 +1,4 @@
-"""A checkpoint gives back the state bit for bit, or says what is wrong with it."""
+"""A checkpoint restores the state bit for bit, or raises an error with the reason."""
 
 import errno
 import json
@@ -194,7 +194,7 @@ def test_a_failure_while_saving_leaves_the_old_file_alone(path, state, monkeypat
             file.write(before[:300])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def short(name, *_):  # as MLX does: the disk is full and nobody says so
+    def short(name, *_):  # as in MLX: a full disk does not raise an error
         with open(name, "wb") as file:
             file.write(before[:300])
 

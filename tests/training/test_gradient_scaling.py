@@ -34,7 +34,7 @@ def test_the_gradient_shrinks_with_the_square_of_the_distance_and_the_value_stay
 
 
 def first_step(scene, extent, gradient_scaling):
-    """The loss of a step, and the table after it."""
+    """Return the loss in the first step, and the table after it."""
     config = override(CONFIG, train={"gradient_scaling": gradient_scaling}, optimizer={"rate": 1.0})
     trainer = Trainer(config, Bounds(extent), scene.views("train"))
     *_, last = trainer.train(trainer.init(), Goal(steps=1))

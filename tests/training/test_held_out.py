@@ -164,7 +164,7 @@ def test_a_camera_that_is_off_finds_its_place_in_a_field(scene, trained, scales,
     found = optimize_poses(trained.trainer, trained.state, replace(views, cameras=moved)).cameras
 
     def seen(cameras: Cameras) -> np.ndarray:
-        """How far what each camera sees of the middle is off, in radians."""
+        """Return the error in radians of each camera's view of the center."""
         poses = np.array(cameras.poses, np.float64)
         middle = 0.5 - poses[:, :, 3]
         own = np.einsum("ni,nij->nj", middle, poses[:, :, :3])

@@ -73,7 +73,7 @@ def _through_half_vjp(_values, cotangent, _output):
 
 
 def overflowing(seen, target):
-    """A loss whose gradients are finite up to a loss scale of some thousands only."""
+    """A loss with gradients that are finite only up to a loss scale of some thousands."""
     return huber(through_half(seen.color), target, 0.1)
 
 
@@ -147,7 +147,7 @@ class HalfField(EncodedField):
     def __call__(self, parameters, samples, directions):
         features = self.encoding(parameters, samples.position, samples.used)
         is_used = (mx.arange(features.shape[0]) < samples.used)[:, None]
-        features = mx.where(is_used, features, 0.0)  # zero times what is not finite is not zero
+        features = mx.where(is_used, features, 0.0)  # zero times infinity or NaN is not zero
         embedding = half_mlp(features, parameters["density"], self.networks_shape.density)
         density = truncated_exp(embedding[:, 0].astype(mx.float32))
         basis = spherical_harmonics(directions)[samples.ray].astype(mx.float16)

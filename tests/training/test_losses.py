@@ -1,4 +1,4 @@
-"""Losses equal their formulas, and so do their gradients; a user's own sees what they see."""
+"""Losses and their gradients equal their formulas; custom losses get the same arguments."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""What a mask covers is neither learned from nor judged."""
+"""Masked pixels are excluded from training and evaluation."""
 
 from dataclasses import replace
 from functools import partial

@@ -89,7 +89,7 @@ def test_the_first_step_moves_each_parameter_by_the_rate_against_its_gradient():
 
 
 def test_the_average_weighs_the_past_by_its_age():
-    # A step on which the average is not brought up to date leaves its weight to the next that is.
+    # If a step does not update the average, the next update includes the weight of the step.
     taken = [1, 2, 3, 4, 5, 6, 7, 8, 16, 24, 32]
     assert [step for step in range(1, 40) if is_averaged(step)] == taken
     random = np.random.default_rng(9)

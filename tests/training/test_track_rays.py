@@ -1,4 +1,4 @@
-"""Rays of tracks: their pixels, what is known of them, and the loss that counts it."""
+"""Rays of tracks: their pixels, their targets, and the depth loss."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -101,7 +101,7 @@ def test_the_spread_is_a_step_of_training_at_the_distance(scene):
     np.testing.assert_allclose(wide[:, 5], want, rtol=1e-6)
 
 
-STARTS = (0, 4, 4, 9, 12, 20, 24)  # six rays, of which three have a track
+STARTS = (0, 4, 4, 9, 12, 20, 24)  # six rays, three of them with a track
 SLOTS, TRACKED = 26, 3
 
 
@@ -182,7 +182,7 @@ def test_without_the_loss_tracks_change_no_bit_and_the_loss_without_tracks_chang
 
 
 def true_tracks(scene) -> Views:
-    """The views with tracks of one point that training alone would not put matter at."""
+    """The views with tracks of one point where training alone would create no density."""
     views = scene.views("train")
     point = np.array([[0.47, 0.56, 0.72]])
     pixel, view = [], []

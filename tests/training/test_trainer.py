@@ -136,7 +136,7 @@ def test_a_step_is_traced_once_for_each_number_of_rays(scene, monkeypatch):
     monkeypatch.setattr("nerfmac.training.trainer.compile_ahead", lambda _: None)  # no trace
     trainer = trainer_for(scene)
     deque(trainer.compile(trainer.init()), maxlen=0)
-    # The rays of each step: its own report, while there is one a step, tells those of the next.
+    # Numbers of rays: while there is a report for each step, it contains the rays of the next step.
     used = {report.state.rays for report in trained(trainer, 60)} | {CONFIG.train.rays}
     assert sorted(traced) == sorted(used)
     assert len(used) > 2
@@ -204,12 +204,12 @@ def test_a_loss_that_is_not_finite_ends_the_run_before_it_is_reported(scene):
 def test_parameters_that_are_not_finite_are_never_reported(scene):
     trainer = trainer_for(scene)
     state = trainer.init()
-    # A moment that overflows spoils the parameters in a step whose gradients are all finite.
+    # A moment that overflows spoils the parameters even if all gradients of the step are finite.
     infinite = mx.full(state.moments["color"].shape, 0x7F800FFF << 1, mx.uint32)
     spoiled = {**state.moments, "color": infinite}
     with pytest.raises(DivergedError, match="parameters are not finite after step 1"):
         next(trainer.train(replace(state, moments=spoiled), Goal(steps=5)))
-    # Parameters that are not finite spoil the gradients: the step is skipped, and says so as well.
+    # Parameters that are not finite spoil the gradients: the step is skipped and reported too.
     spoiled = {**state.parameters, "color": state.parameters["color"] * np.nan}
     with pytest.raises(DivergedError, match="parameters are not finite after step 1"):
         next(trainer.train(replace(state, parameters=spoiled), Goal(steps=5)))

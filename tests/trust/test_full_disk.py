@@ -1,4 +1,4 @@
-"""On a full disk a command says so in one line, and nothing that was saved before is lost."""
+"""On a full disk a command reports this in one line, and earlier saved data is not lost."""
 
 import resource
 import signal
@@ -27,14 +27,14 @@ def room_for(size):
 
 @pytest.fixture(scope="module")
 def trained(scene, tmp_path_factory):
-    """Return the folder of a run of ten steps."""
+    """Return a run folder after ten steps."""
     out = tmp_path_factory.mktemp("runs") / "run"
     train(scene, steps=10, config=CONFIG, out=out, device="cpu", progress=False)
     return out
 
 
 def told(capsys):
-    """Return the one line of the program on standard error, beside its bars and log."""
+    """Return the only line on standard error other than progress bars and log."""
     complaint = capsys.readouterr().err
     assert "Traceback" not in complaint
     *_, line = complaint.splitlines()

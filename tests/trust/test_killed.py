@@ -1,4 +1,4 @@
-"""What is killed is repeated, and nothing is lost: the short form of scripts/crash.py."""
+"""Killed commands can be repeated without data loss: the short form of scripts/crash.py."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Nothing leaves this machine, and nobody reaches it: every socket is on the loopback interface."""
+"""The program makes no connections to other machines: every socket is on the loopback interface."""
 
 import json
 import os
@@ -129,7 +129,7 @@ def test_view_listens_on_the_loopback_interface_alone(balls, tmp_path, watched):
         )
     try:
         wait_until_it_answers(server, f"http://127.0.0.1:{port}/api/status", tmp_path / "said")
-        ask(f"http://127.0.0.1:{port}/lab/api/update")  # the page asks when it opens
+        ask(f"http://127.0.0.1:{port}/lab/api/update")  # the page sends this request when it opens
         session = {"path": "balls-view.ipynb", "name": "balls", "type": "notebook"}
         session["kernel"] = {"name": "python3"}
         ask(f"http://127.0.0.1:{port}/api/sessions", session)

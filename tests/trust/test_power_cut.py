@@ -1,8 +1,8 @@
-"""After a power cut at any moment a file is the old one or the whole new one.
+"""After a power failure at any moment, a file is complete, in its old or its new version.
 
-`Disk` watches a folder while a file is written. It keeps what a disk without power might hold: of
-each file the bytes that were flushed (fsync), none if it never was, and of the folder the names at
-its last flush or any later ones, as renames reach a disk on their own.
+`Disk` watches a folder while a file is written. It records the possible contents of a disk after a
+power failure: for each file the flushed bytes (fsync), or none, and for the folder the names at its
+last flush or any later ones, because renames reach a disk on their own.
 """
 
 import os
@@ -21,7 +21,7 @@ from tests.scene_factory import CONFIG
 
 
 class Disk:
-    """What might be on disk after each step of a writer, by name: `states`, the last one last."""
+    """Possible contents of the disk after each step of a writer: `states`, the last one last."""
 
     def __init__(self, folder, monkeypatch):
         self._folder = folder
@@ -63,7 +63,7 @@ def kernel(path, text):
 
 @pytest.fixture(scope="module")
 def states(scene):
-    """Return the states of a run after two steps and after four."""
+    """Return run states after two steps and after four."""
     run = train(scene, steps=2, config=CONFIG, device="cpu", progress=False)
     first = run.state
     run.train(steps=4, progress=False)

@@ -1,4 +1,4 @@
-"""Signals end a command with what it has saved, and a stopped process loses no training time."""
+"""A signal ends a command after it has saved; a stopped process loses no training time."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Two processes at one thing: each ends well or is refused in a line, and no file is half written.
+"""Two processes on the same folder: each succeeds or exits with one line, and files are complete.
 
 Two trainings into one folder are in `tests/test_run_lock.py`.
 """
@@ -27,7 +27,7 @@ from tests.scene_factory import CONFIG, nerfmac
 
 @pytest.fixture(scope="module")
 def trained(scene, tmp_path_factory):
-    """Return the folder of a run of ten steps."""
+    """Return a run folder after ten steps."""
     out = tmp_path_factory.mktemp("runs") / "run"
     train(scene, steps=10, config=CONFIG, out=out, device="cpu", progress=False)
     return out
