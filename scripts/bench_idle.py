@@ -1,10 +1,10 @@
-"""Measure what training loses to a viewer that is open and that nobody touches.
+"""Measure the cost of an open but unused viewer for training.
 
     python scripts/bench_idle.py RUN [--seconds S] [--turns N]
 
-RUN is the folder of a run that can be trained further. In JupyterLab, with the viewer open in a
-browser, the same process trains in turns without the viewer (`Run.train`) and with it. It needs
-what scripts/bench_viewer.py needs.
+RUN is a run folder that can be trained further. In JupyterLab, with the viewer open in a browser,
+the same process trains alternately without the viewer (`Run.train`) and with it. The requirements
+are the same as for scripts/bench_viewer.py.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ def main() -> None:
 
 
 def measure(desk: Desk, run: Path, seconds: float, turns: int) -> list[float]:
-    """Steps beside the viewer over steps without it, of each turn."""
+    """Return the ratio of steps with the viewer to steps without it, for each turn."""
     code = CODE.format(folder=str(run), warm=WARM)
     tab = desk.open_notebook([code, "viewer"])
     tab.run_all()
-    tab.page.wait_for_timeout(1000.0 * (TOUCH + 1.0))  # by then nobody seems to use it
+    tab.page.wait_for_timeout(1000.0 * (TOUCH + 1.0))  # by then it counts as unused
     ratios = []
     for _ in range(turns):
         without, beside = (

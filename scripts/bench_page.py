@@ -33,7 +33,7 @@ SIZE = 640, 400
 """Of the page, in pixels."""
 CAMERA_SIZE = 160, 100
 TURNING = 8.0
-"""Seconds in which the view turns."""
+"""Duration of the view's rotation in seconds."""
 FLIGHT = "document.body.nerfmac.flight"
 TURN = """(seconds) => new Promise((done) => {
   const { flight } = document.body.nerfmac;
@@ -54,7 +54,7 @@ TURN = """(seconds) => new Promise((done) => {
 
 
 def main() -> None:
-    """Print the figures that the command line asks for."""
+    """Print the measurements that the command line requests."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("run", type=Path, metavar="RUN")
     parser.add_argument("page", type=Path, metavar="PAGE.html")
@@ -84,7 +84,7 @@ def main() -> None:
 def compared(run: Run, tab: Tab) -> list[float]:
     """PSNR of the page's images of three cameras against the renderer's, a sample a pixel."""
     values = []
-    tab.run(f"{FLIGHT}.screen.look({FLIGHT}.home, true)")  # it does not refine meanwhile
+    tab.run(f"{FLIGHT}.screen.look({FLIGHT}.home, true)")  # disables refinement
     for own in run.orbit(3):
         camera = Camera(own.lens.within(*CAMERA_SIZE), own.pose)
         sums, _ = tab.image(camera, strips=16)

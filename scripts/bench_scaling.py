@@ -121,7 +121,7 @@ def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
 
 
 def _started(scene: Path, config: Config, count: int, seconds: float) -> RankedTraining:
-    """Train on `count` ranks on this machine, each in a process of its own."""
+    """Train on `count` ranks on this machine, each in a separate process."""
     checks.number("ranks", count, low=1, whole=True)
     device = current_device()
     with tempfile.TemporaryDirectory() as name:

@@ -1,11 +1,11 @@
-"""Measure the viewer in JupyterLab and a browser, dragged by a mouse.
+"""Measure the viewer in JupyterLab and a browser while a mouse drags it.
 
     python scripts/bench_viewer.py [RUN] [--drags N] [--network MS] [--no-webgl] [--json FILE]
 
-RUN is the folder of a run; by default the built-in scene is trained for 30 s first. Server, kernel
-and browser run on this machine, and Chromium renders in software. What the page shows during a drag
-is compared with the true view, rendered in full afterwards from the pose that the pointer had asked
-for. It needs the extra `notebook`, Playwright and Chromium (scripts/install_chromium.sh).
+RUN is a run folder; by default the built-in scene is trained for 30 s first. Server, kernel, and
+browser run on this machine, and Chromium renders in software. The images on the page during a drag
+are compared with the true view, rendered in full afterwards from the pose that the pointer
+requested. It requires the extra `notebook`, Playwright, and Chromium (scripts/install_chromium.sh).
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ RECORD = """(interval) => {
     return { kept, finished };
   };
 }"""
-"""Keeps what the page shows, and the view that the pointer has asked for, every so often; and how
-long after the pointer's event the GPU had finished what it warped."""
+"""Records the image on the page and the requested view at intervals, and the delay between the
+pointer event and the end of the warp on the GPU."""
 
 RECORDED = """async () => {
   const { kept, finished } = window.stopKeeping();
@@ -156,7 +156,7 @@ class Bench:
     """A notebook with a viewer of the run in `folder`, dragged again and again."""
 
     def __init__(self, desk: Desk, folder: Path, given: argparse.Namespace, port: int) -> None:
-        """`port`: that of Chromium's DevTools; `given`: the command line."""
+        """`port`: port of Chromium's DevTools; `given`: command-line arguments."""
         self._desk, self._folder, self._port = desk, folder, port
         self._drags, self._keep = given.drags, given.images
         run = Run.load(folder)
@@ -164,7 +164,7 @@ class Bench:
         self._figures: dict[str, list[float]] = {}
 
     def measure(self, *, has_webgl: bool) -> dict[str, list[float]]:
-        """All figures by name: the first image's time once, the others for each drag."""
+        """Return all measurements: the time of the first image once, the others for each drag."""
         code = f"import nerfmac\nviewer = nerfmac.Viewer({str(self._folder)!r})"
         tab = self._desk.open_notebook([code, "viewer"])
         if not has_webgl:

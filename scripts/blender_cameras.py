@@ -1,11 +1,11 @@
-"""Bring the cameras of `nerfmac export RUN cameras.json` into Blender.
+"""Import the cameras of `nerfmac export RUN cameras.json` into Blender.
 
 Open this file in Blender's Scripting workspace, set `FILE`, and run it; or type
 
     blender scene.blend --python scripts/blender_cameras.py -- cameras.json
 
-Each split becomes a collection of cameras, named after their images. Blender's cameras have no
-distortion and square pixels, so k1 to p2 are left out and fl_x counts.
+Each split becomes a collection of cameras, named after their images. Blender cameras have no
+distortion and square pixels, so k1 to p2 are ignored and fl_x determines the field of view.
 """
 
 import json

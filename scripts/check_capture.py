@@ -1,10 +1,10 @@
-"""Check `nerfmac capture`: video the built-in scene, capture the video, compare the cameras.
+"""Check `nerfmac capture`: render a video of the built-in scene, capture it, compare the cameras.
 
 The still life of ``scripts/make_scene.py`` is rendered along a rising arc and written as a video.
-It stands on a speckled floor, since its own smooth paint has too few SIFT features. `nerfmac
-capture` gets the video only; its cameras are compared with the true ones in degrees and in mean
-radii, as `nerfmac inspect --against` does. The exit code is 1 if a median error exceeds half a
-degree or one percent.
+It is on a speckled floor, because its own smooth paint has too few SIFT features. `nerfmac capture`
+gets the video only; its cameras are compared with the true ones in degrees and in mean radii, as in
+`nerfmac inspect --against`. The exit code is 1 if a median error exceeds half a degree or one
+percent.
 
     python scripts/check_capture.py --out /tmp/recorded
 """

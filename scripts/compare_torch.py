@@ -2,7 +2,7 @@
 
 python scripts/compare_torch.py lego_400 --seconds 30 --plot lego.png
 
-PyTorch is no dependency of nerfmac; `pip install torch` brings it.
+PyTorch is not a dependency of nerfmac; install it with `pip install torch`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Arguments:
     seconds: float = 60.0
     """Training time of each program, in seconds."""
     preset: Preset = "auto"
-    """Size of the model; auto chooses by device and memory."""
+    """Size of the model; auto selects a preset that fits the device and its memory."""
     device: Device = "auto"
     """Device that computes."""
     plot: Path | None = None
@@ -84,7 +84,7 @@ def _run(arguments: Arguments) -> None:
 def _compared(arguments: Arguments) -> Comparison:
     """Compare and print the table."""
     if find_spec("torch") is None:
-        raise InputError("there is no PyTorch to compare with; `pip install torch` brings it")
+        raise InputError("PyTorch is not installed; install it with `pip install torch`")
     choose_device(arguments.device)
     config = preset(arguments.preset, current_device(), memory_bytes())
     scene = load_scene(arguments.scene or builtin_scene_path())

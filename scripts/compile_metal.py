@@ -1,12 +1,12 @@
-"""Compile the kernels' Metal text by Apple's own compiler; no GPU is needed.
+"""Compile the Metal source code of the kernels with Apple's compiler; no GPU is needed.
 
     nerfmac selftest --dump-metal metal-text
     python scripts/compile_metal.py metal-text --json metal.json
 
-Each text is compiled after MLX's own header, from the installed package, in each of the `STANDARDS`
-that the compiler knows. Warnings are shown; an error makes the exit code 1. Where `metal-tt` is
-there, each text is also translated for the `ARCHITECTURES`, and a table shows the registers, the
-spilled bytes, and the size of the code of each translation.
+Each source is compiled after MLX's header, from the installed package, with each of the `STANDARDS`
+that the compiler supports. Warnings are shown; an error makes the exit code 1. If `metal-tt` is
+available, each source is also translated for the `ARCHITECTURES`, and a table shows the registers,
+the spilled bytes, and the code size of each translation.
 
 Apple does not document the metadata that contains registers and spilled bytes. The format is known
 from three independent public readers, which were calibrated with kernels of known register
@@ -42,7 +42,7 @@ MATH = ("-fmetal-math-mode=safe", "-fmetal-math-fp32-functions=fast")
 """Flags equivalent to MLX's compilation at run time: its math mode is safe, and the precision of
 functions such as exp has Metal's default, fast."""
 HEADER = "mlx/backend/metal/kernels/utils.h"
-"""MLX's header, which it puts before a custom kernel's text."""
+"""Header that MLX puts before the source code of a custom kernel."""
 SECONDS = 120
 """Longest time of one compilation."""
 REGISTERS, SPILLED = 0, (14, 41)
@@ -53,7 +53,7 @@ _ENTRY = re.compile(r'host_name\("(?P<name>\w+)"\)|\[\[kernel\]\]\s+void\s+(?P<p
 
 
 class Compiled(NamedTuple):
-    """What a tool said of one text."""
+    """Output of a tool for one source."""
 
     name: str
     failed: bool
@@ -82,7 +82,7 @@ def includes() -> Path:
 
 
 def known_standards(scratch: Path) -> list[str]:
-    """Those of the `STANDARDS` that the compiler knows."""
+    """Return the `STANDARDS` that the compiler supports."""
     empty = scratch / "empty.metal"
     empty.write_text("")
     words = ("-c", empty, "-o", scratch / "empty.air")
@@ -120,9 +120,9 @@ def translated(text: Path, folder: Path) -> list[dict[str, Any]]:
 
 
 def measured(image: bytes) -> dict[str, Any]:
-    """Bytes of code in a translated image, its metadata, and the resources that these state.
+    """Return the code size in bytes of a translated image, its metadata, and the resources in it.
 
-    The image is a Mach-O file whose section `__compute` holds another one, with the code.
+    The image is a Mach-O file. Its section `__compute` contains another one, with the code.
     """
     inner = next((content for _, name, content in sections(image) if name == "__compute"), image)
     found = list(sections(inner))

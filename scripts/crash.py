@@ -1,12 +1,12 @@
-"""Kill trainings, videos, exports and captures at random moments, and see whether anything is lost.
+"""Kill trainings, videos, exports, and captures at random moments, and check for lost data.
 
     python scripts/crash.py [--kills N] [--jobs train video export capture] [--seed S]
 
-A job first runs undisturbed. Then SIGKILL ends it N times (a video, an export and a capture N/4
-times), each time at another moment between its first file and its end, and its user repeats it: a
-training resumes from its checkpoint, or begins again if there is none yet. A job survives if its
-result is then that of the undisturbed one, to the bit, and no other file is left. A training saves
-a checkpoint at every report. Of a capture, whose threads race, only the cameras are counted.
+A job first runs undisturbed. Then SIGKILL ends it N times (a video, an export, and a capture N/4
+times), each time at another moment between its first file and its end, and the job is repeated:
+training resumes from its checkpoint, or starts again if it has not saved one yet. A job survives if
+its result is equal to the undisturbed result bit for bit, and no other file is left. Training saves
+a checkpoint at every report. The threads of a capture race, so only its cameras are counted.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ PATIENCE = 120.0  # seconds that a job may take
 
 
 class Job(NamedTuple):
-    """A command that writes into a folder of its own."""
+    """A command that writes into a separate folder."""
 
     name: str
     command: Callable[[Path], list[object]]  # folder -> arguments of nerfmac
-    result: Callable[[Path], int]  # folder -> a number that tells results apart
+    result: Callable[[Path], int]  # folder -> a number that identifies the result
 
 
 class Undisturbed(NamedTuple):
-    """What a job does if it is left alone."""
+    """Result and times of a job without interruptions."""
 
     result: int
     files: set[str]
@@ -131,7 +131,7 @@ def files_in(folder: Path) -> set[str]:
 
 
 def started(job: Job, folder: Path) -> tuple[subprocess.Popen[bytes], float]:
-    """The job's process and the time at which its first file appears."""
+    """Start a job; return the process and the time when its first file appeared."""
     process, begin = start(job.command(folder)), time.monotonic()
     while process.poll() is None and not any(folder.iterdir()):
         if time.monotonic() - begin > PATIENCE:
@@ -160,7 +160,7 @@ def killed(job: Job, folder: Path, seconds: float) -> bool:
 
 
 def lost(job: Job, folder: Path, whole: Undisturbed) -> str | None:
-    """Repeat the job that was killed in `folder`; return what is wrong then, None if nothing."""
+    """Repeat the job that was killed in `folder`; return a description of lost data, or None."""
     process = start(job.command(folder))
     _, complaint = process.communicate(timeout=PATIENCE)
     if process.returncode:

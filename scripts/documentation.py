@@ -1,8 +1,8 @@
-"""Pages of the documentation that are made, not written: a hook of mkdocs (mkdocs.yml).
+"""Generated pages of the documentation: a hook of mkdocs (mkdocs.yml).
 
-The reference of commands and of the configuration is made from the code. The pages of the project,
-such as CHANGELOG.md, are those of the repository's root. Their links, and links to them, are turned
-into links of the site.
+The reference of commands and of the configuration is generated from the code. The pages of the
+project, such as CHANGELOG.md, are copied from the root of the repository. Their links, and links to
+them, are converted to links of the site.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ PAGES = {
     "SECURITY.md": "security.md",
     "THIRD_PARTY.md": "licenses.md",
 }
-"""Page of the site for each page of the repository's root. Only README.md has one of its own."""
+"""Page of the site for each page in the root of the repository. Only README.md has a separate page.
+"""
 
 COPIED = ("data/*.png", "data/*.jpg", "data/*.webp", "notebooks/*.ipynb", "LICENSE")
 """Files that pages link to, and that the site holds under the same names."""
@@ -149,12 +150,12 @@ def parts_of() -> Iterator[tuple[str, type]]:
 
 
 def is_plain(name: str) -> bool:
-    """Whether the field `name` of `Config` is a setting, not a part with settings of its own."""
+    """Whether the field `name` of `Config` is a setting, not a part with several settings."""
     return not is_dataclass(getattr(Config(), name, None))
 
 
 def setting_row(part: str, name: str, record: type) -> str:
-    """The row of the setting `name` of a part of the configuration, or of itself (part "")."""
+    """Return the table row of setting `name` in a configuration part, or in the root (part "")."""
     full = f"{part}.{name}" if part else name
     values = [getattr(config, part) if part else config for config in PRESETS.values()]
     texts = [shown(getattr(value, name)) for value in values]

@@ -1,18 +1,18 @@
-"""Read mutated files by every reader, and save each that is not read or refused in one line.
+"""Read mutated files with every reader, and save each input that causes a fault.
 
     python scripts/fuzz.py                               every reader, a minute each
     python scripts/fuzz.py ply llff --executions 100000 --seed 7
 
-A fault is any exception but `InputError`, a process that ends, an input that takes more than 5 s
-of a processor or waits for a minute, and more than 2 GB of memory. Files are mutated by
+A fault is any exception but `InputError`, a process that ends, an input that takes more than 5 s of
+processor time or a minute of waiting, or more than 2 GB of memory. Files are mutated with
 `tests/fuzzing/mutations.py`, from the valid ones of `tests/fuzzing/readers.py`. With atheris (`uv
-pip install atheris`; it has no package for every system, so the project does not ask for it) new
-paths through nerfmac's code guide the choice of what is mutated further; without it, or with
---blind, every input comes from a valid one.
+pip install atheris`; it is not available for every system, so it is not a dependency), new paths
+through nerfmac's code guide the choice of files to mutate further. Without it, or with --blind,
+every input is a mutation of a valid one.
 
-Each reader runs in a process of its own, which is started again after a fault that ends it. Inputs
-that found something are in --out, by the name `tests/fuzzing/corpus` wants, each with its
-traceback. A fault is told once for each line of nerfmac that it comes from.
+Each reader runs in a separate process that is restarted after a fault that ends it. Inputs with a
+fault are saved in --out, with the names for `tests/fuzzing/corpus`, each with its traceback. A
+fault is reported once for each line of nerfmac that raises it.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ STARTS = 50
 
 
 class Figures(NamedTuple):
-    """What a reader's runs came to; `slowest` in a processor's seconds, `memory` in MiB beyond the
-    start's."""
+    """Summary of a reader's runs. `slowest` is processor time in seconds; `memory` is the increase
+    in MiB."""
 
     executions: int = 0
     refused: int = 0
@@ -96,7 +96,7 @@ class Trial:
         signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)  # its signal ends the process
         try:
             is_refused = self._attempt(self._reader.read, self._folder) is not None
-        except Exception as error:  # any other than an InputError is what is looked for
+        except Exception as error:  # any exception other than an InputError is a fault
             is_refused = False
             save(self._out, self._name, self.files[index], error)
         signal.setitimer(signal.ITIMER_PROF, 0)
@@ -112,7 +112,7 @@ class Trial:
 
 
 def save(out: Path, name: str, file: Path, error: Exception | str) -> None:
-    """Keep the content of `file` and what it led to, unless that place in the code is known."""
+    """Save the content of `file` and the error, unless this line of code is already known."""
     if isinstance(error, str):
         place, told = error, error
     else:
@@ -128,7 +128,7 @@ def save(out: Path, name: str, file: Path, error: Exception | str) -> None:
 
 
 def _data_bytes() -> int:
-    """What this process holds of memory that RLIMIT_DATA counts; 0 where Linux does not say."""
+    """Return the memory of this process that RLIMIT_DATA limits; 0 if it is not Linux."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData")), 0)
@@ -142,7 +142,7 @@ def blindly(trial: Trial, rng: random.Random, more: Callable[[], bool]) -> None:
 
 
 def guided(trial: Trial, folder: Path, seed: int, more: Callable[[], bool]) -> None:
-    """Execute mutations of what has led to new paths before; ends the process."""
+    """Execute mutations of inputs that reached new paths; ends the process."""
     import atheris
 
     def execute(data: bytes) -> None:
@@ -201,7 +201,7 @@ def child(options: argparse.Namespace) -> None:
 
 
 def fuzz(name: str, options: argparse.Namespace) -> Figures:
-    """Fuzz a reader in processes of its own until its time or its executions are over."""
+    """Fuzz a reader in separate processes until its time or its executions are used up."""
     total, end = Figures(), time.monotonic() + options.seconds
     for start in range(STARTS):
         left, seconds = options.executions - total.executions, end - time.monotonic()
@@ -230,7 +230,7 @@ def fuzz(name: str, options: argparse.Namespace) -> Figures:
 
 
 def _ended(command: list[str], told: IO[bytes], environment: dict[str, str], most: float) -> int:
-    """The exit status of a `command`, which is killed after `most` seconds."""
+    """Run a `command`, and kill it after `most` seconds; return its exit status."""
     with subprocess.Popen(command, stdout=told, stderr=told, env=environment) as process:
         try:
             return process.wait(most)
@@ -240,7 +240,7 @@ def _ended(command: list[str], told: IO[bytes], environment: dict[str, str], mos
 
 
 def _save_last(name: str, folder: Path, out: Path, ended: int) -> None:
-    """Save the input at which a reader's process ended: the file that is not as it was."""
+    """Save the input that ended a reader's process: the file that differs from the original."""
     from tests.fuzzing.readers import READERS
 
     reader = READERS[name]

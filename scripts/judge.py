@@ -4,11 +4,11 @@
     python scripts/judge.py --list scenes.json --before before.json > table.md
 
 Each argument is SCENE[:KEY=VALUE,...]. The keys are the options of `nerfmac.load_scene` in
-`trials.OPTIONS`, `name` and `group` for the table, and `seconds`, `seeds`, and `background` of the
-scene if they differ from those of the command. A scene whose images have transparency is an object,
-any other one a place. `--list FILE.json` contains more scenes, as objects with the key "scene" and
-the same keys. Each run is a process of its own. `--set train.disparity=0.03` changes a setting of
-the preset, once or several times.
+`trials.OPTIONS`, `name` and `group` for the table, and `seconds`, `seeds`, and `background` if they
+differ from the command-line values. A scene with transparent images is an object, any other scene
+is a place. `--list FILE.json` contains more scenes, as objects with the key "scene" and the same
+keys. Each run is a separate process. `--set train.disparity=0.03` changes a setting of the preset,
+once or several times.
 
 The result is a Markdown table on standard output with a row for each scene: the PSNR of the
 held-out views for each seed, its mean, the worst view of all seeds, SSIM, the depth error at sparse
@@ -66,13 +66,13 @@ class Judged:
     """Its group in the table."""
     background: str
     seconds: float | None
-    """Training time; None: that of the command."""
+    """Training time; None: the value for all scenes."""
     seeds: int | None
-    """Number of seeds; None: that of the command."""
+    """Number of seeds; None: the value for all scenes."""
 
 
 def judged(keys: dict[str, Any]) -> Judged:
-    """Return the scene with these `keys`, whose files are checked.
+    """Return the scene with these `keys`, after checking its files.
 
     Raises:
         InputError: If a key is unknown or has a wrong value.
@@ -192,7 +192,7 @@ def main(words: list[str]) -> int:
 
 
 def judge(arguments: argparse.Namespace) -> int:
-    """Do as `arguments` say. Raises `InputError`."""
+    """Run the trials for the command-line `arguments`. Raises `InputError`."""
     listed = json.loads(arguments.list.read_text()) if arguments.list else []
     judging = [judged(keys) for keys in (*map(parsed, arguments.scenes), *listed)]
     check_names([entry.scene for entry in judging])
@@ -238,7 +238,7 @@ def judge(arguments: argparse.Namespace) -> int:
 
 
 def changes(words: list[str]) -> dict[str, Any]:
-    """The settings in NAME=VALUE `words`; a value is JSON, else text. Raises `InputError`."""
+    """Return the settings in NAME=VALUE `words`. A value is JSON or text. Raises `InputError`."""
     values: dict[str, Any] = {}
     for word in words:
         name, separator, text = word.partition("=")

@@ -1,13 +1,13 @@
 """Render the built-in scene, a still life, into a NeRF-synthetic (Blender) data set.
 
-The scene is ``scripts/still_life.py``: signed distance fields, sphere traced each inside its
-own bounding box. Light comes from a sun with soft shadows and from the sky, with ambient occlusion;
-glossy things mirror the sky and, once, each other. Nothing is random: the same NumPy writes the
-same bytes.
+The scene is ``scripts/still_life.py``: signed distance fields, each sphere traced inside its own
+bounding box. Light comes from a sun with soft shadows and from a sky dome with ambient occlusion;
+glossy objects mirror the dome and, once, each other. The script uses no randomness: the same NumPy
+version writes the same bytes.
 
-Conventions: world ``z`` is up and all lies in the cube [-1.2, 1.2]^3; a camera looks along
+Conventions: world ``z`` is up and all objects are in the cube [-1.2, 1.2]^3; a camera looks along
 its own ``-z`` (OpenGL axes); points and directions are float32 ``(3, n)``, lengths in scene units;
-images are sRGB with straight alpha, 0 where there is no thing.
+images are sRGB with straight alpha, 0 in the background.
 
     python scripts/make_scene.py --out data/still_life
     python scripts/make_scene.py --out /tmp/look --size 128 --views 4 0 0
@@ -50,12 +50,12 @@ class Thing:
     step: float  # fraction of the distance that is safe to walk
 
     def rotation(self) -> Array:
-        """Rotation ``(3, 3)`` from the world to the thing's frame."""
+        """Rotation ``(3, 3)`` from the world to the object frame."""
         c, s = np.cos(np.radians(self.yaw)), np.sin(np.radians(self.yaw))
         return np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]], np.float32)
 
     def local(self, point: Array) -> Array:
-        """World points in the thing's frame."""
+        """World points in the object frame."""
         return self.rotation() @ (point - column(self.place))
 
     def enter(self, origin: Array, direction: Array, margin: float) -> Array:
@@ -73,7 +73,7 @@ THINGS = [Thing(**row) for row in ROWS]
 
 
 def trace(origin: Array, direction: Array) -> tuple[Array, Array]:
-    """First hit of world rays: distance ``(n,)``, inf for none, and index of the thing, or -1."""
+    """First hit of world rays: distance ``(n,)``, inf for none, and object index, or -1."""
     nearest = np.full(origin.shape[1], np.inf, np.float32)
     which = np.full(origin.shape[1], -1)
     for index, thing in enumerate(THINGS):
@@ -114,7 +114,7 @@ def sunlight(point: Array) -> Array:
 
 
 def openness(point: Array, normal: Array) -> Array:
-    """Fraction ``(n,)`` of the sky that each point sees, from the gaps along its normal."""
+    """Visible fraction ``(n,)`` of the sky dome from each point, from the gaps along its normal."""
     shut = np.zeros((4, point.shape[1]), np.float32)
     for thing in THINGS:
         ray = thing.enter(point, normal, 0.1)
@@ -126,14 +126,14 @@ def openness(point: Array, normal: Array) -> Array:
 
 
 def sky(direction: Array) -> Array:
-    """Radiance ``(3, n)`` of the sky, as reflected rays see it that hit no thing."""
+    """Radiance ``(3, n)`` of the sky dome along reflected rays that hit no object."""
     lamp = np.exp(-14.0 * (1.0 - (direction * LAMP).sum(axis=0)))
     dome = mix((0.30, 0.27, 0.25), (0.62, 0.78, 1.0), ease(-0.3, 0.9, direction[2]))
     return dome + column((1.5, 1.45, 1.35)) * lamp
 
 
 def surface(point: Array, which: Array) -> tuple[Array, Array]:
-    """Unit normal ``(3, n)`` and paint ``(4, n)`` at points on things."""
+    """Unit normal ``(3, n)`` and paint ``(4, n)`` at points on objects."""
     normal, paint = np.zeros_like(point), np.zeros((4, point.shape[1]), np.float32)
     for index in np.unique(which):
         thing, rows = THINGS[index], np.flatnonzero(which == index)
@@ -166,7 +166,7 @@ def shade(point: Array, direction: Array, which: Array, bounces: int = 1) -> Arr
     )
     found = sky(mirror) * open_sky
     rows = np.flatnonzero((gloss > 0.25) * bounces)
-    if rows.size:  # Only glossy things reflect others, and those reflect only sky.
+    if rows.size:  # Only glossy objects reflect others, and only the sky dome in these.
         found[:, rows] = sky(mirror[:, rows])
         t, other = trace(above[:, rows], mirror[:, rows])
         hit = np.flatnonzero(other >= 0)
@@ -201,10 +201,10 @@ def sample(pose: Array, corner: Array, side: int, size: int) -> Array:
 
 
 def image(pose: Array, size: int) -> Array:
-    """One uint8 image ``(size, size, 4)``: 2 x 2 samples a pixel, 4 x 4 around those that differ.
+    """One uint8 image ``(size, size, 4)``: 2 x 2 samples per pixel, 4 x 4 near differing samples.
 
-    Samples are averaged after the sRGB transfer, since that is the space in which images are
-    blended with a background and a radiance field is trained.
+    Samples are averaged after the sRGB transfer, because images are blended with a background and
+    fields are trained in this space.
     """
     corner = np.stack(np.meshgrid(np.arange(size), np.arange(size))).reshape(2, -1)
     first = sample(pose, corner, 2, size)

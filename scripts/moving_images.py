@@ -5,9 +5,9 @@
     python scripts/moving_images.py viewer data/training.webp
 
 `videos` renders the run along every path of `nerfmac render`, and along the orbit once for each
-output: NAME.webp. `viewer` opens the viewer in JupyterLab in Chromium, starts training and drags
-the view round: a time-lapse, whose images are farther and farther apart. It needs what the tests
-of the viewer need (CONTRIBUTING.md, "The viewer").
+output: NAME.webp. `viewer` opens the viewer in JupyterLab in Chromium, starts training, and drags
+the view: a time-lapse with increasing intervals between images. The requirements are the same as
+for the tests of the viewer (CONTRIBUTING.md, "The viewer").
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ LAST = 12
 TURN = 8
 """Pixels that the mouse moves between two images."""
 CLOSER = -60
-"""Pixels of wheel scrolling, so that the scene fills the view beside the panel."""
+"""Pixels of wheel scrolling, so that the scene fills the view next to the panel."""
 
 
 def main() -> None:
-    """Make the images that the command line asks for."""
+    """Create the images that the command line requests."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     kinds = parser.add_subparsers(dest="kind", required=True)
     videos = kinds.add_parser("videos")
@@ -122,7 +122,7 @@ def in_training() -> list[Image.Image]:
 
 
 def seen(tab: Tab) -> Image.Image:
-    """What a page shows, at a size for documents."""
+    """Return a screenshot of a page, at a size for documents."""
     shown = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
     return shown.resize((960, round(960 * shown.height / shown.width)), Image.Resampling.LANCZOS)
 

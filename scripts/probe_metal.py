@@ -3,8 +3,8 @@
     python scripts/probe_metal.py
 
 A virtual machine's GPU may lack simdgroup matrices, or return zeros without an error. The exit code
-is always 0: the output helps to explain failures of later CI steps. In a GitHub workflow the step's
-output `gpu` is `yes` if MLX computes anything right on a GPU, else `no`.
+is always 0: the output helps to explain failures of later CI steps. In a GitHub workflow, the
+output `gpu` of the step is `yes` if MLX computes anything correctly on a GPU, and `no` otherwise.
 """
 
 import os
@@ -91,7 +91,7 @@ PROBES = (
 
 
 def outcome(probe: Probe | KernelProbe) -> str:
-    """The result of a probe as text. The probe runs in a process of its own: it may crash."""
+    """Return the result of a probe as text. It runs in a separate process, because it may crash."""
     command = [sys.executable, "-c", probe.program + "print(got)"]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -121,7 +121,7 @@ def main() -> None:
 
 
 def gpu() -> str | None:
-    """The name of the GPU, asked in a process of its own: MLX may end it where there is none."""
+    """Return the GPU name from a separate process, because MLX may end it if there is no GPU."""
     program = (
         "import mlx.core as mx\n"
         "mx.set_default_device(mx.gpu)\n"

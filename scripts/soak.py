@@ -1,4 +1,4 @@
-"""Use nerfmac for long, and measure what it leaves: memory, threads, processes, open files, speed.
+"""Run nerfmac for a long time, and measure leaks: memory, threads, processes, open files, speed.
 
     python scripts/soak.py [--parts train viewers frames captures] [--short] [--seed S]
 
@@ -7,10 +7,10 @@
     frames    5,000 images of 96x72 pixels, from cameras drawn at random
     captures  100 captures of six images
 
-Each part is a process of its own. A tenth of its units warm it up: kernels and caches are built.
-Of the rest the table shows the slope of the resident memory, with its standard error if the
-samples' deviations are independent, how many threads, processes and open files came to be, and the
-speed of the last tenth as a multiple of the first one's. `--short` does a tenth of each.
+Each part is a separate process. A tenth of its units warm it up: kernels and caches are built. For
+the other units, the table shows the slope of the resident memory, with its standard error if the
+deviations of the samples are independent, the number of new threads, processes, and open files, and
+the speed of the last tenth as a multiple of the speed of the first. `--short` runs a tenth of each.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from tests.scene_factory import COARSE, CONFIG, write_scene
 UNITS = {"train": 100_000, "viewers": 300, "frames": 5_000, "captures": 100}
 SAMPLES = 100
 """Number of samples of a part, about."""
-PATIENCE = 60.0  # seconds in which a viewer must send an image
+PATIENCE = 60.0  # maximum time in seconds until a viewer sends an image
 FIRST_PAGE = {"kind": "ready", "page": "first", "width": 48, "height": 32, "warps": False}
 
 
 class Sample(NamedTuple):
-    """What a process holds after so many units."""
+    """Resources of a process after some units."""
 
     units: int
     seconds: float
@@ -63,7 +63,7 @@ class Sample(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a part leaves, after its warm-up."""
+    """Leaked resources of a part after its warm-up."""
 
     units: int
     slope: float  # MB per 1000 units
@@ -182,7 +182,7 @@ def soaked(part: str, count: int, seed: int) -> Row:
 
 
 def in_a_process(part: str, count: int, seed: int) -> Row:
-    """Do `count` units of a part in a process of its own."""
+    """Run `count` units of a part in a separate process."""
     with tempfile.TemporaryDirectory(prefix="soak-") as scratch:
         file = Path(scratch, "row.json")
         words = [part, "--count", count, "--seed", seed, "--json", file]

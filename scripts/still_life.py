@@ -1,12 +1,12 @@
-"""The still life: each thing in it as a signed distance field with its paint.
+"""The still life: each object in it as a signed distance field with its paint.
 
 A wooden board carries a glazed teapot, a vase with three flower stalks, a checkered box, a brass
-ring, a pear, a striped ball, a pencil, the letter n and a wire spiral: glossy, matte, textured
-and thin things, no two sides alike. ``scripts/make_scene.py`` renders ``THINGS`` into images.
+ring, a pear, a striped ball, a pencil, the letter n, and a wire spiral: glossy, matte, textured,
+and thin objects without symmetric sides. ``scripts/make_scene.py`` renders ``THINGS`` into images.
 
-A thing has its own frame: ``z`` up, its foot at ``z = 0``. A shape takes points ``(3, n)`` in that
-frame and returns the distances ``(n,)`` to its surface, negative inside, with a function that
-paints these points: ``(4, n)``, linear red, green, blue and gloss, all in [0, 1].
+An object has its own frame: ``z`` up, its foot at ``z = 0``. A shape is a function of points
+``(3, n)`` in that frame. It returns the distances ``(n,)`` to its surface, negative inside, and a
+function that paints these points: ``(4, n)``, linear red, green, blue, and gloss, all in [0, 1].
 """
 
 from collections.abc import Callable, Sequence
@@ -18,18 +18,18 @@ Array = np.ndarray[Any, Any]  # float32
 Look = tuple[Array, Callable[[], Array]]  # distance, and paint on demand
 Shape = Callable[[Array], Look]
 
-BOARD_TOP = -0.48  # world height that things stand on
+BOARD_TOP = -0.48  # world height of the board's upper side
 THINGS: list[dict[str, Any]] = []
 
 
 def stands(
     size: Sequence[float], at: Sequence[float], yaw: float = 0, metal: float = 0, step: float = 0.9
 ) -> Callable[[Shape], Shape]:
-    """Add a shape to the scene: where it stands, and what it is made of.
+    """Add a shape to the scene, with its position and material.
 
     ``size`` bounds it (half the width, half the depth, the height), ``at`` and ``yaw`` (degrees)
     place it on the board, ``metal`` is the fraction of its color that tints reflections, and
-    ``step`` the fraction of its distance that is safe to walk where this is only an estimate.
+    ``step`` is the fraction of its distance that is a safe step if the distance is an estimate.
     """
 
     def add(shape: Shape) -> Shape:
@@ -73,7 +73,7 @@ def ellipsoid(p: Array, center: Sequence[float], radii: Sequence[float]) -> Arra
 
 
 def block(p: Array, half: Sequence[float], edge: float) -> Array:
-    """Distance to a box that stands on z = 0, its edges rounded to the radius ``edge``."""
+    """Distance to a box with its foot at z = 0 and edges rounded to the radius ``edge``."""
     q = np.abs(p - column([0, 0, half[2]])) - column(half) + edge
     return norm(*np.maximum(q, 0.0)) + np.minimum(q.max(axis=0), 0.0) - edge
 
@@ -93,7 +93,7 @@ def join(a: Array, b: Array, width: float) -> Array:
 
 @stands((1.0, 0.76, 0.1), at=(0, 0, -0.1), yaw=11, step=0.8)
 def board(p: Array) -> Look:
-    """A board with a wavy edge, a sawn-off corner and a hole; the grain is that of a trunk."""
+    """A board with a wavy edge, a sawn-off corner and a hole, with the grain of a trunk."""
     wave = (0.035 * np.sin(3.1 * p[0] + 0.8) + 0.018 * np.sin(7.3 * p[0])) * (p[1] > 0)
     slab = block(np.stack([p[0], p[1] + wave, p[2]]), (1, 0.7, 0.05), 0.03)
     hole = 0.075 - norm(p[0] + 0.84, p[1] - 0.42)

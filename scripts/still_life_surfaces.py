@@ -2,9 +2,9 @@
 
     python scripts/still_life_surfaces.py RUN ...
 
-The renderer of the scene (`scripts/make_scene.py`) knows both. Depth errors are relative; angles
-are between normals, in degrees. All test views are compared, at the pixels whose center shows an
-object.
+The renderer of the scene (`scripts/make_scene.py`) provides the true values. Depth errors are
+relative; angles are between normals, in degrees. All test views are compared, at the pixels where
+an object is at the pixel center.
 """
 
 import argparse
@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 def true_surface(camera: Camera, placement: Placement) -> tuple[Array, Array]:
     """Distances (pixels,) in scene units, infinite without an object, and unit normals (pixels, 3).
 
-    Normals are in scene axes; those of pixels without an object are 0.
+    Normals are in scene axes; they are 0 in pixels without an object.
     """
     rays = [np.array(values, np.float64) for values in camera_rays(camera)]
     origin = placement.to_file(rays[0]).astype(np.float32).T

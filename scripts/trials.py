@@ -1,4 +1,4 @@
-"""Trainings of several scenes with several seeds, each in a process of its own, evaluated alike.
+"""Trainings of several scenes with several seeds, each in a separate process, evaluated alike.
 
 `scripts/judge.py` trains with these.
 """
@@ -76,10 +76,10 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def trial_scene(keys: Mapping[str, Any], options: Mapping[str, Any]) -> TrialScene:
-    """The scene with these `keys`: "scene", its path, "name", and those of `OPTIONS`.
+    """Return the scene with these `keys`: "scene", its path, "name", and the keys in `OPTIONS`.
 
-    Its files are checked. `options` are keywords of `load_scene` where the keys name none. Raises
-    `InputError`, also for a scene without test views.
+    Its files are checked. `options` are default keywords of `load_scene`. Raises `InputError`, also
+    for a scene without test views.
     """
     known = ["scene", "name", *OPTIONS]
     if unknown := sorted(set(keys) - set(known)):
@@ -160,5 +160,5 @@ def outcomes(trials: Iterable[Trial]) -> Iterator[tuple[Trial, dict[str, Any]]]:
             except BrokenProcessPool as error:
                 raise InputError(
                     f"the training of {trial.scene.name} with seed {trial.seed} ended its process, "
-                    "perhaps for want of memory; try a smaller --preset or a larger --downscale"
+                    "probably out of memory; try a smaller --preset or a larger --downscale"
                 ) from error

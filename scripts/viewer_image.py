@@ -3,7 +3,7 @@
     nerfmac train --steps 3000 --out runs/still_life
     python scripts/viewer_image.py runs/still_life data/viewer.png
 
-It needs what the tests of the viewer in JupyterLab need (CONTRIBUTING.md, "The viewer").
+The requirements are the same as for the tests of the viewer (CONTRIBUTING.md, "The viewer").
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ PAGE = {"width": 1180, "height": 780}
 PIXELS = 1.5
 """Pixels of the image per CSS pixel of the page."""
 CLOSER = -150
-"""Pixels of wheel scrolling, so that the scene fills the part of the view beside the panel."""
+"""Pixels of wheel scrolling, so that the scene fills the view next to the panel."""
 
 
 def main() -> None:
-    """Write the image that the command line asks for."""
+    """Write the image that the command line requests."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("run", type=Path, metavar="RUN")
     parser.add_argument("out", type=Path, metavar="OUT.png")

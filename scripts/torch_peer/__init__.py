@@ -1,7 +1,8 @@
-"""The same method in PyTorch, to measure nerfmac against: what a researcher would write today.
+"""The same method in PyTorch as a baseline for nerfmac, written as a researcher would write it
+today.
 
-Plain PyTorch operations, `torch.compile` where it pays, no extensions of its own. It has
-nerfmac's configuration, geometry, starting values and recipe, so only the implementation differs.
-nerfmac does not depend on PyTorch: `torch_peer.compare` can be imported without, and refuses to
-compare with one sentence. `python scripts/compare_torch.py` runs it.
+It uses plain PyTorch operations and `torch.compile` where it pays off, but no custom extensions. It
+has nerfmac's configuration, geometry, initial values, and recipe, so only the implementation
+differs. nerfmac does not depend on PyTorch: `torch_peer.compare` can be imported without it, and
+then raises an error with one sentence. `python scripts/compare_torch.py` runs the comparison.
 """

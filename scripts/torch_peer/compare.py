@@ -1,13 +1,14 @@
-"""nerfmac beside its peer in PyTorch: the same scene and recipe, in one process, interleaved.
+"""Comparison of nerfmac with its peer in PyTorch: same scene and recipe, in one process,
+interleaved.
 
-Both start from the same parameters and train for the same number of seconds, alternating a second
-each, so that whatever slows the machine slows both. In between, test views are rendered: quality
-over seconds of training. The time of a step is that of the second half of the training, occupancy
-updates included; latencies are those of the trained fields. Compiling and rendering are no training
-time.
+Both start from the same parameters and train for the same number of seconds, alternating every
+second, so that other load on the machine slows both. In between, test views are rendered, to
+measure quality over training time. The step time is measured in the second half of the training,
+including occupancy updates; latencies are measured with the trained fields. Compiling and rendering
+do not count as training time.
 
-On a CPU the machine should be quiet: PyTorch's threads wait for each other after every operation,
-so on cores that others use too it loses several times more than nerfmac does.
+On a CPU the machine should be idle: PyTorch's threads wait for each other after every operation, so
+on busy cores PyTorch loses several times more speed than nerfmac.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from nerfmac.geometry.rays import Rays, camera_rays
 from torch_peer.implementations import Implementation, Nerfmac, Torch, Window
 
 SLICE_SECONDS = 1.0
-"""Seconds that one implementation trains before the other goes on."""
+"""Seconds that one implementation trains before the other continues."""
 
 BATCH = 4096
 """Rays of the larger latency; fewer where a view has fewer pixels."""
@@ -53,7 +54,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Result:
-    """What was measured of one implementation."""
+    """Measurements of one implementation."""
 
     name: str
     step: Timing  # of a training step
@@ -77,14 +78,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Both results, and what they were measured on."""
+    """Both results, and the machine and the scene that they were measured on."""
 
     about: dict[str, Any]
     nerfmac: Result
     torch: Result
 
     def lines(self) -> Iterator[str]:
-        """A table for people, line by line; a ratio says how many times faster nerfmac is."""
+        """A readable table, line by line; a ratio above 1 means that nerfmac is faster."""
         results = self.nerfmac, self.torch
         yield ", ".join(f"{name} {value}" for name, value in self.about.items() if value)
         yield f"{'':18}" + "".join(f"{r.name:>12}{'':17}" for r in results) + f"{'ratio':>8}"

@@ -38,8 +38,8 @@ def _light(
 def _sum_before(values: torch.Tensor, place: torch.Tensor, longest: int) -> torch.Tensor:
     """(slots,) sum over the slot's ray before the slot.
 
-    By doubling: differences of one `cumsum` over all slots would be half a millisecond quicker, but
-    they need float64, which Apple's GPUs do not have.
+    It is computed by doubling. Differences of one `cumsum` over all slots would be half a
+    millisecond faster, but they need float64, and Apple GPUs do not support it.
     """
     values = torch.where(place >= 1, values.roll(1), 0.0)
     shift = 1

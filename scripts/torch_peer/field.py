@@ -1,6 +1,6 @@
 """The radiance field in PyTorch: hash encoding, spherical harmonics, two networks.
 
-The rules are those of `nerfmac.ops.hash_encode`, `nerfmac.ops.spherical_harmonics` and
+The rules are the same as in `nerfmac.ops.hash_encode`, `nerfmac.ops.spherical_harmonics` and
 `nerfmac.fields.encoded`; all levels and the eight corners of a cell are computed at once.
 """
 
@@ -24,8 +24,8 @@ Arrays = Mapping[str, np.ndarray]
 class _Lookup(torch.autograd.Function):
     """Weighted sums of eight table entries each.
 
-    On a GPU the plain way, which `torch.compile` fuses with what computes the indices. On a CPU
-    `embedding_bag` gathers ten times faster, and the gradient is quickest a feature at a time.
+    On a GPU it uses plain indexing, because `torch.compile` fuses it with the index computation. On
+    a CPU `embedding_bag` gathers ten times faster, and the gradient is fastest feature by feature.
     """
 
     @staticmethod
@@ -51,12 +51,12 @@ class _Lookup(torch.autograd.Function):
         return to_table, None, None
 
 
-# What `torch.compile` makes of the gradient on a CPU takes ten times longer.
+# On a CPU, the gradient compiled with `torch.compile` takes ten times longer.
 _look_up_eagerly = torch.compiler.disable(_Lookup.apply)
 
 
 class _TruncatedExp(torch.autograd.Function):
-    """exp(x), whose gradient is that at the nearest point of [-15, 15]."""
+    """exp(x), with the gradient at the nearest point of [-15, 15]."""
 
     @staticmethod
     def forward(context, x: torch.Tensor) -> torch.Tensor:  # type: ignore[no-untyped-def]
@@ -92,8 +92,8 @@ class TorchField(torch.nn.Module):
         vertices, first, entries = np.array(levels.shapes).T
         is_hashed = np.array([levels.is_hashed(level) for level in range(levels.levels)])
         # The vertex (x, y, z) has the index x + stride_y y + stride_z z, or the same with XOR.
-        # Products wrap at 32 bits, whose sign changes nothing: sizes of hashed levels are powers
-        # of two, and other levels' products are small.
+        # Products wrap at 32 bits. Their sign has no effect: sizes of hashed levels are powers of
+        # two, and products of other levels are small.
         strides = np.stack(
             [
                 np.where(is_hashed, 2654435761, vertices),

@@ -26,7 +26,7 @@ TORCH_DEVICES = {"metal": "mps", "cuda": "cuda", "cpu": "cpu"}
 
 
 class Window(NamedTuple):
-    """A piece of training, which ends where the device is idle."""
+    """A piece of training that ends when the device is idle."""
 
     steps: int
     seconds: float
@@ -34,7 +34,7 @@ class Window(NamedTuple):
 
 
 class Implementation(Protocol):
-    """A field in training; `step` and `seconds` are those of training so far."""
+    """A field in training; `step` and `seconds` are totals of the training so far."""
 
     name: str
     step: int
@@ -86,7 +86,7 @@ class Nerfmac:
 
 
 class Torch:
-    """`TorchPeer`, on a clock like that of nerfmac's training."""
+    """`TorchPeer`, with a clock as in nerfmac's training."""
 
     name = "torch"
 
@@ -101,7 +101,7 @@ class Torch:
             import torch
         except ModuleNotFoundError as error:
             raise InputError(
-                "there is no PyTorch to compare with; `pip install torch` brings it"
+                "PyTorch is not installed; install it with `pip install torch`"
             ) from error
         from torch_peer.peer import TorchPeer
 

@@ -1,7 +1,7 @@
-"""Marching rays in PyTorch; the rules are `nerfmac.ops.march`'s.
+"""Marching rays in PyTorch, with the rules of `nerfmac.ops.march`.
 
-Every interval of every ray is looked up in the occupancy grid. The numbers of the occupied ones,
-counted over all rays, are packed; a sample is computed from its interval's number.
+Every interval of every ray is looked up in the occupancy grid. The indices of the occupied
+intervals, counted over all rays, are packed; a sample is computed from the index of its interval.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Marcher:
         jitter: torch.Tensor,
         occupied: torch.Tensor,
     ) -> torch.Tensor:
-        """(rays, intervals) bool: whether the interval's sample lies in `occupied` (cells,)."""
+        """(rays, intervals) bool: whether the sample of the interval is in `occupied` (cells,)."""
         parts = self._parts(origins, directions, jitter)
         return torch.cat([self._find(*part, occupied) for part in parts])
 
@@ -86,14 +86,14 @@ class Marcher:
 
         Empty cells have such places too.
         """
-        # What is not lit goes to one extra cell, which is cut off afterwards.
+        # Cells that are not visible go to one extra cell that is cut off afterwards.
         lit = torch.zeros(self.geometry.cells + 1, dtype=torch.bool, device=jitter.device)
         for part in self._parts(origins, directions, jitter, until):
             lit[self._find_lit(*part)] = True
         return lit[:-1]
 
     def _parts(self, *rays: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
-        """Tensors (rays, ...) in parts whose intervals fit into memory."""
+        """Tensors (rays, ...) in parts, so that the intervals of a part fit into memory."""
         count = max(1, _AT_ONCE // self.geometry.most_intervals)
         return zip(*(each.split(count) for each in rays), strict=True)
 
@@ -104,7 +104,7 @@ class Marcher:
         jitter: torch.Tensor,
         occupied: torch.Tensor,
     ) -> torch.Tensor:
-        """As `find`, for a number of rays whose intervals fit into memory."""
+        """As `find`, for a number of rays with intervals that fit into memory."""
         cell, _ = self._places(origins, directions, jitter)
         return (cell >= 0) & occupied[cell.clamp_min(0)]
 
@@ -150,7 +150,7 @@ class Marcher:
     ) -> TorchSamples:
         """The samples of the intervals `number` (slots,), counted over all rays; -1 for none.
 
-        They are the first `kept` (rays,) samples of each ray, which asked for `wanted` (rays,).
+        They are the first `kept` (rays,) samples of each ray; `wanted` (rays,) is the total number.
         """
         is_alive = number >= 0
         ray = number.clamp_min(0) // self.geometry.most_intervals
@@ -176,7 +176,7 @@ class Marcher:
     def _span(
         self, origins: torch.Tensor, directions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Distances (rays,) at which rays enter and leave the scene's cube."""
+        """Distances (rays,) where rays enter and leave the scene cube."""
         half = self.geometry.bounds.extent / 2
         offset = origins - 0.5
         is_flat = directions.abs() < 1e-9
@@ -219,5 +219,5 @@ class Marcher:
 
 
 def numbers(is_sample: torch.Tensor, slots: int) -> torch.Tensor:
-    """(slots,) int64: the numbers of the first True entries, counted over all rays; then -1."""
+    """(slots,) int64: the indices of the first True entries, counted over all rays; then -1."""
     return is_sample.flatten().nonzero_static(size=slots, fill_value=-1)[:, 0]

@@ -34,10 +34,10 @@ class TorchOccupancy:
         step: int,
         generator: torch.Generator,
     ) -> None:
-        """Visit some cells and fold what is found there into the grid.
+        """Visit some cells and update the grid with their density.
 
-        `density` gives (points,) per scene unit at (points, 3). `lit` (cells,) bool says which
-        cells light was seen in just now.
+        `density` returns (points,) per scene unit at (points, 3). `lit` (cells,) bool marks the
+        cells that are currently visible.
         """
         is_warmup = step < self._config.warmup_steps
         cells = self._choose(is_warmup, generator)

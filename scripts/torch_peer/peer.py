@@ -1,10 +1,9 @@
 """`TorchPeer`: nerfmac's training step and rendering in PyTorch, on cpu, cuda or mps.
 
 It starts from the same parameters and the same occupancy as nerfmac's `Trainer` and follows the
-same recipe; the random numbers differ, and PyTorch's Adam moves entries without a gradient on by
-their momentum. What PyTorch offers is used: `torch.compile` for what is computed of every sample
-and every interval, the fused Adam, and on CUDA half precision for the networks, with scaled
-gradients.
+same recipe. The random numbers differ, and PyTorch's Adam moves entries without a gradient by their
+momentum. It uses the features of PyTorch: `torch.compile` for computations on every sample and
+every interval, the fused Adam, and on CUDA half precision for the networks, with scaled gradients.
 """
 
 from __future__ import annotations
@@ -46,14 +45,14 @@ class TorchPeer:
     def __init__(
         self, config: Config, extent: float, views: Views, device: str, *, compiled: bool = True
     ) -> None:
-        """`extent`: side of the scene's cube; `views`: the training split.
+        """`extent`: side of the scene cube; `views`: the training split.
 
-        Unless `compiled` is False, everything is compiled, by running it once; if that fails, it
-        stays uncompiled and `note` says so. Raises `InputError` for a device that is absent, and
-        for what the peer cannot do: blending in linear light.
+        Unless `compiled` is False, everything is compiled by running it once; if that fails, it
+        stays uncompiled, and `note` contains the reason. Raises `InputError` for a device that is
+        absent, and for blending in linear light, because the peer does not support it.
         """
         if config.train.blend != "srgb":
-            raise InputError(f"train.blend is {config.train.blend!r}; the peer knows only 'srgb'")
+            raise InputError(f"train.blend is {config.train.blend!r}; the peer needs 'srgb'")
         self.device = _device(device)
         self.config = config
         self.geometry = march_geometry(config.march, config.occupancy, Bounds(extent))
@@ -81,7 +80,7 @@ class TorchPeer:
         self.steps, self.rays = 0, start.rays
         self._measured = torch.tensor([0.0, 0.0, float(np.array(start.samples_per_ray))])
         self.note = ""
-        """Why nothing is compiled; empty if something is."""
+        """Why the peer is not compiled; empty if it is."""
         self.build_seconds = self._build(compiled)
         """Spent compiling."""
 
@@ -114,7 +113,7 @@ class TorchPeer:
 
     @property
     def is_update(self) -> bool:
-        """Whether the next step brings the occupancy grid up to date first."""
+        """Whether the next step first updates the occupancy grid."""
         return self.steps % self.config.occupancy.interval_at(self.steps) == 0
 
     def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
@@ -157,9 +156,9 @@ class TorchPeer:
         return time.perf_counter() - start
 
     def _compile_with(self, compiler: Callable[..., Any]) -> None:
-        # In training the number of rays changes, that of slots does not.
+        # During training the number of rays changes, but the number of slots does not.
         any_size = partial(compiler, dynamic=True)
-        # An image's steps are shorter than those of training.
+        # Marching steps are shorter in an image than in training.
         finer = replace(
             self.geometry, step=self.geometry.step / self.config.march.render_step_divisor
         )
@@ -181,8 +180,8 @@ class TorchPeer:
                 self._update_occupancy(step)
             self._loss()[0].backward()
             self._optimizer.zero_grad()
-            self._optimizer.step()  # moves nothing without gradients, but imports what it needs
-            # Rays from the middle: one, and several, which differ in shape.
+            self._optimizer.step()  # without gradients it only performs lazy imports
+            # Rays from the middle, one and then several, because the shapes differ.
             for rays in (1, 5):
                 middle = torch.full((rays, 3), 0.5, device=self.device)
                 self.infer(middle, functional.normalize(middle))
@@ -192,7 +191,7 @@ class TorchPeer:
             self.occupancy = occupancy
 
     def _update_occupancy(self, step: int) -> None:
-        """Bring the occupancy grid up to date, before the step number `step`."""
+        """Update the occupancy grid before the step number `step`."""
         followed = self.config.occupancy.visibility_rays
         origins, directions, _ = self._pixels.draw(followed, self._random)
         jitter = torch.rand(followed, generator=self._random, device=self.device)
@@ -258,7 +257,7 @@ class TorchPeer:
         width: torch.Tensor,
         place: torch.Tensor,
     ) -> torch.Tensor:
-        """What each sample adds to its ray's color and opacity: (slots, 4).
+        """Contribution of each sample to the color and opacity of its ray: (slots, 4).
 
         No ray has more than `longest` samples.
         """

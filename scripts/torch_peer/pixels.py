@@ -39,7 +39,7 @@ class TorchPixels:
         view, pixel = below(len(self._first_pixel)), below(self._largest)
         place = self._first_pixel[view] + pixel
         if every < self._largest * len(self._first_pixel):
-            # What is beyond a smaller image is drawn again from all: every pixel is as likely.
+            # Positions outside of a smaller image are drawn again: all pixels are equally likely.
             place = torch.where(pixel < self._sizes[view], place, below(every))
             view = torch.searchsorted(self._first_pixel, place, right=True) - 1
         color = self._colors[place].float() / 255.0

@@ -51,7 +51,7 @@ class ReachSampler:
         rays = origins, directions, jitter
         is_sample = self._march.find(*rays, occupied)
         marched = is_sample.sum(1)
-        # Rays that do not fit into the room lose no samples. Those of them that are kept have
+        # Rays that do not fit into the room lose no samples. Kept rays among them have
         # samples past the room, but no more of them than there are slots.
         number = numbers(is_sample, self._room + self._slots)
         if not self._room:
@@ -94,7 +94,8 @@ class ReachSampler:
     ) -> TorchSamples:
         """The samples of the intervals `number` (room,), the first that rays have.
 
-        The first ray whose `marched` (rays,) samples do not all fit, and those after it, have none.
+        If the `marched` (rays,) samples of a ray do not all fit, this ray and all later rays have
+        none.
         """
         kept = torch.where(marched.cumsum(0) <= len(number), marched, 0)
         return self._march.write(origins, directions, jitter, number, kept, marched)
@@ -111,7 +112,7 @@ class ReachSampler:
         longest = self._march.geometry.most_intervals
         weight = weights(density, tried.width, tried.place, longest)
         opacity = dark.index_add(0, tried.ray, weight)
-        # Half a step further: rounding must not leave out the last sample itself.
+        # Half a step further, so that rounding cannot exclude the last sample itself.
         end = tried.distance + 0.5 * tried.width
         end = torch.where(self._is_reached(density, tried), end, 0.0)
         last = dark.scatter_reduce(0, tried.ray, end, "amax")
@@ -127,14 +128,15 @@ class ReachSampler:
     def _kept(
         self, number: torch.Tensor, marched: torch.Tensor, wanted: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Numbers (slots,) of the intervals that are kept, and how many (rays,) are, of each ray.
+        """Indices (slots,) of the intervals that are kept, and their number (rays,) for each ray.
 
-        The first ray whose samples do not all fit into the slots, and those after it, keep none.
+        If the samples of a ray do not all fit into the slots, this ray and all later rays keep
+        none.
         """
         kept = torch.where(wanted.cumsum(0) <= self._slots, wanted, 0)
         ends = kept.cumsum(0)
         slot = torch.arange(self._slots, device=number.device)
         ray = torch.searchsorted(ends, slot, right=True).clamp_max(len(ends) - 1)
-        skipped = (marched.cumsum(0) - marched) - (ends - kept)  # samples left out in rays before
+        skipped = (marched.cumsum(0) - marched) - (ends - kept)  # samples omitted in earlier rays
         source = (slot + skipped[ray]).clamp_max(len(number) - 1)
         return torch.where(slot < ends[-1], number[source], -1), kept

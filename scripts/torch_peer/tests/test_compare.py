@@ -99,7 +99,7 @@ def test_both_train_for_the_same_time_and_are_evaluated_equally_often(scene, mon
     outcome = compare(scene, CONFIG, seconds=3.0, points=3, test_views=2, compiled=False)
     for result in (outcome.nerfmac, outcome.torch):
         times = [point.seconds for point in result.curve]
-        # Both are evaluated only between two windows, which are some steps long.
+        # Both are evaluated only between two windows, and windows are some steps long.
         assert times == pytest.approx(evaluation_times(3.0, 3), abs=0.5)
         assert times[-1] >= 3.0
         assert result.curve[-1].step > result.curve[0].step > 0

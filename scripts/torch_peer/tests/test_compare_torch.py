@@ -1,4 +1,4 @@
-"""What `scripts/compare_torch.py` says, writes and refuses."""
+"""`scripts/compare_torch.py`: output, files, and errors."""
 
 import json
 

@@ -108,7 +108,7 @@ def test_compositing_its_gradient_and_where_light_ends_are_the_reference_s():
     ray_start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     slots, used = 400, ray_start[-1]
     density = RANDOM.exponential(3.0, slots).astype(np.float32)
-    density[60:64] = 1e4  # opaque: what lies behind is not reached
+    density[60:64] = 1e4  # opaque: samples behind it are not reached
     width = RANDOM.uniform(0.01, 0.03, slots).astype(np.float32)
     place = np.full(slots, -1)
     place[:used] = np.concatenate([np.arange(count) for count in counts])
@@ -186,7 +186,7 @@ def test_the_occupancy_grid_follows_the_same_rule(extent, threshold, warmup):
 
     def height(position):  # the same anywhere in a cell: where in it a point is drawn is random
         steps = np.floor((position[:, 2] - 0.5) * 16 / 4 + 100).astype(np.float32) % 5
-        return steps * warmup  # after it, which cells are visited is random too
+        return steps * warmup  # afterwards, the choice of visited cells is random too
 
     ours = OccupancyGrid(config, geometry).update(
         Occupancy(mx.array(values), mx.array(dark), words(values > 0), mx.zeros(1, mx.int32)),

@@ -175,7 +175,7 @@ def test_both_start_alike_and_have_as_many_rays(scene):
     np.testing.assert_array_equal(grid.dark, np.array(start.sampling["updates_since_visible"]))
     is_set = words(grid.occupied.numpy())
     np.testing.assert_array_equal(np.array(is_set), np.array(start.sampling["bits"]))
-    assert peer.config == trainer.config  # whose ladder of rays and interval of updates both use
+    assert peer.config == trainer.config  # both use its ray counts and its update interval
     assert peer.rays == start.rays
 
 
@@ -227,7 +227,7 @@ def test_the_number_of_rays_follows_the_light_as_far_as_there_is_room_for_trying
     assert peer._density(torch.rand(100, 3)).min() > 1e3
     peer.step()
     assert 0 < peer.samples_last_step <= CONFIG.train.rays
-    peer.steps = 0  # whose step has an update
+    peer.steps = 0  # this step has an update
     peer.step()
     # So many rays' samples would fit the slots, but to be tried they must fit the room too.
     assert 5 * CONFIG.train.rays < peer.rays < CONFIG.train.max_rays
@@ -290,7 +290,7 @@ def test_where_nothing_can_be_compiled_the_peer_does_without(scene, monkeypatch)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # importing its compiler, PyTorch warns of its own code
+@pytest.mark.filterwarnings("ignore")  # importing its compiler, PyTorch warns about its own code
 def test_compiled_it_computes_the_same(scene):
     peers = [peer_on(scene, compiled=compiled) for compiled in (True, False)]
     assert peers[0].note == ""

@@ -1,4 +1,4 @@
-"""What all tests of the peer in PyTorch use."""
+"""Common helpers of the tests of the peer in PyTorch."""
 
 import numpy as np
 import torch
