@@ -105,7 +105,7 @@ def test_a_version_of_mlx_that_has_not_been_tested_is_not_installed(platform):
     ("library", "names"),
     [
         ("libmlx.so", ["extra cpu", *map(install_packages, ("cpu", "cuda"))]),
-        ("libcuda.so.1", ["driver, libcuda.so.1", "the extra cpu in place of cuda"]),
+        ("libcuda.so.1", ["driver, libcuda.so.1", "the extra cpu instead of cuda"]),
     ],
 )
 def test_without_a_library_one_line_says_what_to_install(tmp_path, library, names):

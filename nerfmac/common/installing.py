@@ -19,10 +19,10 @@ MLX = (("cpu", ["mlx[cpu]"]), ("cuda", ["mlx[cuda13]"]))
 
 
 def pip_install(*requirements: str) -> str:
-    """The command that installs `requirements` for this Python.
+    """Return the command that installs `requirements` for this Python.
 
-    An environment that uv has made has no pip; there it is uv's. And where the environment is not
-    active, `pip` alone is another Python's.
+    In an environment created by uv, pip is missing, and the command uses uv. If the environment is
+    not active, the command uses `python -m pip`, because `pip` would belong to another Python.
     """
     tool = f"{sys.executable} -m pip install"
     if not find_spec("pip"):
@@ -48,9 +48,9 @@ def install(extra: str) -> str:
 
 
 def extra_packages(extra: str) -> list[str]:
-    """The requirements of an extra of nerfmac, such as `trimesh>=4.6`.
+    """Return the requirements of an extra of nerfmac, such as `trimesh>=4.6`.
 
-    Empty if nerfmac is not installed but only found by the path.
+    The list is empty if nerfmac is imported from a folder without being installed.
     """
     try:
         lines = [line.partition(";") for line in requires("nerfmac") or ()]
@@ -61,20 +61,20 @@ def extra_packages(extra: str) -> list[str]:
 
 
 def why_no_mlx(error: ImportError) -> str | None:
-    """The reason why `import mlx.core` raised `error`, with the remedy; None if it is unknown."""
+    """Return why `import mlx.core` raised `error`, with the remedy, or None if it is unknown."""
     if platform.system() == "Darwin":
         return _why_not_on_this_mac()
     # On Linux the package `mlx` contains no library; a separate package does, for CPU or CUDA.
     if "libmlx.so: cannot open" in str(error):
         cpu, cuda = (pip_install(*extra_packages(extra) or packages) for extra, packages in MLX)
         return (
-            "MLX lacks its library, libmlx.so. On Linux nerfmac's extra cpu brings it, or for an "
-            f"NVIDIA GPU the extra cuda. For cpu: {cpu}; for cuda: {cuda}"
+            "MLX lacks its library, libmlx.so. On Linux, install nerfmac's extra cpu or, for an "
+            f"NVIDIA GPU, the extra cuda. For cpu: {cpu}; for cuda: {cuda}"
         )
     if "libcuda.so.1: cannot open" in str(error):
         return (
-            "MLX is installed for NVIDIA GPUs, but their driver, libcuda.so.1, is not; without "
-            "such a GPU, make a new environment with the extra cpu in place of cuda"
+            "MLX is installed for NVIDIA GPUs, but their driver, libcuda.so.1, is missing; without "
+            "such a GPU, create a new environment with the extra cpu instead of cuda"
         )
     return None
 
@@ -91,15 +91,15 @@ def _is_editable() -> bool:
 def _why_not_on_this_mac() -> str | None:
     if platform.machine() == "x86_64" and _is_translated():
         return (
-            f"{sys.executable} is a program for Intel Macs, which runs here by Rosetta; MLX needs "
-            "Apple silicon's own Python: make the environment with that of `uv python install "
-            "3.13` or of python.org, in a Terminal that is not set to open with Rosetta"
+            f"{sys.executable} is a Python for Intel Macs and runs here with Rosetta; MLX needs a "
+            "Python for Apple silicon: create the environment with the Python from `uv python "
+            "install 3.13` or python.org, in a Terminal that is not set to open with Rosetta"
         )
     if platform.machine() == "x86_64":
         return "nerfmac needs a Mac with Apple silicon; MLX does not run on Intel Macs"
     version = platform.mac_ver()[0]
     if version and int(version.partition(".")[0]) < OLDEST_MACOS:
-        return f"MLX needs macOS {OLDEST_MACOS} or newer, and this is {version}: update macOS"
+        return f"MLX needs macOS {OLDEST_MACOS} or newer, but this is macOS {version}; update macOS"
     return None
 
 

@@ -93,9 +93,9 @@ def on_a_mac(monkeypatch, processor, version, *, translated=False):
 @pytest.mark.parametrize(
     ("processor", "version", "translated", "told"),
     [
-        ("x86_64", "15.1", True, "by Rosetta; MLX needs Apple silicon's own Python"),
+        ("x86_64", "15.1", True, "with Rosetta; MLX needs a Python for Apple silicon"),
         ("x86_64", "13.6", False, "needs a Mac with Apple silicon"),
-        ("arm64", "13.7.1", False, "needs macOS 14 or newer, and this is 13.7.1"),
+        ("arm64", "13.7.1", False, "needs macOS 14 or newer, but this is macOS 13.7.1"),
     ],
 )
 def test_a_mac_without_mlx_is_told_why(monkeypatch, processor, version, translated, told):
