@@ -1,4 +1,4 @@
-"""The device that computes, and the kernels that are compiled for it and launched on it."""
+"""The compute device, and kernels that are compiled for it and launched on it."""
 
 import mlx.core as mx
 

@@ -37,9 +37,12 @@ def has_native_floats(of: int | None) -> bool:
 
 
 def additions_per_second(of: int, rate: float, *, floats: bool) -> float:
-    """Atomic additions per second, of floats or else of integers.
+    """Return the number of atomic additions per second, of floats or integers.
 
-    The chip is of generation `of` and has `rate` float32 operations per second.
+    Args:
+        of: Generation of the chip.
+        rate: Float32 operations per second of the chip.
+        floats: Whether to count additions of floats instead of integers.
     """
     if has_native_floats(of):
         return _FLOATS * rate  # assumed of integers too
@@ -47,10 +50,10 @@ def additions_per_second(of: int, rate: float, *, floats: bool) -> float:
 
 
 def additions_per_launch(*, floats: bool) -> float:
-    """Atomic additions that a launch makes within `LONGEST_LAUNCH` on a chip as slow as an M1.
+    """Return the number of atomic additions in a launch of `LONGEST_LAUNCH` on a chip like the M1.
 
-    Fewer by the factor `SHORTER` in the relaxed mode (`nerfmac.backend.watchdog`). Unlimited on
-    other devices than an Apple GPU.
+    In the relaxed mode (`nerfmac.backend.watchdog`), the number is smaller by the factor `SHORTER`.
+    On devices other than Apple GPUs, it is infinite.
     """
     if current_device() != "metal":
         return float("inf")

@@ -1,10 +1,11 @@
-"""Compiling on the user's machine, once: a cache of compiled files.
+"""Compilation on the user's machine, and a cache of compiled files.
 
-A file's name holds a digest of all that it depends on. For a shared library these are the sources,
-the flags, the versions of the compiler, the system and Python, and the processor's instruction
-sets, since several machines may share a cache folder; the extension's sources name the versions of
-MLX and nanobind. If one of them changes, a new library is built and the old one is never loaded.
-Files are written under another name and moved into place, so several processes may build at once.
+The file name contains a digest of all inputs. For a shared library, these are the sources, the
+flags, the versions of the compiler, the system, and Python, and the instruction sets of the
+processor, because several machines may share a cache folder. The sources of the extension contain
+the versions of MLX and nanobind. If an input changes, a new library is built and the old one is
+never loaded. Files are written under a temporary name and then renamed, so several processes may
+build at once.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class BuildError(RuntimeError):
 
 
 class Cached(Protocol):
-    """A program that is compiled once on this machine and kept in a file of the cache."""
+    """A program that is compiled once on this machine and stored in the cache."""
 
     @property
     def stem(self) -> str:
@@ -146,9 +147,9 @@ def shared_library(library: Library) -> Path:
 
 
 def compile_together(libraries: Iterable[Cached]) -> None:
-    """Compile the `libraries` that the cache lacks, one per processor at a time.
+    """Compile the `libraries` that are not in the cache, one per processor at a time.
 
-    If some fail, raises the first one's `BuildError` after all have ended.
+    If some fail, this raises the `BuildError` of the first one after all have ended.
     """
     wanted = {library.path(): library for library in libraries}
     missing = {path: library for path, library in wanted.items() if not path.is_file()}
@@ -173,13 +174,13 @@ def announce_compiling() -> None:
 
 
 def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:
-    """The C type of the array `name`, looked up in `types`.
+    """Return the C type of the array `name`, given the `types` of all dtypes.
 
-    Raises `InputError` for a dtype that is not in `types`; its message names the back end `where`.
+    Raises `InputError` for a dtype that is not in `types`; `where` is the back end in the message.
     """
     if dtype not in types:
         got, *known = (str(one).removeprefix("mlx.core.") for one in (dtype, *types))
-        raise InputError(f"{name} is {got}; {where} kernels take and give {', '.join(known)}")
+        raise InputError(f"{name} is {got}; {where} kernels support {', '.join(known)}")
     return types[dtype]
 
 

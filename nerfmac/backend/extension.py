@@ -54,7 +54,7 @@ def extension() -> ModuleType:
 
 
 def check_requirements() -> None:
-    """Raise `BuildError` unless MLX and nanobind fit and there is a compiler; starts none."""
+    """Raise `BuildError` unless MLX, nanobind, and a compiler are available. It builds nothing."""
     for package in VERSIONS:
         _fitting_version(package)
     compiler()

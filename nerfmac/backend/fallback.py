@@ -100,8 +100,8 @@ def _disabled(value: str) -> frozenset[str]:
     known = sorted({*operations(), *users_operations})
     if unknown := sorted(names - {"1", *known}):
         raise InputError(
-            f"{_DISABLE} names {', '.join(unknown)}; expected 1, for all kernels, or names of "
-            f"operations with commas between them: {', '.join(known)}"
+            f"{_DISABLE} contains {', '.join(unknown)}; expected 1, for all kernels, or operations "
+            f"separated by commas: {', '.join(known)}"
         )
     return names
 

@@ -17,9 +17,9 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 
 def cache_folder() -> Path:
-    """nerfmac's cache folder: `$NERFMAC_CACHE`, or else one in the user's cache folder.
+    """Return nerfmac's cache folder: `$NERFMAC_CACHE` or, by default, one in the user cache folder.
 
-    Raises `InputError` if there is no home folder either.
+    Raises `InputError` if the user has no home folder.
     """
     if folder := os.environ.get("NERFMAC_CACHE"):
         return user_path(folder)
@@ -29,7 +29,7 @@ def cache_folder() -> Path:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nerfmac"
     except RuntimeError as error:
         raise InputError(
-            "there is no home folder to keep compiled kernels in; set NERFMAC_CACHE to a folder"
+            "cannot cache compiled kernels without a home folder; set NERFMAC_CACHE to a folder"
         ) from error
 
 

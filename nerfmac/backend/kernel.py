@@ -1,6 +1,6 @@
-"""One kernel, four back ends: `Kernel` names a function of a Metal file and launches it.
+"""`Kernel`: a function in a Metal file that can be launched on four back ends.
 
-The body handed to MLX only forwards to that function:
+The body passed to MLX only calls this function:
 
     function<TEMPLATE...>(thread_position_in_grid, rows, inputs..., outputs..., space)
 """
@@ -174,13 +174,13 @@ class Kernel:
 
     @property
     def source_name(self) -> str:
-        """The file or text of the function, for messages."""
+        """The file or the source code of the function, for messages."""
         if self.source is None:
             return f"{self.operation}.metal"
         return self.source.name if isinstance(self.source, Path) else f"source of {self.operation}"
 
     def text(self, device: str) -> str:
-        """The text that `device` compiles before the body. Raises `InputError`; see the class."""
+        """The source code for `device` before the body. Raises `InputError`; see the class."""
         if self.source is None:
             return kernel_source(self.operation, device)
         text = user_source(self.source, self.source_name, device)
@@ -202,13 +202,13 @@ def _launch_here(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.a
     return build(**call)
 
 
-# Per thread: one thread may compile ahead, with launches that give zeros, while another renders.
+# A context variable, because one thread may compile with dummy launches while another renders.
 _launch: ContextVar[Callable[..., list[mx.array]]] = ContextVar("launch", default=_launch_here)
 
 
 @contextmanager
 def launched_by(launch: Callable[..., list[mx.array]]) -> Iterator[None]:
-    """Context manager: on this thread `launch(built_kernel, **arguments)` replaces each launch."""
+    """Return a context manager that replaces each launch on this thread with a call of `launch`."""
     before = _launch.set(launch)
     try:
         yield
@@ -219,7 +219,7 @@ def launched_by(launch: Callable[..., list[mx.array]]) -> Iterator[None]:
 @cache
 def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
     options: dict[str, Any] = {}
-    if device != "cuda":  # CUDA's plain pointers take atomic functions as they are
+    if device != "cuda":  # on CUDA, atomic functions accept plain pointers
         options["atomic_outputs"] = kernel.accumulates
     text, body = kernel.text(device), kernel.body(template)
     name = f"nerfmac_{kernel.function}"
@@ -244,7 +244,7 @@ _kernels: dict[int, Kernel] = {}  # by id of the built kernel; `_build` keeps th
 
 
 def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:
-    """The kernel that `built`, as `launched_by` hands it over, was built from."""
+    """Return the kernel that `built`, an argument of the function in `launched_by`, belongs to."""
     return _kernels[id(built)]
 
 

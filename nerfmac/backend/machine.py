@@ -1,4 +1,4 @@
-"""The machine that a figure was measured on, as JSON values: its device and its software."""
+"""Device and software of the machine that a measurement was made on, as JSON values."""
 
 from __future__ import annotations
 

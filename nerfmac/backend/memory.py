@@ -1,7 +1,7 @@
-"""Memory of the current device: how much there is, how much MLX may take, how much it has taken.
+"""Memory of the current device: its size, the limit for MLX, and the amount in use.
 
-A CPU's memory is what this process may use. Beyond it no operation raises an error: the system
-ends the process, or MLX 0.32.4 does at its next array.
+On a CPU, it is the memory that this process may use. If it runs out, no operation raises an error:
+the system ends the process, or MLX 0.32.4 does at its next array.
 """
 
 from __future__ import annotations
@@ -46,10 +46,9 @@ def check_memory_limit(gib: float | None, fraction: float | None) -> None:
 
 
 def limit_memory(gib: float | None = None, fraction: float | None = None) -> int:
-    """Limit MLX to `gib` GiB or to a `fraction` of the device's memory; return the limit in bytes.
+    """Limit MLX to `gib` GiB or to a `fraction` of the device memory; return the limit in bytes.
 
-    Without either, the limit is all memory that the device has. Raises `InputError`; see
-    `check_memory_limit`.
+    By default, the limit is the whole device memory. Raises `InputError`; see `check_memory_limit`.
     """
     check_memory_limit(gib, fraction)
     limit = available = memory_bytes()
@@ -63,7 +62,7 @@ def limit_memory(gib: float | None = None, fraction: float | None = None) -> int
 
 
 def active_memory_bytes() -> int:
-    """Bytes that MLX's arrays take now."""
+    """Return the bytes that the arrays of MLX currently use."""
     return int(mx.get_active_memory())
 
 
@@ -71,7 +70,7 @@ def peak_memory_bytes() -> int:
     """Peak memory in bytes: on a GPU as MLX counts it, on a CPU this process's."""
     if current_device() != "cpu":
         return int(mx.get_peak_memory())
-    import resource  # not above: Windows lacks it, and is refused by a clear message
+    import resource  # not at the top: Windows lacks it, and gets a clear message first
 
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
@@ -80,9 +79,9 @@ def peak_memory_bytes() -> int:
 def host_memory_bytes(root: Path = Path("/")) -> int:
     """Bytes of the host's memory that this process may use.
 
-    The smallest of three limits: the machine's memory, the limits of the process's control groups
-    (containers; versions 1 and 2), and what `ulimit -v` leaves unmapped. `root` is the folder with
-    /proc and /sys.
+    It is the smallest of three limits: the memory of the machine, the limits of the control groups
+    of the process (containers; versions 1 and 2), and the remaining address space under
+    `ulimit -v`. `root` is the folder with /proc and /sys.
     """
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([physical, *_group_limits(root), *_address_space()])

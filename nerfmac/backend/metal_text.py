@@ -50,9 +50,10 @@ StandIn = Callable[[Launch, Sequence[mx.array]], list[mx.array]]
 
 @contextmanager
 def on_metal(stand_in: StandIn) -> Iterator[None]:
-    """Context manager: the device is Metal, but launches go to `stand_in`.
+    """Return a context manager that simulates a Metal device and passes launches to `stand_in`.
 
-    Functions of `mx.compile` run uncompiled: the compiled ones hold launches on another device.
+    Functions of `mx.compile` run uncompiled, because compiled ones contain launches on another
+    device.
     """
 
     def launch(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.array]:

@@ -55,11 +55,11 @@ def kernel_source(operation: str, dialect: str) -> str:
 
 
 def user_source(source: Path | str, name: str, dialect: str) -> str:
-    """`kernel_source` for a user's kernel: a file, or a text that messages call `name`.
+    """Return `kernel_source` for a user-defined kernel.
 
-    Headers are looked for next to the file, then in `kernels/`. `#line` makes compilers' messages
-    name lines of the user's files. Raises `InputError` for a file that cannot be read, is not ASCII
-    (MLX accepts nothing else), or includes a missing header.
+    Headers are searched next to the file, then in `kernels/`. With `#line` directives, compiler
+    messages refer to lines of the user's files. Raises `InputError` if a file cannot be read, is
+    not ASCII (as MLX requires), or includes a missing header.
     """
     folders = _header_folders(dialect)
     if isinstance(source, Path):
@@ -84,7 +84,7 @@ def _header_folders(dialect: str) -> tuple[Path, ...]:
 
 
 def _pasted(text: str, folders: Sequence[Path], included: set[Path], name: str = "") -> str:
-    """`text` with each header in place of its first include; `#line` marks if it has a `name`."""
+    """Replace the first include of each header in `text`. With a `name`, add `#line` directives."""
 
     def paste(match: re.Match[str]) -> str:
         paths = [folder / match["name"] for folder in folders]

@@ -51,7 +51,8 @@ def resumed(
     *,
     on_failure: Callable[[], object] = lambda: None,
 ) -> Iterator[Item]:
-    """Yield the items of `begin(0)`; after the watchdog ended their computation, of `begin(done)`.
+    """Yield the items of `begin(0)`. After the watchdog stops GPU work, continue with
+    `begin(done)`.
 
     Args:
         begin: Called with the number of items that have been yielded; returns the remaining items.
@@ -90,11 +91,11 @@ def retried(compute: Callable[[], Result], on_failure: Callable[[], object]) -> 
 
 
 def to_numpy(array: mx.array) -> npt.NDArray[Any]:
-    """The values of `array` on the host.
+    """Return the values of `array` on the host.
 
     NumPy reads an MLX array through a C function (MLX's python/src/buffer.h). If the evaluation
-    fails within this function, the process ends. So the array is evaluated before, where an error
-    is an exception.
+    fails in this function, the process ends. The array is therefore evaluated before, so that an
+    error raises an exception.
     """
     mx.eval(array)
     return np.array(array)

@@ -68,7 +68,7 @@ def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.N
     if array.shape != expected:
         raise InputError(f"{name} has shape {array.shape}; expected {expected}")
     if not (np.abs(array) <= LARGEST).all():  # False for NaN too
-        raise InputError(f"{name} holds a number that is not finite, or larger than {LARGEST:g}")
+        raise InputError(f"{name} has a value that is not finite or larger than {LARGEST:g}")
     return array
 
 

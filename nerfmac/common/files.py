@@ -26,7 +26,7 @@ _appearing: dict[Path, Path] = {}
 
 
 def user_path(path: str | os.PathLike[str]) -> Path:
-    """A user's `path`, with a leading ~ expanded to the home folder."""
+    """Expand a leading ~ in a user's `path` to the home folder."""
     return Path(path).expanduser()
 
 
@@ -41,7 +41,7 @@ def partial_path(path: Path) -> Path:
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """Whether `path` is not in `folder`, once each `..` is taken; the folder itself is not in it.
+    """Whether `path` is outside of `folder`, after resolving each `..`, or is the folder itself.
 
     Links are not followed.
     """
@@ -50,12 +50,13 @@ def leads_out(path: Path, folder: Path) -> bool:
 
 @contextmanager
 def appearing(path: Path) -> Iterator[Path]:
-    """Context manager that yields a partial file and, on success, renames it to `path`.
+    """Return a context manager that yields a partial file and, on success, renames it to `path`.
 
-    On failure `path` is unchanged and the partial file is removed. After a power cut `path` is the
-    old file or the whole new one: the data reach the disk before the new name does. Raises
-    `InputError` for errors of the file system, such as no folder, no permission or no space. `path`
-    may be the partial file of an outer `appearing`: errors name the outer `path`.
+    On failure `path` is unchanged and the partial file is removed. After a power failure `path` is
+    either the old file or the complete new one, because the data is flushed before the file is
+    renamed. Raises `InputError` for errors of the file system, such as a missing folder, missing
+    permission, or a full disk. `path` may be the partial file of an outer `appearing`: errors then
+    contain the outer `path`.
     """
     named, partial = _appearing.get(path, path), partial_path(path)
     if path.is_dir():
@@ -77,7 +78,7 @@ def appearing(path: Path) -> Iterator[Path]:
         raise InputError(f"{named} cannot be written: {error.strerror}") from error
     finally:
         del _appearing[partial]
-        # There may be nothing to remove, or no right to: in a read-only or an absent folder.
+        # The file may not exist, or may not be removable in a read-only or missing folder.
         with suppress(OSError):
             partial.unlink(missing_ok=True)
 
@@ -108,9 +109,9 @@ def _flush(path: Path) -> None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove the partial files of `path` that killed processes have left in its folder.
+    """Remove the partial files of `path` from killed processes in its folder.
 
-    Partial files of running processes and of other machines stay.
+    Partial files of running processes and of other machines are not removed.
     """
     with suppress(OSError):  # a file that cannot be removed stays
         for name in os.listdir(path.parent):
@@ -157,29 +158,29 @@ def read_json(path: Path) -> Any:
 
 
 def make_folder(folder: Path) -> None:
-    """Make `folder` and its parents. Raises `InputError` if the file system refuses."""
+    """Create `folder` and its parents. Raises `InputError` if the file system reports an error."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"folder {folder} cannot be made: {error.strerror}") from error
+        raise InputError(f"folder {folder} cannot be created: {error.strerror}") from error
 
 
 def check_free(folder: Path) -> None:
-    """Raise `InputError` unless `folder` is empty and writable, or can be made.
+    """Raise `InputError` unless `folder` is empty and writable, or can be created.
 
-    Hidden files, such as the .DS_Store of the Mac's Finder, do not count.
+    Hidden files, such as .DS_Store of the Finder, are ignored.
     """
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not above.is_dir() and above != folder:
-        raise InputError(f"folder {folder} cannot be made: {above} is no folder")
+        raise InputError(f"folder {folder} cannot be created: {above} is not a folder")
     if above.is_dir() and not os.access(above, os.W_OK | os.X_OK):
         raise InputError(f"{folder} cannot be written: there is no permission to write in {above}")
     if folder.exists() and not (folder.is_dir() and not visible_names(folder)):
-        raise InputError(f"{folder} exists already; resume it or name another folder")
+        raise InputError(f"{folder} exists already; resume it or choose another folder")
 
 
 def visible_names(folder: Path) -> set[str]:
-    """The names in `folder` that are not hidden; none if it is absent."""
+    """Return the names in `folder` that are not hidden; none if it does not exist."""
     names = os.listdir(folder) if folder.is_dir() else []
     return {name for name in names if not name.startswith(".")}
 

@@ -1,4 +1,4 @@
-"""Commands that install packages here, and the reason why MLX is not there. Imports no package."""
+"""Commands that install packages, and reasons why MLX is missing. It imports no package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Fields`: strict reading of a JSON object. A wrong value raises an error with its place."""
+"""`Fields`: strict reading of a JSON object. An error contains the location of the wrong value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.common.files import read_json
 
 ROW = 400
-"""Most characters of a row of numbers in a message."""
+"""Maximum number of characters of a row of numbers in a message."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Fields:
 
     values: Mapping[str, Any]
     where: str
-    """The place, such as "a/transforms.json, frame 3"."""
+    """The location, such as "a/transforms.json, frame 3"."""
 
     @classmethod
     def of(cls, values: Any, where: str) -> Fields:
@@ -154,7 +154,7 @@ class Fields:
         return Fields.of(self._present(key), f"{self.where}: {key}")
 
     def objects(self, key: str) -> list[Fields]:
-        """A non-empty list of JSON objects; their places are numbered from 0."""
+        """A non-empty list of JSON objects; their locations are numbered from 0."""
         value = self._present(key)
         if not isinstance(value, list) or not value:
             raise self.wrong(key, "a list with at least one entry")

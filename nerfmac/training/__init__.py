@@ -1,1 +1,1 @@
-"""Learning a field from photos: losses, optimizer, the compiled step, state on disk."""
+"""Training a field from photos: losses, optimizer, the compiled step, checkpoints."""

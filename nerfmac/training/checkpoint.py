@@ -1,7 +1,7 @@
 """Checkpoints: a `TrainState` in one safetensors file.
 
-The arrays have the names of `TrainState.arrays`. The header's metadata has the format, a checksum,
-and the state's numbers and notes as JSON. The file appears whole or not at all.
+The arrays have the names of `TrainState.arrays`. The header's metadata contains the format, a
+checksum, and the state's numbers and notes as JSON. A failed write leaves no incomplete file.
 """
 
 from __future__ import annotations
@@ -26,18 +26,24 @@ from nerfmac.training.state import TrainState
 FORMAT = "nerfmac checkpoint 1"
 
 _OBJECTS = ("numbers", "notes", "own")
-"""Keys of the metadata that hold a JSON object."""
+"""Keys of the metadata with a JSON object as their value."""
 
-_REPAIR = "put back a copy of the file, or train the run again"
+_REPAIR = "restore a copy of the file, or train the run again"
 
 
 def save_checkpoint(
     path: Path, state: TrainState, notes: dict[str, Any], own: Mapping[str, str] | None = None
 ) -> None:
-    """Write `state` and the JSON values `notes` to `path`.
+    """Write a checkpoint.
 
-    `own` is `Method.own`, the names of the user's own field, sampler and loss. Raises `InputError`
-    if the file cannot be written; an older file at `path` then stays.
+    Args:
+        path: File to write. If writing fails, an older file is not changed.
+        state: Training state.
+        notes: JSON values to store with it.
+        own: `Method.own`, the names of the user-defined field, sampler, and loss.
+
+    Raises:
+        InputError: If the file cannot be written.
     """
     metadata = {
         "format": FORMAT,
@@ -101,21 +107,21 @@ def load_checkpoint(
     try:
         state = TrainState.of(arrays, numbers)
     except InputError as error:
-        raise InputError(f"{path} is not a whole checkpoint: {error}") from error
+        raise InputError(f"{path} is not a complete checkpoint: {error}") from error
     if is_damaged:
-        raise InputError(f"{path} is damaged: its checksum is another one; {_REPAIR}")
+        raise InputError(f"{path} is damaged: its checksum does not match; {_REPAIR}")
     for name, values in arrays.items():
         if name.startswith(("parameters.", "average.")) and not np.isfinite(values).all():
-            raise InputError(f"{path}: {name} holds numbers that are not finite; {_REPAIR}")
+            raise InputError(f"{path}: {name} has values that are not finite; {_REPAIR}")
     return state, notes
 
 
 def _object(path: Path, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
-    """The JSON object `name` of the metadata; raises `InputError` for other or broken JSON."""
+    """Return the JSON object `name` of the metadata. Raises `InputError` for invalid JSON."""
     try:
         values = json.loads(metadata[name])
     except (KeyError, ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not a whole checkpoint: {name}: {error}") from error
+        raise InputError(f"{path} is not a complete checkpoint: {name}: {error}") from error
     return dict(Fields.of(values, f"{path}: {name}").values)
 
 
@@ -128,7 +134,7 @@ def _checksum(arrays: Arrays, metadata: Mapping[str, str]) -> str:
 
 
 def _check_own(path: Path, trained: dict[str, str], own: dict[str, str]) -> None:
-    for part in ("field", "sampler"):  # a loss leaves nothing in the state
+    for part in ("field", "sampler"):  # a loss has no arrays in the state
         if trained.get(part) == own.get(part):
             continue
         if part in trained:

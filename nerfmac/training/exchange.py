@@ -1,8 +1,9 @@
 """Exchange between ranks in training: all of them keep the same state.
 
-The mean of the ranks' gradients, weighted by each one's rays in the loss, is the gradient of all
-rays together. So N ranks take the steps of one rank with N times the rays and samples. All ranks
-use the time of the first rank, because decisions by separate clocks would differ.
+The mean of the gradients of all ranks, weighted by the number of rays in the loss, is the gradient
+for all rays together. N ranks therefore take the same steps as one rank with N times the rays and
+samples. All ranks use the time of the first rank, because decisions by separate clocks would
+differ.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ class Exchange:
         return state
 
     def synchronized(self, state: TrainState) -> TrainState:
-        """`state`; every `COMPARED_EVERY` steps the first rank's, if the ranks' states differ.
+        """Return `state`; every `COMPARED_EVERY` steps, the first rank's state if states differ.
 
-        Ranks on the same kind of chip do not differ. Others may round a last bit differently.
+        Ranks on the same kind of chip do not differ. On other chips the last bit of a result may be
+        rounded differently.
         """
         if self._ranks.size == 1 or state.step % COMPARED_EVERY:
             return state

@@ -1,4 +1,4 @@
-"""`Goal`: when training ends. `Report`: the state and figures of training after a step."""
+"""`Goal`: limits of training. `Report`: the state and measurements of training after a step."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from nerfmac.training.state import TrainState
 
 @dataclass
 class Goal:
-    """Limits of training; they may change while it runs, since it reads them at every step.
+    """Limits of training. They may change during training, because they are read at every step.
 
-    Without `steps` and `seconds`, training never ends and the learning rate does not fall.
+    Without `steps` and `seconds`, training never ends and the learning rate does not decay.
     """
 
     steps: int | None = None  # total number, including those before the run was loaded
     seconds: float | None = None  # total training time, including that before loading
     rate: float = 1.0  # factor on the learning rate
     max_rays: int | None = None  # maximum number of rays per step; None: from the configuration
-    report_interval: float | None = None  # most seconds between reports; None: no limit
+    report_interval: float | None = None  # maximum seconds between reports; None: no limit
 
     def progress(self, state: TrainState) -> float:
         """Finished fraction of the training; 1 or more at the end."""
@@ -35,7 +35,7 @@ def _fraction(done: float, limit: float | None) -> float:
 
 @dataclass(frozen=True)
 class Report:
-    """The state and figures of training after a step."""
+    """The state and measurements of training after a step."""
 
     state: TrainState
     loss: float
@@ -46,7 +46,7 @@ class Report:
     skipped_steps: int = 0
     """Steps of the whole run that were skipped because a gradient was not finite."""
     is_skipped: bool = False
-    """Whether the last step was skipped; loss and PSNR are then the previous report's."""
+    """Whether the last step was skipped; loss and PSNR are then from the previous report."""
 
     @classmethod
     def of(

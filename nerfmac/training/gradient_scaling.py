@@ -1,12 +1,12 @@
-"""Gradient scaling: samples near a camera learn less, against fog right in front of the cameras.
+"""Gradient scaling: smaller gradients for samples near a camera, to avoid haze near the cameras.
 
-Near a camera, space is crossed by more of its rays and seen by fewer other cameras. Fog there is
-the quickest way to lower the error of one image, and no other image contradicts it. So
-gradients are multiplied by
+Space near a camera is crossed by more of its rays and seen by fewer other cameras. Haze there is
+the easiest way to lower the error of one image, and no other image contradicts it. Gradients are
+therefore multiplied by
 
     min(1, (t / d)^2),   t the distance of the sample, d the `full_gradient_distance`
 
-which removes this advantage (Philip and Deschaintre 2023, "Floaters No More", equation 5).
+and this removes the advantage (Philip and Deschaintre 2023, "Floaters No More", equation 5).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import mlx.core as mx
 def scale_gradients(
     values: mx.array, distance: mx.array, full_gradient_distance: float
 ) -> mx.array:
-    """`values` (slots,) or (slots, n), unchanged; their gradients are scaled.
+    """Return `values` (slots,) or (slots, n) unchanged, with scaled gradients.
 
-    `distance` (slots,) is from the camera, in scene units like `full_gradient_distance`. With a
-    `full_gradient_distance` of 0 gradients are not scaled.
+    `distance` (slots,) is the distance from the camera, in scene units like
+    `full_gradient_distance`. If `full_gradient_distance` is 0, gradients are not scaled.
     """
     if not full_gradient_distance:
         return values

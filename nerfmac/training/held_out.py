@@ -40,15 +40,16 @@ RATE = 1e-3
 """Learning rate of the first step; it falls to a hundredth. A camera can turn by about 2.5 degrees
 in all, the error expected of training cameras."""
 MAX_RAYS = 4096
-"""Most rays of a step."""
+"""Maximum number of rays per step."""
 
 
 def refined_views(
     trainer: Trainer, state: TrainState, views: Views, *, is_trained: bool, progress: bool = True
 ) -> Views:
-    """`views` with the poses and lenses that fit the field in `state`.
+    """Return `views` with poses and lenses that fit the field in `state`.
 
-    `is_trained`: they are the training views. `progress`: show a bar once it takes over a second.
+    `is_trained`: whether they are the training views. `progress`: whether to show a bar if it takes
+    more than a second.
     """
     refinement = trainer.refinement
     refined = refinement.cameras(state.average)
@@ -68,7 +69,7 @@ def refined_views(
 def optimize_poses(
     trainer: Trainer, state: TrainState, views: Views, *, progress: bool = True
 ) -> Views:
-    """`views`, each pose optimized on its own image with the field in `state` fixed."""
+    """Return `views` with each pose optimized on its own image; the field in `state` is fixed."""
     refinement = CameraRefinement(RefineConfig(poses=True), views.cameras)
     config = trainer.config
     step = Step(

@@ -13,7 +13,7 @@ MOST_POINTS = 1024
 
 
 class Point(NamedTuple):
-    """Mean over several reports; `step` and `seconds` are the last report's."""
+    """Mean over several reports; `step` and `seconds` are from the last report."""
 
     step: int
     seconds: float  # training time
@@ -45,23 +45,23 @@ class History:
             self.generation += 1
 
     def curve(self, most: int) -> list[tuple[int, float, float]]:
-        """At most `most` points (step, seconds, PSNR), as in `Run.curve`."""
+        """Return at most `most` points (step, seconds, PSNR), as in `Run.curve`."""
         size = -(-len(self.points) // most) or 1
         groups = [self.points[i : i + size] for i in range(0, len(self.points), size)]
         return [(point.step, point.seconds, point.psnr) for point in map(_merged, groups)]
 
 
 def read_notes(notes: Mapping[str, Any], where: str) -> tuple[History, float, tuple[float, float]]:
-    """The history, the seconds of compiling, and the rates of rays and samples in a run's `notes`.
+    """Return the history, the compile time in seconds, and the ray and sample rates in `notes`.
 
-    Raises `InputError` that names the file `where` if one is missing or no number.
+    Raises `InputError` with the file `where` if a value is missing or is not a number.
     """
     try:
         rays, samples = notes["rates"]
         history = History(notes["curve"])
         return history, float(notes["build_seconds"]), (float(rays), float(samples))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{where} is not a whole checkpoint: its notes: {error}") from error
+        raise InputError(f"{where} is not a complete checkpoint: its notes: {error}") from error
 
 
 def _merged(points: Sequence[Point]) -> Point:

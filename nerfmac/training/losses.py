@@ -240,7 +240,7 @@ def _first_of(samples: Samples, rays: int, slots: int) -> Samples:
 
 def configured_extra_losses(config: TrainConfig, extent: float) -> tuple[Loss, ...]:
     """Return the extra losses with a nonzero weight in `config`, for a cube of side `extent`."""
-    # An object's cameras stand outside its cube, so there is no fog in front of them.
+    # The cameras of an object are outside of its cube, so there is no haze in front of them.
     disparity = config.disparity if extent > 1 else 0.0
     weights = (
         (disparity_loss, disparity),

@@ -18,9 +18,9 @@ ADVICE = "a smaller learning rate may help (--optimizer.rate 0.01), or another -
 
 
 class DivergedError(RuntimeError):
-    """The loss, the gradients or a parameter are no longer finite; the message names the step.
+    """The loss, the gradients, or a parameter are not finite; the message contains the step.
 
-    `run` is the run in its state at the last good report; None if no `Run` was training.
+    `run` is the run in its state at the last good report; None if training without a `Run`.
     """
 
     run: Any = None
@@ -38,10 +38,10 @@ class Measured(NamedTuple):
 
 
 def read(measured: mx.array, state: TrainState, last: Measured | None = None) -> Measured:
-    """The numbers in `measured` (4,), of the step that led to `state`; waits for the device.
+    """Return the measurements in `measured` (4,) for the step that led to `state`.
 
-    A skipped step gets loss and error of `last`, or 1 without one: its own may not be finite.
-    Raises `DivergedError`.
+    Waits for the device. For a skipped step, loss and error are copied from `last` (1 without one),
+    because its own values may not be finite. Raises `DivergedError`.
     """
     loss, error, samples, samples_per_ray = map(float, to_numpy(measured))
     in_a_row, skipped = (int(state.scaling[f"skipped{name}"]) for name in ("_in_a_row", ""))

@@ -26,17 +26,17 @@ class Parts(NamedTuple):
     field: Field
     sampler: Sampler
     loss: Loss
-    """Color loss, applied to the field's rays and to each proposal's."""
+    """Color loss, applied to the rays of the field and of each proposal."""
     extra_losses: tuple[Loss, ...]
-    """Further terms of the loss, applied to the field's rays alone."""
+    """Further terms of the loss, applied only to the rays of the field."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """Your own field, sampler and losses; None selects the configured component.
+    """Custom field, sampler, and losses; None selects the configured component.
 
-    Pass the method when a run begins, and again when it is loaded. A run's files hold only the
-    names of its parts, and loading imports nothing because a file names it.
+    Pass the method when a run begins, and again when it is loaded. The files of a run contain only
+    the names of these components, and loading a run never imports code that is named in a file.
 
     >>> def absolute_error(rays, target):
     ...     return mx.abs(rays.color - target).mean(axis=1, keepdims=True)
@@ -49,10 +49,10 @@ class Method:
     loss: Loss | None = None
     """A color loss, called as `loss(rays, target)`; see `nerfmac.training.losses`."""
     extra_losses: Sequence[Loss] = ()
-    """Terms added to the loss, such as one on `rays.weights`; the configuration's stay."""
+    """Terms added to the loss, such as one on `rays.weights`; configured terms are not removed."""
 
     def __post_init__(self) -> None:
-        """Raise `InputError` for a part of another type."""
+        """Raise `InputError` for a component of the wrong type."""
         if self.field is not None:
             checks.kind("field", self.field, Field, "an object of a class of nerfmac.Field")
         if self.sampler is not None:
@@ -65,7 +65,7 @@ class Method:
 
     @property
     def own(self) -> dict[str, str]:
-        """Class or function name of the user's own field, sampler and loss; no `extra_losses`."""
+        """Class or function names of the custom field, sampler, and loss; not of `extra_losses`."""
         parts = {name: getattr(self, name) for name in ("field", "sampler", "loss")}
         return {
             name: getattr(part, "__name__", type(part).__name__)
@@ -74,9 +74,9 @@ class Method:
         }
 
     def parts(self, config: Config, bounds: Bounds) -> Parts:
-        """All parts, for a scene in the cube `bounds`.
+        """Return all components for a scene in the cube `bounds`.
 
-        Raises `InputError` for an own field that the configured sampler cannot sample.
+        Raises `InputError` for a custom field that the configured sampler cannot sample.
         """
         field, sampler = _model(config, bounds, self.field)
         if self.sampler is None and config.model == "vanilla":
@@ -87,7 +87,7 @@ class Method:
 
 
 def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sampler]:
-    """The field, `own` or the one that `config` names, and the sampler for it."""
+    """Return the field, `own` or the configured one, and its sampler."""
     if config.model == "hash":
         field = own or EncodedField(encoding_of(config, bounds), config.networks)
         return field, MarchingSampler(

@@ -23,7 +23,7 @@ AVERAGED_EVERY = 8
 
 
 class OptimizerState(NamedTuple):
-    """All that a step of Adam changes; both fields have the parameters' names and shapes."""
+    """The state of Adam; both fields have the names and shapes of the parameters."""
 
     parameters: Parameters
     moments: Arrays  # uint32, as `ops.adam` packs them
@@ -81,10 +81,10 @@ def adam(
     l2_regularized: Collection[str],
     unscale: mx.array,
 ) -> OptimizerState:
-    """One step of Adam (Kingma and Ba 2015, algorithm 1) on the parameters that have `gradients`.
+    """Apply one step of Adam (Kingma and Ba 2015, algorithm 1) to parameters with `gradients`.
 
-    `l2_regularized` names the parameters with L2 regularization. `unscale` (1,) float32 is as in
-    `adam_step`.
+    `l2_regularized` contains the names of parameters with L2 regularization. `unscale` (1,) float32
+    is as in `adam_step`.
     """
     after = OptimizerState({}, {})
     for name, gradient in gradients.items():
@@ -102,10 +102,10 @@ def is_averaged(step: int) -> bool:
 
 
 def newest_weight(step: int, config: OptimizerConfig) -> float:
-    """Weight of the newest parameters in the average after `step`, for which `is_averaged` holds.
+    """Return the weight of the newest parameters in the average after a step with `is_averaged`.
 
-    Weights of older parameters fall by the factor `config.average` per step. The average is
-    debiased as Adam's moments are: after step 1 it equals the parameters.
+    Weights of older parameters decay by the factor `config.average` per step. The average is
+    bias-corrected like Adam's moments: after step 1 it equals the parameters.
     """
     steps = AVERAGED_EVERY if step > AVERAGED_EVERY else 1  # since the last update
     return (1.0 - config.average**steps) / (1.0 - config.average**step)

@@ -1,7 +1,7 @@
-"""`RayBudget`: the number of rays of a step follows the samples that a ray needs.
+"""`RayBudget`: number of rays per step, adapted to the number of samples per ray.
 
 A step has room for `march.max_samples` samples. Each step measures the mean number of samples per
-ray, and from the next update of the sampler on, as many rays are drawn as fit.
+ray. From the next update of the sampler on, steps draw as many rays as fit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class RayBudget(NamedTuple):
 
     @classmethod
     def of(cls, config: Config, max_rays: int | None = None) -> Self:
-        """The limits of `config`; `max_rays` is a further limit on the rays."""
+        """Return the limits of `config`; `max_rays` is a further limit on the rays."""
         most = config.train.max_rays
         return cls(config.march.max_samples, most if max_rays is None else min(most, max_rays))
 

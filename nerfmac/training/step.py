@@ -39,7 +39,7 @@ class Schedule(NamedTuple):
 
 
 class StepFlags(NamedTuple):
-    """Static arguments of a step: each combination is traced and compiled by itself."""
+    """Static arguments of a step: each combination is traced and compiled separately."""
 
     learns_cameras: bool = False
     """Whether poses and lenses are trained too."""
@@ -100,7 +100,7 @@ class StepResult(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A step's constants; calling it takes the step."""
+    """A training step with its constants; calling it computes the step."""
 
     config: Config
     parts: Parts
@@ -114,7 +114,7 @@ class Step:
     """Distance from the camera, in scene units, beyond which gradients keep their full size; see
     `gradient_scaling`."""
     track_rays: TrackRays | None = None
-    """Where a part of the rays is drawn, for the depth loss; None: none is."""
+    """Observations that some of the rays are drawn from, for the depth loss, or None."""
     is_paired: bool = False
     """Whether half of the rays are drawn next to the other half, for the smoothness loss."""
 

@@ -155,10 +155,10 @@ def test_every_array_must_have_the_shape_that_the_configuration_says(path, name)
 def test_what_lies_beside_the_arrays_must_be_whole(path, key):
     whole = path.read_bytes()
     with_header(path, lambda header: header["__metadata__"].pop(key))
-    refused(path, "is not a whole checkpoint", key)
+    refused(path, "is not a complete checkpoint", key)
     path.write_bytes(whole)
     with_header(path, lambda header: header["__metadata__"].update({key: "{"}))
-    refused(path, "is not a whole checkpoint")
+    refused(path, "is not a complete checkpoint")
 
 
 CLAIMS = {

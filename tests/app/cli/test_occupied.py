@@ -38,7 +38,7 @@ def test_a_folder_of_something_else_is_left_alone_and_nothing_captured(
 
 def test_a_folder_that_cannot_be_made_is_refused_before(photos, taken, tmp_path, capsys):
     out = taken / "thesis.txt" / "run"
-    names = [f"folder {out} cannot be made: {taken / 'thesis.txt'} is no folder"]
+    names = [f"folder {out} cannot be created: {taken / 'thesis.txt'} is not a folder"]
     refused(capsys, tmp_path, "train", photos, *FLAGS, "--out", out, names=names)
 
 

@@ -196,7 +196,7 @@ def test_a_mesh_that_is_empty_says_how_dense_the_densest_is(run):
             r"crop is \(0.00, 0.00, 0.00\) to \(1.00, -1.00, 1.00\); expected the",
         ),
         ({"crop": ((7, 7, 7), (8, 8, 8))}, "outside of the scene cube"),
-        ({"crop": ((0, 0, 0), (1, 1, float("inf")))}, "crop holds a number that is not finite"),
+        ({"crop": ((0, 0, 0), (1, 1, float("inf")))}, "crop has a value that is not finite"),
     ],
 )
 def test_what_is_out_of_range_is_refused(run, change, complaint):
