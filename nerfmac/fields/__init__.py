@@ -1,1 +1,1 @@
-"""Radiance fields: a density and a color for each position and direction of view."""
+"""Radiance fields: density and color for each position and viewing direction."""

@@ -59,8 +59,8 @@ class EncodedField(Field):
     def bounded_gradients(self) -> frozenset[str]:
         """Name of a `HashGrid`'s table if the networks' kernel computes in half precision.
 
-        That kernel clamps the features' gradients, so the table's are finite. Where they were not
-        finite before clamping, the gradients of the networks' weights are not finite either.
+        That kernel clamps the gradients of features, so the gradient of the table is finite. If
+        they were not finite before clamping, the gradients of the network weights are not finite.
         """
         is_bounded = working_dtype() == mx.float16 and runs_kernel("networks")
         is_grid = isinstance(self.encoding, HashGrid)
@@ -68,11 +68,11 @@ class EncodedField(Field):
 
     @property
     def l2_regularized(self) -> frozenset[str]:
-        """Names of the networks' weights: L2 shrinks them, not the encoding's parameters."""
+        """Names of the network weights. L2 regularization excludes the encoding parameters."""
         return frozenset(self._networks.shapes)
 
     def init(self, key: mx.array) -> Parameters:
-        """Fresh parameters of encoding and networks, drawn by the random `key`."""
+        """Initialize the parameters of encoding and networks with the random `key`."""
         encoding, density, color = mx.random.split(key, 3)
         return {**self.encoding.init(encoding), **self._networks.init(density, color)}
 
@@ -97,7 +97,7 @@ class EncodedField(Field):
         return self._networks.density(parameters, features, used)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Fade in fine levels: a feature's weight multiplies its row of the first matrix."""
+        """Fade in fine levels: the weight of a feature multiplies its row of the first matrix."""
         rows, columns = self._networks.shape.density.matrices[0]
         weights = mx.repeat(self.encoding.weights(level_progress), columns)
         first, others = mx.split(parameters["density"], [rows * columns])

@@ -1,6 +1,6 @@
-"""Encodings of a position: three coordinates become features that a small network can learn from.
+"""Encodings of a position: they map three coordinates to the input features of a small network.
 
-An encoding holds no parameters. Learned ones, such as a grid's table, are arguments.
+An encoding stores no parameters. Trained parameters, such as the table of a grid, are arguments.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Encoding(ABC):
         return {}
 
     def init(self, key: mx.array) -> Parameters:
-        """Fresh parameters, drawn by the random `key`."""
+        """Initialize the parameters with the random `key`."""
         return {}
 
     def weights(self, level_progress: mx.array) -> mx.array:
@@ -208,7 +208,7 @@ class FrequencyEncoding(Encoding):
 
 
 def encoding_of(config: Config, bounds: Bounds) -> Encoding:
-    """The encoding that `config` names, of positions within `bounds`."""
+    """Create the configured encoding of positions within `bounds`."""
     if config.encoding == "frequency":
         return FrequencyEncoding(Frequencies(config.vanilla.position_frequencies), bounds)
     return {"hash": HashGrid, "dense": DenseGrid}[config.encoding](config.grid, bounds)

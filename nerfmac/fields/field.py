@@ -1,7 +1,7 @@
 """`Field`: the interface of a radiance field; implement it to train a custom field.
 
-A field holds no parameters: plain arrays are an argument of each call. So the same field serves the
-training step, images with averaged parameters, and parameters from a checkpoint.
+A field stores no parameters: they are arguments of each call. The same field can therefore be used
+in the training step, for images with averaged parameters, and with parameters from a checkpoint.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ class Field(ABC):
 
     @abstractmethod
     def init(self, key: mx.array) -> Parameters:
-        """Fresh parameters, drawn by the random `key`."""
+        """Initialize the parameters with the random `key`."""
 
     @abstractmethod
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Density (slots,) and color (slots, 3) in [0, 1] of packed samples.
+        """Return density (slots,) and color (slots, 3) in [0, 1] of packed samples.
 
         `directions` (rays, 3) are unit vectors. The results are differentiable in the parameters.
-        Slots from `samples.ray_start[-1]` on belong to no ray; their values may be anything.
+        Slots from `samples.ray_start[-1]` on are unused, and their values are arbitrary.
         """
 
     @abstractmethod
@@ -89,7 +89,7 @@ class Field(ABC):
 
     @property
     def l2_regularized(self) -> frozenset[str]:
-        """Names of the parameters that L2 regularization shrinks: by default none.
+        """Names of parameters with L2 regularization, by default none.
 
         Exclude tables: a step reads only a few of their entries, and the other entries must not
         decay.

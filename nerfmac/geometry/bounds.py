@@ -1,6 +1,6 @@
-"""`Bounds`: the space that is trained, and its map to coordinates of encodings; `Sphere`.
+"""`Bounds`: the trained region, and its map to coordinates of encodings; `Sphere`.
 
-`kernels/bounds.h` has the map for the kernels. Another map of space changes `to_unit` and
+`kernels/bounds.h` has the map for the kernels. To use another map, change `to_unit` and
 `to_symmetric` with its scale here, and `bounds_unit` there.
 """
 
@@ -55,12 +55,12 @@ class Bounds:
 
     @property
     def corners(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Lowest and highest corner (3,) of the axis-aligned box that exports and crops keep to."""
+        """Lowest and highest corner (3,) of the axis-aligned box that limits exports and crops."""
         half = self.extent / 2
         return np.full(3, SCENE_CENTER - half), np.full(3, SCENE_CENTER + half)
 
     def holds(self, position: Positions, tolerance: float = 0.0) -> Any:
-        """Whether the cube, larger by the fraction `tolerance`, holds each position: (...) bool."""
+        """Whether each position is in the cube enlarged by `tolerance`, a fraction: (...) bool."""
         return from_center(position) <= self.extent / 2 * (1.0 + tolerance)
 
     def crossing(

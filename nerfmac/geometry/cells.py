@@ -22,7 +22,7 @@ Integers = Any
 
 
 class Cells(NamedTuple):
-    """Cascades of cells, and their indices along each axis of the cascade; arrays of one shape."""
+    """Cells: cascades, and indices along each axis of the cascade; arrays of one shape."""
 
     cascade: Integers
     x: Integers
@@ -31,7 +31,7 @@ class Cells(NamedTuple):
 
 
 def number_of(cells: Cells, resolution: int) -> Integers:
-    """Numbers of `cells`, in the order that the module's docstring gives."""
+    """Linear index of each of the `cells`, in the order described in the module docstring."""
     wide, high, deep = BRICK
     cascade, x, y, z = cells
     brick = (cascade * (resolution // deep) + z // deep) * (resolution // high) + y // high
@@ -40,7 +40,7 @@ def number_of(cells: Cells, resolution: int) -> Integers:
 
 
 def cells_of(number: Integers, resolution: int) -> Cells:
-    """The cells with the numbers `number`; inverse of `number_of`."""
+    """The cells with the linear indices `number`; inverse of `number_of`."""
     wide, high, deep = BRICK
     within, brick = number, number // (wide * high * deep)
     x = within % wide + wide * (brick % (resolution // wide))
@@ -52,7 +52,7 @@ def cells_of(number: Integers, resolution: int) -> Cells:
 
 
 def corners_of(number: mx.array, resolution: int) -> tuple[mx.array, mx.array]:
-    """Lowest corners (cells, 3) in scene coordinates, and sides (cells,), of numbered cells."""
+    """Lowest corners (cells, 3) in scene coordinates, and sides (cells,), from linear indices."""
     cascade, *index = cells_of(number, resolution)
     size = mx.power(2.0, cascade)
     side = size / resolution

@@ -1,8 +1,8 @@
 """Alias table that draws all pixels of views of any size with equal probability.
 
 A draw chooses a view first: each of the n views has the share 1 / n, and a view with fewer pixels
-than the mean hands part of its share to one with more. That is the alias method (Walker, 1977), as
-Vose built its table in 1991: a draw costs one look into the table.
+than the mean gives part of its share to a view with more. This is the alias method (Walker, 1977),
+with the table construction of Vose (1991): a draw needs one table lookup.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ defines the operation, and the launches of the kernel and of its gradient. `oper
 these: it runs the kernel if `runs_kernel(operation)`, and otherwise the reference.
 
 Kernels and references have the same dtypes, so any subset of the operations may run as references.
-Features, tables and activations may come in float32 or in `nerfmac.backend.working_dtype()`.
-Kernels get them, and return their results, in the working dtype. All other floats are float32.
+Features, tables, and activations may be float32 or `nerfmac.backend.working_dtype()`. They are
+converted to the working dtype for kernels, and kernels return results in it. All other floats are
+float32.
 """

@@ -1,14 +1,13 @@
 """One step of Adam over one array, in one pass (Kingma and Ba 2015, algorithm 1).
 
 An element with a zero gradient (L2 term included) keeps its value and its moments, as in
-tiny-cuda-nn: a step reads only a few entries of a table, and the others should not drift on by
-their momentum.
+tiny-cuda-nn: a step reads only a few entries of a table, and momentum must not move the others.
 
-Memory traffic takes the time, so both moments share one word of 32 bits. The second moment has
-a float's exponent and 12 bits of its fraction. The first moment is at most `most_first` times the
-root of the second, by the Cauchy-Schwarz inequality. Its fraction of that bound is stored in 12
-bits with stochastic rounding; the random bits come from the gradient. The step itself uses both
-moments before they are rounded.
+Memory bandwidth limits the speed, so both moments share one word of 32 bits. The second moment has
+the exponent of a float and 12 bits of its fraction. The first moment is at most `most_first` times
+the root of the second (Cauchy-Schwarz inequality). Its fraction of that bound is stored in 12 bits
+with stochastic rounding; the random bits come from the gradient. The step itself uses both moments
+before they are rounded.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def _kernel(axes: int) -> Kernel:
 
 
 class Step(NamedTuple):
-    """Adam's numbers in one step; they include the bias correction."""
+    """Adam's settings in one step, including the bias correction."""
 
     beta1: float
     beta2: float
@@ -45,9 +44,9 @@ class Step(NamedTuple):
 
 
 def most_first(beta1: float, beta2: float) -> float:
-    """Upper bound of |first moment| / sqrt(second moment), for beta1^2 < beta2.
+    """Return the upper bound of |first moment| / sqrt(second moment), for beta1^2 < beta2.
 
-    The moments are (1 - beta1) sum beta1^k g_k and (1 - beta2) sum beta2^k g_k^2, with g_k the
+    The moments are (1 - beta1) sum beta1^k g_k and (1 - beta2) sum beta2^k g_k^2, where g_k is the
     gradient k steps ago.
     """
     return (1.0 - beta1) / sqrt((1.0 - beta2) * (1.0 - beta1**2 / beta2))
@@ -56,19 +55,19 @@ def most_first(beta1: float, beta2: float) -> float:
 def adam_step(
     parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
 ) -> tuple[mx.array, mx.array]:
-    """The parameters and their moments after one step along `gradient`.
+    """Return the parameters and their moments after one step along `gradient`.
 
     Args:
         parameters: float32 of any shape.
-        moments: uint32 of that shape, as `pack_moments` makes them; zeros before the first step.
+        moments: uint32 of that shape, from `pack_moments`; zeros before the first step.
         gradient: float32 of that shape.
-        unscale: (1,) float32, factor on the gradient: one over the loss scale. With 0 nothing
-            changes, whatever the gradient.
-        step: a `Step` as an array, (6,) float32: it changes from step to step, and a compiled
-            function would keep plain numbers as constants.
+        unscale: (1,) float32, factor on the gradient: one over the loss scale. With 0, parameters
+            and moments do not change.
+        step: A `Step` as an array, (6,) float32, because it changes from step to step, and a
+            compiled function would treat Python numbers as constants.
 
     Raises:
-        InputError: a wrong shape or type.
+        InputError: If a shape or type is wrong.
     """
     for name, values in (("parameters", parameters), ("moments", moments), ("gradient", gradient)):
         checks.shape(name, values, gradient.shape)

@@ -69,12 +69,12 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
 
 
 def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:
-    """Rays through `count` pixels drawn by the random `key`; the rest is as in `draw_pixels`."""
+    """Return rays through `count` pixels drawn with the random `key`, as in `draw_pixels`."""
     return draw_pixels(pixels, cameras, mx.random.uniform(shape=(3, count), key=key)).rays
 
 
 def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) -> Iterator[Rays]:
-    """Batches of BATCH random rays: min(number of pixels, `most`) rays, rounded up to batches."""
+    """Yield batches of BATCH random rays, at least min(number of pixels, `most`) rays in all."""
     count = -(-min(pixels.shape[0], most) // BATCH)
     return (random_rays(pixels, cameras, BATCH, each) for each in mx.random.split(key, count))
 
@@ -103,13 +103,13 @@ def _draw(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
 
 
 def chosen_pixels(cameras: Cameras, fractions: mx.array) -> mx.array:
-    """Indices (rays,) int32 of the pixels that `draw_pixels` draws for these fractions."""
+    """Return the indices (rays,) int32 of the pixels that `draw_pixels` draws."""
     _, first, row, column, width = _chosen(cameras, fractions)
     return first + row * width + column
 
 
 def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
-    """View of each ray, that view's first pixel, row and column, and the view's width; int32."""
+    """Return int32 arrays: view of each ray, first pixel, row, and column, and the view width."""
     share = fractions[0] * len(cameras)
     view = mx.minimum(share.astype(mx.int32), len(cameras) - 1)
     _, _, _, kept, other = cameras.places[view].T
@@ -124,12 +124,11 @@ def next_to_each_other(pixel_draws: mx.array) -> tuple[mx.array, int]:
     """Move the second half of a draw of pixels next to the first half.
 
     Args:
-        pixel_draws: (3, rays) fractions in [0, 1) that `draw_pixels` takes: of the image, the row,
-            and the column.
+        pixel_draws: (3, rays) fractions in [0, 1) as in `draw_pixels`: image, row, and column.
 
     Returns:
-        The fractions (3, rays), and the number of pairs. The numbers that are replaced choose the
-        distances, uniformly up to `REACH` in both directions.
+        The fractions (3, rays), and the number of pairs. The replaced fractions determine the
+        distances, uniformly distributed up to `REACH` in both directions.
     """
     pairs = pixel_draws.shape[1] // 2
     first, second, rest = mx.split(pixel_draws, (pairs, 2 * pairs), axis=1)

@@ -119,13 +119,13 @@ class HashLevels:
 def hash_encode(
     positions: mx.array, table: mx.array, levels: HashLevels, used: mx.array | None = None
 ) -> mx.array:
-    """Features of `positions`, interpolated in every level and concatenated.
+    """Return the features of `positions`, interpolated in every level and concatenated.
 
     Args:
         positions: (points, 3) float32, in [0, 1]; outside, vertex indices wrap around.
         table: (levels.entries, features) float32; on a GPU float16 too. Features are 1, 2, 4 or 8.
-        levels: the levels' resolutions and table sizes.
-        used: (1,) int32, number of points that count; None: all. The features of the others are
+        levels: Resolutions and table sizes of the levels.
+        used: (1,) int32, number of valid points; None: all. The features of other points are
             arbitrary and have no gradient.
 
     Returns:
@@ -210,8 +210,8 @@ def _hash_encode_vjp(primals, cotangent, _output, *, levels):  # type: ignore[no
 
 
 _SHORTEST = {"float": 3, "summed": 1, "fixed": 3}
-"""Shortest mean run of consecutive samples in one cell for which runs are summed before they are
-added to the table, for each variant of the gradient kernel."""
+"""Minimum mean number of consecutive samples in one cell for summing them before adding the sum to
+the table, for each variant of the gradient kernel."""
 
 
 def _table_gradient(
@@ -252,11 +252,11 @@ def _table_gradient(
 
 
 def _units(cotangent: mx.array, used: mx.array, levels: int) -> tuple[mx.array, mx.array]:
-    """Fixed-point scale of each level's gradient, 1 / unit, and its unit; (levels,) float32.
+    """Return the fixed-point scale of each level's gradient, 1 / unit, and its unit; (levels,).
 
-    The unit is the smallest power of two for which all points' absolute gradients sum to less than
-    2^30 units. No entry's sum is larger, since weights are at most 1. If the sum is not finite, the
-    unit is NaN, and so is the whole level's gradient.
+    The unit is the smallest power of two for which the absolute gradients of all points sum to less
+    than 2^30 units. The sum of an entry is not larger, because weights are at most 1. If the sum is
+    not finite, the unit is NaN, and so is the gradient of the whole level. Both are float32.
     """
     is_used = (mx.arange(cotangent.shape[0]) < used)[:, None]
     size = mx.abs(mx.where(is_used, cotangent, 0.0).astype(mx.float32)).sum(axis=0)

@@ -68,24 +68,24 @@ def networks(
     color_weights: mx.array,
     shape: NetworksShape,
 ) -> tuple[mx.array, mx.array]:
-    """Density and color of packed samples.
+    """Return density and color of packed samples.
 
     Args:
         features: (slots, shape.features), float32; on a GPU float16 too.
-        basis: (rays, 16) float32, spherical harmonics of each ray's direction.
-        ray: (slots,) int32, each sample's ray.
-        used: (1,) int32, number of slots that hold samples. The results of the others are
-            arbitrary and have no gradient.
+        basis: (rays, 16) float32, spherical harmonics of each ray direction.
+        ray: (slots,) int32, ray of each sample.
+        used: (1,) int32, number of slots with samples. The results of other slots are arbitrary and
+            have no gradient.
         density_weights: (shape.density.weights,) float32.
         color_weights: (shape.color.weights,) float32.
-        shape: the layers' widths.
+        shape: Widths of the layers.
 
     Returns:
         Density (slots,) and color (slots, 3) in [0, 1], float32; differentiable in `features` and
         the weights.
 
     Raises:
-        InputError: a wrong shape or type.
+        InputError: If a shape or type is wrong.
     """
     slots = _check(features, density_weights, color_weights, shape)
     _DIRECTIONS.check(basis, ray, used, slots=slots)

@@ -1,4 +1,4 @@
-"""Sizes of the two stacked networks that `nerfmac.ops.networks` evaluates."""
+"""Sizes of the density and color networks in `nerfmac.ops.networks`."""
 
 from __future__ import annotations
 

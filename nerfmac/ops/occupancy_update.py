@@ -1,4 +1,4 @@
-"""Choosing cells of the occupancy grid, and folding density estimates into it.
+"""Selection of occupancy grid cells, and update of the grid with density estimates.
 
 Müller et al. 2022, appendix E.2.
 """
@@ -36,7 +36,7 @@ _CHOOSE = Kernel(
 
 
 def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
-    """The largest estimate in each cell; 0 in cells without one.
+    """Return the largest estimate in each cell; 0 in cells without one.
 
     Args:
         cells: (estimates,) int32, in [0, count).
@@ -90,19 +90,19 @@ def _pack(values: mx.array, threshold: mx.array) -> list[mx.array]:
 
 
 def choose(bits: mx.array, draws: mx.array) -> mx.array:
-    """Occupied cells, selected by uniform random integers.
+    """Return random occupied cells.
 
-    Of n set bits, in the order of their cells, a draw chooses bit number floor(draw n / 2^32).
+    For n set bits, in the order of their cells, a draw selects bit number floor(draw n / 2^32).
 
     Args:
-        bits: (words,) uint32, a bit a cell, low bit first; up to 2^26 words.
+        bits: (words,) uint32, one bit per cell, low bit first; up to 2^26 words.
         draws: (count,) uint32, uniform over all 2^32 values, such as words of random keys.
 
     Returns:
         (count,) int32 cells; all of them 0 if no bit is set.
 
     Raises:
-        InputError: an array has another shape or dtype.
+        InputError: If a shape or type is wrong.
     """
     _CHOOSE_TAKES.check(bits, draws)
     return _choose(bits, draws)

@@ -1,4 +1,4 @@
-"""Packing rays' samples into slots: where each ray's slots begin, and how many slots a ray uses."""
+"""Packing ray samples into slots: the first slot of each ray, and the number of slots per ray."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def _starts(counts: mx.array, slots: int) -> list[mx.array]:
 
 
 def samples_per_ray(marched: mx.array, kept: mx.array, capacity: int, slots: int) -> mx.array:
-    """Mean number of slots that one ray uses, where both marched and kept samples must fit.
+    """Return the mean number of slots per ray such that both marched and kept samples fit.
 
-    `marched` and `kept` are (rays,) int32, the samples of each ray; `capacity` marched samples fit,
-    and `slots` kept ones. The result is () float32:
+    `marched` and `kept` are (rays,) int32, the samples of each ray. There is room for `capacity`
+    marched samples and `slots` kept ones. The result is () float32:
 
         max(mean(kept), mean(marched) slots / capacity)
 
-    over the rays that begin within the capacity, since later ones were not evaluated. 0 without
-    rays. Raises `InputError` for a wrong shape or type.
+    over the rays that begin within the capacity, because later rays were not evaluated. It is 0
+    without rays. Raises `InputError` for a wrong shape or type.
     """
     rays = _PER_RAY_TAKES.check(marched, kept)["rays"]
     if rays == 0:

@@ -3,8 +3,8 @@
     _TAKES = Signature(color=(mx.float32, "slots", 3), widths=(mx.float32, "slots"))
     slots = _TAKES.check(color, widths)["slots"]
 
-After an array's type come the lengths of its axes. A length is a number or a name; all occurrences
-of a name have the same value.
+The type of an array is followed by the lengths of its axes. A length is a number or a name; all
+occurrences of a name have the same value.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ Dtype = mx.Dtype | Callable[[], mx.Dtype]
 
 
 class Signature:
-    """Named arrays in order. Each has a type, or a tuple of allowed ones, and its axes' lengths."""
+    """Named arrays in order, each with one or several allowed types and the lengths of its axes."""
 
     def __init__(self, **arrays: tuple[Dtype | tuple[Dtype, ...] | int | str, ...]) -> None:
         self._arrays: Mapping[str, tuple[Any, ...]] = arrays
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The arrays' names, as a `Kernel` takes them."""
+        """The names of the arrays, as arguments of a `Kernel`."""
         return tuple(self._arrays)
 
     def check(self, *arrays: mx.array, **lengths: int) -> dict[str, int]:
-        """Check `arrays`; return each named axis' length. `lengths` gives those known beforehand.
+        """Check `arrays`; return the length of each named axis. `lengths` are known lengths.
 
-        Raises `InputError` for the first array with a wrong shape or type. If two arrays disagree
-        about an axis, the message names both.
+        Raises `InputError` for the first array with a wrong shape or type. If two arrays have
+        different lengths of a named axis, the message contains both.
         """
         said_by: dict[str, str] = {}
         for (name, (allowed, *axes)), array in zip(self._arrays.items(), arrays, strict=True):

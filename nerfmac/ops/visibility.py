@@ -1,4 +1,4 @@
-"""Visibility along rays: where light ends, and which cells it passes.
+"""Visibility along rays: the termination distance, and the cells up to that distance.
 
 A ray ends as in `composite`: before the first sample with a transmittance below 1e-4. Samples
 behind need no color and have no gradient. The density of all marched samples is evaluated first,
@@ -77,16 +77,17 @@ def termination_distances(
 def visible_cells(
     rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry
 ) -> mx.array:
-    """Whether a ray has a sample position in each cell, no farther than `until`: (cells,) bool.
+    """Return whether each cell contains a sample position of a ray up to `until`: (cells,) bool.
 
-    Every cell counts, occupied or not.
+    All cells are included, occupied or not.
+
     Args:
-        rays, jitter: as in `march`.
-        until: (rays,) float32, each ray's termination distance, at most FAR.
-        geometry: the scene's cube, the grid and the steps.
+        rays, jitter: Arrays as in `march`.
+        until: (rays,) float32, termination distance of each ray, at most FAR.
+        geometry: The scene cube, the grid, and the steps.
 
     Raises:
-        InputError: a wrong shape or type.
+        InputError: If a shape or type is wrong.
     """
     _TAKES.check(*rays, jitter, until)
     return _visible(rays, jitter, until, geometry)

@@ -33,7 +33,7 @@ _LEAST = 1e-6
 
 
 class SharedLenses:
-    """The different lenses of `cameras`, in the order of their first views."""
+    """The distinct lenses of `cameras`, in the order of their first views."""
 
     def __init__(self, cameras: Cameras) -> None:
         keys = _keys(cameras)

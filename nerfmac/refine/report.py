@@ -1,4 +1,4 @@
-"""Report of how far refinement changed the training views, as JSON and as a sentence."""
+"""Report of the changes of training views by refinement, as JSON and as a sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nerfmac.fields.field import Parameters
 from nerfmac.refine.refinement import COLORS, EXPOSURES, LENSES, POSES, CameraRefinement
 
 GRAY = 0.5
-"""Gray value, in [0, 1]; how far a view's color map moves it measures the map."""
+"""Gray value in [0, 1]. Its change by the color map of a view is the reported color change."""
 
 
 def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """Whether images differ in exposure or white balance, by the colors along tracks.
 
-All pixels of a track show one point. So the light of red, green and blue in observation o of point
-p in image v is, but for noise and gloss,
+All pixels of a track show one point. The light of red, green and blue in observation o of point p
+in image v is therefore, except for noise and gloss,
 
     log light_o = log gain_v + log color_p
 
-The gains follow from medians in turns: of the observations of each point, then of each image
-(median polish, Tukey 1977). They are relative to the median over images.
+The gains are computed with alternating medians: over the observations of each point, then of each
+image (median polish, Tukey 1977). They are relative to the median over images.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from nerfmac.geometry.views import Views
 Array = npt.NDArray[np.float64]
 
 DARKEST, BRIGHTEST = 0.01, 0.9
-"""Range of linear light that counts: noise rules below, clipping above."""
+"""Range of linear light that is used: noise dominates below, clipping above."""
 MOST_OBSERVATIONS = 2**17
-"""Most observations that are looked at; their points are spread evenly over all."""
+"""Maximum number of observations that are used; their points are evenly spaced over all points."""
 FEWEST_IN_IMAGE = 10
 """Minimum number of observations in an image for a valid gain."""
 FEWEST_IMAGES = 5
 """Minimum number of images with a valid gain for a valid spread."""
 TURNS = 10
-"""Turns of the medians; gains that drift slowly along a walk take several."""
+"""Number of iterations. Gains that drift slowly along a walk need several."""
 DIFFERENT = 0.08
 """Minimum spread of log gains that indicates different exposures. It is 0.04 in a video with
 constant light, and 0.12 in photos with automatic exposure."""

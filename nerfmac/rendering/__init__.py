@@ -1,1 +1,1 @@
-"""Samples to pixels: shading, whole images, and the quality of images."""
+"""Rendering: shading of samples, whole images, and image metrics."""

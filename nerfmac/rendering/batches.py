@@ -68,10 +68,10 @@ class RayBatches:
 
 
 class SampleBatches:
-    """Renders rays in rounds: the next few samples of each ray that still has light.
+    """Renders rays in rounds, with the next few samples of each ray that is not yet opaque.
 
     Samples in occupied space are counted first: rays without any are background. The number of
-    samples per ray doubles with each round. So hardly any sample behind a surface is evaluated.
+    samples per ray doubles with each round, so few samples behind a surface are evaluated.
     """
 
     def __init__(self, shade: Shade, occupied: Occupied, slots: int) -> None:
@@ -146,7 +146,7 @@ class SampleBatches:
         return values, crossing
 
     def _batches(self, take: Indices) -> Iterator[slice]:
-        """Successive ranges of rays, each with as many as fit a batch by their samples `take`."""
+        """Yield consecutive ranges of rays, each with as many rays as fit with `take` samples."""
         ends = np.cumsum(take, dtype=np.int64)
         begin, used = 0, 0
         while begin < len(take):

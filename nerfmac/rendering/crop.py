@@ -26,10 +26,10 @@ Box = tuple[Corner, Corner]
 def cropped(
     bits: mx.array, geometry: MarchGeometry, box: Box | None, placement: Placement | None = None
 ) -> mx.array:
-    """The occupancy `bits`, as in `ops.march`, with only the cells that overlap `box`.
+    """Return the occupancy `bits`, as in `ops.march`, with only the cells that overlap `box`.
 
-    The box is in scene coordinates, or in the coordinates of the scene's files with a `placement`.
-    None keeps all cells. In a rotated box, a cell stays if it overlaps along each of its axes.
+    The box is in scene coordinates, or, with a `placement`, in file coordinates. With None, all
+    cells remain. In a rotated box, a cell remains if it overlaps along each axis of the box.
     """
     if box is None:
         return bits
@@ -38,7 +38,7 @@ def cropped(
         shift = placement.turned_to_file(placement.offset)
         low, high = ((placement.scale * np.array(corner) + shift).tolist() for corner in box)
         axes = placement.rotation.T
-    # Arguments of a cached function are tuples, since arrays and lists have no hash.
+    # Arguments of a cached function are tuples, because arrays and lists have no hash.
     return bits & _overlapping(geometry, tuple(low), tuple(high), tuple(axes.ravel().tolist()))
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import mlx.core as mx
 
 CORNERS = tuple((x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0))
-"""Corners of a cube, between which the logarithm of the density is compared. Derivatives of a hash
-grid jump between the cells of its finest level, so they show the grid instead of the surface. Six
-or four points give stains; the density without logarithm gives patches."""
+"""Corners of a cube where the logarithms of the density are compared. Derivatives of a hash grid
+are discontinuous between the cells of its finest level, so they show the grid instead of the
+surface. Normals from six or four points look stained, and normals without the logarithm look
+patchy."""
 
 FLOOR = 1e-3
 """Density per scene unit added before the logarithm: differences far below it do not count."""

@@ -14,8 +14,8 @@ from nerfmac.rendering.renderer import Renderer
 TRIAL = 2**11
 """Approximate number of pixels, of all cameras together, that the first trial renders."""
 TRIAL_SECONDS = 0.1
-"""Seconds that a trial smaller than full size must take to count: shorter ones measure a GPU's
-launches, not its pace."""
+"""Minimum duration in seconds of a reduced-size trial. Shorter trials measure launch overhead on a
+GPU instead of throughput."""
 
 
 def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
@@ -45,7 +45,7 @@ def middle_rows(camera: Camera, count: int) -> Camera:
 
 
 def spread(count: int) -> list[int]:
-    """The numbers 0 to `count` - 1, ordered so that every prefix is spread evenly.
+    """Return the numbers 0 to `count` - 1 in an order where every prefix is evenly spaced.
 
     This is van der Corput's sequence: 0, then the half, the quarters, the eighths and so on.
     """

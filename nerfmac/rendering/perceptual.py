@@ -1,4 +1,4 @@
-"""LPIPS: perceptual distance of two images, by the features of a network for recognition.
+"""LPIPS: perceptual distance of two images, measured with features of an image classifier.
 
 Zhang, Isola, Efros, Shechtman, Wang: The Unreasonable Effectiveness of Deep Features as a
 Perceptual Metric (2018), version 0.1 with AlexNet. Both images, in [-1, 1] and normalized per
@@ -7,7 +7,7 @@ length per pixel, and
 
     LPIPS = sum over layers of the mean over pixels of sum over channels w (x - y)^2
 
-The user supplies the weights, AlexNet's and w. nerfmac has none and downloads none.
+The user provides the weights of AlexNet and w. nerfmac neither contains nor downloads them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SMALLEST = 31
 """Smallest side of an image, in pixels; AlexNet's last layers shrink it to one pixel."""
 
 MOST_BYTES = 2**28
-"""Most bytes that an .npz may inflate to; the weights have 10 MB."""
+"""Maximum decompressed size of an .npz file in bytes; the weights have 10 MB."""
 RECIPE = "lpips.LPIPS(net='alex').state_dict() saved by safetensors.torch.save_file, or as an .npz"
 
 

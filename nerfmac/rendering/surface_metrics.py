@@ -1,9 +1,9 @@
 """Metrics of surfaces: errors of depth and of normals.
 
-PSNR does not see where density is along a ray. A plain floor has the right color wherever its
-density is. Therefore, depth is compared with points that structure from motion triangulated and
-that training did not use. The error of a depth is relative to the true distance d of the point from
-the camera:
+PSNR does not depend on where density is along a ray: a plain floor has the right color for density
+at any distance. Therefore, depth is compared with points that structure from motion triangulated
+and that training did not use. The error of a depth is relative to the true distance d of the point
+from the camera:
 
     error = |depth - d| / d
 

@@ -38,9 +38,9 @@ class Tiles:
         """Largest number of rays in the next tile."""
 
     def run(self, trace: Callable[[], Result], is_last: bool) -> Result:
-        """Run `trace` for one tile and return its result; adapt the next tile to the time it took.
+        """Run `trace` for one tile and return its result; adapt the size of the next tile.
 
-        To time a tile, waits first for everything launched before, then for the tile. The last tile
+        To time a tile, this waits first for all earlier launches, then for the tile. The last tile
         and tiles of `MOST` rays are not timed.
         """
         if is_last or self.rays == MOST:

@@ -1,7 +1,7 @@
-"""`Sampler`: where along rays a field is evaluated; implement it for custom sampling.
+"""`Sampler`: choice of the sample positions along rays; implement it for custom sampling.
 
-Like a field, a sampler does not store anything that training changes. Its state, if it has any, is
-a dict of named arrays: an argument of every call, and the result of an update.
+Like a field, a sampler does not store trained values. Its state, if it has any, is a dictionary of
+named arrays. It is an argument of every call, and the result of an update.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Sampler(ABC):
     """Chooses the samples along rays and packs them, ray after ray."""
 
     phases: int = 0
-    """Number of kinds of updates, such as warm-up and later; 0: the state never changes."""
+    """Number of kinds of updates, such as warm-up and later; 0 if the state never changes."""
 
     update_rays: int = 1
-    """Number of random training rays that an update gets."""
+    """Number of random training rays for an update."""
 
     @property
     @abstractmethod
@@ -67,10 +67,10 @@ class Sampler(ABC):
 
     @abstractmethod
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """The samples of `rays`; if not all fit, the first rays get theirs.
+        """Return the samples of `rays`; if they do not all fit, only the first rays get samples.
 
-        `drawn` (rays, draws) holds numbers in [0, 1): random ones in training, 0.5 in images.
-        `parameters` are the field's, for samplers that evaluate a field. Proposals are
+        `drawn` (rays, draws) contains values in [0, 1): random ones in training, 0.5 in images.
+        `parameters` are the field parameters, for samplers that evaluate a field. Proposals are
         differentiable in them; no gradient flows through the samples.
         """
 

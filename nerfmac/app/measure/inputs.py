@@ -23,7 +23,7 @@ from nerfmac.ops.occupancy_update import pack_bits, splat
 from nerfmac.sampling.occupancy import march_geometry
 
 SAMPLES_PER_RAY = 8
-"""Approximate samples per ray: about as many as light reaches in an object's scene halfway through
+"""Approximate number of visible samples per ray in an object-centered scene halfway through
 training."""
 RADIUS, THICKNESS = 0.3, 0.03
 """Radius and thickness of the shell, in scene units."""

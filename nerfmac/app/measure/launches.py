@@ -55,7 +55,7 @@ class Work(NamedTuple):
     integer_atomics: int = 0
     """The same for integers."""
     launches: int = 0
-    """Launches of kernels, each filling of an output with zeros among them."""
+    """Launches of kernels, including launches that fill an output with zeros."""
 
     def __add__(self, other: Work) -> Work:  # type: ignore[override]
         return Work(*map(sum, zip(self, other, strict=True)))
