@@ -1,6 +1,6 @@
 # make demo      train on the built-in scene and render a video of it
 # make test      run the tests; ARGS="..." is passed on to pytest
-# make lint      check style, types, and the wording of the documentation
+# make lint      check style, types, and the wording of documentation, docstrings, and comments
 # make format    format the code
 # make clean     remove .venv and caches; runs stay
 # make help      show these lines
@@ -44,13 +44,11 @@ demo: $(INSTALLED)
 test: $(INSTALLED_DEV)
 	"$(BIN)/python" -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-PROSE := README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs notebooks
-
 lint: $(INSTALLED_DEV)
 	"$(BIN)/python" -m ruff check .
 	"$(BIN)/python" -m ruff format --check .
 	"$(BIN)/python" -m mypy
-	"$(BIN)/python" scripts/prose_check.py --limit 5 $(PROSE)
+	"$(BIN)/python" scripts/prose_check.py --limit 5
 
 format: $(INSTALLED_DEV)
 	"$(BIN)/python" scripts/strip_notebooks.py

@@ -4,10 +4,10 @@
 
 Reads the prose of Markdown files and notebooks, the docstrings, comments, and error messages of
 Python files, and the comments of kernels, shaders, and JavaScript. By default, it reads the whole
-project except scripts and the frozen benchmark log. The text of tests is reported separately. Code,
-links, and quotations do not count. With `--list`, each hit is shown with a suggestion. With
-`--limit`, the exit code is 1 if a kind of text has more hits per 1,000 words. Documentation of MLX
-has 1.5 to 2.8.
+project except the frozen benchmark log. Docstrings and comments of tests are reported separately.
+Code, links, and quotations do not count. With `--list`, each hit is shown with a suggestion. With
+`--limit`, the exit code is 1 if a kind of text has more hits per 1,000 words, or if a sentence has
+more than `MAX_IN_SENTENCE`. Documentation of MLX has 1.5 to 2.8 hits per 1,000 words.
 """
 
 from __future__ import annotations
@@ -33,11 +33,20 @@ PATHS = (
     "notebooks",
     "nerfmac",
     "kernels",
+    "scripts",
     "tests",
 )
 FROZEN = ROOT / "docs" / "benchmark-log.md"
 ERRORS = ("InputError", "DivergedError")
+MAX_IN_SENTENCE = 2
 KERNELS = (".metal", ".h", ".wgsl", ".cpp")
+TEST_KINDS = {
+    "docstrings": "test docstrings",
+    "errors": "test docstrings",
+    "comments": "test comments",
+    "kernel comments": "test comments",
+    "page comments": "test comments",
+}
 SUFFIXES = (".md", ".ipynb", ".py", ".js", *KERNELS)
 
 RULES = (
@@ -113,9 +122,10 @@ def sentences(path: Path) -> Iterator[Sentence]:
             "comments": comments(text),
             "errors": errors(tree),
         }
-    prefix = "test " if (ROOT / "tests") in path.resolve().parents else ""
+    is_test = "tests" in path.parts[len(ROOT.parts) if path.is_relative_to(ROOT) else 0 :]
     for kind, found in kinds.items():
-        yield from (Sentence(prefix + kind, path, sentence) for sentence in found)
+        named = TEST_KINDS.get(kind, kind) if is_test else kind
+        yield from (Sentence(named, path, sentence) for sentence in found)
 
 
 def markdown(text: str) -> Iterator[str]:
@@ -153,7 +163,7 @@ def comments(source: str) -> Iterator[str]:
 
 
 def c_comments(source: str) -> Iterator[str]:
-    """Return the sentences of `//` and `/* */` comments, without formulas, which are indented."""
+    """Return the sentences of `//` and `/* */` comments, without indented formulas."""
     for block in re.findall(r"(?:^[ \t]*//.*\n)+|(?<=[\s;{}(),])//.*|/\*(?s:.*?)\*/", source, re.M):
         lines = [re.sub(r"^\s*(?://|/\*+|\*/|\*)", "", line) for line in block.splitlines()]
         kept = ["" if line.startswith("    ") else line.replace("*/", "") for line in lines]
@@ -206,17 +216,23 @@ def main() -> int:
     arguments = parser.parse_args()
     words: dict[str, int] = {}
     found: dict[str, int] = {}
+    is_bad = False
     for path in files(arguments.paths or [ROOT / name for name in PATHS]):
         for kind, _, text in sentences(path):
             words[kind] = words.get(kind, 0) + len(text.split())
-            for wording, suggestion in hits(text):
-                found[kind] = found.get(kind, 0) + 1
-                if arguments.list:
+            in_sentence = list(hits(text))
+            found[kind] = found.get(kind, 0) + len(in_sentence)
+            too_many = len(in_sentence) > MAX_IN_SENTENCE
+            is_bad = is_bad or too_many
+            for wording, suggestion in in_sentence:
+                if arguments.list or too_many:
                     print(f"{path}: {wording!r}: {suggestion}\n    {text[:160]}")
     rates = {kind: 1000.0 * found.get(kind, 0) / count for kind, count in words.items()}
     for kind, rate in rates.items():
         print(f"{kind:20}{words[kind]:7} words {found.get(kind, 0):5} hits {rate:6.1f} per 1,000")
-    return int(arguments.limit is not None and max(rates.values(), default=0.0) > arguments.limit)
+    if arguments.limit is None:
+        return 0
+    return int(is_bad or max(rates.values(), default=0.0) > arguments.limit)
 
 
 if __name__ == "__main__":

@@ -92,8 +92,9 @@ class Viewer(anywidget.AnyWidget):
         """Create the viewer.
 
         Args:
-            source: Scene to train on, run to view or to continue, or the folder of a scene or run;
-                a snapshot of instant-ngp; or a video or photos, whose cameras are estimated first.
+            source: Scene to train on, run to view or to continue, scene folder, run folder,
+                instant-ngp snapshot, video, or photos. For a video or photos, cameras are
+                estimated first.
             preset: Preset of a new run, as in `nerfmac.train`.
             device: Device, as in `nerfmac.train`.
             seed: Seed of a new run.
