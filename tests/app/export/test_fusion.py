@@ -166,8 +166,9 @@ def test_a_scene_in_which_nothing_is_seen_has_no_mesh(scene):
         def density(self, parameters, position):
             return 0.0 * super().density(parameters, position)
 
+    run = egg_run(replace(scene, extent=2.0), Empty())
     with pytest.raises(InputError, match="see no surface in the box"):
-        extract_mesh(egg_run(replace(scene, extent=2.0), Empty()), crop=CROP, progress=False)
+        extract_mesh(run, resolution=16, crop=CROP, progress=False)
 
 
 def test_a_distorted_camera_is_rendered_without_distortion(surrounded):

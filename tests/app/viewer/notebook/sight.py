@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.app.viewer.notebook.tab import PATIENCE, Tab
+from tests.app.viewer.notebook.tab import Tab
 
 IMAGE = ".nerfmac-image"
+LOST = 15.0  # time in seconds after which a drag without an effect counts as lost
 
 
 class Sight:
@@ -54,7 +55,7 @@ class Sight:
 
         self.drag(by)
         try:
-            self.tab.wait_for(has_turned, PATIENCE / 2)
+            self.tab.wait_for(has_turned, LOST)
         except TimeoutError:
             self.drag(by)
             self.tab.wait_for(has_turned)

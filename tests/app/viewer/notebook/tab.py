@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import Page
 
-PATIENCE = 30.0  # seconds that anything on a page may take, on a machine with much else to do
+PATIENCE = 120.0  # maximum waiting time in seconds for anything on a page of a busy machine
 
 # Jupyter's own names: the notebook is loaded, its kernel has started and answers. Without the last,
 # cells that are run are lost. It gives up after a while, to be asked again: a page that hangs would

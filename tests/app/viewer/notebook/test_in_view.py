@@ -6,7 +6,6 @@ import pytest
 
 from tests.app.viewer.notebook.desk import at_desk
 from tests.app.viewer.notebook.sight import Sight
-from tests.app.viewer.notebook.tab import PATIENCE
 from tests.scene_factory import COARSE, write_scene
 
 pytestmark = pytest.mark.slow
@@ -68,7 +67,7 @@ def begin_comparison(sight):
     sight.click("View panel")
     come_on_top(sight, "button[title='Stand in the nearest training camera']", scrolled=True)
     sight.click("Stand in the nearest training camera")
-    sight.tab.wait_for(".nerfmac-compare", timeout=4 * PATIENCE)
+    sight.tab.wait_for(".nerfmac-compare")
 
 
 def test_a_panel_is_in_view_once_it_is_opened(sight):

@@ -12,7 +12,7 @@ import pytest
 
 from nerfmac.app.run import train
 from nerfmac.app.scenes import load_scene
-from tests.app.viewer.notebook.lab import PATIENCE, free_port, jupyter_environment
+from tests.app.viewer.notebook.lab import ENDING, PATIENCE, free_port, jupyter_environment
 from tests.app.viewer.notebook.sight import Sight
 from tests.app.viewer.notebook.tab import READY, Tab
 from tests.scene_factory import COARSE, write_scene
@@ -56,7 +56,11 @@ def viewing(path, folder, browser):
         page.close()
     finally:
         server.terminate()
-        server.wait(PATIENCE)
+        try:
+            server.wait(ENDING)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
 
 
 def wait_for_answer(server, url, log):
@@ -95,14 +99,12 @@ def test_the_scene_is_there_without_a_click_at_each_opening(made, browser, tmp_p
             assert notebook.read_bytes() == before
             tab.screenshot(f"view-{opening}")
             sight.turn((120, 0))
-            tab.page.reload()
-            look(tab)
-            assert len(kernels(url)) == 1
             tab.command("docmanager:save")
             cells = json.loads(notebook.read_bytes())["cells"]
             assert [bool(cell.get("outputs")) for cell in cells].count(True) == 1
             tab.page.reload()
             look(tab).turn((-120, 0))
+            assert len(kernels(url)) == 1
             before = notebook.read_bytes()
 
 
