@@ -182,7 +182,9 @@ def depth_loss(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.arra
     # The first rays have the first slots: twice their share is room enough for nearly all.
     slots = min(2 * some * density.shape[0] // count, density.shape[0])
     first, starts = _first_of(samples, some, slots), samples.ray_start[: some + 1]
-    ray = mx.minimum(first.ray, some - 1)
+    # MLX writes scalar constants into the code of its fused kernels, so with `some - 1` it would
+    # compile one for each number of rays.
+    ray = mx.minimum(first.ray, mx.arange(some)[-1:])
     miss = (first.distance - known.distance[ray]) / known.spread[ray]
     near = mx.exp(-0.5 * mx.square(miss))[:, None] * mx.array([1.0, 0.0, 0.0])
     ends = composite(density[:slots], near, first)
