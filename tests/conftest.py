@@ -5,6 +5,7 @@ import re
 from collections.abc import Generator, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import mlx.core as mx
 import pytest
@@ -16,11 +17,28 @@ from tests.scene_factory import write_scene
 pytest.register_assert_rewrite("numerics", "tests.numerics")
 
 ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOK = "tests/app/viewer/notebook/"
 INSTALLS = re.compile(r"scripts/install_\w+\.sh")
 NEEDS = {
     "cuda": (mx.cuda.is_available, "needs an NVIDIA GPU with MLX's CUDA back end"),
     "metal": (mx.metal.is_available, "needs an Apple GPU with MLX's Metal back end"),
 }
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Distribute whole files to the processes, and all tests of the notebook to one of them.
+
+    Two pages with a kernel each, at the same time, are too slow for the waits of their tests.
+    """
+    from xdist.scheduler.loadfile import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return NOTEBOOK if file.startswith(NOTEBOOK) else file
+
+    return Scheduling(config, log)
 
 
 @pytest.hookimpl(trylast=True)
