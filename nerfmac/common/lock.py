@@ -55,7 +55,7 @@ def _lock(path: Path) -> int | None:
             os.close(file)
             raise InputError(
                 f"{path.parent} is in use by {holder}; wait until that ends, or stop it, or "
-                "name another folder"
+                "choose another folder"
             ) from None
         except OSError as error:
             os.close(file)

@@ -53,7 +53,7 @@ MISTAKES = {
     "train empty": "`nerfmac capture FOLDER`",
     "train scene.zip": "unpack it",
     "train run": "`nerfmac train --out run --resume`",
-    "train scene --out run": "name another folder",
+    "train scene --out run": "choose another folder",
     "train --resume": "--out FOLDER",
     "train scene --split 80%": "a fraction such as 0.1",
     "capture photo.png": "pass a video, or a folder that contains photos",
