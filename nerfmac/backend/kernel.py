@@ -180,7 +180,17 @@ class Kernel:
         return self.source.name if isinstance(self.source, Path) else f"source of {self.operation}"
 
     def text(self, device: str) -> str:
-        """The source code for `device` before the body. Raises `InputError`; see the class."""
+        """Return the source code for a device, without the body.
+
+        Args:
+            device: "metal", "cuda", or "cpu".
+
+        Returns:
+            Source code before the body.
+
+        Raises:
+            InputError: If the source file cannot be read or does not contain the function.
+        """
         if self.source is None:
             return kernel_source(self.operation, device)
         text = user_source(self.source, self.source_name, device)
@@ -189,7 +199,14 @@ class Kernel:
         return text
 
     def body(self, template: tuple[str, ...]) -> str:
-        """The kernel's body: a call of the function with all its arguments."""
+        """Return the body of the kernel: a call of its function with all arguments.
+
+        Args:
+            template: Template arguments of the function; empty for a function that is no template.
+
+        Returns:
+            Source code.
+        """
         arguments = ("thread_position_in_grid", self.rows, *self.inputs, *self.outputs)
         declaration = f"threadgroup {self.space}; " if self.space else ""
         if self.space:

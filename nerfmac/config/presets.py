@@ -80,12 +80,15 @@ class Config:
     def for_scene(
         self, pixels_per_unit: float, *, has_alpha: bool, near_plane: float = 0.0
     ) -> Config:
-        """The configuration with the settings that depend on the scene.
+        """Return the configuration with the settings that depend on the scene.
 
         Args:
             pixels_per_unit: Image resolution, in pixels per scene unit.
             has_alpha: Whether the images have an alpha channel.
             near_plane: Distance between the cameras and the nearest content, or 0 if unknown.
+
+        Returns:
+            New configuration.
         """
         networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
         near = self.march.near_training or (near_plane if near_plane > self.march.near else 0.0)
@@ -93,14 +96,25 @@ class Config:
         return replace(self, grid=grid, networks=networks, march=march)
 
     def to_json(self) -> dict[str, Any]:
-        """The configuration as JSON values."""
+        """Return the configuration as JSON values.
+
+        Returns:
+            Dictionary with a dictionary for each group of settings.
+        """
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Any) -> Config:
-        """The configuration from JSON values; absent keys keep their defaults.
+        """Return the configuration from JSON values.
 
-        Raises `InputError` for an unknown key, or a value of the wrong type or size.
+        Args:
+            values: Values as from `to_json`. Absent keys keep their defaults.
+
+        Returns:
+            Configuration.
+
+        Raises:
+            InputError: If a key is unknown, or a value has the wrong type or is out of range.
         """
         return _from_json(cls, Fields.of(values, "config"))
 

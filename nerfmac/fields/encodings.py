@@ -64,11 +64,25 @@ class Encoding(ABC):
         return {}
 
     def init(self, key: mx.array) -> Parameters:
-        """Initialize the parameters with the random `key`."""
+        """Initialize the parameters.
+
+        Args:
+            key: Random key.
+
+        Returns:
+            Array for each name in `shapes`.
+        """
         return {}
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """Coarse-to-fine weights (outputs,) of the features; `level_progress` () in [0, 1]."""
+        """Return the coarse-to-fine weights of the features.
+
+        Args:
+            level_progress: () float32 in [0, 1].
+
+        Returns:
+            Weights (outputs,) float32.
+        """
         return mx.ones(self.outputs)
 
     @abstractmethod

@@ -53,7 +53,14 @@ class Field(ABC):
 
     @abstractmethod
     def init(self, key: mx.array) -> Parameters:
-        """Initialize the parameters with the random `key`."""
+        """Initialize the parameters.
+
+        Args:
+            key: Random key.
+
+        Returns:
+            float32 array for each name in `shapes`.
+        """
 
     @abstractmethod
     def __call__(
@@ -67,14 +74,30 @@ class Field(ABC):
 
     @abstractmethod
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Density (points,) at `position` (points, 3); needs no gradient."""
+        """Return the density at positions; needs no gradient.
+
+        Args:
+            parameters: Parameters of the field.
+            position: Scene coordinates (points, 3).
+
+        Returns:
+            Density (points,) per scene unit.
+        """
 
     def density_of_first(
         self, parameters: Parameters, position: mx.array, used: mx.array
     ) -> mx.array:
-        """Density (points,). Only the first `used` (1,) int32 values are valid.
+        """Return the density at the first positions of an array.
 
-        Override this method to skip the other points. Their values are arbitrary.
+        Override this method to skip the other points.
+
+        Args:
+            parameters: Parameters of the field.
+            position: Scene coordinates (points, 3).
+            used: (1,) int32, number of valid points at the start of `position`.
+
+        Returns:
+            Density (points,). Only the first `used` values are valid; the others are arbitrary.
         """
         return self.density(parameters, position)
 
@@ -97,16 +120,27 @@ class Field(ABC):
         return frozenset()
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """The parameters without the effect of the finest levels; by default all parameters.
+        """Return the parameters without the effect of the finest levels; by default all parameters.
 
-        `level_progress` () float32 grows from 0 to 1 as levels are added. Wrong cameras are
-        corrected by coarse shapes first (BARF, Lin et al. 2021, section 3.3).
+        Coarse shapes correct wrong cameras first (BARF, Lin et al. 2021, section 3.3).
+
+        Args:
+            parameters: Parameters of the field.
+            level_progress: () float32; it grows from 0 to 1 as levels are added.
+
+        Returns:
+            Parameters for this step.
         """
         return parameters
 
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
-        """A function that traces whole rays through `occupied` cells in one kernel, or None.
+        """Return a function that traces whole rays in one kernel, or None.
 
-        Without one, images are rendered in batches of samples.
+        Args:
+            parameters: Parameters of the field.
+            occupied: Occupied cells of the scene.
+
+        Returns:
+            Tracer, or None to render images in batches of samples.
         """
         return None

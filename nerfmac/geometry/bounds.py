@@ -60,16 +60,30 @@ class Bounds:
         return np.full(3, SCENE_CENTER - half), np.full(3, SCENE_CENTER + half)
 
     def holds(self, position: Positions, tolerance: float = 0.0) -> Any:
-        """Whether each position is in the cube enlarged by `tolerance`, a fraction: (...) bool."""
+        """Return whether each position is inside of the cube.
+
+        Args:
+            position: Scene coordinates (..., 3).
+            tolerance: Fraction by which the cube is enlarged.
+
+        Returns:
+            bool array (...).
+        """
         return from_center(position) <= self.extent / 2 * (1.0 + tolerance)
 
     def crossing(
         self, origins: mx.array, directions: mx.array, near: float
     ) -> tuple[mx.array, mx.array]:
-        """Distances (rays,) where rays enter the cube, at least `near`, and where they leave it.
+        """Return the distances at which rays enter and leave the cube.
 
-        `origins` (rays, 3) are scene coordinates, `directions` (rays, 3) unit vectors. The
-        second is greater than the first only if the ray beyond `near` is partly inside the cube.
+        Args:
+            origins: Ray origins (rays, 3) in scene coordinates.
+            directions: Unit vectors (rays, 3).
+            near: Minimum distance at which a ray enters, in scene units.
+
+        Returns:
+            Two arrays (rays,) float32. The second distance is greater than the first only if the
+            ray beyond `near` is partly inside of the cube.
         """
         half, origins = self.extent / 2, origins - SCENE_CENTER
         is_parallel = mx.abs(directions) < _PARALLEL
@@ -81,13 +95,27 @@ class Bounds:
         return mx.maximum(enter, near), mx.where(is_outside, -1.0, leave)
 
     def to_unit(self, position: mx.array) -> mx.array:
-        """The coordinates in [0, 1]^3 that grids read; differentiable."""
+        """Convert positions to the coordinates in [0, 1]^3 of grids.
+
+        Args:
+            position: Scene coordinates (..., 3).
+
+        Returns:
+            Unit coordinates (..., 3), differentiable in `position`.
+        """
         return (
             position if self.extent == 1 else (position - SCENE_CENTER) / self.extent + SCENE_CENTER
         )
 
     def to_symmetric(self, position: mx.array) -> mx.array:
-        """The coordinates in [-1, 1]^3 that sines and cosines read; differentiable."""
+        """Convert positions to the coordinates in [-1, 1]^3 of frequency encodings.
+
+        Args:
+            position: Scene coordinates (..., 3).
+
+        Returns:
+            Symmetric coordinates (..., 3), differentiable in `position`.
+        """
         return (position - SCENE_CENTER) * self.symmetric_scale
 
     @property
@@ -96,7 +124,14 @@ class Bounds:
         return 2.0 / self.extent
 
     def cells_across(self, per_scene_unit: float) -> float:
-        """Number of cells along [0, 1], for a grid with `per_scene_unit` cells."""
+        """Return the number of cells along a side of the cube.
+
+        Args:
+            per_scene_unit: Number of cells per scene unit.
+
+        Returns:
+            Number of cells along [0, 1] in unit coordinates.
+        """
         return per_scene_unit * self.extent
 
 

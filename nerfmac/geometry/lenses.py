@@ -70,7 +70,19 @@ class Lens:
 
     @classmethod
     def from_fov(cls, fov_x: float, width: int, height: int) -> Self:
-        """An undistorted lens of square pixels that sees `fov_x` radians across."""
+        """Return an undistorted lens with square pixels.
+
+        Args:
+            fov_x: Horizontal field of view in radians.
+            width: Image width in pixels.
+            height: Image height in pixels.
+
+        Returns:
+            Lens with the principal point in the center of the image.
+
+        Raises:
+            InputError: If the field of view is out of range.
+        """
         focal = focal_length("fov_x", fov_x, width)
         return cls(width, height, focal, focal, width / 2, height / 2)
 
@@ -90,21 +102,42 @@ class Lens:
         return self.is_fisheye or any(self.distortion)
 
     def scaled(self, width: int, height: int) -> Lens:
-        """The same lens for the image resampled to `width` x `height`."""
+        """Return the lens for a resampled image.
+
+        Args:
+            width: New image width in pixels.
+            height: New image height in pixels.
+
+        Returns:
+            Lens with the same field of view.
+        """
         x, y = width / self.width, height / self.height
         lens = replace(self, width=width, height=height, cx=self.cx * x, cy=self.cy * y)
         return replace(lens, fl_x=self.fl_x * x, fl_y=self.fl_y * y)
 
     def reduced(self, factor: int) -> Lens:
-        """The lens of the image averaged over whole blocks of `factor` x `factor` pixels."""
+        """Return the lens for an image that is averaged over blocks of pixels.
+
+        Args:
+            factor: Width and height of a block in pixels. Incomplete blocks are omitted.
+
+        Returns:
+            Lens of the smaller image.
+        """
         lens = replace(self, width=self.width // factor, height=self.height // factor)
         lens = replace(lens, fl_x=self.fl_x / factor, fl_y=self.fl_y / factor)
         return replace(lens, cx=self.cx / factor, cy=self.cy / factor)
 
     def within(self, width: int, height: int) -> Lens:
-        """A lens for `width` x `height` pixels that shows the whole image, centered.
+        """Return the lens for another image size that shows the whole image, centered.
 
-        Pixels keep their shape. With another aspect ratio the lens sees more on two sides.
+        Args:
+            width: New image width in pixels.
+            height: New image height in pixels.
+
+        Returns:
+            Lens with the same shape of pixels. With another aspect ratio, its field of view is
+            larger on two sides.
         """
         scale = min(width / self.width, height / self.height)
         lens = replace(self, width=width, height=height, fl_x=self.fl_x * scale)
@@ -114,7 +147,15 @@ class Lens:
         return replace(lens, cx=cx, cy=cy)
 
     def rows(self, first: int, count: int) -> Lens:
-        """The same lens for the rows `first` to `first + count - 1` of the image."""
+        """Return the lens for some rows of the image.
+
+        Args:
+            first: Index of the first row.
+            count: Number of rows.
+
+        Returns:
+            Lens of the rows `first` to `first + count - 1`.
+        """
         return replace(self, height=count, cy=self.cy - first)
 
 

@@ -57,17 +57,32 @@ class Views:
         return self.find_ground() if self.find_ground else None
 
     def image(self, index: int) -> mx.array:
-        """Return the image of view `index`, uint8 (h, w, 3 or 4)."""
+        """Return the image of a view.
+
+        Args:
+            index: Index of the view.
+
+        Returns:
+            uint8 array (h, w, 3 or 4).
+        """
         return self._of_view(self.pixels, index)
 
     def kept_of(self, index: int) -> mx.array | None:
-        """Return the mask of view `index`, bool (h, w), False for masked pixels, or None."""
+        """Return the mask of a view.
+
+        Args:
+            index: Index of the view.
+
+        Returns:
+            bool array (h, w), False for masked pixels; None without masks.
+        """
         return None if self.kept is None else self._of_view(self.kept, index)[..., 0]
 
     def mean_color(self) -> Color | None:
-        """Return the mean color of the images, sRGB in [0, 1]; None if they have alpha.
+        """Return the mean color of the images, estimated from random pixels that are not masked.
 
-        The mean is estimated from random pixels. Masked pixels are excluded.
+        Returns:
+            sRGB color in [0, 1]; None if the images have alpha.
         """
         if self.pixels.shape[1] == 4:
             return None

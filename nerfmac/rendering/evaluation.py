@@ -55,9 +55,13 @@ class Evaluation(list[ViewQuality]):
         self.split, self.of = split, of
 
     def mean(self, metric: str) -> float:
-        """Return the mean of a `ViewQuality` field, such as "psnr".
+        """Return the mean of a metric over all views.
 
-        It is NaN without views, and for LPIPS if it was not measured.
+        Args:
+            metric: Name of a `ViewQuality` field, such as "psnr".
+
+        Returns:
+            Mean; NaN without views, and for LPIPS if it was not measured.
         """
         values = [getattr(view, metric) for view in self]
         return float(np.mean(values)) if values and None not in values else math.nan

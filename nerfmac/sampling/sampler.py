@@ -62,41 +62,79 @@ class Sampler(ABC):
         return {}
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
-        """The state before the first step; `rays`: batches of random training rays."""
+        """Return the state before the first step.
+
+        Args:
+            rays: Batches of random training rays.
+
+        Returns:
+            Array for each name in `shapes`.
+        """
         return {}
 
     @abstractmethod
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """Return the samples of `rays`; if they do not all fit, only the first rays get samples.
+        """Return the samples of rays; if they do not all fit, only the first rays get samples.
 
-        `drawn` (rays, draws) contains values in [0, 1): random ones in training, 0.5 in images.
-        `parameters` are the field parameters, for samplers that evaluate a field. Proposals are
-        differentiable in them; no gradient flows through the samples.
+        Args:
+            parameters: Field parameters, for samplers that evaluate a field.
+            state: State of the sampler.
+            rays: Rays in scene coordinates.
+            drawn: (rays, draws) float32 in [0, 1): random in training, 0.5 in images.
+
+        Returns:
+            Packed samples and proposals. Proposals are differentiable in `parameters`; no gradient
+            flows through the samples.
         """
 
     def interval_at(self, step: int) -> int:
-        """Number of steps from one update to the next at `step`; a report follows each update."""
+        """Return the number of steps from one update to the next; a report follows each update.
+
+        Args:
+            step: Index of the step.
+
+        Returns:
+            Number of steps.
+        """
         return 16
 
     def phase_at(self, step: int) -> int:
-        """Index in [0, phases) of the kind of update at `step`; `update` gets it as `phase`.
+        """Return the kind of update, for example 0 in the warm-up and 1 after it.
 
-        For example 0 in the warm-up and 1 after it.
+        Args:
+            step: Index of the step.
+
+        Returns:
+            Index in [0, phases), the argument `phase` of `update`.
         """
         return 0
 
     def update(
         self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
     ) -> Arrays:
-        """The state after an update.
+        """Return the state after an update.
 
-        `rays` are random training rays, `self.update_rays` of them; `key` is a random key of MLX.
+        Args:
+            parameters: Field parameters.
+            state: State of the sampler.
+            rays: Random training rays, `self.update_rays` of them.
+            key: Random key.
+            phase: Kind of update, from `phase_at`.
+
+        Returns:
+            New state.
         """
         return state
 
     def occupied(self, state: Arrays) -> Occupied | None:
-        """Occupied cells and steps for rendering; None if the sampler has no occupancy grid.
+        """Return the occupied cells.
 
         With them, rendering skips empty space and everything behind surfaces.
+
+        Args:
+            state: State of the sampler.
+
+        Returns:
+            Occupied cells and steps for rendering; None if the sampler has no occupancy grid.
         """
         return None

@@ -23,7 +23,14 @@ class Goal:
     report_interval: float | None = None  # maximum seconds between reports; None: no limit
 
     def progress(self, state: TrainState) -> float:
-        """Finished fraction of the training; 1 or more at the end."""
+        """Return the finished fraction of the training.
+
+        Args:
+            state: State of the training.
+
+        Returns:
+            Fraction; 1 or more at the end.
+        """
         return max(_fraction(state.step, self.steps), _fraction(state.train_seconds, self.seconds))
 
 
@@ -52,7 +59,17 @@ class Report:
     def of(
         cls, state: TrainState, measured: Measured, progress: float, rays_per_second: float
     ) -> Report:
-        """The report on the step that led to `state`."""
+        """Return the report on a step.
+
+        Args:
+            state: State after the step.
+            measured: Measurements of the step.
+            progress: Finished fraction of the training.
+            rays_per_second: Mean rate since the previous report.
+
+        Returns:
+            Report.
+        """
         return cls(
             state=state,
             loss=measured.loss,

@@ -74,9 +74,17 @@ class Method:
         }
 
     def parts(self, config: Config, bounds: Bounds) -> Parts:
-        """Return all components for a scene in the cube `bounds`.
+        """Return all components of the method.
 
-        Raises `InputError` for a custom field that the configured sampler cannot sample.
+        Args:
+            config: Configuration of the run.
+            bounds: Cube of the scene.
+
+        Returns:
+            Field, sampler, and losses.
+
+        Raises:
+            InputError: If the configured sampler cannot sample a custom field.
         """
         field, sampler = _model(config, bounds, self.field)
         if self.sampler is None and config.model == "vanilla":

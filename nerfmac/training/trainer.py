@@ -98,7 +98,14 @@ class Trainer:
         ]
 
     def without_views(self, cameras: Sequence[Camera]) -> Trainer:
-        """A trainer of the same model that only renders, on any thread; it has these `cameras`."""
+        """Return a trainer of the same model that only renders, on any thread.
+
+        Args:
+            cameras: Cameras of the training views.
+
+        Returns:
+            New trainer.
+        """
         return Trainer(self.config, self.bounds, None, self.method, cameras)
 
     @property
@@ -120,14 +127,24 @@ class Trainer:
         return self._given_views
 
     def init(self) -> TrainState:
-        """Return the state before the first step."""
+        """Return the state before the first step.
+
+        Returns:
+            State with the initial parameters.
+        """
         views, key = self.views, _key(self.config.seed, 0, stream=3)
         return self._init(ray_batches(views.pixels, views.cameras, FIRST_RAYS, key))
 
     def preview(self, cameras: Sequence[Camera]) -> TrainState:
         """Return a state as from `init`, but computed from few rays and without images.
 
-        It takes a fraction of the time. It is for low-resolution renderings, not for training.
+        It takes a fraction of the time and is for low-resolution renderings, not for training.
+
+        Args:
+            cameras: Cameras of the training views.
+
+        Returns:
+            State with the initial parameters.
         """
         stacked = Cameras.stack(cameras)
         drawn = mx.random.uniform(shape=(3, PREVIEW_RAYS), key=_key(self.config.seed, 0, stream=3))
@@ -152,8 +169,13 @@ class Trainer:
     def compile(self, state: TrainState) -> Iterator[float]:
         """Build and compile all that `train` runs: run each part once and drop the results.
 
-        Yields the seconds that each part took, so that the caller can do other work in between.
         Without this, `train` compiles on first use, in training time.
+
+        Args:
+            state: State to run the parts on. It does not change.
+
+        Yields:
+            Time of each part in seconds, so that the caller can do other work in between.
         """
         mx.eval(state.arrays())  # if the system ends the work below, the state is not lost
         start = time.perf_counter()
@@ -165,9 +187,13 @@ class Trainer:
             start = time.perf_counter()
 
     def trial(self, state: TrainState) -> Iterator[Any]:
-        """All computations of `train`, once each and not evaluated: updates, a step, the average.
+        """Run all computations of `train` once, without evaluation: updates, a step, the average.
 
-        Steps with other flags come last, where training has some.
+        Args:
+            state: State to start from.
+
+        Yields:
+            Arrays of each computation. Steps with other flags come last, where training has some.
         """
         key = _key(self.config.seed, 0, stream=1)
         for update in self._update_sampling:
@@ -179,20 +205,35 @@ class Trainer:
             yield self._one_step(state, later, 0.0, 0.0)
 
     def renderer(self, state: TrainState, occupied: Occupied | None = None) -> Renderer:
-        """A renderer of the field in `state`.
+        """Return a renderer of a state's field.
 
-        `occupied`: cells to sample, instead of the occupied cells of the sampler.
+        Args:
+            state: State of the training.
+            occupied: Cells to sample. By default, the occupied cells of the sampler.
+
+        Returns:
+            Renderer.
         """
         slots = self.config.march.max_samples
         sampled = self.sampler, state.sampling
         return Renderer(tracer_of(self.field, state.average, *sampled, slots, occupied))
 
     def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
-        """Train on from `state` to the goal, with a report at every update of the sampler's state.
+        """Train to a goal, with a report at every update of the sampler's state.
 
         The caller's time between two reports is not training time. Reports that
         `goal.report_interval` adds do not change the results. Several ranks start from the state of
-        the first one. Raises `DivergedError`.
+        the first one.
+
+        Args:
+            state: State to start from.
+            goal: Total number of steps or training time.
+
+        Yields:
+            Report with the new state.
+
+        Raises:
+            DivergedError: If the loss is not finite.
         """
         exchange = Exchange(self.ranks)
         state = exchange.begin(state)
@@ -238,10 +279,15 @@ class Trainer:
     def advance(
         self, state: TrainState, rate: float, progress: float = 0.0
     ) -> tuple[TrainState, mx.array]:
-        """The state after one step, and the step's measurements, as `Step` has them.
+        """Return the state after one step; nothing is evaluated.
 
-        `rate` is the learning rate and `progress` the finished fraction of the run. The result is
-        not evaluated.
+        Args:
+            state: State before the step.
+            rate: Learning rate.
+            progress: Finished fraction of the run.
+
+        Returns:
+            New state, and the measurements of the step, as from `Step`.
         """
         flags = StepFlags.at(state.step, self.config.refine)
         optimized, scale, measured = self._one_step(state, flags, rate, progress)

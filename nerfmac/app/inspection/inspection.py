@@ -50,7 +50,14 @@ class Inspection:
         return "\n".join([*self.facts, "", *findings])
 
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Write a PNG of cameras, points, and cube. Raises `InputError` if writing fails."""
+        """Write a PNG of cameras, points, and cube.
+
+        Args:
+            path: File to write.
+
+        Raises:
+            InputError: If writing fails.
+        """
         draw_scene(user_path(path), self.scene)
 
     def _repr_png_(self) -> bytes:

@@ -57,9 +57,16 @@ class CameraPath:
         object.__setattr__(self, "keyframes", tuple(self.keyframes))
 
     def at(self, time: float) -> Keyframe:
-        """Return the keyframe at a time from 0 (start) to 1 (end).
+        """Return the keyframe at a time.
 
-        Raises `InputError` if the time is outside [0, 1] or the path has no keyframes.
+        Args:
+            time: Time from 0 (start) to 1 (end).
+
+        Returns:
+            Interpolated keyframe.
+
+        Raises:
+            InputError: If the time is outside [0, 1] or the path has no keyframes.
         """
         checks.number("time", time, low=0.0, high=1.0)
         walked = self._timing.walked(np.array([time], np.float64))
@@ -88,7 +95,17 @@ class CameraPath:
         return [frame.camera(width // 2 * 2, height // 2 * 2) for frame in self._frames(frames)]
 
     def polyline(self, points: int) -> Array:
-        """Return positions (points, 3) that are evenly spaced in time; (0, 3) without keyframes."""
+        """Return positions on the path that are evenly spaced in time.
+
+        Args:
+            points: Number of positions, at least 1.
+
+        Returns:
+            Positions (points, 3) float64, or (0, 3) without keyframes.
+
+        Raises:
+            InputError: If `points` is not a positive integer.
+        """
         checks.number("points", points, low=1, whole=True)
         if not self.keyframes:
             return np.zeros((0, 3))
@@ -105,11 +122,28 @@ class CameraPath:
         return self._timing.seconds
 
     def added(self, keyframe: Keyframe) -> CameraPath:
-        """Return the path with a keyframe appended."""
+        """Return the path with a keyframe appended.
+
+        Args:
+            keyframe: Keyframe for the end of the path.
+
+        Returns:
+            New path.
+        """
         return replace(self, keyframes=(*self.keyframes, keyframe))
 
     def removed(self, index: int) -> CameraPath:
-        """Return the path without keyframe `index`. Raises `InputError` if it does not exist."""
+        """Return the path without one of its keyframes.
+
+        Args:
+            index: Index of the keyframe.
+
+        Returns:
+            New path.
+
+        Raises:
+            InputError: If there is no such keyframe.
+        """
         self._check(index)
         return replace(self, keyframes=(*self.keyframes[:index], *self.keyframes[index + 1 :]))
 
@@ -168,7 +202,14 @@ class CameraPath:
     def load(cls, path: str | Path) -> CameraPath:
         """Load a path from a JSON file in any of the formats that `save` supports.
 
-        Raises `InputError` if the file is invalid; the message contains the field.
+        Args:
+            path: JSON file.
+
+        Returns:
+            Loaded path.
+
+        Raises:
+            InputError: If the file is invalid; the message contains the field.
         """
         return cls(*read_path(read_fields(user_path(path))))
 

@@ -157,6 +157,9 @@ class Run:
             scene: Scene of the run. Its files may have been moved.
             method: Method with the field and the sampler that the run was trained with.
 
+        Returns:
+            Run at the step of its checkpoint.
+
         Raises:
             InputError: As `load`, and while another process trains the run.
         """
@@ -233,7 +236,11 @@ class Run:
     def locked(self) -> Iterator[None]:
         """Context manager that prevents other processes from training in the run's folder.
 
-        Raises `InputError` if another process trains there now, or has since the last save or load.
+        Yields:
+            None.
+
+        Raises:
+            InputError: If another process trains there now, or has since the last save or load.
         """
         if self.folder is None or self._is_locked:
             yield
@@ -250,7 +257,13 @@ class Run:
     def prepare(self) -> Iterator[None]:
         """Decode the images and compile the training step, one function at each `next`.
 
-        A second call does nothing. Raises `InputError` if there are no images.
+        A second call does nothing.
+
+        Yields:
+            None, after each part.
+
+        Raises:
+            InputError: If there are no images.
         """
         if self._prepared is self.trainer:
             return
@@ -273,14 +286,25 @@ class Run:
         change_refinement(self, switches)
 
     def copy(self) -> Run:
-        """Return an independent copy of the run in memory, which any thread can use."""
+        """Return an independent copy of the run in memory, which any thread can use.
+
+        Returns:
+            Run without a folder.
+        """
         mx.eval(self.state.arrays())
         # Compiled functions belong to a thread, so the copy needs another trainer.
         trainer = self.trainer.without_views(self.scene.cameras)
         return replace(self, trainer=trainer, history=History(self.curve), folder=None)
 
     def save(self, folder: str | Path) -> None:
-        """Save the run to `folder`, which is created if needed. Raises `InputError`."""
+        """Save the run.
+
+        Args:
+            folder: Run folder, which is created if needed.
+
+        Raises:
+            InputError: If the files cannot be written.
+        """
         folder = user_path(folder)
         make_folder(folder)
         write_json(folder / "scene.json", self.scene.to_json())
@@ -288,7 +312,14 @@ class Run:
         self.save_checkpoint(folder)
 
     def save_checkpoint(self, folder: Path) -> None:
-        """Save only the training state to a `folder` that contains the other files."""
+        """Save only the training state.
+
+        Args:
+            folder: Run folder that contains the other files.
+
+        Raises:
+            InputError: If the file cannot be written.
+        """
         notes = {"curve": self.curve, "build_seconds": self.build_seconds, "rates": self.rates}
         path = folder / "checkpoint.safetensors"
         with interval("checkpoint", step=self.state.step):
@@ -297,7 +328,11 @@ class Run:
             self._written, self.saved_step = run_folder.checkpoint_mark(folder), self.state.step
 
     def renderer(self) -> Renderer:
-        """Return a renderer of the current field."""
+        """Return a renderer of the current field.
+
+        Returns:
+            Renderer. It does not change if training continues.
+        """
         return self.trainer.renderer(self.state)
 
     def render(
@@ -324,6 +359,9 @@ class Run:
         Args:
             frames: Number of cameras.
             size: Image width and height in pixels. By default, the size of the photos.
+
+        Returns:
+            Cameras in scene coordinates.
         """
         cameras, up, subject = self.scene.cameras, self.scene.up, self.scene.subject
         center = look_at_point(self.renderer(), cameras, up, subject)
@@ -387,12 +425,22 @@ class Run:
             split: Name of the split.
             progress: Whether to show progress bars.
 
+        Returns:
+            Images and cameras of the split.
+
         Raises:
             InputError: If the scene has no such split or its images cannot be read.
         """
         return aligned_views(self, split, progress=progress)
 
     def images(self) -> Scene:
-        """Return the scene with its images, reading it again if needed. Raises `InputError`."""
+        """Return the scene with its images, reading it again if needed.
+
+        Returns:
+            Scene.
+
+        Raises:
+            InputError: If the files of the scene cannot be read.
+        """
         self.source = self.source or read_again(self.scene)
         return self.source

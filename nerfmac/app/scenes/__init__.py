@@ -115,7 +115,11 @@ def read_again(record: SceneRecord) -> Scene:
 def builtin_scene_path() -> Path:
     """Return the folder of the built-in scene, which is in Blender format.
 
-    Raises `InputError` if the folder does not exist.
+    Returns:
+        Path of the folder.
+
+    Raises:
+        InputError: If the folder does not exist.
     """
     package = Path(__file__).resolve().parents[2]
     # Wheels contain `data` in the package. In an editable install, it is next to the package.

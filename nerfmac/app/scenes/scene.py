@@ -148,7 +148,17 @@ class Scene:
             self._views[split] = views
 
     def cameras(self, split: str) -> tuple[Camera, ...]:
-        """Return the cameras of a split. Raises `InputError` if it does not exist or is empty."""
+        """Return the cameras of a split.
+
+        Args:
+            split: Name of the split.
+
+        Returns:
+            Cameras in scene coordinates.
+
+        Raises:
+            InputError: If the split does not exist or is empty.
+        """
         return tuple(frame.camera for frame in self._frames(split))
 
     def _frames(self, split: str) -> tuple[Frame, ...]:

@@ -49,10 +49,18 @@ def open_run(path: str | Path, *, method: Method = CONFIGURED) -> Run:
 
 
 def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
-    """Read a snapshot as a run on the current device, with instant-ngp's axes.
+    """Read a snapshot of instant-ngp as a run on the current device, with the axes of instant-ngp.
 
-    `scene` is the path of the training scene's files, for an evaluation: their views are moved to
-    the snapshot's scene. Raises `InputError` for a broken file and for features nerfmac lacks.
+    Args:
+        path: Snapshot file.
+        scene: Path of the training scene's files, for an evaluation. Their views are moved to the
+            scene of the snapshot.
+
+    Returns:
+        Run of the snapshot.
+
+    Raises:
+        InputError: If the file is invalid or uses features that nerfmac lacks.
     """
     file = read_container(user_path(path))
     if "snapshot" not in file:

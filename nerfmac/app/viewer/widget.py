@@ -138,6 +138,9 @@ class Viewer(anywidget.AnyWidget):
     def unsaved(cls) -> list[Viewer]:
         """Return the open viewers with unsaved training, including those of cells that were rerun.
 
+        Returns:
+            Viewers in the order in which they were opened.
+
         Examples:
             >>> for viewer in nerfmac.Viewer.unsaved():
             ...     viewer.save("runs/kept")
@@ -231,7 +234,14 @@ class Viewer(anywidget.AnyWidget):
         return is_resting
 
     def save(self, folder: str | Path) -> None:
-        """Save the current run to `folder`. Raises `InputError`."""
+        """Save the current run.
+
+        Args:
+            folder: Run folder, which is created if needed.
+
+        Raises:
+            InputError: If the files cannot be written.
+        """
         self._do(lambda: self._session.save(folder))
 
     def render_video(
