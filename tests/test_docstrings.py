@@ -27,7 +27,7 @@ def public_callables() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def overrides(cls: type, attribute: str) -> bool:
-    """Whether a base class has the method too, and documents it."""
+    """Whether a base class has the method too, so that its docstring describes the override."""
     return any(hasattr(base, attribute) for base in cls.__bases__)
 
 

@@ -367,6 +367,16 @@ def test_a_file_one_line_too_long_is_found(tmp_path, name):
     assert too_long(tmp_path) == [f"{name}: 401 lines"]
 
 
+def test_docstrings_of_functions_do_not_make_a_file_too_long(tmp_path):
+    path = tmp_path / "nerfmac" / "a.py"
+    path.parent.mkdir(parents=True)
+    function = 'def f():\n    """One.\n\n    Two.\n    """\n'
+    path.write_text(function + "\n" * (LONGEST - 1))
+    assert too_long(tmp_path) == []
+    path.write_text(function + "\n" * LONGEST)
+    assert too_long(tmp_path) == ["nerfmac/a.py: 401 lines"]
+
+
 def test_a_function_one_line_too_long_is_found(tmp_path):
     path = tmp_path / "nerfmac" / "run.py"
     path.parent.mkdir()

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import ROOT
 
 LOSSES = """
@@ -47,6 +49,7 @@ for rays in (64, 96, 128):
 """
 
 
+@pytest.mark.slow
 def test_another_number_of_rays_needs_no_other_fused_kernels(tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", LOSSES, tmp_path]

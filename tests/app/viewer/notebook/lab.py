@@ -130,14 +130,7 @@ class Lab:
 
     def stop(self) -> None:
         """End the server and its kernels, whatever state they are in."""
-        if self._server.poll() is not None:
-            return
-        self._server.terminate()  # it ends its kernels before itself
-        try:
-            self._server.wait(ENDING)
-        except subprocess.TimeoutExpired:
-            self._server.kill()  # a kernel ends by itself when its parent is gone
-            self._server.wait()
+        end_server(self._server)
 
     def _write_settings(self, folder: Path) -> None:
         for name, values in SETTINGS.items():
@@ -156,6 +149,18 @@ class Lab:
             except urllib.error.URLError:
                 time.sleep(0.1)
         raise RuntimeError(f"JupyterLab did not answer in {PATIENCE:.0f} s:\n{self.said}")
+
+
+def end_server(server: subprocess.Popen[bytes]) -> None:
+    """End a JupyterLab server and its kernels, in any state."""
+    if server.poll() is not None:
+        return
+    server.terminate()  # it ends its kernels before itself
+    try:
+        server.wait(ENDING)
+    except subprocess.TimeoutExpired:
+        server.kill()  # a kernel ends by itself when its parent is gone
+        server.wait()
 
 
 def free_port() -> int:

@@ -97,7 +97,7 @@ def test_a_video_is_in_view_once_it_is_done(sight):
     sight.root.get_by_label("Frames a second").fill("4")
     sight.root.get_by_label("Size", exact=True).select_option("320 × 240")
     sight.click("Render the video")
-    sight.tab.wait_for(".nerfmac-download", timeout=120)
+    sight.tab.wait_for(".nerfmac-download")
     come_on_top(sight, "video")
     come_on_top(sight, ".nerfmac-download", scrolled=True)
     sight.tab.screenshot("recorded")

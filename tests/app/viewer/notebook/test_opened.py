@@ -12,7 +12,7 @@ import pytest
 
 from nerfmac.app.run import train
 from nerfmac.app.scenes import load_scene
-from tests.app.viewer.notebook.lab import ENDING, PATIENCE, free_port, jupyter_environment
+from tests.app.viewer.notebook.lab import PATIENCE, end_server, free_port, jupyter_environment
 from tests.app.viewer.notebook.sight import Sight
 from tests.app.viewer.notebook.tab import READY, Tab
 from tests.scene_factory import COARSE, write_scene
@@ -55,12 +55,7 @@ def viewing(path, folder, browser):
         yield tab, url
         page.close()
     finally:
-        server.terminate()
-        try:
-            server.wait(ENDING)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+        end_server(server)
 
 
 def wait_for_answer(server, url, log):
@@ -81,7 +76,7 @@ def kernels(url):
 
 def look(tab):
     """The viewer on the page once it has a finished image of the trained run."""
-    tab.wait_for(".nerfmac-viewer", timeout=120.0)  # the kernel starts and imports first
+    tab.wait_for(".nerfmac-viewer")
     sight = Sight(tab)
     tab.wait_for(lambda: sight.last().get("still"))
     assert sight.last()["step"] == 60
@@ -99,12 +94,14 @@ def test_the_scene_is_there_without_a_click_at_each_opening(made, browser, tmp_p
             assert notebook.read_bytes() == before
             tab.screenshot(f"view-{opening}")
             sight.turn((120, 0))
+            tab.page.reload()
+            look(tab)
+            assert len(kernels(url)) == 1
             tab.command("docmanager:save")
             cells = json.loads(notebook.read_bytes())["cells"]
             assert [bool(cell.get("outputs")) for cell in cells].count(True) == 1
             tab.page.reload()
             look(tab).turn((-120, 0))
-            assert len(kernels(url)) == 1
             before = notebook.read_bytes()
 
 

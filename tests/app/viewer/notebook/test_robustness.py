@@ -80,7 +80,7 @@ def test_an_interrupted_kernel_trains_on_and_shows_it(desk, scene):
     waiting = "print('under way')\nviewer.wait()"
     tab = desk.open_notebook([begin(), cell(scene), "viewer.train()", waiting])
     tab.start("notebook:run-all-cells")
-    tab.wait_for(".jp-OutputArea-output:has-text('under way')", timeout=60)
+    tab.wait_for(".jp-OutputArea-output:has-text('under way')")
     tab.interrupt()
     tab.wait_for(".jp-OutputArea-output:has-text('KeyboardInterrupt')")
     trains_on(desk, tab)
