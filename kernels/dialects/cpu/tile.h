@@ -5,13 +5,24 @@
 
 #define TRACE_RAYS 16
 
-// Floats per instruction: an AVX-512 register. Compilers split it into two or four on machines with
-// narrower registers.
-typedef float lanes __attribute__((vector_size(64)));
+// A register holds LANES floats, and matrix products keep sums in SUM_REGISTERS registers. Vectors
+// must not be longer than a register, because GCC keeps longer vectors in memory: with AVX2 and 16
+// lanes, networks were ten times slower.
+#if defined(__AVX512F__)
 #define LANES 16
+#define SUM_REGISTERS 16
+#elif defined(__AVX__)
+#define LANES 8
+#define SUM_REGISTERS 8
+#else
+#define LANES 4
+#define SUM_REGISTERS 16
+#endif
+
+typedef float lanes __attribute__((vector_size(4 * LANES)));
 
 // The same anywhere in memory, over plain floats.
-typedef float packed_lanes __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float packed_lanes __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 
 METAL_FUNC lanes load_lanes(const float* from) {
   return *reinterpret_cast<const packed_lanes*>(from);
@@ -28,7 +39,7 @@ METAL_FUNC lanes clamp(lanes x, float low, float high) {
 // Exponential with an error of at most two units in the last place: the usual reduction to 2^n e^r,
 // with the polynomial of Cephes for e^r (Moshier, expf.c). NaN is propagated.
 METAL_FUNC lanes exp(lanes x) {
-  typedef int whole_lanes __attribute__((vector_size(64)));
+  typedef int whole_lanes __attribute__((vector_size(4 * LANES)));
   const lanes within = clamp(x, -104.0f, 89.0f);  // e^-104 is zero, e^89 infinite
   const float whole = 12582912.0f;  // 1.5 * 2^23: the sum has no fraction
   const lanes n = (within * 1.44269504f + whole) - whole;
@@ -61,10 +72,15 @@ METAL_FUNC uint2 tile_place(uint index) {
   return uint2{index / OUT, index % OUT};
 }
 
+// Number of rows, a divisor of 16, of `columns` vectors whose sums fit into registers.
+constexpr int rows_in_registers(int columns) {
+  return columns < SUM_REGISTERS ? SUM_REGISTERS / columns : 1;
+}
+
 template <int IN, int OUT>
 METAL_FUNC void tile_multiply(uint, const Tile<IN>& x, const float* matrix, Sums<OUT>& out) {
   constexpr int COLUMNS = OUT / LANES;
-  constexpr int ROWS = COLUMNS < 16 ? 16 / COLUMNS : 1;  // sixteen sums in registers
+  constexpr int ROWS = rows_in_registers(COLUMNS);
   for (int row = 0; row < 16; row += ROWS) {
     lanes sum[ROWS][COLUMNS] = {};
     for (int i = 0; i < IN; ++i) {
@@ -104,14 +120,17 @@ METAL_FUNC void tile_each(uint, Sums<COLUMNS>& sums, const Rows& rows, Function 
   }
 }
 
-// Sets the values of the first COUNT columns to function(value), 16 values of a column at once.
+// Sets the values of the first COUNT columns to function(value), LANES values of a column at once.
 template <int COUNT, int COLUMNS, typename Function>
 METAL_FUNC void tile_activate(uint, Sums<COLUMNS>& sums, Function function) {
   for (int column = 0; column < COUNT; ++column) {
-    lanes values;
-    for (int row = 0; row < 16; ++row) values[row] = sums.at[row * COLUMNS + column];
-    values = function(values);
-    for (int row = 0; row < 16; ++row) sums.at[row * COLUMNS + column] = values[row];
+    for (int first = 0; first < 16; first += LANES) {
+      float* const at = sums.at + first * COLUMNS + column;
+      lanes values;
+      for (int row = 0; row < LANES; ++row) values[row] = at[row * COLUMNS];
+      values = function(values);
+      for (int row = 0; row < LANES; ++row) at[row * COLUMNS] = values[row];
+    }
   }
 }
 
@@ -205,7 +224,7 @@ template <int IN, int OUT, int PADDING>
 METAL_FUNC void tile_gradient(uint, const Tile<IN>& x, const Tile<OUT>& d,
                               MatrixGradient<IN, OUT>& gradient, tile_value*) {
   constexpr int COLUMNS = OUT / LANES;
-  constexpr int ROWS = COLUMNS < 16 ? 16 / COLUMNS : 1;
+  constexpr int ROWS = rows_in_registers(COLUMNS);
   for (int i = 0; i < IN; i += ROWS) {
     lanes sum[ROWS][COLUMNS];
     UNROLL
