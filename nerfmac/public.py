@@ -22,7 +22,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import Encoding
-from nerfmac.fields.field import Field
+from nerfmac.fields.field import Field, ParameterSpec
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
@@ -62,6 +62,7 @@ __all__ = [
     "Keyframe",
     "Lens",
     "Method",
+    "ParameterSpec",
     "Rays",
     "Rendered",
     "Renderer",

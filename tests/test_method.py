@@ -6,7 +6,7 @@ import pytest
 
 import nerfmac
 import nerfmac.config.presets
-from nerfmac import Method, Run
+from nerfmac import Method, ParameterSpec, Run
 from nerfmac.backend import working_dtype
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
@@ -19,7 +19,11 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 class Ball(nerfmac.Field):
     """A ball with a trainable center, radius, and color."""
 
-    shapes = {"center": (3,), "radius": (1,), "color": (3,)}  # noqa: RUF012
+    parameter_specs = {  # noqa: RUF012
+        "center": ParameterSpec((3,)),
+        "radius": ParameterSpec((1,)),
+        "color": ParameterSpec((3,)),
+    }
 
     def init(self, key):
         return {"center": mx.full((3,), 0.5), "radius": mx.array([0.2]), "color": mx.zeros(3)}
@@ -174,7 +178,9 @@ def test_an_own_sampler_is_not_taken_for_the_configurations(scene, tmp_path):
 
 def test_only_decayed_parameters_shrink_without_a_gradient(scene):
     class Still(Ball):
-        l2_regularized = frozenset({"radius"})
+        parameter_specs = Ball.parameter_specs | {
+            "radius": ParameterSpec((1,), is_l2_regularized=True)
+        }
 
         def density(self, parameters, position):
             return 0.0 * position[:, 0] * parameters["radius"]
@@ -186,11 +192,27 @@ def test_only_decayed_parameters_shrink_without_a_gradient(scene):
     assert np.array_equal(np.array(run.state.parameters["center"]), [0.5, 0.5, 0.5])
 
 
+@pytest.mark.parametrize("is_bounded", [False, True])
+def test_a_step_is_skipped_unless_the_gradient_that_is_not_finite_is_bounded(scene, is_bounded):
+    class Nan(Ball):
+        parameter_specs = Ball.parameter_specs | {
+            "radius": ParameterSpec((1,), has_bounded_gradient=is_bounded)
+        }
+
+        def density(self, parameters, position):
+            return super().density(parameters, position) + mx.sqrt(0.0 * parameters["radius"])
+
+    run = Run.begin(scene, CONFIG, method=Method(field=Nan()))
+    after, _ = run.trainer.advance(run.state, 0.1)
+    is_moved = not mx.array_equal(after.parameters["color"], run.state.parameters["color"])
+    assert is_moved == is_bounded
+
+
 class Waves(nerfmac.Encoding):
     """Sines of learned directions, in the unit cube of the bounds."""
 
     outputs = 16
-    shapes = {"directions": (3, 16)}  # noqa: RUF012
+    parameter_specs = {"directions": ParameterSpec((3, 16))}  # noqa: RUF012
 
     def __init__(self, bounds):
         self.bounds = bounds

@@ -16,8 +16,8 @@ class Ball(nerfmac.Field):
     """A gray ball with density as its only parameter."""
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"density": (1,)}
+    def parameter_specs(self) -> dict[str, nerfmac.ParameterSpec]:
+        return {"density": nerfmac.ParameterSpec((1,))}
 
     def init(self, key: mx.array) -> dict[str, mx.array]:
         return {"density": mx.ones(1)}

@@ -7,16 +7,17 @@ is Instant-NGP's field.
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 
 import mlx.core as mx
 
-from nerfmac.backend import Shapes, runs_kernel, working_dtype
+from nerfmac.backend import runs_kernel, working_dtype
 from nerfmac.common.checks import InputError
 from nerfmac.config import NetworkConfig
 from nerfmac.config.fields import WIDEST_FEATURES
 from nerfmac.fields.encodings import Encoding, HashGrid
-from nerfmac.fields.field import Field, Parameters, Tracer
+from nerfmac.fields.field import Field, Parameters, ParameterSpec, Tracer
 from nerfmac.fields.networks import StackedMlps
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
@@ -50,26 +51,20 @@ class EncodedField(Field):
         """The sizes of the two networks."""
         return self._networks.shape
 
-    @cached_property
-    def shapes(self) -> Shapes:
-        """Shapes of the encoding and of the flat network weights `density` and `color`."""
-        return {**self.encoding.shapes, **self._networks.shapes}
-
     @property
-    def bounded_gradients(self) -> frozenset[str]:
-        """Name of a `HashGrid`'s table if the networks' kernel computes in half precision.
+    def parameter_specs(self) -> dict[str, ParameterSpec]:
+        """The parameters of the encoding, and the flat network weights `density` and `color`.
 
-        That kernel clamps the gradients of features, so the gradient of the table is finite. If
-        they were not finite before clamping, the gradients of the network weights are not finite.
+        The gradient of a `HashGrid`'s table is bounded if the networks' kernel computes in half
+        precision. That kernel clamps the gradients of features, so the gradient of the table is
+        finite. If they were not finite before clamping, the gradients of the network weights are
+        not finite.
         """
-        is_bounded = working_dtype() == mx.float16 and runs_kernel("networks")
-        is_grid = isinstance(self.encoding, HashGrid)
-        return frozenset(self.encoding.shapes) if is_bounded and is_grid else frozenset()
-
-    @property
-    def l2_regularized(self) -> frozenset[str]:
-        """Names of the network weights. L2 regularization excludes the encoding parameters."""
-        return frozenset(self._networks.shapes)
+        encoding = dict(self.encoding.parameter_specs)
+        is_clamped = working_dtype() == mx.float16 and runs_kernel("networks")
+        if is_clamped and isinstance(self.encoding, HashGrid):
+            encoding["table"] = replace(encoding["table"], has_bounded_gradient=True)
+        return {**encoding, **self._networks.parameter_specs}
 
     def init(self, key: mx.array) -> Parameters:
         """Initialize the parameters of encoding and networks with the random `key`."""

@@ -6,15 +6,16 @@ An encoding stores no parameters. Trained parameters, such as the table of a gri
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import exp, floor, log, pi
 
 import mlx.core as mx
 
-from nerfmac.backend import Shapes, working_dtype
+from nerfmac.backend import working_dtype
 from nerfmac.config import Config, HashGridConfig
-from nerfmac.fields.field import Parameters
+from nerfmac.fields.field import Parameters, ParameterSpec
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
@@ -59,8 +60,8 @@ class Encoding(ABC):
         """Number of features: a multiple of 16, at most 128, as the networks need."""
 
     @property
-    def shapes(self) -> Shapes:
-        """Names and shapes of the float32 parameters."""
+    def parameter_specs(self) -> Mapping[str, ParameterSpec]:
+        """Names and declarations of the parameters, by default none."""
         return {}
 
     def init(self, key: mx.array) -> Parameters:
@@ -70,7 +71,7 @@ class Encoding(ABC):
             key: Random key.
 
         Returns:
-            Array for each name in `shapes`.
+            float32 array for each name in `parameter_specs`.
         """
         return {}
 
@@ -124,13 +125,14 @@ class HashGrid(Encoding):
         return self.config.levels * self.config.features
 
     @property
-    def shapes(self) -> Shapes:
-        """The table's shape: (entries, features)."""
-        return {"table": (self.levels.entries, self.config.features)}
+    def parameter_specs(self) -> dict[str, ParameterSpec]:
+        """The table (entries, features)."""
+        return {"table": ParameterSpec((self.levels.entries, self.config.features))}
 
     def init(self, key: mx.array) -> Parameters:
         """The table, drawn uniformly from [-1e-4, 1e-4] (Müller et al. 2022, section 4)."""
-        return {"table": mx.random.uniform(-1e-4, 1e-4, self.shapes["table"], key=key)}
+        shape = self.parameter_specs["table"].shape
+        return {"table": mx.random.uniform(-1e-4, 1e-4, shape, key=key)}
 
     def weights(self, level_progress: mx.array) -> mx.array:
         """Coarse-to-fine weights (outputs,): a level's features share one weight."""

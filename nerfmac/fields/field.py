@@ -7,7 +7,8 @@ in the training step, for images with averaged parameters, and with parameters f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import mlx.core as mx
 
@@ -18,18 +19,45 @@ from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 
 Parameters = Arrays
-"""Field parameters: a dictionary from name to float32 array."""
+"""Values of the field parameters: a dictionary from name to float32 array."""
 
 Tracer = Callable[[Rays, int], Composited]
 """Function that composites rays. The number is the image width if the rays are image pixels,
 otherwise 0."""
 
 
+@dataclass(frozen=True)
+class ParameterSpec:
+    """Declaration of a trained parameter, a float32 array.
+
+    >>> nerfmac.ParameterSpec((3, 16), is_l2_regularized=True)
+    ParameterSpec(shape=(3, 16), is_l2_regularized=True, has_bounded_gradient=False)
+    """
+
+    shape: tuple[int, ...]
+    """Shape of the array."""
+    is_l2_regularized: bool = False
+    """Whether L2 regularization applies. Exclude tables: a step reads only a few of their entries,
+    and the other entries must not decay."""
+    has_bounded_gradient: bool = False
+    """Whether the gradient is finite if the gradients of all other parameters are finite. A step is
+    skipped if a gradient is not finite, and a bounded gradient is not checked: for a large table,
+    the check would take 2 % of the step."""
+
+
+def shapes_of(specs: Mapping[str, ParameterSpec]) -> Shapes:
+    """Return the shape of each parameter in `specs`, by name."""
+    return {name: spec.shape for name, spec in specs.items()}
+
+
 class Field(ABC):
     """A radiance field; positions are in scene coordinates, density is per scene unit.
 
     >>> class Ball(nerfmac.Field):
-    ...     shapes = {"color": (3,), "radius": (1,)}
+    ...     parameter_specs = {
+    ...         "color": nerfmac.ParameterSpec((3,)),
+    ...         "radius": nerfmac.ParameterSpec((1,)),
+    ...     }
     ...
     ...     def init(self, key):
     ...         return {"color": mx.zeros(3), "radius": mx.array([0.2])}
@@ -48,8 +76,8 @@ class Field(ABC):
 
     @property
     @abstractmethod
-    def shapes(self) -> Shapes:
-        """The parameters' names and shapes. All are float32."""
+    def parameter_specs(self) -> Mapping[str, ParameterSpec]:
+        """Names and declarations of the parameters."""
 
     @abstractmethod
     def init(self, key: mx.array) -> Parameters:
@@ -59,7 +87,7 @@ class Field(ABC):
             key: Random key.
 
         Returns:
-            float32 array for each name in `shapes`.
+            float32 array for each name in `parameter_specs`.
         """
 
     @abstractmethod
@@ -100,24 +128,6 @@ class Field(ABC):
             Density (points,). Only the first `used` values are valid; the others are arbitrary.
         """
         return self.density(parameters, position)
-
-    @property
-    def bounded_gradients(self) -> frozenset[str]:
-        """Names of parameters with gradients that are finite if all other gradients are finite.
-
-        By default none. A step is skipped if any gradient is not finite. The gradients named here
-        are not checked: for a large table, the check would take 2 % of the step.
-        """
-        return frozenset()
-
-    @property
-    def l2_regularized(self) -> frozenset[str]:
-        """Names of parameters with L2 regularization, by default none.
-
-        Exclude tables: a step reads only a few of their entries, and the other entries must not
-        decay.
-        """
-        return frozenset()
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
         """Return the parameters without the effect of the finest levels; by default all parameters.

@@ -7,7 +7,7 @@ from math import sqrt
 
 import mlx.core as mx
 
-from nerfmac.fields.field import Parameters
+from nerfmac.fields.field import Parameters, ParameterSpec
 from nerfmac.ops.networks import networks, networks_density
 from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 
@@ -22,9 +22,10 @@ class StackedMlps:
     shape: NetworksShape
 
     @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The parameters' names and shapes."""
-        return {"density": (self.shape.density.weights,), "color": (self.shape.color.weights,)}
+    def parameter_specs(self) -> dict[str, ParameterSpec]:
+        """The flat weights `density` and `color`, with L2 regularization."""
+        sizes = {"density": self.shape.density.weights, "color": self.shape.color.weights}
+        return {name: ParameterSpec((size,), is_l2_regularized=True) for name, size in sizes.items()}
 
     def init(self, density: mx.array, color: mx.array) -> Parameters:
         """Fresh weights, float32; each network is drawn from its own key."""

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 
-from nerfmac.backend import Shapes
 from nerfmac.config import VanillaConfig
 from nerfmac.fields.encodings import Frequencies
-from nerfmac.fields.field import Field, Parameters
+from nerfmac.fields.field import Field, Parameters, ParameterSpec
 from nerfmac.fields.networks import glorot_uniform
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
@@ -64,13 +63,14 @@ class VanillaNetwork:
         return {f"{self.name}.{layer}": sizes for layer, sizes in layers.items()}
 
     @property
-    def shapes(self) -> Shapes:
-        """The parameters' names and shapes."""
-        shapes: Shapes = {}
+    def parameter_specs(self) -> dict[str, ParameterSpec]:
+        """The matrices and the bias of each layer, without L2 regularization."""
+        specs = {}
         for layer, (matrices, outputs) in self.layers.items():
-            shapes |= {f"{layer}.{matrix}": (rows, outputs) for matrix, rows in matrices.items()}
-            shapes[f"{layer}.bias"] = (outputs,)
-        return shapes
+            for matrix, rows in matrices.items():
+                specs[f"{layer}.{matrix}"] = ParameterSpec((rows, outputs))
+            specs[f"{layer}.bias"] = ParameterSpec((outputs,))
+        return specs
 
     def init(self, key: mx.array) -> Parameters:
         """Fresh parameters: zero biases and Glorot uniform weights.
@@ -145,9 +145,9 @@ class VanillaField(Field):
         self._bounds, self._per_unit = bounds, bounds.symmetric_scale
 
     @property
-    def shapes(self) -> Shapes:
-        """The parameters' names and shapes, the coarse network's first; all are float32."""
-        return self._coarse.shapes | self._fine.shapes
+    def parameter_specs(self) -> dict[str, ParameterSpec]:
+        """The parameters of both networks, the coarse network's first."""
+        return self._coarse.parameter_specs | self._fine.parameter_specs
 
     def init(self, key: mx.array) -> Parameters:
         """Fresh parameters of both networks, drawn by the random `key`."""

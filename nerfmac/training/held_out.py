@@ -81,7 +81,7 @@ def optimize_poses(
         rays=min(MAX_RAYS, config.train.max_rays),
         flags=StepFlags(learns_cameras=True),
     )
-    field = {name: state.average[name] for name in trainer.field.shapes}
+    field = {name: state.average[name] for name in trainer.field.parameter_specs}
     scale, unscale = mx.array(config.train.loss_scale), mx.array([1.0 / config.train.loss_scale])
 
     ended = Schedule(level_progress=mx.array(1.0), progress=mx.array(1.0))

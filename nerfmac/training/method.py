@@ -11,7 +11,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.config import Config
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import encoding_of
-from nerfmac.fields.field import Field
+from nerfmac.fields.field import Field, shapes_of
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.sampling.hierarchical import HierarchicalSampler
@@ -109,9 +109,9 @@ def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sa
 
 def _check_coarse(config: Config, bounds: Bounds, field: Field) -> None:
     """Raise unless `field` has the coarse network that the vanilla model's sampler evaluates."""
-    shapes = VanillaField(config.vanilla, bounds).shapes
+    shapes = shapes_of(VanillaField(config.vanilla, bounds).parameter_specs)
     coarse = {name: shape for name, shape in shapes.items() if name.startswith("coarse.")}
-    if not coarse.items() <= field.shapes.items():
+    if not coarse.items() <= shapes_of(field.parameter_specs).items():
         raise InputError(
             "the sampler of model 'vanilla' evaluates a coarse network, but the field "
             f"{type(field).__name__} does not have one of that shape; pass a sampler too, "

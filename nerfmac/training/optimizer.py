@@ -78,17 +78,17 @@ def adam(
     before: OptimizerState,
     gradients: Parameters,
     numbers: StepNumbers,
-    l2_regularized: Collection[str],
+    regularized: Collection[str],
     unscale: mx.array,
 ) -> OptimizerState:
     """Apply one step of Adam (Kingma and Ba 2015, algorithm 1) to parameters with `gradients`.
 
-    `l2_regularized` contains the names of parameters with L2 regularization. `unscale` (1,) float32
-    is as in `adam_step`.
+    `regularized` contains the names of parameters with L2 regularization. `unscale` (1,) float32 is
+    as in `adam_step`.
     """
     after = OptimizerState({}, {})
     for name, gradient in gradients.items():
-        common = numbers.regularized if name in l2_regularized else numbers.plain
+        common = numbers.regularized if name in regularized else numbers.plain
         own = numbers.groups.get(name, common)
         after.parameters[name], after.moments[name] = adam_step(
             before.parameters[name], before.moments[name], gradient, unscale, own

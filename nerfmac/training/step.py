@@ -152,10 +152,12 @@ class Step:
             (loss, *measured, share), gradients = mx.value_and_grad(loss_of)(trained)
         dtype = self.config.ranks.allreduce_dtype
         gradients = self.ranks.weighted_mean(gradients, share, dtype)
-        bounded = self.parts.field.bounded_gradients
+        specs = self.parts.field.parameter_specs.items()
+        bounded = {name for name, spec in specs if spec.has_bounded_gradient}
+        regularized = {name for name, spec in specs if spec.is_l2_regularized}
         is_good = all_finite(values for name, values in gradients.items() if name not in bounded)
         unscale = mx.where(is_good, 1.0 / scale.scale, 0.0).reshape(1)
-        after = adam(before, gradients, numbers, self.parts.field.l2_regularized, unscale)
+        after = adam(before, gradients, numbers, regularized, unscale)
         updated = OptimizerState(parameters | after.parameters, moments | after.moments)
         measurements = mx.stack([loss / scale.scale, *measured])
         return StepResult(updated, scale.after(is_good), measurements)
@@ -191,7 +193,7 @@ class Step:
         """Render the rays of a batch; differentiable in the `parameters`."""
         field, sampler, refinement = self.parts.field, self.parts.sampler, self.refinement
         rays, view = batch.rays, batch.view
-        own = {name: parameters[name] for name in field.shapes}
+        own = {name: parameters[name] for name in field.parameter_specs}
         if self.flags.is_coarse:
             own = field.coarse_to_fine(own, schedule.level_progress)
         sampled = sampler.sample(own, sampling, rays, batch.sample_draws.T)

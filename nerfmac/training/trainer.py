@@ -26,7 +26,7 @@ from nerfmac.backend.watchdog import is_relaxed
 from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import interval
 from nerfmac.config import Config
-from nerfmac.fields.field import Parameters
+from nerfmac.fields.field import Parameters, shapes_of
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.rays import Rays, rays_through
@@ -111,7 +111,7 @@ class Trainer:
     @property
     def shapes(self) -> Shapes:
         """Shapes of a state's arrays, by the names of `TrainState.arrays`."""
-        parameters = {**self.field.shapes, **self.refinement.shapes}
+        parameters = shapes_of(self.field.parameter_specs) | self.refinement.shapes
         return TrainState.shapes(parameters, self.sampler.shapes)
 
     @property

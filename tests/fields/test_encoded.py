@@ -162,6 +162,36 @@ def test_a_fresh_table_is_uniform_within_a_ten_thousandth():
     assert table.std() == pytest.approx(1e-4 / sqrt(3), rel=5 / sqrt(table.size))
 
 
+def test_l2_regularization_applies_to_the_networks_and_not_to_the_table():
+    field, _ = field_and_parameters()
+    specs = field.parameter_specs.items()
+    assert {name: spec.is_l2_regularized for name, spec in specs} == {
+        "table": False,
+        "density": True,
+        "color": True,
+    }
+
+
+@pytest.mark.parametrize(
+    ("encoding", "dtype", "run_by", "bounded"),
+    [
+        ("hash", mx.float16, nullcontext, {"table"}),
+        ("hash", mx.float32, nullcontext, set()),
+        ("hash", mx.float16, kernels_disabled, set()),
+        ("frequency", mx.float16, nullcontext, set()),
+    ],
+)
+def test_a_gradient_is_bounded_only_if_the_kernel_clamps_it(
+    encoding, dtype, run_by, bounded, monkeypatch
+):
+    monkeypatch.setattr("nerfmac.fields.encoded.working_dtype", lambda: dtype)
+    config = override(CONFIG, encoding=encoding)
+    field = EncodedField(encoding_of(config, Bounds(1.0)), config.networks)
+    with run_by():
+        specs = field.parameter_specs.items()
+        assert {name for name, spec in specs if spec.has_bounded_gradient} == bounded
+
+
 def test_gradients_reach_every_parameter():
     field, parameters = field_and_parameters()
     samples, directions = drawn()

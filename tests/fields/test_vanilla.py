@@ -10,6 +10,7 @@ import pytest
 from numerics import assert_matches
 
 from nerfmac.config import VanillaConfig
+from nerfmac.fields.field import shapes_of
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
@@ -137,7 +138,7 @@ def test_gradients_are_those_of_finite_differences(name):
         return (density * by_density).sum() + (color * by_color).sum()
 
     gradient, at = mx.grad(loss)(parameters), in_float64(parameters)
-    for which in field.shapes:
+    for which in field.parameter_specs:
         if not which.startswith(f"{name}."):
             assert not mx.any(gradient[which]).item(), "the other network has no part in it"
             continue
@@ -176,7 +177,7 @@ def test_a_scene_of_another_size_is_the_same_to_the_networks():
 
 
 def test_the_papers_network_has_as_many_parameters_as_the_authors():
-    shapes = VanillaField(VanillaConfig(), Bounds(1.0)).shapes
+    shapes = shapes_of(VanillaField(VanillaConfig(), Bounds(1.0)).parameter_specs)
     for name in NETWORKS:
         sizes = [np.prod(shape) for which, shape in shapes.items() if which.startswith(name)]
         assert sum(sizes) == 595_844
@@ -185,7 +186,8 @@ def test_the_papers_network_has_as_many_parameters_as_the_authors():
 def test_weights_begin_uniform_up_to_glorots_bound_and_biases_zero():
     field = VanillaField(replace(CONFIG, width=64), Bounds(1.0))
     parameters = field.init(mx.random.key(0))
-    assert {name: values.shape for name, values in parameters.items()} == field.shapes
+    shapes = shapes_of(field.parameter_specs)
+    assert {name: values.shape for name, values in parameters.items()} == shapes
     inputs = {"0": 33, "3": 64 + 33, "view": 64 + 21, "color": 32}
     outputs = {"density": 1, "view": 32, "color": 3}
     for name, values in parameters.items():

@@ -142,7 +142,8 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
         Memory in bytes for each part: `the model`, `the images`, and `a step`.
     """
     parts = method.parts(config, scene.bounds)
-    parameters, state = (sum(map(prod, x.shapes.values())) for x in (parts.field, parts.sampler))
+    parameters = sum(prod(spec.shape) for spec in parts.field.parameter_specs.values())
+    state = sum(map(prod, parts.sampler.shapes.values()))
     lenses = [frame.camera.lens for frame in scene.splits.get("train", ())]
     pixels = sum(lens.width * lens.height for lens in lenses)
     return {

@@ -139,9 +139,9 @@ def test_adam_and_the_average_are_nerfmac_s(scene):
     peer = peer_on(scene)
     start = peer.field.export()
     arrays = {name: mx.array(values) for name, values in start.items()}
-    decayed = EncodedField(
-        encoding_of(CONFIG, Bounds(scene.extent)), CONFIG.networks
-    ).l2_regularized
+    field = EncodedField(encoding_of(CONFIG, Bounds(scene.extent)), CONFIG.networks)
+    specs = field.parameter_specs.items()
+    decayed = {name for name, spec in specs if spec.is_l2_regularized}
     now, average = OptimizerState(arrays, no_moments(arrays)), arrays
     for step, progress in enumerate((0.0, 0.3, 0.9, *[0.95] * 6), 1):  # not averaged the last time
         gradients = {

@@ -13,11 +13,11 @@ RANDOM = np.random.default_rng(3)
 
 def parameters_of(config, extent, random=RANDOM):
     """A field that is opaque in places, as random parameters that are not tiny make it."""
-    shapes = EncodedField(encoding_of(config, Bounds(extent)), config.networks).shapes
+    field = EncodedField(encoding_of(config, Bounds(extent)), config.networks)
     scale = {"table": 0.5, "density": 0.4, "color": 0.4}
     return {
-        name: (scale[name] * random.standard_normal(shape)).astype(np.float32)
-        for name, shape in shapes.items()
+        name: (scale[name] * random.standard_normal(spec.shape)).astype(np.float32)
+        for name, spec in field.parameter_specs.items()
     }
 
 

@@ -12,6 +12,7 @@ from nerfmac.backend import watchdog
 from nerfmac.backend.memory import limit_memory, memory_bytes
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
+from nerfmac.fields.field import ParameterSpec
 from nerfmac.fields.vanilla import VanillaField
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.training.method import Method
@@ -58,7 +59,7 @@ def test_more_of_a_part_needs_more_memory_for_it_alone(scene, changes, part):
 
 def test_a_field_of_ones_own_counts(scene):
     class Large(VanillaField):
-        shapes = {"table": (2**20, 3)}  # noqa: RUF012
+        parameter_specs = {"table": ParameterSpec((2**20, 3))}  # noqa: RUF012
 
     loaded = load_scene(scene)
     own = Method(field=Large(CONFIG.vanilla, Bounds(1.0)))

@@ -23,7 +23,7 @@ STEEPNESS = 30.0
 
 
 class Egg(Field):
-    shapes = {}  # noqa: RUF012 - no parameters
+    parameter_specs = {}  # noqa: RUF012 - no parameters
 
     def init(self, key):
         return {}

@@ -1,14 +1,14 @@
 """Fields known in closed form, behind a trainer's name, for the tests of the viewer's images."""
 
+from collections.abc import Mapping
 from math import sqrt
 
 import mlx.core as mx
 import numpy as np
 
-from nerfmac.backend import Shapes
 from nerfmac.config import override
 from nerfmac.config.presets import PRESETS
-from nerfmac.fields.field import Field
+from nerfmac.fields.field import Field, ParameterSpec
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
@@ -34,7 +34,7 @@ FOCUS = 1.4
 class Known(Field):
     """A field without parameters."""
 
-    shapes: Shapes = {}  # noqa: RUF012 - none
+    parameter_specs: Mapping[str, ParameterSpec] = {}  # noqa: RUF012 - none
 
     def init(self, key):
         return {}
