@@ -106,6 +106,9 @@ def test_an_unknown_key_is_refused_with_its_path_and_what_there_is(values, path)
         ({"refine": {"poses": None}}, "config.refine: poses"),
         ({"refine": {"exposures": 1}}, "config.refine: exposures"),
         ({"refine": {"exposures": "auto"}}, "config.refine: exposures"),
+        ({"march": {"near_training": "auto"}}, "config.march: near_training"),
+        ({"march": {"near_training": True}}, "config.march: near_training"),
+        ({"grid": {"finest": 512.0}}, "config.grid: finest"),
         ({"march": {"near": "0.1"}}, "config.march: near"),
         ({"march": {"near": False}}, "config.march: near"),
         ({"march": {"near": [0.1]}}, "config.march: near"),
@@ -139,6 +142,7 @@ def test_no_number_may_be_nan_or_impossible(part, name):
         ("grid", {"levels": 9}, r"grid.levels \* grid.features"),
         ("grid", {"log2_entries": 30}, "grid.log2_entries"),
         ("grid", {"finest": 15}, "grid.finest"),
+        ("grid", {"finest": 0}, "grid.finest"),
         ("networks", {"width": 24}, "networks.width"),
         ("networks", {"width": 256}, "networks.width"),
         ("networks", {"density_layers": 0}, "networks.density_layers"),
@@ -254,6 +258,24 @@ def test_finer_details_come_in_over_the_coarse_steps():
 
 def test_a_step_is_its_fraction_of_the_unit_cubes_diagonal():
     assert MarchConfig(steps=512).step * 512 == pytest.approx(3**0.5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"march": {"near_training": None}, "grid": {"finest": None}},
+        {"march": {"near_training": 0.0}, "grid": {"finest": 512}},
+        {"march": {"near_training": 0.7}, "refine": {"exposures": None}},
+    ],
+)
+def test_a_setting_that_may_be_automatic_is_read_as_it_is_written(settings):
+    config = override(PRESETS["small"], **settings)
+    assert Config.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+@pytest.mark.parametrize(("given", "plane"), [(None, 0.1), (0.0, 0.0), (0.7, 0.7)])
+def test_training_has_the_near_plane_of_rendering_unless_it_has_its_own(given, plane):
+    assert MarchConfig(near=0.1, near_training=given).training_near_plane == plane
 
 
 def test_a_thin_fog_is_for_transparent_images_only():

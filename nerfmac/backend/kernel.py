@@ -103,9 +103,9 @@ class Kernel:
     rows: str
     """C++ expression for the number of rows, such as "x_shape[0]"; NAME_shape is the shape of input
     NAME. The grid's first axis has one thread, or one simdgroup, for each row."""
-    space: str = ""
-    """Declaration of a threadgroup array named `space`, as in "float space[64]": Metal allows it in
-    a kernel's own body only."""
+    space: str | None = None
+    """Declaration of a threadgroup array named `space`, as in "float space[64]", or None. Metal
+    allows it in a kernel's own body only."""
     accumulates: bool = False
     """Whether the function adds to its outputs. If so, outputs start from zero and, on Metal, have
     atomic elements. On a CPU each row of the grid (fixed y and z) runs on one thread, so different
@@ -208,8 +208,9 @@ class Kernel:
             Source code.
         """
         arguments = ("thread_position_in_grid", self.rows, *self.inputs, *self.outputs)
-        declaration = f"threadgroup {self.space}; " if self.space else ""
-        if self.space:
+        declaration = ""
+        if self.space is not None:
+            declaration = f"threadgroup {self.space}; "
             arguments += ("space",)
         parameters = f"<{', '.join(template)}>" if template else ""
         return f"{declaration}{self.function}{parameters}({', '.join(arguments)});"

@@ -119,10 +119,6 @@ class Fields:
             raise self.wrong(key, "true or false")
         return value
 
-    def flag_or_null(self, key: str) -> bool | None:
-        """True, false or null."""
-        return None if self._present(key) is None else self.flag(key)
-
     def like(self, key: str, example: float | str) -> Any:
         """A value of the same type as `example`: float, int or str."""
         if isinstance(example, float):

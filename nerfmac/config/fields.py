@@ -37,9 +37,9 @@ class HashGridConfig:
     hash collisions and use more memory."""
     coarsest: int = 16
     """Number of cells along each side of the scene cube at the coarsest level."""
-    finest: int = 0
-    """Number of cells per scene unit at the finest level. With 0, it depends on the resolution of
-    the images."""
+    finest: int | None = None
+    """Number of cells per scene unit at the finest level. By default (auto), it depends on the
+    resolution of the images."""
 
     def __post_init__(self) -> None:
         checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
@@ -48,7 +48,7 @@ class HashGridConfig:
             raise InputError(f"grid.features is {self.features}; expected 1, 2, 4 or 8")
         checks.number("grid.log2_entries", self.log2_entries, low=8, high=24, whole=True)
         checks.number("grid.coarsest", self.coarsest, low=2, whole=True)
-        if self.finest:
+        if self.finest is not None:
             checks.number("grid.finest", self.finest, low=self.coarsest, high=2**20, whole=True)
         features = self.levels * self.features
         if features % 16 or features > WIDEST_FEATURES:
@@ -58,14 +58,15 @@ class HashGridConfig:
             )
 
     def for_pixels(self, per_unit: float) -> HashGridConfig:
-        """This configuration; a `finest` of 0 is chosen for `per_unit` pixels per scene unit.
+        """This configuration; a `finest` of None is chosen for `per_unit` pixels per scene unit.
 
         Five cells for four pixels: a finer table learns details that no other view confirms. On the
         full-size chair 1024 cells for 835 pixels beat 512; on Lego at half the size 512 cells for
         417 pixels beat 1024 and 2048.
         """
-        cells = round(min(max(1.25 * per_unit, 4 * self.coarsest), 4096))
-        return self if self.finest else replace(self, finest=cells)
+        if self.finest is not None:
+            return self
+        return replace(self, finest=round(min(max(1.25 * per_unit, 4 * self.coarsest), 4096)))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal
+from types import NoneType
+from typing import Any, Literal, get_args, get_type_hints
 
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
@@ -78,20 +79,22 @@ class Config:
         return preset_of(self.model, self.preset)
 
     def for_scene(
-        self, pixels_per_unit: float, *, has_alpha: bool, near_plane: float = 0.0
+        self, pixels_per_unit: float, *, has_alpha: bool, near_plane: float | None = None
     ) -> Config:
         """Return the configuration with the settings that depend on the scene.
 
         Args:
             pixels_per_unit: Image resolution, in pixels per scene unit.
             has_alpha: Whether the images have an alpha channel.
-            near_plane: Distance between the cameras and the nearest content, or 0 if unknown.
+            near_plane: Distance between the cameras and the nearest content, or None if unknown.
 
         Returns:
             New configuration.
         """
         networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
-        near = self.march.near_training or (near_plane if near_plane > self.march.near else 0.0)
+        near = self.march.near_training
+        if near is None and near_plane is not None and near_plane > self.march.near:
+            near = near_plane
         grid, march = self.grid.for_pixels(pixels_per_unit), replace(self.march, near_training=near)
         return replace(self, grid=grid, networks=networks, march=march)
 
@@ -162,8 +165,16 @@ def _from_json(kind: Any, json: Fields) -> Any:
             part = Fields.of(value, f"{json.where}.{name}")
             arguments[name] = _from_json(type(old), part)
         else:
-            arguments[name] = json.flag_or_null(name) if old is None else json.like(name, old)
+            arguments[name] = _setting(json, name, get_type_hints(kind)[name], old)
     return kind(**arguments)
+
+
+def _setting(json: Fields, name: str, hint: Any, default: Any) -> Any:
+    """The JSON value of a setting with the type `hint`; only a default of None permits null."""
+    if default is not None:
+        return json.like(name, default)
+    (kind,) = (option for option in get_args(hint) if option is not NoneType)
+    return None if json.is_null(name) else json.like(name, kind())
 
 
 # Few steps along a ray: the shortest step and its growth with distance are four times base's.

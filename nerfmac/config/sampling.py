@@ -21,10 +21,10 @@ class MarchConfig:
     rendering."""
     near: float = 0.1
     """Near plane for rendering: minimum distance of samples from the camera, in scene units."""
-    near_training: float = 0.0
-    """Near plane for training, in scene units. Training does not sample closer to a camera. With 0,
-    it is estimated from the sparse points of the scene; without sparse points, it is
-    --march.near."""
+    near_training: float | None = None
+    """Near plane for training, in scene units. Training does not sample closer to a camera. By
+    default (auto), it is estimated from the sparse points of the scene; without sparse points, it
+    is --march.near."""
     cone: float = 1 / 256
     """Length of distant steps as a fraction of their distance from the camera, in scenes larger
     than the unit cube. Larger values are faster and give coarser backgrounds. With 0, all steps
@@ -46,7 +46,8 @@ class MarchConfig:
         divisor = self.render_step_divisor
         checks.number("march.render_step_divisor", divisor, low=1, high=16, whole=True)
         checks.number("march.near", self.near, low=0.0)
-        checks.number("march.near_training", self.near_training, low=0.0)
+        if self.near_training is not None:
+            checks.number("march.near_training", self.near_training, low=0.0)
         checks.number("march.cone", self.cone, low=0.0, high=0.1)
         checks.number("march.max_samples", self.max_samples, low=2**11, high=2**24, whole=True)
         checks.number("march.march_factor", self.march_factor, low=1, high=64, whole=True)
@@ -56,6 +57,11 @@ class MarchConfig:
     def step(self) -> float:
         """Length of the shortest marching step, in scene units."""
         return sqrt(3.0) / self.steps
+
+    @property
+    def training_near_plane(self) -> float:
+        """Near plane for training: `near_training`, or `near` if `near_training` is None."""
+        return self.near if self.near_training is None else self.near_training
 
 
 @dataclass(frozen=True)

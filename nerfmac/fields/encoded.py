@@ -109,7 +109,7 @@ class EncodedField(Field):
 
 
 def _traced(
-    parameters: Parameters, sizes: TraceGeometry, bits: mx.array, rays: Rays, width: int
+    parameters: Parameters, sizes: TraceGeometry, bits: mx.array, rays: Rays, width: int | None
 ) -> Composited:
     table, density, color = (parameters[name] for name in ("table", "density", "color"))
     return trace(rays, bits, sizes, table, density, color, width)

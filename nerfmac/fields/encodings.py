@@ -111,7 +111,8 @@ class HashGrid(Encoding):
 
         From `coarsest` cells along the cube to `finest` cells per scene unit.
         """
-        return self._levels(self.bounds.cells_across(self.config.finest or _FINEST))
+        finest = _FINEST if self.config.finest is None else self.config.finest
+        return self._levels(self.bounds.cells_across(finest))
 
     def _levels(self, finest: float) -> HashLevels:
         """Levels in geometric progression, from `coarsest` to `finest` cells along the cube."""

@@ -21,9 +21,9 @@ from nerfmac.ops.march import Occupied
 Parameters = Arrays
 """Values of the field parameters: a dictionary from name to float32 array."""
 
-Tracer = Callable[[Rays, int], Composited]
-"""Function that composites rays. The number is the image width if the rays are image pixels,
-otherwise 0."""
+Tracer = Callable[[Rays, int | None], Composited]
+"""Function that composites rays. The number is the image width if the rays are image pixels in
+row-major order, otherwise None."""
 
 
 @dataclass(frozen=True)

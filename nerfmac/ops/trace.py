@@ -67,7 +67,7 @@ def trace(
     table: mx.array,
     density_weights: mx.array,
     color_weights: mx.array,
-    width: int = 0,
+    width: int | None = None,
 ) -> Composited:
     """Composite rays through a field. Samples are in the middle of their intervals.
 
@@ -77,7 +77,7 @@ def trace(
         geometry: The scene cube, the grids, and the networks.
         table: Table as in `hash_encode`, for unit coordinates of the scene cube.
         density_weights, color_weights: Weights as in `networks`.
-        width: Image width if the rays are image pixels, row by row; otherwise 0. With a width,
+        width: Image width if the rays are image pixels, row by row; otherwise None. With a width,
             neighboring pixels are traced together, and only the speed changes.
 
     Raises:
@@ -100,7 +100,7 @@ def _trace_reference(
     table: mx.array,
     density_weights: mx.array,
     color_weights: mx.array,
-    _width: int,
+    _width: int | None,
 ) -> Composited:
     # Separate operations. The host waits for the device to count the samples.
     along = (*rays, mx.full(rays.origin.shape[:1], 0.5), Occupied(geometry.march, bits))
@@ -131,7 +131,7 @@ def _trace(  # type: ignore[no-untyped-def]
     simdgroups = min(simdgroups, 4 if shape.features <= 64 else 2)
     group, rays_of_group = simdgroups * simd_width(), simdgroups * queue
     results = _TRACE(
-        *(*rays, bits, geometry.march.settings(), mx.array([width], mx.int32)),
+        *(*rays, bits, geometry.march.settings(), mx.array([width or 0], mx.int32)),
         *(table.astype(working_dtype()), *geometry.levels.arrays()),
         stored_weights(density_weights, color_weights, shape),
         grid=(-(-count // rays_of_group) * group, 1, 1),

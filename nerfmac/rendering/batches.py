@@ -53,7 +53,7 @@ class RayBatches:
 
         self._batch: Callable[[mx.array, mx.array], Composited] = mx.compile(batch)
 
-    def __call__(self, rays: Rays, width: int = 0) -> Composited:
+    def __call__(self, rays: Rays, width: int | None = None) -> Composited:
         """Color, opacity and depth of `rays` in any order; `width` is not used."""
         seen = []
         for first in range(0, len(rays.origin), self._rays):
@@ -98,7 +98,7 @@ class SampleBatches:
         self._count: Callable[..., mx.array] = mx.compile(count)
         self._batch: Callable[..., tuple[Composited, mx.array]] = mx.compile(batch)
 
-    def __call__(self, rays: Rays, width: int = 0) -> Composited:
+    def __call__(self, rays: Rays, width: int | None = None) -> Composited:
         """Color, opacity and depth of `rays` in any order; `width` is not used.
 
         Waits for the device after each batch.

@@ -135,7 +135,7 @@ class Renderer:
             depth.reshape(height, width),
         )
 
-    def see(self, rays: Rays, width: int = 0) -> Composited:
+    def see(self, rays: Rays, width: int | None = None) -> Composited:
         """Render rays on the device, without a background.
 
         Args:

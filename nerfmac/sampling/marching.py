@@ -46,7 +46,7 @@ class MarchingSampler(Sampler):
         self._thin_below = march.thin_below
         self.update_rays = occupancy.visibility_rays
         geometry = march_geometry(march, occupancy, bounds)
-        self.geometry = replace(geometry, near=march.near_training or march.near)
+        self.geometry = replace(geometry, near=march.training_near_plane)
         self._grid = OccupancyGrid(occupancy, self.geometry)
 
     @property

@@ -8,7 +8,14 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from nerfmac.app.cli.declared import Argument, Switch, declared, flags_of, positionals_of
+from nerfmac.app.cli.declared import (
+    Argument,
+    NumberOrAuto,
+    Switch,
+    declared,
+    flags_of,
+    positionals_of,
+)
 from nerfmac.app.cli.synonyms import known_flag
 from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
@@ -209,6 +216,8 @@ def _converts(value: str, kind: Any) -> bool:
 def _expected(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return f"one of: {', '.join(get_args(kind))}"
+    if isinstance(kind, NumberOrAuto):
+        return f"{_expected(kind.number)}, or auto"
     number = {int: "an integer without a unit", float: "a number without a unit"}
     return number.get(kind, "a value")
 

@@ -19,6 +19,17 @@ Switch = Literal["auto", "on", "off"]
 """Values of an option for a setting that is None, True, or False. No value means "on"."""
 
 
+@dataclass(frozen=True)
+class NumberOrAuto:
+    """Type of an option for a setting that is a number or None. The word "auto" means None."""
+
+    number: type
+
+    def __call__(self, text: str) -> Any:
+        """Convert `text`. Raises `ValueError` if it is neither a number nor "auto"."""
+        return None if text == "auto" else self.number(text)
+
+
 class Shown(NamedTuple):
     """Name of a value in help pages, used in the annotation of a field."""
 
@@ -87,18 +98,18 @@ def positionals_of(arguments: type) -> list[Argument]:
     return [argument for argument in declared(arguments) if not argument.is_flag]
 
 
-def _declared(owner: type) -> Iterator[Argument]:
+def _declared(owner: type, *, is_part: bool = False) -> Iterator[Argument]:
     hints = get_type_hints(owner, include_extras=True)
     for field in fields(owner):
         hint = hints[field.name]
         kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         name = field.name.rstrip("_").replace("_", "-")
         if is_dataclass(kind) and isinstance(kind, type):
-            for inner in _declared(kind):
+            for inner in _declared(kind, is_part=True):
                 flag = f"--{name}.{inner.name.removeprefix('--')}"
                 yield Argument(flag, inner.kind, inner.value, inner.default, inner.owner)
             continue
-        kind = Switch if kind == bool | None else _without_none(kind)
+        kind = _or_auto(kind) if is_part else _without_none(kind)
         name = name.upper() if POSITIONAL in marks else f"--{name}"
         named = [mark.name for mark in marks if isinstance(mark, Shown)]
         value = named[0] if named else _value_name(kind) if name.startswith("-") else name
@@ -133,7 +144,17 @@ def _without_none(kind: Any) -> Any:
     return kinds[0] if NoneType in get_args(kind) else kind
 
 
+def _or_auto(kind: Any) -> Any:
+    """Type of an option for a setting of the type `kind`. If a setting is None, it is automatic."""
+    plain = _without_none(kind)
+    if plain is kind:
+        return kind
+    return Switch if plain is bool else NumberOrAuto(plain)
+
+
 def _value_name(kind: Any) -> str:
+    if isinstance(kind, NumberOrAuto):
+        return f"{_value_name(kind.number)}|auto"
     if get_origin(kind) is Literal:
         return "|".join(get_args(kind))
     return "" if kind is bool else kind.__name__.upper()

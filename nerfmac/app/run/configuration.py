@@ -69,8 +69,8 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
     check_types(config, method)
     cameras = scene.cameras("train")
     sharpness = Cameras.stack(cameras).pixels_per_unit()
-    near = 0.0
-    if config.model == "hash" and not config.march.near_training and scene.points is not None:
+    near: float | None = None
+    if config.model == "hash" and config.march.near_training is None and scene.points is not None:
         near = near_plane(scene.points, cameras)
     adapted = config.for_scene(sharpness, has_alpha=scene.has_alpha, near_plane=near)
     method.parts(adapted, scene.bounds)  # raises if its parts do not fit together

@@ -128,7 +128,7 @@ def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
     return strays
 
 
-def near_plane(points: Array, cameras: Sequence[Camera]) -> float:
+def near_plane(points: Array, cameras: Sequence[Camera]) -> float | None:
     """Compute the distance from every camera up to which space is considered empty.
 
     Training may place haze directly in front of a camera, where no other camera looks. The haze
@@ -142,7 +142,7 @@ def near_plane(points: Array, cameras: Sequence[Camera]) -> float:
         cameras: Training cameras.
 
     Returns:
-        Distance in scene units; 0 if no image has enough points.
+        Distance in scene units, or None if no image has enough points.
     """
     points = points[:: max(-(-len(points) // MAX_NEAR_POINTS), 1)]
     nearest = []
@@ -152,7 +152,7 @@ def near_plane(points: Array, cameras: Sequence[Camera]) -> float:
         if is_seen.sum() >= MIN_POINTS_IN_IMAGE:
             distance = np.linalg.norm(points[is_seen] - pose[:, 3], axis=1)
             nearest.append(float(np.quantile(distance, OUTLIERS)))
-    return NEAR_FRACTION * min(nearest, default=0.0)
+    return NEAR_FRACTION * min(nearest) if nearest else None
 
 
 def _is_surface(points: Array) -> bool:

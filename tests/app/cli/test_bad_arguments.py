@@ -5,7 +5,8 @@ import pytest
 from nerfmac.app.cli import COMMANDS, GROUPS, train
 from nerfmac.app.cli.arguments import checked, parsed
 from nerfmac.backend.device import gpu
-from nerfmac.config import RefineConfig
+from nerfmac.common.checks import InputError
+from nerfmac.config import Config, MarchConfig, RefineConfig
 from nerfmac.version import version
 from tests.app.cli.refusals import refused, train_refused
 from tests.scene_factory import nerfmac
@@ -94,6 +95,30 @@ def test_a_setting_that_is_on_off_or_left_open_takes_a_word(given, word, value):
     words = checked("train", train.Arguments, [*given, "--refine.poses", "scene"])
     assert words == [f"--refine.exposures={word}", "--refine.poses", "scene"]
     assert parsed(RefineConfig, [f"--exposures={word}"]) == RefineConfig(exposures=value)
+
+
+@pytest.mark.parametrize(("word", "value"), [("auto", None), ("0", 0.0), ("0.7", 0.7)])
+def test_a_setting_that_is_a_number_or_left_open_takes_a_number_or_auto(word, value):
+    words = checked("train", train.Arguments, ["--march.near-training", word, "scene"])
+    assert words == [f"--march.near-training={word}", "scene"]
+    before = Config(march=MarchConfig(near_training=0.5))
+    default = train.Arguments(**vars(before))
+    assert parsed(train.Arguments, words, default).march.near_training == value
+
+
+@pytest.mark.parametrize(
+    ("flag", "expected"),
+    [
+        ("--grid.finest", "an integer without a unit, or auto"),
+        ("--march.near-training", "a number without a unit, or auto"),
+    ],
+)
+def test_a_number_that_may_be_automatic_refuses_other_words(flag, expected):
+    for word in ("none", "Auto", "1m"):
+        with pytest.raises(InputError, match=f"{flag} is '{word}'; expected {expected}"):
+            checked("train", train.Arguments, [flag, word, "scene"])
+    with pytest.raises(InputError, match="--march.near is 'auto'; expected a number"):
+        checked("train", train.Arguments, ["--march.near", "auto", "scene"])
 
 
 def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(monkeypatch):

@@ -75,6 +75,14 @@ def test_the_defaults_of_settings_are_those_of_preset_base(capsys):
                 assert about.partition("[default: ")[2].startswith(f"{value}]"), flag
 
 
+def test_a_setting_that_may_be_automatic_shows_the_word(capsys):
+    text = " ".join(page(capsys, "train", "--help-all").split())
+    for option in ("--march.near-training FLOAT|auto", "--grid.finest INT|auto"):
+        about = text.partition(f" {option} ")[2].partition(" --")[0]
+        assert "By default (auto)" in about
+        assert "[default" not in about
+
+
 def test_the_short_page_names_flags_that_there_are():
     for command, names in COMMON.items():
         assert {f"--{name}" for name in names.split()} <= flags_of(arguments_of(command)).keys()

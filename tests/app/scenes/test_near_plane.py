@@ -51,8 +51,8 @@ def test_points_beside_or_behind_a_camera_do_not_count():
 
 
 def test_nothing_is_said_by_a_handful_of_points():
-    assert near_plane(thing(20), cameras()) == 0.0
-    assert near_plane(np.zeros((0, 3)), cameras()) == 0.0
+    assert near_plane(thing(20), cameras()) is None
+    assert near_plane(np.zeros((0, 3)), cameras()) is None
 
 
 def test_a_scene_with_points_is_trained_from_there_on_and_a_line_says_so(scene, caplog):
@@ -64,15 +64,16 @@ def test_a_scene_with_points_is_trained_from_there_on_and_a_line_says_so(scene, 
     assert f"closer than {plane:.2f} to a camera" in caplog.text
     caplog.clear()
     assert config_for_scene(config, pointed, CONFIGURED) == config
-    assert config_for_scene(CONFIG, scene, CONFIGURED).march.near_training == 0.0
+    assert config_for_scene(CONFIG, scene, CONFIGURED).march.near_training is None
     assert not caplog.text
 
 
 def test_training_begins_where_the_scene_does_unless_its_near_is_given():
-    def near(config: Config, near_plane: float) -> float:
+    def near(config: Config, near_plane: float | None) -> float | None:
         return config.for_scene(835.0, has_alpha=False, near_plane=near_plane).march.near_training
 
     config = override(CONFIG, march={"near": 0.2})
-    assert [near(config, plane) for plane in (0.0, 0.15, 0.4)] == [0.0, 0.0, 0.4]
-    given = override(config, march={"near_training": 0.05})
-    assert near(given, 0.4) == 0.05
+    assert [near(config, plane) for plane in (None, 0.15, 0.4)] == [None, None, 0.4]
+    for distance in (0.05, 0.0):
+        given = override(config, march={"near_training": distance})
+        assert near(given, 0.4) == distance

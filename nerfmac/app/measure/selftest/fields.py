@@ -164,7 +164,7 @@ def trace_cases() -> Iterator[Case]:
 def _trace(field: _Field, count: int, filled: float) -> Arrays:
     keys = mx.random.split(mx.random.key(count), 4)
     origins, directions, _ = drawn_rays(count, field.march.bounds.extent)
-    width = 24 if count % 96 == 0 else 0
+    width = 24 if count % 96 == 0 else None
     bits, parameters = field.bits(filled, keys[0]), field.parameters(1.5, keys[1:])
     with _exact_products():
         seen = trace(Rays(origins, directions), bits, field.geometry, *parameters, width=width)
