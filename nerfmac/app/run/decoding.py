@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from nerfmac.app.run.configuration import exposures_for_images
+from nerfmac.app.run.interface import RunInterface
 from nerfmac.app.scenes import Scene
 from nerfmac.app.scenes.record import SceneRecord
 from nerfmac.common import checks
@@ -32,7 +32,7 @@ def preview(config: Config, scene: Scene, method: Method) -> tuple[Trainer, Trai
     return trainer, trainer.preview(cameras)
 
 
-def decode_images(run: Any, *, progress: bool = True) -> Iterator[None]:
+def decode_images(run: RunInterface, *, progress: bool = True) -> Iterator[None]:
     """Decode the training images of a run and pass them to its trainer.
 
     A preview becomes a run that can be trained, and is saved if the run has a folder. If the
@@ -64,7 +64,7 @@ def decode_images(run: Any, *, progress: bool = True) -> Iterator[None]:
         run.save(run.folder)
 
 
-def change_refinement(run: Any, switches: Mapping[str, bool]) -> None:
+def change_refinement(run: RunInterface, switches: Mapping[str, bool]) -> None:
     """Enable or disable refinements of a run before its first step, and decode its images.
 
     Args:

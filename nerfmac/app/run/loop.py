@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing
-from typing import Any
 
 from nerfmac.app.run import messages
+from nerfmac.app.run.interface import RunInterface
 from nerfmac.app.run.together import check_alike, survived
 from nerfmac.training.goal import Goal, Report
 from nerfmac.training.measured import DivergedError
@@ -18,7 +18,7 @@ SAVE_SECONDS = 30.0
 _RATE_WEIGHT = 0.05  # Weight of a report in the moving averages of rays and samples per second.
 
 
-def training_reports(run: Any, goal: Goal) -> Generator[Report]:
+def training_reports(run: RunInterface, goal: Goal) -> Generator[Report]:
     """Train a run and save it regularly; the caller holds the run's lock.
 
     Args:
@@ -61,7 +61,7 @@ def training_reports(run: Any, goal: Goal) -> Generator[Report]:
             run.save(run.folder)
 
 
-def _update(run: Any, report: Report) -> None:
+def _update(run: RunInterface, report: Report) -> None:
     """Update the state, history, and rates of a run from a report."""
     run.state = report.state
     if not report.is_skipped:
@@ -77,7 +77,7 @@ def _update(run: Any, report: Report) -> None:
 
 
 def train_with_bar(
-    run: Any, goal: Goal, on_report: Callable[[Report], None] | None, *, shown: bool
+    run: RunInterface, goal: Goal, on_report: Callable[[Report], None] | None, *, shown: bool
 ) -> None:
     """Train a run until a goal is reached, with a progress bar.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from tqdm.auto import tqdm
 
+from nerfmac.app.run.interface import RunInterface
 from nerfmac.geometry.views import Views
 from nerfmac.rendering.evaluation import Evaluation, evaluate
 from nerfmac.rendering.perceptual import Lpips
 from nerfmac.training.held_out import refined_views
 
 
-def aligned_views(run: Any, split: str, *, progress: bool) -> Views:
+def aligned_views(run: RunInterface, split: str, *, progress: bool) -> Views:
     """Return the views of a split, as `Run.views` describes.
 
     Args:
@@ -32,12 +32,11 @@ def aligned_views(run: Any, split: str, *, progress: bool) -> Views:
         is_trained, trained = split == "train", (run.trainer, run.state)
         refined = refined_views(*trained, views, is_trained=is_trained, progress=progress)
         run.aligned = {key: refined}
-    aligned: Views = run.aligned.get(key, views)
-    return aligned
+    return run.aligned.get(key, views)
 
 
 def evaluate_split(
-    run: Any,
+    run: RunInterface,
     split: str,
     background: str,
     *,
