@@ -15,7 +15,7 @@ METAL_FUNC float bounds_farthest(float3 offset) {
 METAL_FUNC void bounds_clip(
     float origin, float slope, float extent, thread float& enter, thread float& leave) {
   const float half_side = 0.5f * extent, offset = origin - SCENE_CENTER;
-  if (abs(slope) < 1e-9f) {
+  if (abs(slope) < PARALLEL_SLOPE) {
     // A ray parallel to the faces is between them everywhere or nowhere.
     if (abs(offset) > half_side) leave = -1.0f;
   } else {

@@ -46,7 +46,9 @@ struct MarchRay {
 
 // The reciprocal of a direction component. If the ray is parallel to the faces, the reciprocal is
 // so large that the ray never reaches them.
-METAL_FUNC float march_inverse(float slope) { return abs(slope) > 1e-9f ? 1.0f / slope : -1e9f; }
+METAL_FUNC float march_inverse(float slope) {
+  return abs(slope) > PARALLEL_SLOPE ? 1.0f / slope : -FAR_DISTANCE;
+}
 
 template <typename Origins, typename Directions, typename Jitter>
 METAL_FUNC MarchRay march_ray(
@@ -57,7 +59,7 @@ METAL_FUNC MarchRay march_ray(
   r.jitter = jitter[ray];
   r.inverse = float3{march_inverse(r.direction.x), march_inverse(r.direction.y),
                      march_inverse(r.direction.z)};
-  float enter = settings.near, leave = 1e9f;
+  float enter = settings.near, leave = FAR_DISTANCE;
   bounds_clip(r.origin.x, r.direction.x, settings.extent, enter, leave);
   bounds_clip(r.origin.y, r.direction.y, settings.extent, enter, leave);
   bounds_clip(r.origin.z, r.direction.z, settings.extent, enter, leave);
@@ -89,8 +91,8 @@ METAL_FUNC MarchProbe march_probe(MarchRay r, int k, Bits bits, MarchSettings se
   const float3 position = r.origin + r.direction * probe.distance;
   const OccupancyCell cell = occupancy_cell(position, settings.resolution, settings.cascades);
   if (cell.index < 0) return probe;
-  const uint word = bits[cell.index >> 5];
-  probe.is_sample = (word >> (cell.index & 31)) & 1;
+  const uint number = uint(cell.index), word = bits[number / BRICK_CELLS];
+  probe.is_sample = (word >> (number % BRICK_CELLS)) & 1;
   if (probe.is_sample) return probe;
   // Leave the empty cell, or its whole brick if that is empty: the nearest of three faces ahead.
   const float width = word == 0 ? float(BRICK_WIDTH) : 1.0f;

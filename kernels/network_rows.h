@@ -19,7 +19,7 @@ template <typename Basis, typename Ray>
 struct NetworkBasis {
   Basis basis;
   Ray ray;
-  METAL_FUNC Basis operator()(int row) const { return basis + BASIS * int(ray[row]); }
+  METAL_FUNC Basis operator()(int row) const { return basis + DIRECTION_FEATURES * int(ray[row]); }
 };
 
 template <typename Basis, typename Ray>

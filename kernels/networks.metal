@@ -37,7 +37,7 @@ template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOR_LAYERS, typename Dens
 METAL_FUNC void networks_store(
     uint3 thread_index, int count, Density density, Color color, Stored stored) {
   constexpr uint FIRST = networks_weights(IN, WIDTH, DENSITY_LAYERS, NETWORK_OUTPUTS);
-  constexpr uint ALL = FIRST + networks_weights(NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS, NETWORK_OUTPUTS);
+  constexpr uint ALL = FIRST + networks_weights(COLOR_INPUTS, WIDTH, COLOR_LAYERS, NETWORK_OUTPUTS);
   if (thread_index.x >= 2 * ALL) return;
   const bool is_transposed = thread_index.x >= ALL;
   const uint index = is_transposed ? thread_index.x - ALL : thread_index.x;
@@ -47,16 +47,18 @@ METAL_FUNC void networks_store(
                            : networks_source<IN, WIDTH, DENSITY_LAYERS, NETWORK_OUTPUTS, false>(index);
     stored[thread_index.x] = tile_value(density[source]);
   } else {
-    source = is_transposed ? networks_source<NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS, NETWORK_OUTPUTS, true>(index - FIRST)
-                           : networks_source<NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS, NETWORK_OUTPUTS, false>(index - FIRST);
+    source =
+        is_transposed
+            ? networks_source<COLOR_INPUTS, WIDTH, COLOR_LAYERS, NETWORK_OUTPUTS, true>(index - FIRST)
+            : networks_source<COLOR_INPUTS, WIDTH, COLOR_LAYERS, NETWORK_OUTPUTS, false>(index - FIRST);
     stored[thread_index.x] = tile_value(color[source]);
   }
 }
 
 // Maximum number of values of a row that a layer of either network reads.
 constexpr int networks_longest(int in, int width) {
-  constexpr int joined = NETWORK_OUTPUTS + BASIS;
-  return in > width ? (in > joined ? in : joined) : (width > joined ? width : joined);
+  const int wider = in > width ? in : width;
+  return wider > COLOR_INPUTS ? wider : COLOR_INPUTS;
 }
 
 // Density only, of the first used[0] rows. A simdgroup computes sixteen rows.
@@ -86,8 +88,8 @@ METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Dir
   Tile<IN> x;
   Tile<WIDTH> hidden[DENSITY_LAYERS > COLOR_LAYERS ? DENSITY_LAYERS : COLOR_LAYERS];
   Tile<NETWORK_OUTPUTS> embedding;
-  Tile<BASIS> basis;
-  Tile<NETWORK_OUTPUTS + BASIS> joined;
+  Tile<DIRECTION_FEATURES> basis;
+  Tile<COLOR_INPUTS> joined;
   Sums<NETWORK_OUTPUTS> sums;
   tile_fill(local, x, rows, network_read(features, IN));
   network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, hidden, sums);
@@ -96,7 +98,7 @@ METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Dir
   tile_each<1>(local, sums, rows, network_write(density, 1));
   tile_fill(local, basis, rows, directions);
   tile_join(embedding, basis, joined);
-  network_forward<NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS>(
+  network_forward<COLOR_INPUTS, WIDTH, COLOR_LAYERS>(
       local, joined, stored + networks_weights(IN, WIDTH, DENSITY_LAYERS, NETWORK_OUTPUTS), hidden, sums);
   tile_activate<3>(local, sums, NetworkSigmoid{});
   tile_each<3>(local, sums, rows, network_write(color, 3));
@@ -129,12 +131,12 @@ METAL_FUNC void networks_gradient(
     DensityGradient d_density, ColorGradient d_color, Groups groups, FeaturesGradient d_features,
     WeightsGradient d_weights, Space space) {
   constexpr int FIRST = networks_weights(IN, WIDTH, DENSITY_LAYERS, NETWORK_OUTPUTS);
-  constexpr int ALL = FIRST + networks_weights(NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS, NETWORK_OUTPUTS);
+  constexpr int ALL = FIRST + networks_weights(COLOR_INPUTS, WIDTH, COLOR_LAYERS, NETWORK_OUTPUTS);
   const uint local = thread_index.x % (SIMD_WIDTH * TILE_SIMDGROUPS);
   const int group = int(thread_index.x / (SIMD_WIDTH * TILE_SIMDGROUPS));
   if (group >= groups[0]) return;
   NetworkGradient<IN, WIDTH, DENSITY_LAYERS> density_gradient;
-  NetworkGradient<NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS> color_gradient;
+  NetworkGradient<COLOR_INPUTS, WIDTH, COLOR_LAYERS> color_gradient;
   network_gradient_start(density_gradient, d_weights + group * ALL);
   network_gradient_start(color_gradient, d_weights + group * ALL + FIRST);
 
@@ -153,23 +155,23 @@ METAL_FUNC void networks_gradient(
     Tile<IN> x;
     Tile<WIDTH> density_hidden[DENSITY_LAYERS], color_hidden[COLOR_LAYERS];
     Tile<NETWORK_OUTPUTS> embedding, d;
-    Tile<BASIS> directions;
-    Tile<NETWORK_OUTPUTS + BASIS> joined;
+    Tile<DIRECTION_FEATURES> directions;
+    Tile<COLOR_INPUTS> joined;
     Sums<IN> d_x;
     Sums<NETWORK_OUTPUTS> density_sums, color_sums;
-    Sums<NETWORK_OUTPUTS + BASIS> d_joined;
+    Sums<COLOR_INPUTS> d_joined;
     tile_fill(local, x, chosen, network_read(features, IN));
     network_forward<IN, WIDTH, DENSITY_LAYERS>(local, x, stored, density_hidden, density_sums);
     tile_round(density_sums, embedding);
     tile_fill(local, directions, chosen, network_basis(basis, ray));
     tile_join(embedding, directions, joined);
-    network_forward<NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS>(
+    network_forward<COLOR_INPUTS, WIDTH, COLOR_LAYERS>(
         local, joined, stored + FIRST, color_hidden, color_sums);
 
     tile_activate<3>(local, color_sums, NetworkSigmoidSlope{});
     tile_each<3>(local, color_sums, chosen, network_scale(d_color, 3));
     tile_round(color_sums, d);
-    network_backward<NETWORK_OUTPUTS + BASIS, WIDTH, COLOR_LAYERS, PADDING>(
+    network_backward<COLOR_INPUTS, WIDTH, COLOR_LAYERS, PADDING>(
         local, joined, color_hidden, d, stored + ALL + FIRST, color_gradient, d_joined, space);
     tile_activate<1>(local, density_sums, NetworkExpSlope<DENSITY_BIAS>{});
     tile_each<1>(local, density_sums, chosen, network_scale(d_density, 1));

@@ -4,7 +4,7 @@
 // into `resolution` cells along each axis. A point belongs to the smallest cascade that contains
 // it.
 //
-// Cells are numbered brick by brick. A brick has 4 x 4 x 2 cells, and its 32 bits are one word.
+// Cells are numbered brick by brick. A brick has 4 x 4 x 2 cells, and its bits are one word.
 // Within a brick, x is fastest, then y, then z, and so are the bricks of a cascade; cascades follow
 // each other. With several cascades `resolution` is a multiple of 16, so that no brick is partly
 // inside a smaller cascade.
@@ -36,6 +36,6 @@ METAL_FUNC OccupancyCell occupancy_cell(float3 position, int resolution, int cas
                     x / BRICK_WIDTH;
   const int within = (z % BRICK_DEPTH * BRICK_WIDTH + y % BRICK_WIDTH) * BRICK_WIDTH +
                      x % BRICK_WIDTH;
-  cell.index = cascade < cascades ? 32 * brick + within : -1;
+  cell.index = cascade < cascades ? BRICK_CELLS * brick + within : -1;
   return cell;
 }

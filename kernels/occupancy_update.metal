@@ -12,15 +12,15 @@ METAL_FUNC void occupancy_splat(
       &peaks[cells[i]], as_type<uint>(float(estimates[i])), memory_order_relaxed);
 }
 
-// One bit per cell: whether its value exceeds threshold[0]. One thread per word of 32 cells.
+// One bit per cell: whether its value exceeds threshold[0]. One thread per word, which is a brick.
 template <typename Values, typename Threshold, typename Bits>
 METAL_FUNC void occupancy_pack(
     uint3 thread_index, int cells, Values values, Threshold threshold, Bits bits) {
   const uint word = thread_index.x;
-  if (32 * word >= uint(cells)) return;
+  if (BRICK_CELLS * word >= uint(cells)) return;
   uint packed = 0;
-  for (uint bit = 0; bit < 32; ++bit) {
-    packed |= uint(values[32 * word + bit] > threshold[0]) << bit;
+  for (uint bit = 0; bit < BRICK_CELLS; ++bit) {
+    packed |= uint(values[BRICK_CELLS * word + bit] > threshold[0]) << bit;
   }
   bits[word] = packed;
 }
@@ -51,5 +51,5 @@ METAL_FUNC void occupancy_choose(
   for (uint word = bits[low]; total > 0 && ((word >> bit) % 2 == 0 || before > 0); ++bit) {
     before -= int((word >> bit) % 2);
   }
-  cells[i] = 32 * low + bit;
+  cells[i] = BRICK_CELLS * low + bit;
 }

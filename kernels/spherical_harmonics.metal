@@ -28,7 +28,8 @@ METAL_FUNC void spherical_harmonics_forward(
   const uint row = thread_index.x;
   if (row >= uint(count)) return;
   spherical_harmonics(
-      directions[3 * row], directions[3 * row + 1], directions[3 * row + 2], basis + BASIS * row);
+      directions[3 * row], directions[3 * row + 1], directions[3 * row + 2],
+      basis + DIRECTION_FEATURES * row);
 }
 
 template <typename Directions, typename Gradient, typename DirectionGradient>
@@ -39,8 +40,8 @@ METAL_FUNC void spherical_harmonics_gradient(
   if (row >= uint(count)) return;
   const float x = directions[3 * row], y = directions[3 * row + 1], z = directions[3 * row + 2];
   const float xy = x * y, xz = x * z, yz = y * z, x2 = x * x, y2 = y * y, z2 = z * z;
-  float g[BASIS];
-  for (uint i = 0; i < BASIS; ++i) g[i] = gradient[BASIS * row + i];
+  float g[DIRECTION_FEATURES];
+  for (uint i = 0; i < DIRECTION_FEATURES; ++i) g[i] = gradient[DIRECTION_FEATURES * row + i];
 
   float dx = -0.48860251190291987f * g[3] + 1.0925484305920792f * (y * g[4] - z * g[7] + x * g[8]);
   float dy = -0.48860251190291987f * g[1] + 1.0925484305920792f * (x * g[4] - z * g[5] - y * g[8]);

@@ -12,14 +12,16 @@
 
 // Simdgroups per threadgroup: as many as fit in threadgroup memory.
 constexpr int trace_simdgroups(int in) {
-  return TILE_SIMDGROUPS > 2 && in > 64 ? 2 : TILE_SIMDGROUPS;
+  return in > NARROW_TRACE_FEATURES && TILE_SIMDGROUPS > WIDE_TRACE_SIMDGROUPS
+             ? WIDE_TRACE_SIMDGROUPS
+             : TILE_SIMDGROUPS;
 }
 
 // Values shared by the lanes of a simdgroup, with a row for each of its rays.
 template <int IN>
 struct TraceSpace {
   tile_value features[TRACE_RAYS * IN];
-  float basis[TRACE_RAYS * BASIS];
+  float basis[TRACE_RAYS * DIRECTION_FEATURES];
   float density[TRACE_RAYS];
   float color[TRACE_RAYS * 3];
 };
@@ -29,12 +31,15 @@ struct TraceJitter {
   METAL_FUNC float operator[](uint) const { return 0.5f; }
 };
 
-// The ray with number `i`. An image of `width` columns that can be divided into blocks of 8 x 4
-// pixels is traced block by block: the rays of a block are more coherent than the rays of a row.
+// The ray with number `i`. If the rays are pixels of an image whose number of columns, `width`, is
+// known (not 0), and the image can be divided into blocks of 8 x 4 pixels, it is traced block by
+// block: the rays of a block are more coherent than the rays of a row.
 METAL_FUNC int trace_index(int i, int rays, int width) {
-  if (width == 0 || width % 8 != 0 || rays % (4 * width) != 0) return i;
-  const int block = i / 32, row = block / (width / 8) * 4 + i % 32 / 8;
-  return row * width + block % (width / 8) * 8 + i % 8;
+  const int columns = 8, rows = 4;  // of a block
+  if (width == 0 || width % columns != 0 || rays % (rows * width) != 0) return i;
+  const int block = i / (columns * rows), across = width / columns;
+  const int row = block / across * rows + i % (columns * rows) / columns;
+  return row * width + block % across * columns + i % columns;
 }
 
 struct TraceRay {
@@ -131,7 +136,9 @@ METAL_FUNC void trace(
     own[o].index = -1;
     own[o].has_sample = false;
     for (int i = 0; i < IN; ++i) space->features[(o * SIMD_WIDTH + lane) * IN + i] = tile_value(0);
-    for (int i = 0; i < BASIS; ++i) space->basis[(o * SIMD_WIDTH + lane) * BASIS + i] = 0.0f;
+    for (int i = 0; i < DIRECTION_FEATURES; ++i) {
+      space->basis[(o * SIMD_WIDTH + lane) * DIRECTION_FEATURES + i] = 0.0f;
+    }
   }
 
   for (;;) {
@@ -150,7 +157,7 @@ METAL_FUNC void trace(
           next += simd_sum(int(is_free));
           if (is_free && index < last) {
             ray = trace_start(trace_index(index, rays, width[0]), origins, directions, to,
-                              space->basis + (o * SIMD_WIDTH + lane) * BASIS);
+                              space->basis + (o * SIMD_WIDTH + lane) * DIRECTION_FEATURES);
           }
         }
         if (ray.index >= 0 && !ray.has_sample) {
@@ -178,8 +185,8 @@ METAL_FUNC void trace(
     simd_publish();
     for (int first = 0; first < TRACE_RAYS; first += TILE_ROWS) {
       networks_tile<IN, WIDTH, DENSITY_LAYERS, DENSITY_BIAS, COLOR_LAYERS>(
-          local, TileBlock{first, TILE_ROWS}, space->features, network_read(space->basis, BASIS), stored,
-          space->density, space->color);
+          local, TileBlock{first, TILE_ROWS}, space->features,
+          network_read(space->basis, DIRECTION_FEATURES), stored, space->density, space->color);
     }
     simd_publish();
 

@@ -7,7 +7,7 @@ const bounds_center = vec3<f32>(SCENE_CENTER);
 fn bounds_clip(origin: f32, slope: f32, span: vec2<f32>) -> vec2<f32> {
   let half_side = 0.5 * march.extent;
   let offset = origin - SCENE_CENTER;
-  if (abs(slope) < 1e-9) {
+  if (abs(slope) < PARALLEL_SLOPE) {
     // A ray parallel to the faces is between them everywhere or nowhere.
     if (abs(offset) > half_side) { return vec2(span.x, -1.0); }
     return span;

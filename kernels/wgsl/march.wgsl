@@ -39,8 +39,9 @@ fn march_ray(origin: vec3<f32>, direction: vec3<f32>) -> MarchRay {
   ray.origin = origin;
   ray.direction = direction;
   // If the ray is parallel to the faces of an axis, this is so large that it never reaches them.
-  ray.inverse = select(vec3(-1e9), 1.0 / direction, abs(direction) > vec3(1e-9));
-  var span = vec2(march.near, 1e9);
+  ray.inverse = select(
+    vec3(-FAR_DISTANCE), 1.0 / direction, abs(direction) > vec3(PARALLEL_SLOPE));
+  var span = vec2(march.near, FAR_DISTANCE);
   for (var axis = 0; axis < 3; axis++) {
     span = bounds_clip(origin[axis], direction[axis], span);
   }
@@ -64,8 +65,9 @@ fn march_probe(ray: MarchRay, k: i32) -> MarchProbe {
   probe.next = k + 1;
   let cell = occupancy_cell(ray.origin + ray.direction * probe.distance);
   if (cell.index < 0) { return probe; }
-  let word = bits[cell.index >> 5];
-  probe.is_sample = ((word >> u32(cell.index & 31)) & 1) == 1;
+  let number = u32(cell.index);
+  let word = bits[number / BRICK_CELLS];
+  probe.is_sample = ((word >> (number % BRICK_CELLS)) & 1) == 1;
   if (probe.is_sample) { return probe; }
   // Leave the empty cell, or its whole brick if that is empty: the nearest of three faces ahead.
   let side = select(vec3(1.0), vec3(4.0, 4.0, 2.0), word == 0);

@@ -28,6 +28,6 @@ fn occupancy_cell(position: vec3<f32>) -> OccupancyCell {
     + at.x / BRICK_WIDTH;
   let within = (at.z % BRICK_DEPTH * BRICK_WIDTH + at.y % BRICK_WIDTH) * BRICK_WIDTH
     + at.x % BRICK_WIDTH;
-  cell.index = select(-1, 32 * brick + within, cascade < march.cascades);
+  cell.index = select(-1, BRICK_CELLS * brick + within, cascade < march.cascades);
   return cell;
 }

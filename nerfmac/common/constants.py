@@ -29,11 +29,20 @@ LONGEST_STEP = 0.5
 SCENE_CENTER = 0.5
 """Every coordinate of the center of the scene's cube and of all cascades, in scene units."""
 
+PARALLEL_SLOPE = 1e-9
+"""Component of a unit direction below which a ray is parallel to the planes across that axis."""
+
+FAR_DISTANCE = 1e9
+"""Distance that is farther than every sample; Metal's fast math has no infinity."""
+
 BRICK_WIDTH = 4
 """Number of cells along x and along y in an occupancy grid brick."""
 
 BRICK_DEPTH = 2
 """Number of cells along z in an occupancy grid brick."""
+
+BRICK_CELLS = BRICK_WIDTH**2 * BRICK_DEPTH
+"""Number of cells in a brick. It must be 32, because the bits of a brick are one word."""
 
 HASH_PRIME_Y = 2654435761
 """Factor of y in the hash of a vertex; elsewhere, the factor of a multiplicative hash."""
@@ -44,11 +53,21 @@ HASH_PRIME_Z = 805459861
 NETWORK_OUTPUTS = 16
 """Number of outputs of each network; only the first three of the color network are used."""
 
-BASIS = 16
+DIRECTION_FEATURES = 16
 """Number of inputs of the color network that encode the direction."""
+
+COLOR_INPUTS = NETWORK_OUTPUTS + DIRECTION_FEATURES
+"""Number of inputs of the color network."""
 
 TILE_ROWS = 16
 """Number of rows of the matrix tile that a simdgroup computes."""
+
+NARROW_TRACE_FEATURES = 64
+"""Maximum number of features with which all simdgroups of a threadgroup trace rays. With more
+features, the threadgroup memory is sufficient for WIDE_TRACE_SIMDGROUPS."""
+
+WIDE_TRACE_SIMDGROUPS = 2
+"""Maximum number of simdgroups per threadgroup that trace rays with more features."""
 
 OF_DEVICES = {
     "SIMD_WIDTH": {"metal": 32, "cuda": 32, "cpu": 1},

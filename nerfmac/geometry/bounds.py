@@ -14,9 +14,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
-from nerfmac.common.constants import SCENE_CENTER
-
-_PARALLEL = 1e-9  # a smaller component of a unit direction counts as parallel to that axis' faces
+from nerfmac.common.constants import FAR_DISTANCE, PARALLEL_SLOPE, SCENE_CENTER
 
 Positions = Any
 """Positions (..., 3) in scene coordinates, as an array of MLX or NumPy."""
@@ -86,12 +84,12 @@ class Bounds:
             ray beyond `near` is partly inside of the cube.
         """
         half, origins = self.extent / 2, origins - SCENE_CENTER
-        is_parallel = mx.abs(directions) < _PARALLEL
+        is_parallel = mx.abs(directions) < PARALLEL_SLOPE
         slope = mx.where(is_parallel, 1.0, directions)
         a, b = (-half - origins) / slope, (half - origins) / slope
         is_outside = mx.any(is_parallel & (mx.abs(origins) > half), axis=1)
-        enter = mx.where(is_parallel, -1e9, mx.minimum(a, b)).max(axis=1)
-        leave = mx.where(is_parallel, 1e9, mx.maximum(a, b)).min(axis=1)
+        enter = mx.where(is_parallel, -FAR_DISTANCE, mx.minimum(a, b)).max(axis=1)
+        leave = mx.where(is_parallel, FAR_DISTANCE, mx.maximum(a, b)).min(axis=1)
         return mx.maximum(enter, near), mx.where(is_outside, -1.0, leave)
 
     def to_unit(self, position: mx.array) -> mx.array:

@@ -14,6 +14,7 @@ import mlx.core as mx
 import numpy as np
 import numpy.typing as npt
 
+from nerfmac.common.constants import PARALLEL_SLOPE
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 
@@ -56,7 +57,7 @@ class GroundPlane(NamedTuple):
         """
         origin, direction = rays
         slope = _along(direction, self.normal)
-        slope = mx.where(mx.abs(slope) < 1e-9, 1e-9, slope)
+        slope = mx.where(mx.abs(slope) < PARALLEL_SLOPE, PARALLEL_SLOPE, slope)
         distance = (self.offset - _along(origin, self.normal)) / slope
         position = origin + distance[:, None] * direction
         first, second = (_along(position, axis)[:, None] for axis in self.axes)

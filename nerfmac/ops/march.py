@@ -22,7 +22,7 @@ import mlx.core as mx
 import numpy as np
 
 from nerfmac.backend import Kernel, simd_width, variant
-from nerfmac.common.constants import SCENE_CENTER
+from nerfmac.common.constants import BRICK_CELLS, SCENE_CENTER
 from nerfmac.geometry.bounds import Bounds, from_center
 from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.geometry.samples import Samples
@@ -92,7 +92,7 @@ class Occupied(NamedTuple):
     """Cells of the scene cube that marching samples."""
 
     geometry: MarchGeometry
-    bits: mx.array  # (geometry.cells / 32,) uint32, one bit a cell, by its number
+    bits: mx.array  # (geometry.cells / BRICK_CELLS,) uint32, one bit a cell, by its number
 
 
 def march(
@@ -130,7 +130,7 @@ def count_samples(
 ) -> mx.array:
     """Number of samples of each ray in occupied cells, (rays,) int32; arguments as in `march`."""
     geometry, bits = occupied
-    _TAKES.check(origins, directions, jitter, bits, words=geometry.cells // 32)
+    _TAKES.check(origins, directions, jitter, bits, words=geometry.cells // BRICK_CELLS)
     return _count(origins, directions, jitter, occupied)
 
 

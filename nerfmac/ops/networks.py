@@ -17,7 +17,7 @@ from typing import Any, cast
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, current_device, simd_width, variant, working_dtype
-from nerfmac.common.constants import BASIS, DENSITY_LIMIT, OF_DEVICES, TILE_ROWS
+from nerfmac.common.constants import DENSITY_LIMIT, DIRECTION_FEATURES, OF_DEVICES, TILE_ROWS
 from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
@@ -34,7 +34,7 @@ _TAKES = Signature(
     color_weights=(mx.float32, "color weights"),
 )
 _DIRECTIONS = Signature(
-    basis=(mx.float32, "rays", BASIS), ray=(mx.int32, "slots"), used=(mx.int32, 1)
+    basis=(mx.float32, "rays", DIRECTION_FEATURES), ray=(mx.int32, "slots"), used=(mx.int32, 1)
 )
 _GIVES = Signature(density=(mx.float32, "slots"), color=(mx.float32, "slots", 3))
 _FORWARD_INPUTS = ("features", *_DIRECTIONS.names, "stored")

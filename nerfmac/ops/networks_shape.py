@@ -8,7 +8,7 @@ from itertools import pairwise
 import mlx.core as mx
 
 from nerfmac.common import checks
-from nerfmac.common.constants import BASIS, NETWORK_OUTPUTS
+from nerfmac.common.constants import COLOR_INPUTS, NETWORK_OUTPUTS
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class NetworksShape:
     @property
     def color(self) -> MlpShape:
         """Shape of the color network, from embedding and encoded direction to color."""
-        return MlpShape(NETWORK_OUTPUTS + BASIS, self.width, self.color_layers, NETWORK_OUTPUTS)
+        return MlpShape(COLOR_INPUTS, self.width, self.color_layers, NETWORK_OUTPUTS)
 
     @property
     def template(self) -> list[tuple[str, int]]:

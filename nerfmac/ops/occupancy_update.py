@@ -9,6 +9,7 @@ import mlx.core as mx
 
 from nerfmac.backend import Kernel
 from nerfmac.common import checks
+from nerfmac.common.constants import BRICK_CELLS
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
@@ -62,25 +63,27 @@ def _splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
 
 
 def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
-    """Bits, low bit first, that are 1 for values above the threshold: (count / 32,) uint32.
+    """Bits, low bit first, that are 1 for values above the threshold: (bricks,) uint32.
 
-    `values` is (count,) float32, `count` a multiple of 32; `threshold` is (1,) float32. Raises
-    `InputError` for other shapes or types.
+    `values` is (count,) float32, `count` a multiple of BRICK_CELLS; `threshold` is (1,) float32.
+    Raises `InputError` for other shapes or types.
     """
     count = _PACK_TAKES.check(values, threshold)["count"]
-    if count % 32:
-        raise checks.InputError(f"values has shape {values.shape}; expected a multiple of 32")
+    if count % BRICK_CELLS:
+        raise checks.InputError(
+            f"values has shape {values.shape}; expected a multiple of {BRICK_CELLS}"
+        )
     return _pack(values, threshold)
 
 
 def _pack_reference(values: mx.array, threshold: mx.array) -> mx.array:
-    is_set = (values.reshape(-1, 32) > threshold).astype(mx.uint32)
-    return (is_set << mx.arange(32, dtype=mx.uint32)).sum(axis=1).astype(mx.uint32)
+    is_set = (values.reshape(-1, BRICK_CELLS) > threshold).astype(mx.uint32)
+    return (is_set << mx.arange(BRICK_CELLS, dtype=mx.uint32)).sum(axis=1).astype(mx.uint32)
 
 
 @operation("occupancy_update", _pack_reference)
 def _pack(values: mx.array, threshold: mx.array) -> list[mx.array]:
-    words = values.shape[0] // 32
+    words = values.shape[0] // BRICK_CELLS
     return _PACK(
         *(values, threshold),
         grid=(words, 1, 1),
@@ -116,7 +119,7 @@ def _set_bits(words: mx.array) -> mx.array:
 
 
 def _choose_reference(bits: mx.array, draws: mx.array) -> mx.array:
-    is_set = (bits[:, None] >> mx.arange(32, dtype=mx.uint32)) & 1
+    is_set = (bits[:, None] >> mx.arange(BRICK_CELLS, dtype=mx.uint32)) & 1
     is_set = is_set.reshape(-1).astype(mx.int32)
     ends, count = mx.cumsum(is_set), is_set.shape[0]
     # List the set bits without gaps: each goes to its rank, the others to one extra element.

@@ -8,12 +8,12 @@ from __future__ import annotations
 import mlx.core as mx
 
 from nerfmac.backend import Kernel
-from nerfmac.common.constants import BASIS
+from nerfmac.common.constants import DIRECTION_FEATURES
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
 _TAKES = Signature(directions=(mx.float32, "count", 3))
-_GIVES = Signature(basis=(mx.float32, "count", BASIS))
+_GIVES = Signature(basis=(mx.float32, "count", DIRECTION_FEATURES))
 _FORWARD = Kernel(
     "spherical_harmonics",
     "spherical_harmonics_forward",

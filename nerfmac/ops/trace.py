@@ -15,7 +15,12 @@ from dataclasses import dataclass
 import mlx.core as mx
 
 from nerfmac.backend import Kernel, current_device, simd_width, working_dtype
-from nerfmac.common.constants import OF_DEVICES
+from nerfmac.common.constants import (
+    BRICK_CELLS,
+    NARROW_TRACE_FEATURES,
+    OF_DEVICES,
+    WIDE_TRACE_SIMDGROUPS,
+)
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import Composited, composite
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
@@ -84,7 +89,7 @@ def trace(
         InputError: If a shape or type is wrong.
     """
     known = {
-        "words": geometry.march.cells // 32,
+        "words": geometry.march.cells // BRICK_CELLS,
         "entries": geometry.levels.entries,
         "density weights": geometry.networks.density.weights,
         "color weights": geometry.networks.color.weights,
@@ -128,7 +133,8 @@ def _trace(  # type: ignore[no-untyped-def]
     count, shape = rays.origin.shape[0], geometry.networks
     device = current_device()
     simdgroups, queue = (OF_DEVICES[name][device] for name in ("TILE_SIMDGROUPS", "TRACE_QUEUE"))
-    simdgroups = min(simdgroups, 4 if shape.features <= 64 else 2)
+    if shape.features > NARROW_TRACE_FEATURES:
+        simdgroups = min(simdgroups, WIDE_TRACE_SIMDGROUPS)
     group, rays_of_group = simdgroups * simd_width(), simdgroups * queue
     results = _TRACE(
         *(*rays, bits, geometry.march.settings(), mx.array([width or 0], mx.int32)),

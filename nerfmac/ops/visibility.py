@@ -12,16 +12,13 @@ from collections.abc import Callable
 import mlx.core as mx
 
 from nerfmac.backend import Kernel
-from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE
+from nerfmac.common.constants import BRICK_CELLS, EARLY_STOP_TRANSMITTANCE, FAR_DISTANCE
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.composite import composite
 from nerfmac.ops.march import MarchGeometry, Occupied, cell_of, march, march_reference
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 from nerfmac.ops.thin import count_kept
-
-FAR = 1e9
-"""Termination distance of a ray that does not become opaque; Metal's fast math has no infinity."""
 
 Density = Callable[[mx.array, mx.array], mx.array]
 """Function that returns densities (capacity,) at positions (capacity, 3). Only the first `used`
@@ -48,8 +45,8 @@ def termination_distances(
 ) -> mx.array:
     """Termination distance of each ray, (rays,) float32. The results are not differentiable.
 
-    It is FAR if transmittance is above the threshold after the last sample, and 0 if the samples of
-    the ray do not fit.
+    It is FAR_DISTANCE if transmittance is above the threshold after the last sample, and 0 if the
+    samples of the ray do not fit.
 
     Args:
         density: Function that evaluates the field.
@@ -70,7 +67,7 @@ def termination_distances(
     last = mx.maximum(marched.ray_start[:-1] + visible - 1, 0)
     # Half a step further: rounding must not exclude the last sample.
     end = marched.distance[last] + 0.5 * marched.width[last]
-    end = mx.where(opacity > 1.0 - EARLY_STOP_TRANSMITTANCE, end, FAR)
+    end = mx.where(opacity > 1.0 - EARLY_STOP_TRANSMITTANCE, end, FAR_DISTANCE)
     return mx.stop_gradient(mx.where(marched.fits, end, 0.0))
 
 
@@ -83,7 +80,7 @@ def visible_cells(
 
     Args:
         rays, jitter: Arrays as in `march`.
-        until: (rays,) float32, termination distance of each ray, at most FAR.
+        until: (rays,) float32, termination distance of each ray, at most FAR_DISTANCE.
         geometry: The scene cube, the grid, and the steps.
 
     Raises:
@@ -96,7 +93,8 @@ def visible_cells(
 def _visible_reference(
     rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry
 ) -> mx.array:
-    everywhere = Occupied(geometry, mx.full((geometry.cells // 32,), 2**32 - 1, mx.uint32))
+    words = geometry.cells // BRICK_CELLS
+    everywhere = Occupied(geometry, mx.full((words,), 2**32 - 1, mx.uint32))
     is_position, position, distance, _ = march_reference(*rays, jitter, everywhere)
     is_visible = is_position & (distance <= until[:, None])
     # Positions beyond the end are written to one extra cell, and it is removed afterwards.

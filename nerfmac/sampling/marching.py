@@ -9,13 +9,14 @@ from functools import partial
 import mlx.core as mx
 
 from nerfmac.backend import Arrays, Shapes
+from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.config import MarchConfig, OccupancyConfig
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import Occupied, march
 from nerfmac.ops.packing import samples_per_ray
 from nerfmac.ops.thin import thin
-from nerfmac.ops.visibility import FAR, termination_distances, visible_cells
+from nerfmac.ops.visibility import termination_distances, visible_cells
 from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
 
@@ -74,7 +75,7 @@ class MarchingSampler(Sampler):
         near, at_camera = self.geometry.near, replace(self.geometry, near=0.0)
         for batch in rays:
             middle = mx.full(batch.origin.shape[:1], 0.5)
-            everywhere, up_to_near = mx.full(middle.shape, FAR), mx.full(middle.shape, near)
+            everywhere, up_to_near = mx.full(middle.shape, FAR_DISTANCE), mx.full(middle.shape, near)
             visible = visible | visible_cells(batch, middle, everywhere, self.geometry)
             if near > self._march.near:
                 is_empty = is_empty | visible_cells(batch, middle, up_to_near, at_camera)
@@ -110,7 +111,7 @@ class MarchingSampler(Sampler):
         jitter = mx.random.uniform(shape=(count,), key=along)
         used = partial(self._density, parameters)
         # The fog of the warm-up hides everything: until it lifts, all cells in view are visible.
-        until = mx.full((count,), FAR)
+        until = mx.full((count,), FAR_DISTANCE)
         if phase == _AFTERWARDS:
             capacity = UPDATE_SAMPLES * count
             until = termination_distances(used, rays, jitter, self._occupied(state), capacity)

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Shapes
+from nerfmac.common.constants import BRICK_CELLS
 from nerfmac.config import MarchConfig, OccupancyConfig
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cells import corners_of
@@ -35,13 +36,14 @@ class Occupancy(NamedTuple):
 
     values: mx.array  # (cells,) float32, optical thickness of a shortest step
     updates_since_visible: mx.array  # (cells,) int32, up to the patience; or NEVER_OCCUPIED
-    bits: mx.array  # (cells / 32,) uint32, 1 for an occupied cell
+    bits: mx.array  # (cells / BRICK_CELLS,) uint32, 1 for an occupied cell
     updates: mx.array  # (1,) int32, updates since the warm-up
 
     @classmethod
     def shapes(cls, cells: int) -> Shapes:
         """The shapes of the arrays for a grid of `cells` cells."""
-        return dict(zip(cls._fields, ((cells,), (cells,), (cells // 32,), (1,)), strict=True))
+        shapes = (cells,), (cells,), (cells // BRICK_CELLS,), (1,)
+        return dict(zip(cls._fields, shapes, strict=True))
 
 
 def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bounds) -> MarchGeometry:

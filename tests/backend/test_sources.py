@@ -81,7 +81,10 @@ SHADERS = sorted((sources.kernels_folder() / "wgsl").glob("*.wgsl"))
 FILES = [p for p in sources.kernels_folder().rglob("*") if p.suffix in {".metal", ".h", ".wgsl"}]
 
 # A number that only a shared constant has, and definitions of numbers for a whole file.
-DISTINCT = r"\b(?:1e-0?4|0\.0001|15\.0|16777216(?:\.0)?|2654435761|805459861)[fu]?\b"
+DISTINCT = (
+    r"\b(?:1e-0?4|0\.0001|1e-0?9|1e\+?0?9|15\.0|16777216(?:\.0)?|2654435761|805459861)[fu]?\b"
+    r"|>> 5\b|& 31\b|\b32 \* (?:brick|word|low)\b"
+)
 DEFINED = r"^(?:#define|const|(?:constant )?constexpr) .*\b{name}\b"
 
 
@@ -109,6 +112,10 @@ def test_no_kernel_types_a_number_that_python_declares():
         "constant constexpr int THINNING_UNITS = 32;",
         "#define TILE_SIMDGROUPS 4",
         "const BRICK_WIDTH = 4;",
+        "leave = 1e9f;",
+        "if (abs(slope) < 1e-9) {",
+        "word = bits[cell.index >> 5];",
+        "index = 32 * brick + within;",
     ],
 )
 def test_a_number_that_is_typed_again_is_found(line):

@@ -6,9 +6,10 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import Occupied, cell_of, count_samples, march
-from nerfmac.ops.visibility import FAR, termination_distances, visible_cells
+from nerfmac.ops.visibility import termination_distances, visible_cells
 from tests.ops.marching import GEOMETRIES, grid, packed, some_rays
 
 COUNT = 150
@@ -44,7 +45,7 @@ def test_light_ends_at_the_wall_or_goes_on_for_ever(name):
         stopped += len(hits) > 0
         # A sample that ends the light counts, though it be the last one of its ray.
         first = begin + hits[0] if len(hits) else None
-        want = FAR if first is None else distance[first] + 0.5 * width[first]
+        want = FAR_DISTANCE if first is None else distance[first] + 0.5 * width[first]
         assert ends[ray] == pytest.approx(want, rel=1e-6)
     assert 10 < stopped < (marched > 0).sum() - 10
 
@@ -65,7 +66,7 @@ def test_cells_are_lit_where_a_ray_has_a_place_up_to_its_end(name):
         .uniform(0.0, 2.0 * geometry.bounds.extent, COUNT)
         .astype(np.float32)
     )
-    until[::3] = FAR
+    until[::3] = FAR_DISTANCE
     visible = np.array(visible_cells(rays, jitter, mx.array(until), geometry))
     everywhere = mx.full(occupied.bits.shape, 2**32 - 1, mx.uint32)
     places = march(*rays, jitter, Occupied(geometry, everywhere), 200_000)

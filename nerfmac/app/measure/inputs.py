@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import mlx.core as mx
 
-from nerfmac.common.constants import BASIS
+from nerfmac.common.constants import DIRECTION_FEATURES
 from nerfmac.config import Config
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.geometry.bounds import Bounds
@@ -52,7 +52,7 @@ class StepInputs:
         self.table = self.grid.init(mx.random.key(23))["table"]
         of_features, of_basis, *others = mx.random.split(mx.random.key(25), 4)
         self.features = mx.random.normal((self.slots, self.shape.features), key=of_features)
-        self.basis = mx.random.normal((rays, BASIS), key=of_basis)
+        self.basis = mx.random.normal((rays, DIRECTION_FEATURES), key=of_basis)
         self.weights = [
             widths.width**-0.5 * mx.random.normal((network.weights,), key=key)
             for network, key in zip((self.shape.density, self.shape.color), others, strict=True)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nerfmac.common.checks import InputError
-from nerfmac.common.constants import BASIS, NETWORK_OUTPUTS
+from nerfmac.common.constants import COLOR_INPUTS, NETWORK_OUTPUTS
 from nerfmac.common.json_reader import Fields
 from nerfmac.config import Config, HashGridConfig, NetworkConfig, override
 from nerfmac.config.fields import FEATURES, WIDTHS
@@ -126,7 +126,7 @@ def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
     features, levels = _read_levels(file.object("encoding"), extent)
     _check_direction(file.object("dir_encoding"))
     density = _read_mlp(file.object("network"), levels.levels * features, NETWORK_OUTPUTS)
-    color = _read_mlp(file.object("rgb_network"), NETWORK_OUTPUTS + BASIS, COLORS)
+    color = _read_mlp(file.object("rgb_network"), COLOR_INPUTS, COLORS)
     width = max(density.width, color.width)
     # The nearest configuration. It states the size of the grid.
     cells = levels.coarsest * levels.growth ** (levels.levels - 1) / extent

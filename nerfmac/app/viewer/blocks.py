@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import mlx.core as mx
 
+from nerfmac.common.constants import PARALLEL_SLOPE
 from nerfmac.geometry.cells import cells_of, corners_of
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import (
@@ -114,7 +115,7 @@ def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.arra
     lowest, highest = mx.maximum(corner, low), mx.minimum(corner + side[:, None], high)
     # A ray parallel to two faces never crosses them, so this axis gets a distance that is not the
     # largest of the three.
-    slope = mx.where(mx.abs(rays.direction) < 1e-9, 1.0, rays.direction)
+    slope = mx.where(mx.abs(rays.direction) < PARALLEL_SLOPE, 1.0, rays.direction)
     face = (mx.where(slope > 0, lowest, highest) - rays.origin) / slope
     return face.max(axis=1), mx.argmax(face, axis=1).astype(mx.int32)
 

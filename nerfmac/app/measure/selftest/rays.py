@@ -13,7 +13,7 @@ import numpy as np
 from nerfmac.app.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.backend import kernels_disabled
 from nerfmac.backend.variants import VARIANTS
-from nerfmac.common.constants import THINNING_UNITS
+from nerfmac.common.constants import FAR_DISTANCE, THINNING_UNITS
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
@@ -25,7 +25,7 @@ from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 from nerfmac.ops.packing import ray_starts, samples_per_ray
 from nerfmac.ops.thin import count_kept, thin
-from nerfmac.ops.visibility import FAR, visible_cells
+from nerfmac.ops.visibility import visible_cells
 from nerfmac.sampling.occupancy import random_bits
 
 
@@ -103,7 +103,7 @@ def _visible(geometry: MarchGeometry, count: int) -> Arrays:
     origins, directions, jitter = drawn_rays(count, geometry.bounds.extent)
     # Light reaches infinity on every third ray; on others it may end before the cube.
     until = 4.0 * geometry.bounds.extent * mx.random.uniform(shape=(count,), key=mx.random.key(1))
-    until = mx.where(mx.arange(count) % 3 == 0, FAR, until)
+    until = mx.where(mx.arange(count) % 3 == 0, FAR_DISTANCE, until)
     visible = visible_cells(Rays(origins, directions), jitter, until, geometry)
     return {"visible": visible.astype(mx.float32)}
 
