@@ -24,8 +24,10 @@ class StackedMlps:
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
         """The flat weights `density` and `color`, with L2 regularization."""
-        sizes = {"density": self.shape.density.weights, "color": self.shape.color.weights}
-        return {name: ParameterSpec((size,), is_l2_regularized=True) for name, size in sizes.items()}
+        return {
+            "density": ParameterSpec((self.shape.density.weights,), is_l2_regularized=True),
+            "color": ParameterSpec((self.shape.color.weights,), is_l2_regularized=True),
+        }
 
     def init(self, density: mx.array, color: mx.array) -> Parameters:
         """Fresh weights, float32; each network is drawn from its own key."""

@@ -75,7 +75,8 @@ class MarchingSampler(Sampler):
         near, at_camera = self.geometry.near, replace(self.geometry, near=0.0)
         for batch in rays:
             middle = mx.full(batch.origin.shape[:1], 0.5)
-            everywhere, up_to_near = mx.full(middle.shape, FAR_DISTANCE), mx.full(middle.shape, near)
+            everywhere = mx.full(middle.shape, FAR_DISTANCE)
+            up_to_near = mx.full(middle.shape, near)
             visible = visible | visible_cells(batch, middle, everywhere, self.geometry)
             if near > self._march.near:
                 is_empty = is_empty | visible_cells(batch, middle, up_to_near, at_camera)

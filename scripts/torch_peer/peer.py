@@ -22,11 +22,11 @@ from torch.nn import functional
 
 from nerfmac.backend.host import processors
 from nerfmac.common.checks import InputError
+from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.config import Config
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.views import Views
-from nerfmac.ops.visibility import FAR
 from nerfmac.sampling.occupancy import march_geometry
 from nerfmac.training.optimizer import is_averaged, newest_weight
 from nerfmac.training.ray_budget import RayBudget
@@ -197,7 +197,7 @@ class TorchPeer:
         jitter = torch.rand(followed, generator=self._random, device=self.device)
         rays = origins, directions, jitter
         if step < self.config.occupancy.warmup_steps:  # all that is in view counts as lit
-            lit = self._march.lit(*rays, torch.full_like(jitter, FAR))
+            lit = self._march.lit(*rays, torch.full_like(jitter, FAR_DISTANCE))
         else:
             lit = self._sample.lit(*rays, self.occupancy.occupied, self._density)
         self.occupancy.update(self._density, lit, step, self._random)

@@ -13,9 +13,8 @@ from collections.abc import Callable
 
 import torch
 
-from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE
+from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE, FAR_DISTANCE
 from nerfmac.config import MarchConfig
-from nerfmac.ops.visibility import FAR
 from nerfmac.sampling.marching import UPDATE_SAMPLES
 from torch_peer.composite import is_reached, weights
 from torch_peer.march import Marcher, TorchSamples, numbers
@@ -116,9 +115,8 @@ class ReachSampler:
         end = tried.distance + 0.5 * tried.width
         end = torch.where(self._is_reached(density, tried), end, 0.0)
         last = dark.scatter_reduce(0, tried.ray, end, "amax")
-        return torch.where(
-            tried.fits, torch.where(opacity > 1.0 - EARLY_STOP_TRANSMITTANCE, last, FAR), 0.0
-        )
+        is_opaque = opacity > 1.0 - EARLY_STOP_TRANSMITTANCE
+        return torch.where(tried.fits, torch.where(is_opaque, last, FAR_DISTANCE), 0.0)
 
     def _is_reached(self, density: torch.Tensor, tried: TorchSamples) -> torch.Tensor:
         """(room,) bool: whether light reaches the sample."""

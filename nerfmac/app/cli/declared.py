@@ -109,7 +109,12 @@ def _declared(owner: type, *, is_part: bool = False) -> Iterator[Argument]:
                 flag = f"--{name}.{inner.name.removeprefix('--')}"
                 yield Argument(flag, inner.kind, inner.value, inner.default, inner.owner)
             continue
-        kind = _or_auto(kind) if is_part else _without_none(kind)
+        if kind == bool | None:
+            kind = Switch
+        elif is_part and NoneType in get_args(kind):  # a setting that is chosen if it is None
+            kind = NumberOrAuto(_without_none(kind))
+        else:
+            kind = _without_none(kind)
         name = name.upper() if POSITIONAL in marks else f"--{name}"
         named = [mark.name for mark in marks if isinstance(mark, Shown)]
         value = named[0] if named else _value_name(kind) if name.startswith("-") else name
@@ -142,14 +147,6 @@ def documentation(owner: type) -> dict[str, str]:
 def _without_none(kind: Any) -> Any:
     kinds = [option for option in get_args(kind) if option is not NoneType]
     return kinds[0] if NoneType in get_args(kind) else kind
-
-
-def _or_auto(kind: Any) -> Any:
-    """Type of an option for a setting of the type `kind`. If a setting is None, it is automatic."""
-    plain = _without_none(kind)
-    if plain is kind:
-        return kind
-    return Switch if plain is bool else NumberOrAuto(plain)
 
 
 def _value_name(kind: Any) -> str:

@@ -117,7 +117,7 @@ def test_a_number_that_may_be_automatic_refuses_other_words(flag, expected):
     for word in ("none", "Auto", "1m"):
         with pytest.raises(InputError, match=f"{flag} is '{word}'; expected {expected}"):
             checked("train", train.Arguments, [flag, word, "scene"])
-    with pytest.raises(InputError, match="--march.near is 'auto'; expected a number"):
+    with pytest.raises(InputError, match=r"--march\.near is 'auto'; expected a number"):
         checked("train", train.Arguments, ["--march.near", "auto", "scene"])
 
 

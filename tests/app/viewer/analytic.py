@@ -34,7 +34,7 @@ FOCUS = 1.4
 class Known(Field):
     """A field without parameters."""
 
-    parameter_specs: Mapping[str, ParameterSpec] = {}  # noqa: RUF012 - none
+    parameter_specs: Mapping[str, ParameterSpec] = {}
 
     def init(self, key):
         return {}
