@@ -53,25 +53,26 @@ def shapes_of(specs: Mapping[str, ParameterSpec]) -> Shapes:
 class Field(ABC):
     """A radiance field; positions are in scene coordinates, density is per scene unit.
 
-    >>> class Ball(nerfmac.Field):
-    ...     parameter_specs = {
-    ...         "color": nerfmac.ParameterSpec((3,)),
-    ...         "radius": nerfmac.ParameterSpec((1,)),
-    ...     }
-    ...
-    ...     def init(self, key):
-    ...         return {"color": mx.zeros(3), "radius": mx.array([0.2])}
-    ...
-    ...     def density(self, parameters, position):
-    ...         distance = mx.linalg.norm(position - 0.5, axis=1)
-    ...         return 40.0 * mx.sigmoid(30.0 * (parameters["radius"] - distance))
-    ...
-    ...     def __call__(self, parameters, samples, directions):
-    ...         color = mx.sigmoid(parameters["color"])
-    ...         density = self.density(parameters, samples.position)
-    ...         return density, mx.broadcast_to(color, samples.position.shape)
-    >>> method = nerfmac.Method(field=Ball())
-    >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
+    Examples:
+        >>> class Ball(nerfmac.Field):
+        ...     parameter_specs = {
+        ...         "color": nerfmac.ParameterSpec((3,)),
+        ...         "radius": nerfmac.ParameterSpec((1,)),
+        ...     }
+        ...
+        ...     def init(self, key):
+        ...         return {"color": mx.zeros(3), "radius": mx.array([0.2])}
+        ...
+        ...     def density(self, parameters, position):
+        ...         distance = mx.linalg.norm(position - 0.5, axis=1)
+        ...         return 40.0 * mx.sigmoid(30.0 * (parameters["radius"] - distance))
+        ...
+        ...     def __call__(self, parameters, samples, directions):
+        ...         color = mx.sigmoid(parameters["color"])
+        ...         density = self.density(parameters, samples.position)
+        ...         return density, mx.broadcast_to(color, samples.position.shape)
+        >>> method = nerfmac.Method(field=Ball())
+        >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
     """
 
     @property
