@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import re
 from contextlib import chdir
 from pathlib import Path
 
@@ -15,7 +16,8 @@ import nerfmac.app.video
 PACKAGE = Path(nerfmac.__file__).parent
 EXPECTED = {
     *("load_scene", "train", "Run.render", "Run.evaluate", "Camera.look_at", "CameraPath"),
-    *("render_video", "extract_mesh", "Field", "Encoding", "Method"),
+    *("render_video", "extract_mesh", "Field", "Encoding", "EncodedField", "Method", "Kernel"),
+    *("Run", "Trainer", "hash_encode", "march", "composite", "networks"),
 }
 """Public names that must have an example in their docstring."""
 
@@ -58,6 +60,12 @@ def test_an_example_runs_and_gives_what_it_says(name, known, tmp_path):
     with chdir(tmp_path):
         doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append)
     assert not said, "".join(said)
+
+
+@pytest.mark.parametrize("name", sorted(FOUND))
+def test_an_example_is_in_a_section(name):
+    before = FOUND[name].docstring.partition(">>>")[0]
+    assert re.search(r"^Examples:$", before, re.MULTILINE), "the site shows it as a block quote"
 
 
 def test_the_main_functions_have_examples():

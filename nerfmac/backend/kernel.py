@@ -46,29 +46,7 @@ class Kernel:
     It runs as Metal on an Apple GPU, as CUDA on an NVIDIA GPU, and as C++ on a CPU. The fourth back
     end, `reference`, is plain MLX: it is used if no compiler is available, and tests compare
     kernels with it. Every kernel therefore needs a reference, and is only called if
-    `nerfmac.backend.runs_kernel(operation)` is true. A complete example:
-
-        text = '''
-        template <int POWER, typename In, typename Out>
-        METAL_FUNC void power(uint3 thread_index, int count, In x, Out y) {
-          const uint i = thread_index.x;
-          if (i >= uint(count)) return;
-          float value = 1.0f;
-          for (int n = 0; n < POWER; ++n) value *= x[i];
-          y[i] = value;
-        }
-        '''
-        kernel = nerfmac.Kernel(
-            "power", "power", inputs=("x",), outputs=("y",), rows="x_shape[0]", source=text
-        )
-        x = mx.arange(10.0)
-        (cubes,) = kernel(
-            x,
-            grid=(10, 1, 1),
-            template=[("POWER", 3)],
-            output_shapes=[(10,)],
-            output_dtypes=[mx.float32],
-        )
+    `nerfmac.backend.runs_kernel(operation)` is true.
 
     The arguments of the function are the thread index in the grid, the number `rows`, the inputs,
     the outputs, and, if the kernel has one, the `space`. Arrays are pointers to row-major elements.
@@ -85,10 +63,32 @@ class Kernel:
     A gradient is a separate kernel; `mx.custom_function` connects it to the forward kernel. If
     several threads add to one element, the kernel must use `atomic_add_row` and set `accumulates`.
 
-    Raises `InputError` if the file is missing or the source code is not ASCII. The first launch on
-    a device raises it if the function or a header is missing, or if the source code does not
-    compile. Metal kernels are compiled when their results are evaluated: MLX then raises a
-    `RuntimeError` with the compiler messages.
+    Raises:
+        InputError: If the file is missing or the source code is not ASCII.
+
+    Examples:
+        >>> source = '''
+        ... template <int POWER, typename In, typename Out>
+        ... METAL_FUNC void power(uint3 thread_index, int count, In x, Out y) {
+        ...   const uint i = thread_index.x;
+        ...   if (i >= uint(count)) return;
+        ...   float value = 1.0f;
+        ...   for (int n = 0; n < POWER; ++n) value *= x[i];
+        ...   y[i] = value;
+        ... }
+        ... '''
+        >>> kernel = nerfmac.Kernel(
+        ...     "power", "power", inputs=("x",), outputs=("y",), rows="x_shape[0]", source=source
+        ... )
+        >>> (cubes,) = kernel(
+        ...     mx.array([0.0, 1.0, 2.0, 3.0]),
+        ...     grid=(4, 1, 1),
+        ...     template=[("POWER", 3)],
+        ...     output_shapes=[(4,)],
+        ...     output_dtypes=[mx.float32],
+        ... )
+        >>> cubes
+        array([0, 1, 8, 27], dtype=float32)
     """
 
     operation: str
@@ -138,13 +138,22 @@ class Kernel:
             inputs: Arrays, as many as the kernel has `inputs`.
             grid: Number of threads in x, y, and z. An empty grid launches nothing and returns
                 zeros.
-            group: Threadgroup size in x, y, and z.
+            group: Number of threads of a threadgroup, along x. By default, at most 256.
+            output_shapes: Shape of each output.
+            output_dtypes: Type of each output.
             template: Pairs of name and value for the first template parameters, in order.
             zeroed: Whether outputs start from zero. They always do if the kernel accumulates.
 
+        Returns:
+            Output arrays, in the order of `outputs`. MLX evaluates them when they are needed.
+
         Raises:
-            InputError: If the number of inputs is wrong.
-            BuildError: If the kernel cannot be built.
+            InputError: If the number of inputs is wrong, or the first launch on a device finds that
+                the function or a header is missing, or that `source` does not compile. A Metal
+                kernel is compiled when its outputs are evaluated. If this fails, MLX raises a
+                `RuntimeError` with the messages of the compiler.
+            BuildError: If a kernel of nerfmac cannot be built, or no kernel can be built on this
+                machine.
         """
         if len(inputs) != len(self.inputs):
             names = ", ".join(self.inputs)

@@ -29,13 +29,41 @@ from nerfmac.ops.trace import TraceGeometry, trace
 
 
 class EncodedField(Field):
-    """A field with a position `encoding` and two networks with the sizes in `networks`.
+    """A field with an encoding of the position, a density network, and a color network.
 
-    The encoding may be user-defined. Raises `InputError` if it has more than 128 outputs or if the
-    number of outputs is not a multiple of 16.
+    Examples:
+        The hash grid has 8 levels with 2 features each, so the density network has 16 inputs. The
+        weights of the network are one array of 16 * 32 + 32 * 16 = 1024 values.
+
+        >>> from nerfmac.config import HashGridConfig, NetworkConfig
+        >>> from nerfmac.fields.encodings import HashGrid
+        >>> grid = HashGridConfig(levels=8, features=2, log2_entries=14)
+        >>> encoding = HashGrid(grid, nerfmac.Bounds(1.0))
+        >>> field = nerfmac.EncodedField(encoding, NetworkConfig(width=32))
+        >>> parameters = field.init(mx.random.key(0))
+        >>> sorted(parameters)
+        ['color', 'density', 'table']
+        >>> parameters["density"].shape
+        (1024,)
+
+        The field returns a density for each of 5 positions. The initial features are close to zero,
+        so the initial density is close to exp(0) = 1.
+
+        >>> mx.round(field.density(parameters, mx.random.uniform(shape=(5, 3))), 1)
+        array([1, 1, 1, 1, 1], dtype=float32)
     """
 
     def __init__(self, encoding: Encoding, networks: NetworkConfig) -> None:
+        """Combine an encoding and networks.
+
+        Args:
+            encoding: Encoding of the position, built-in or custom. Its number of outputs is a
+                multiple of 16 and at most 128.
+            networks: Widths and numbers of layers of both networks.
+
+        Raises:
+            InputError: If the number of outputs of the encoding is invalid.
+        """
         if encoding.outputs > WIDEST_FEATURES:
             raise InputError(
                 f"the encoding has {encoding.outputs} outputs; expected at most {WIDEST_FEATURES}, "
@@ -67,39 +95,92 @@ class EncodedField(Field):
         return {**encoding, **self._networks.parameter_specs}
 
     def init(self, key: mx.array) -> Parameters:
-        """Initialize the parameters of encoding and networks with the random `key`."""
+        """Initialize the parameters of the encoding and of the networks.
+
+        Args:
+            key: Random key.
+
+        Returns:
+            Parameters of the encoding, and the weights `density` and `color` of the networks.
+        """
         encoding, density, color = mx.random.split(key, 3)
         return {**self.encoding.init(encoding), **self._networks.init(density, color)}
 
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Density and color as in `Field`; differentiable in the positions too."""
+        """Return the density and the color of packed samples.
+
+        Args:
+            parameters: Parameters of the field.
+            samples: Packed samples.
+            directions: Unit vectors (rays, 3), one for each ray.
+
+        Returns:
+            Density (slots,) per scene unit and color (slots, 3) in [0, 1], differentiable in the
+            parameters and, if the encoding is, in the positions.
+        """
         used = samples.used
         features = self.encoding(parameters, samples.position, used)
         basis = spherical_harmonics(mx.stop_gradient(directions))
         return self._networks(parameters, features, basis, samples.ray, used)
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Density (points,) at `position` (points, 3), without a gradient."""
+        """Return the density at positions, without a gradient.
+
+        Args:
+            parameters: Parameters of the field.
+            position: Scene coordinates (points, 3).
+
+        Returns:
+            Density (points,) per scene unit.
+        """
         return self._networks.density(parameters, self.encoding(parameters, position))
 
     def density_of_first(
         self, parameters: Parameters, position: mx.array, used: mx.array
     ) -> mx.array:
-        """Density (points,). Only the first `used` values are valid."""
+        """Return the density at the first positions of an array, without a gradient.
+
+        Args:
+            parameters: Parameters of the field.
+            position: Scene coordinates (points, 3).
+            used: (1,) int32, number of valid points at the start of `position`.
+
+        Returns:
+            Density (points,) per scene unit. Only the first `used` values are valid; the others are
+            arbitrary.
+        """
         features = self.encoding(parameters, position, used)
         return self._networks.density(parameters, features, used)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Fade in fine levels: the weight of a feature multiplies its row of the first matrix."""
+        """Reduce the effect of the features of fine levels.
+
+        The weight of a feature multiplies its row of the first matrix of the density network.
+
+        Args:
+            parameters: Parameters of the field.
+            level_progress: () float32; it grows from 0 to 1 as levels are added.
+
+        Returns:
+            Parameters for this step.
+        """
         rows, columns = self._networks.shape.density.matrices[0]
         weights = mx.repeat(self.encoding.weights(level_progress), columns)
         first, others = mx.split(parameters["density"], [rows * columns])
         return parameters | {"density": mx.concatenate([weights * first, others])}
 
     def tracer(self, parameters: Parameters, occupied: Occupied) -> Tracer | None:
-        """`ops.trace` of this field; None without its kernel or without a `HashGrid`."""
+        """Return a function that traces whole rays with `nerfmac.ops.trace.trace`.
+
+        Args:
+            parameters: Parameters of the field.
+            occupied: Occupied cells of the scene.
+
+        Returns:
+            Tracer, or None if the encoding is not a `HashGrid` or if the kernel cannot run.
+        """
         if not isinstance(self.encoding, HashGrid) or not runs_kernel("trace"):
             return None
         # A GPU reads the table in half precision: it is rounded once, here, for all images.

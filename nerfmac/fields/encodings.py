@@ -41,17 +41,21 @@ def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
 class Encoding(ABC):
     """Maps positions to features; implement it to use a custom encoding with the networks.
 
-    >>> class RandomFourier(nerfmac.Encoding):  # Tancik et al. 2020
-    ...     outputs = 32
-    ...
-    ...     def __call__(self, parameters, position, used=None):
-    ...         waves = 10.0 * mx.random.normal((3, 16), key=mx.random.key(0))
-    ...         phase = position @ waves
-    ...         features = mx.concatenate([mx.sin(phase), mx.cos(phase)], axis=1)
-    ...         return features.astype(nerfmac.backend.working_dtype())
-    >>> networks = nerfmac.config.NetworkConfig(width=32)
-    >>> method = nerfmac.Method(field=nerfmac.EncodedField(RandomFourier(), networks))
-    >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
+    Examples:
+        >>> class RandomFourier(nerfmac.Encoding):  # Tancik et al. 2020
+        ...     outputs = 32
+        ...
+        ...     def __call__(self, parameters, position, used=None):
+        ...         waves = 10.0 * mx.random.normal((3, 16), key=mx.random.key(0))
+        ...         phase = position @ waves
+        ...         features = mx.concatenate([mx.sin(phase), mx.cos(phase)], axis=1)
+        ...         return features.astype(nerfmac.backend.working_dtype())
+        >>> encoding = RandomFourier()
+        >>> encoding({}, mx.zeros((5, 3))).shape
+        (5, 32)
+        >>> networks = nerfmac.config.NetworkConfig(width=32)
+        >>> method = nerfmac.Method(field=nerfmac.EncodedField(encoding, networks))
+        >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
     """
 
     @property
@@ -90,11 +94,17 @@ class Encoding(ABC):
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """Features (points, outputs) of `position` (points, 3) in scene coordinates.
+        """Return the features of positions.
 
-        Their dtype is `nerfmac.backend.working_dtype()`. Only the first `used` (1,) int32 points
-        count, as in `hash_encode`. Differentiable in the parameters; also in the positions, if
-        cameras are to be refined.
+        Args:
+            parameters: Parameters of the field, including the parameters of the encoding.
+            position: Scene coordinates (points, 3).
+            used: (1,) int32, number of valid points at the start of `position`; None: all. The
+                features of other points are arbitrary.
+
+        Returns:
+            Features (points, outputs) of the type `nerfmac.backend.working_dtype()`. They are
+            differentiable in the parameters, and, if cameras are refined, in the positions.
         """
 
 

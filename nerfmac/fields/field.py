@@ -95,10 +95,17 @@ class Field(ABC):
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Return density (slots,) and color (slots, 3) in [0, 1] of packed samples.
+        """Return the density and the color of packed samples.
 
-        `directions` (rays, 3) are unit vectors. The results are differentiable in the parameters.
-        Slots from `samples.ray_start[-1]` on are unused, and their values are arbitrary.
+        Args:
+            parameters: Parameters of the field.
+            samples: Packed samples. The sample in slot i is on the ray `samples.ray[i]`.
+            directions: Unit vectors (rays, 3), one for each ray.
+
+        Returns:
+            Density (slots,) per scene unit and color (slots, 3) in [0, 1], differentiable in the
+            parameters. Slots from `samples.ray_start[-1]` on are unused, and their values are
+            arbitrary.
         """
 
     @abstractmethod

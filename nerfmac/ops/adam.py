@@ -33,21 +33,28 @@ def _kernel(axes: int) -> Kernel:
 
 
 class Step(NamedTuple):
-    """Adam's settings in one step, including the bias correction."""
+    """Settings of Adam in one step, including the bias correction."""
 
-    beta1: float
-    beta2: float
+    beta1: float  # decay of the first moment
+    beta2: float  # decay of the second moment
     size: float  # learning rate, corrected for the bias of both moments
-    epsilon: float  # Adam's epsilon, corrected for the second moment's bias
+    epsilon: float  # epsilon of Adam, corrected for the bias of the second moment
     l2: float  # weight of half the squared parameters in the loss
     most: float  # `most_first(beta1, beta2)`
 
 
 def most_first(beta1: float, beta2: float) -> float:
-    """Return the upper bound of |first moment| / sqrt(second moment), for beta1^2 < beta2.
+    """Return the upper bound of |first moment| / sqrt(second moment).
 
     The moments are (1 - beta1) sum beta1^k g_k and (1 - beta2) sum beta2^k g_k^2, where g_k is the
     gradient k steps ago.
+
+    Args:
+        beta1: Decay of the first moment. Its square is less than `beta2`.
+        beta2: Decay of the second moment.
+
+    Returns:
+        Upper bound.
     """
     return (1.0 - beta1) / sqrt((1.0 - beta2) * (1.0 - beta1**2 / beta2))
 
@@ -65,6 +72,9 @@ def adam_step(
             and moments do not change.
         step: A `Step` as an array, (6,) float32, because it changes from step to step, and a
             compiled function would treat Python numbers as constants.
+
+    Returns:
+        New parameters and new moments, with the shapes and types of the arguments.
 
     Raises:
         InputError: If a shape or type is wrong.

@@ -98,6 +98,32 @@ def composite(
 
     Raises:
         InputError: If an array has a wrong shape or type.
+
+    Examples:
+        Two rays share one packed array. `ray_start` specifies that ray 0 has the slots 0 and 1, and
+        ray 1 has slot 2. Slot 3 is unused. With a density of ln 2 and a width of 1, every sample
+        absorbs half of the light that reaches it. The weights of ray 0 are therefore 1/2 and 1/4,
+        and ray 1 has one weight of 1/2.
+
+        >>> from nerfmac.ops.composite import composite
+        >>> samples = nerfmac.Samples(
+        ...     position=mx.zeros((4, 3)),
+        ...     distance=mx.array([1.0, 2.0, 3.0, 0.0]),
+        ...     width=mx.array([1.0, 1.0, 1.0, 0.0]),
+        ...     ray=mx.array([0, 0, 1, 0]),
+        ...     ray_start=mx.array([0, 2, 3]),
+        ...     wanted=mx.array([2, 1]),
+        ... )
+        >>> density = mx.full(4, 0.693147)
+        >>> red, green, blue, unused = [1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0], [1.0, 1.0, 1.0]
+        >>> rays = composite(density, mx.array([red, green, blue, unused]), samples)
+        >>> mx.round(rays.color, 2)
+        array([[0.5, 0.25, 0],
+               [0, 0, 0.5]], dtype=float32)
+        >>> mx.round(rays.opacity, 2)
+        array([0.75, 0.5], dtype=float32)
+        >>> mx.round(rays.depth, 2)  # 1 * 1/2 + 2 * 1/4, and 3 * 1/2
+        array([1, 1.5], dtype=float32)
     """
     rays = samples.ray_start.shape[0] - 1
     thinning = samples.thinning or Thinning(

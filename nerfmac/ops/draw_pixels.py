@@ -41,11 +41,11 @@ _DRAW = Kernel(
 
 
 class Drawn(NamedTuple):
-    """Rays, colors and views of drawn pixels."""
+    """Rays, colors, and views of drawn pixels."""
 
     rays: Rays  # through the pixels' centers
     color: mx.array  # (rays, 4) float32 in [0, 1], with straight alpha; 1 without alpha
-    view: mx.array  # (rays,) int32, the view of each pixel
+    view: mx.array  # (rays,) int32, index of the view of each pixel
 
 
 def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
@@ -53,9 +53,12 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
 
     Args:
         pixels: (pixels of all views, 3 or 4) uint8, view after view, row by row from the top.
-        cameras: one for each view.
-        fractions: (3, rays) float32 in [0, 1): position in the list of views, in the image's
-            height and in its width. Uniform fractions choose all pixels equally often.
+        cameras: One camera for each view.
+        fractions: (3, rays) float32 in [0, 1): position in the list of views, in the height of the
+            image, and in its width. Uniform fractions choose all pixels equally often.
+
+    Returns:
+        Rays through the centers of the drawn pixels, and the colors and views of these pixels.
 
     Raises:
         InputError: If a shape or type is wrong, if the pixels do not match the cameras, or if there

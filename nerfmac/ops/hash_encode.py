@@ -74,10 +74,10 @@ _POSITION_GRADIENT = Kernel(
 class HashLevels:
     """Resolutions and table sizes of the levels."""
 
-    levels: int
-    log2_entries: int  # base-2 logarithm of the most entries of a level
-    coarsest: int  # cells along an axis at level 0
-    growth: float  # ratio of the cells along an axis between consecutive levels
+    levels: int  # number of levels
+    log2_entries: int  # base-2 logarithm of the maximum number of entries per level
+    coarsest: int  # number of cells along an axis at level 0
+    growth: float  # ratio of the numbers of cells along an axis of consecutive levels
 
     @cached_property
     def scales(self) -> tuple[float, ...]:
@@ -86,7 +86,7 @@ class HashLevels:
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """Each level's vertices along an axis, index of its first entry, and number of entries."""
+        """Vertices along an axis, index of the first entry, and number of entries of each level."""
         shapes, first = [], 0
         for scale in self.scales:
             vertices = ceil(scale) + 1
@@ -97,21 +97,39 @@ class HashLevels:
 
     @property
     def entries(self) -> int:
-        """Number of entries of all levels together."""
+        """Total number of entries of all levels."""
         return self.shapes[-1][1] + self.shapes[-1][2]
 
     def arrays(self) -> tuple[mx.array, mx.array]:
-        """Kernel inputs: float32 scales; uint32 number of levels, then their shapes."""
+        """Return the levels as kernel inputs.
+
+        Returns:
+            Scales (levels,) float32, and the number of levels followed by `shapes`, uint32.
+        """
         numbers = [number for shape in self.shapes for number in shape]
         return mx.array(self.scales, mx.float32), mx.array([self.levels, *numbers], mx.uint32)
 
     def parts(self, most: int) -> list[range]:
-        """The levels in order, in as few parts of at most `most` levels as possible."""
+        """Divide the levels into as few parts as possible.
+
+        Args:
+            most: Maximum number of levels in a part.
+
+        Returns:
+            Ranges of consecutive levels, of almost equal lengths.
+        """
         size = -(-self.levels // -(-self.levels // most))
         return [range(i, min(i + size, self.levels)) for i in range(0, self.levels, size)]
 
     def is_hashed(self, level: int) -> bool:
-        """Whether vertices of the level may share an entry."""
+        """Return whether vertices of a level may share an entry.
+
+        Args:
+            level: Index of the level.
+
+        Returns:
+            True if the level has more vertices than entries.
+        """
         vertices, _, entries = self.shapes[level]
         return vertices**3 > entries
 
@@ -134,6 +152,22 @@ def hash_encode(
 
     Raises:
         InputError: If a shape or type is wrong.
+
+    Examples:
+        The first level has 2 vertices along each axis and the second level has 4, so the table has
+        8 + 64 rows. The first feature of each row is the index of the row, and the second feature
+        is 1. The first point is exactly at a vertex of both levels, in the rows 7 and 50. The
+        second point is at the center of a cell of both levels, so its features are the mean of 8
+        rows.
+
+        >>> from nerfmac.ops.hash_encode import HashLevels, hash_encode
+        >>> levels = HashLevels(levels=2, log2_entries=6, coarsest=2, growth=2.0)
+        >>> levels.shapes  # vertices along an axis, first row, number of rows
+        ((2, 0, 8), (4, 8, 64))
+        >>> table = mx.stack([mx.arange(72.0), mx.ones(72)], axis=1)
+        >>> hash_encode(mx.array([[0.5, 0.5, 0.5], [0.0, 0.0, 0.0]]), table, levels)
+        array([[7, 1, 50, 1],
+               [3.5, 1, 18.5, 1]], dtype=float32)
     """
     used = mx.array(positions.shape[:1], mx.int32) if used is None else used
     _TAKES.check(positions, table, used, entries=levels.entries)

@@ -59,22 +59,22 @@ _WRITE = Kernel(
 
 @dataclass(frozen=True)
 class MarchGeometry:
-    """The scene's cube, the occupancy grid and the steps; lengths in scene units."""
+    """Scene cube, occupancy grid, and marching steps; lengths are in scene units."""
 
-    bounds: Bounds
-    resolution: int  # cells of the occupancy grid along an axis
-    near: float  # smallest distance of a sample from the camera
+    bounds: Bounds  # the scene cube
+    resolution: int  # number of cells of the occupancy grid along an axis
+    near: float  # minimum distance of a sample from the camera
     step: float  # length of the shortest steps
-    cone: float  # ratio of step length to distance, far away; 0: all steps are equal
+    cone: float  # ratio of step length to distance for distant steps; 0: all steps are equal
 
     @property
     def cells(self) -> int:
-        """Number of cells in all cascades together."""
+        """Total number of cells in all cascades."""
         return self.bounds.cascades * self.resolution**3
 
     @property
     def most_intervals(self) -> int:
-        """Upper bound of a ray's number of intervals: those along the cube's diagonal."""
+        """Maximum number of intervals of a ray, along the diagonal of the cube."""
         diagonal = self.bounds.diagonal
         if self.cone * diagonal <= self.step:
             return ceil(diagonal / self.step) + 1
@@ -83,7 +83,11 @@ class MarchGeometry:
         return ceil((1 + steps * self.cone / log(1 + self.cone)) / self.cone) + 1
 
     def settings(self) -> mx.array:
-        """The kernels' input `settings` (7,) float32: lengths, resolution and cascades."""
+        """Return the geometry as the kernel input `settings`.
+
+        Returns:
+            Array (7,) float32: lengths, resolution, and cascades.
+        """
         lengths = (self.bounds.extent, self.near, self.step, self.cone, log(1 + self.cone))
         return mx.array([*lengths, self.resolution, self.bounds.cascades], mx.float32)
 
@@ -114,8 +118,36 @@ def march(
             do not all fit, this ray and all later rays get none (`Samples.fits`).
         wanted: (rays,) int32, number of samples to use from each ray, from the first on; None: all.
 
+    Returns:
+        Packed samples. Slots without a sample are zero.
+
     Raises:
         InputError: If a shape or type is wrong.
+
+    Examples:
+        Three rays cross the unit cube in steps of 1/4, and all cells are occupied. Ray 0 crosses
+        the whole cube and has 4 samples. Ray 1 misses the cube. Ray 2 begins at the center of the
+        cube and has 2 samples. The samples of ray r are in the slots from `ray_start[r]` to
+        `ray_start[r + 1]`, so the last 2 of the 8 slots are unused.
+
+        >>> from nerfmac.ops.march import MarchGeometry, Occupied, march
+        >>> cube = nerfmac.Bounds(extent=1.0)
+        >>> geometry = MarchGeometry(cube, resolution=16, near=0.0, step=0.25, cone=0.0)
+        >>> occupied = Occupied(geometry, mx.full(geometry.cells // 32, 2**32 - 1, mx.uint32))
+        >>> origins = mx.array([[-1.0, 0.5, 0.5], [-1.0, 2.0, 0.5], [0.5, 0.5, 0.5]])
+        >>> directions = mx.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+        >>> samples = march(origins, directions, mx.full(3, 0.5), occupied, slots=8)
+        >>> samples.ray_start
+        array([0, 4, 4, 6], dtype=int32)
+        >>> samples.ray.tolist()
+        [0, 0, 0, 0, 2, 2, 0, 0]
+        >>> samples.distance.tolist()
+        [1.125, 1.375, 1.625, 1.875, 0.125, 0.375, 0.0, 0.0]
+
+        Only 5 slots are not enough for ray 2, so this ray has no samples:
+
+        >>> march(origins, directions, mx.full(3, 0.5), occupied, slots=5).fits
+        array([True, True, False], dtype=bool)
     """
     arrays = origins, directions, jitter, occupied
     if wanted is None:
@@ -128,7 +160,17 @@ def march(
 def count_samples(
     origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
 ) -> mx.array:
-    """Number of samples of each ray in occupied cells, (rays,) int32; arguments as in `march`."""
+    """Count the samples of each ray in occupied cells.
+
+    Args:
+        origins, directions, jitter, occupied: Arguments of `march`.
+
+    Returns:
+        Number of samples (rays,) int32, without a limit on the number of slots.
+
+    Raises:
+        InputError: If a shape or type is wrong.
+    """
     geometry, bits = occupied
     _TAKES.check(origins, directions, jitter, bits, words=geometry.cells // BRICK_CELLS)
     return _count(origins, directions, jitter, occupied)
@@ -164,10 +206,19 @@ def write_samples(
     ray_start: mx.array,
     skip: mx.array,
 ) -> Samples:
-    """Fill each ray's slots with its samples from number `skip` on.
+    """Write the samples of rays to given slots.
 
-    `ray_start` (rays + 1,) int32 is as in `Samples`, `skip` is (rays,) int32. Slots that a ray has
-    no samples for are zero. Other arguments are as in `march`.
+    Args:
+        origins, directions, jitter, occupied: Arguments of `march`.
+        slots: Number of slots in the result.
+        ray_start: (rays + 1,) int32, first slot of each ray, as in `Samples`.
+        skip: (rays,) int32, number of samples to omit at the beginning of each ray.
+
+    Returns:
+        Packed samples. If a ray has more slots than samples, its last slots are zero.
+
+    Raises:
+        InputError: If a shape or type is wrong.
     """
     rays = origins.shape[0]
     _SLOTS_OF_RAYS.check(ray_start, skip, **{"rays": rays, "rays + 1": rays + 1})

@@ -41,5 +41,13 @@ def median_distance(density: mx.array, samples: Samples, reaching: mx.array) -> 
 
 
 def with_median(seen: Composited, median: mx.array) -> Composited:
-    """Return `seen` with the median distance, times opacity, as the depth where it is not 0."""
+    """Replace the depth of rays by the median distance, times opacity.
+
+    Args:
+        seen: Composited rays.
+        median: (rays,) float32, as from `median_distance`. Where it is 0, the depth remains.
+
+    Returns:
+        Composited rays with the new depth.
+    """
     return seen._replace(depth=mx.where(median > 0.0, median * seen.opacity, seen.depth))

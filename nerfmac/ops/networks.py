@@ -86,6 +86,33 @@ def networks(
 
     Raises:
         InputError: If a shape or type is wrong.
+
+    Examples:
+        Each network has one hidden layer, so it has two matrices in one flat array. With weights of
+        zero, the outputs are zero before the activations. The density is therefore exp(0) = 1, and
+        the color is sigmoid(0) = 0.5. The first 3 of 4 slots contain a sample: two of ray 0 and one
+        of ray 1.
+
+        >>> from nerfmac.ops.networks import networks
+        >>> from nerfmac.ops.networks_shape import NetworksShape
+        >>> from nerfmac.ops.spherical_harmonics import spherical_harmonics
+        >>> shape = NetworksShape(features=16, width=32, density_layers=1, color_layers=1)
+        >>> shape.density.matrices, shape.density.weights  # 16 * 32 + 32 * 16
+        ([(16, 32), (32, 16)], 1024)
+        >>> density_weights = mx.zeros(shape.density.weights)
+        >>> color_weights = mx.zeros(shape.color.weights)
+        >>> basis = spherical_harmonics(mx.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]))
+        >>> ray, used = mx.array([0, 0, 1, 0]), mx.array([3])
+        >>> features = mx.ones((4, 16))
+        >>> density, color = networks(
+        ...     features, basis, ray, used, density_weights, color_weights, shape
+        ... )
+        >>> density[:3]
+        array([1, 1, 1], dtype=float32)
+        >>> color[:3]
+        array([[0.5, 0.5, 0.5],
+               [0.5, 0.5, 0.5],
+               [0.5, 0.5, 0.5]], dtype=float32)
     """
     slots = _check(features, density_weights, color_weights, shape)
     _DIRECTIONS.check(basis, ray, used, slots=slots)
@@ -100,9 +127,20 @@ def networks_density(
     shape: NetworksShape,
     used: mx.array | None = None,
 ) -> mx.array:
-    """Density (points,) float32 without color; the kernel has no gradient.
+    """Return the density of points without their color. The kernel has no gradient.
 
-    Arguments are as in `networks`; without `used` all points count.
+    Args:
+        features: (points, shape.features), float32; on a GPU float16 too.
+        density_weights, color_weights: Weights as in `networks`.
+        shape: Widths of the layers.
+        used: (1,) int32, number of valid points; None: all. The results of other points are
+            arbitrary.
+
+    Returns:
+        Density (points,) float32.
+
+    Raises:
+        InputError: If a shape or type is wrong.
     """
     points = _check(features, density_weights, color_weights, shape)
     used = mx.array([points], mx.int32) if used is None else used

@@ -13,13 +13,19 @@ from nerfmac.common.constants import COLOR_INPUTS, NETWORK_OUTPUTS
 
 @dataclass(frozen=True)
 class MlpShape:
-    """Widths of one network's layers, multiples of 16 (the side of the kernels' matrix tiles), and
-    the number of its hidden layers."""
+    """Widths of the layers of one network, and the number of its hidden layers.
 
-    inputs: int
-    hidden: int
-    hidden_layers: int
-    outputs: int
+    Widths are multiples of 16, the side of the matrix tiles in the kernels.
+
+    Raises:
+        InputError: If a width is not a positive multiple of 16, or the number of hidden layers is
+            less than 1.
+    """
+
+    inputs: int  # number of inputs
+    hidden: int  # width of the hidden layers
+    hidden_layers: int  # number of hidden layers
+    outputs: int  # number of outputs
 
     def __post_init__(self) -> None:
         for name in ("inputs", "hidden", "outputs"):
@@ -31,17 +37,24 @@ class MlpShape:
 
     @property
     def matrices(self) -> list[tuple[int, int]]:
-        """Shape (inputs, outputs) of each layer's matrix."""
+        """Shape (inputs, outputs) of the matrix of each layer."""
         widths = [self.inputs, *[self.hidden] * self.hidden_layers, self.outputs]
         return list(pairwise(widths))
 
     @property
     def weights(self) -> int:
-        """Number of weights of all layers together."""
+        """Total number of weights of all layers."""
         return sum(rows * columns for rows, columns in self.matrices)
 
     def split(self, weights: mx.array) -> list[mx.array]:
-        """The flat `weights` as one matrix (inputs, outputs) for each layer."""
+        """Split the flat weights of a network into its matrices.
+
+        Args:
+            weights: (self.weights,) float32.
+
+        Returns:
+            One matrix (inputs, outputs) for each layer.
+        """
         matrices, first = [], 0
         for rows, columns in self.matrices:
             matrices.append(weights[first : first + rows * columns].reshape(rows, columns))
@@ -53,8 +66,8 @@ class MlpShape:
 class NetworksShape:
     """Widths and numbers of layers of the density network and the color network."""
 
-    features: int
-    width: int
+    features: int  # number of features that the density network reads
+    width: int  # width of the hidden layers
     density_layers: int  # hidden layers of the density network
     color_layers: int  # hidden layers of the color network
     density_bias: int = 0  # density is exp(x - density_bias)
@@ -71,7 +84,7 @@ class NetworksShape:
 
     @property
     def template(self) -> list[tuple[str, int]]:
-        """The kernels' template arguments."""
+        """Template arguments of the kernels."""
         return [
             ("IN", self.features),
             ("WIDTH", self.width),

@@ -42,10 +42,13 @@ def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
     Args:
         cells: (estimates,) int32, in [0, count).
         estimates: (estimates,) float32, not negative.
-        count: number of cells.
+        count: Number of cells.
 
     Returns:
         (count,) float32; not differentiable.
+
+    Raises:
+        InputError: If a shape or type is wrong.
     """
     _SPLAT_TAKES.check(cells, estimates)
     return _splat(cells, mx.stop_gradient(estimates), count)
@@ -63,10 +66,17 @@ def _splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
 
 
 def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
-    """Bits, low bit first, that are 1 for values above the threshold: (bricks,) uint32.
+    """Pack one bit for each value: 1 if the value is above a threshold, otherwise 0.
 
-    `values` is (count,) float32, `count` a multiple of BRICK_CELLS; `threshold` is (1,) float32.
-    Raises `InputError` for other shapes or types.
+    Args:
+        values: (count,) float32. `count` is a multiple of BRICK_CELLS.
+        threshold: (1,) float32.
+
+    Returns:
+        (count / BRICK_CELLS,) uint32. The lowest bit of a word belongs to its first value.
+
+    Raises:
+        InputError: If a shape or type is wrong.
     """
     count = _PACK_TAKES.check(values, threshold)["count"]
     if count % BRICK_CELLS:

@@ -89,7 +89,10 @@ def operation(
     """Return a decorator that makes an `Operation` of a function that launches a kernel.
 
     Args:
-        name: The name of the operation, as in `nerfmac.backend.runs_kernel`.
+        name: Name of the operation, as in `nerfmac.backend.runs_kernel`.
         reference: Function with the same arguments and results, in plain MLX.
+
+    Returns:
+        Decorator.
     """
     return lambda launch: Operation(name, launch, reference)

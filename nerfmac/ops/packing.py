@@ -23,7 +23,7 @@ _PER_RAY = Kernel(
 
 
 def ray_starts(counts: mx.array, slots: int) -> mx.array:
-    """First slot of each ray, then the number of slots in use, as in `Samples`: (rays + 1,) int32.
+    """Return the first slot of each ray, as in `Samples`.
 
     Rays get their samples in order. If the samples of a ray do not all fit, this ray and all later
     rays get none.
@@ -31,6 +31,9 @@ def ray_starts(counts: mx.array, slots: int) -> mx.array:
     Args:
         counts: (rays,) int32, number of samples of each ray.
         slots: Number of samples that fit.
+
+    Returns:
+        First slot of each ray, followed by the number of slots in use: (rays + 1,) int32.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -59,13 +62,22 @@ def _starts(counts: mx.array, slots: int) -> list[mx.array]:
 def samples_per_ray(marched: mx.array, kept: mx.array, capacity: int, slots: int) -> mx.array:
     """Return the mean number of slots per ray such that both marched and kept samples fit.
 
-    `marched` and `kept` are (rays,) int32, the samples of each ray. There is room for `capacity`
-    marched samples and `slots` kept ones. The result is () float32:
+    It is the following number, with means over the rays that begin within the capacity. Later rays
+    were not evaluated.
 
         max(mean(kept), mean(marched) slots / capacity)
 
-    over the rays that begin within the capacity, because later rays were not evaluated. It is 0
-    without rays. Raises `InputError` for a wrong shape or type.
+    Args:
+        marched: (rays,) int32, number of marched samples of each ray.
+        kept: (rays,) int32, number of samples of each ray after thinning.
+        capacity: Number of marched samples that fit.
+        slots: Number of kept samples that fit.
+
+    Returns:
+        () float32; 0 without rays.
+
+    Raises:
+        InputError: If a shape or type is wrong.
     """
     rays = _PER_RAY_TAKES.check(marched, kept)["rays"]
     if rays == 0:

@@ -31,10 +31,17 @@ _GRADIENT = Kernel(
 
 
 def spherical_harmonics(directions: mx.array) -> mx.array:
-    """The coefficients (count, 16) float32 at unit `directions` (count, 3) float32.
+    """Evaluate the spherical harmonics at directions.
 
-    Differentiable: the gradient is the gradient of the polynomials, not projected onto the sphere.
-    Raises `InputError` for a wrong shape or type.
+    Args:
+        directions: Unit vectors (count, 3) float32.
+
+    Returns:
+        Values (count, 16) float32, differentiable in `directions`. The gradient is the gradient of
+        the polynomials. It is not projected onto the sphere.
+
+    Raises:
+        InputError: If the shape or type is wrong.
     """
     _TAKES.check(directions)
     return _spherical_harmonics(directions)

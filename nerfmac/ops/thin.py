@@ -76,6 +76,9 @@ def thin(
         slots: Number of samples that fit. Rays get their samples in order, as in `march`.
         below: Minimum weight of samples that are always kept. With 0, all visible samples are kept.
 
+    Returns:
+        Packed samples with the correction `Samples.thinning` for `composite`.
+
     Raises:
         InputError: If a shape or type is wrong.
     """
@@ -96,10 +99,20 @@ def count_kept(
     offsets: mx.array,
     below: float,
 ) -> mx.array:
-    """Number of samples that each ray keeps, (rays,) int32; arguments as in `thin`, `composite`.
+    """Count the samples of each ray that `thin` keeps.
 
-    With `below` 0 it is the number of samples before the ray ends. Raises `InputError` for a
-    wrong shape or type.
+    Args:
+        density: (slots,) float32, not negative.
+        widths: (slots,) float32, `Samples.width`.
+        ray_start: (rays + 1,) int32, as in `Samples`.
+        offsets, below: Arguments of `thin`.
+
+    Returns:
+        Number of samples (rays,) int32. If `below` is 0, it is the number of samples before the end
+        of the ray.
+
+    Raises:
+        InputError: If a shape or type is wrong.
     """
     rays = offsets.shape[0]
     _TAKES.check(density, widths, ray_start, offsets, **{"rays": rays, "rays + 1": rays + 1})

@@ -58,7 +58,7 @@ _TRACE = Kernel(
 
 @dataclass(frozen=True)
 class TraceGeometry:
-    """The scene's cube, the occupancy grid, the encoding's levels and the networks' widths."""
+    """Scene cube, occupancy grid, levels of the encoding, and widths of the networks."""
 
     march: MarchGeometry
     levels: HashLevels
@@ -84,6 +84,9 @@ def trace(
         density_weights, color_weights: Weights as in `networks`.
         width: Image width if the rays are image pixels, row by row; otherwise None. With a width,
             neighboring pixels are traced together, and only the speed changes.
+
+    Returns:
+        Color, opacity, and depth of each ray.
 
     Raises:
         InputError: If a shape or type is wrong.

@@ -43,10 +43,7 @@ _VISIBLE = Kernel(
 def termination_distances(
     density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, capacity: int
 ) -> mx.array:
-    """Termination distance of each ray, (rays,) float32. The results are not differentiable.
-
-    It is FAR_DISTANCE if transmittance is above the threshold after the last sample, and 0 if the
-    samples of the ray do not fit.
+    """Return the distance at which each ray ends. The result is not differentiable.
 
     Args:
         density: Function that evaluates the field.
@@ -54,6 +51,10 @@ def termination_distances(
         occupied: Cells to sample.
         capacity: Maximum number of samples to evaluate. If the samples of a ray do not all fit,
             this ray and all later rays have none.
+
+    Returns:
+        Distance (rays,) float32 in scene units. It is `FAR` if the transmittance is above the
+        threshold after the last sample, and 0 if the samples of the ray do not fit.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -74,14 +75,18 @@ def termination_distances(
 def visible_cells(
     rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry
 ) -> mx.array:
-    """Return whether each cell contains a sample position of a ray up to `until`: (cells,) bool.
+    """Return the cells that contain a sample position of a ray.
 
-    All cells are included, occupied or not.
+    Marching does not skip any cells, occupied or not.
 
     Args:
         rays, jitter: Arrays as in `march`.
         until: (rays,) float32, termination distance of each ray, at most FAR_DISTANCE.
         geometry: The scene cube, the grid, and the steps.
+
+    Returns:
+        Whether a ray has a sample position in the cell before its termination distance: (cells,)
+        bool.
 
     Raises:
         InputError: If a shape or type is wrong.

@@ -38,10 +38,11 @@ class Method:
     Pass the method when a run begins, and again when it is loaded. The files of a run contain only
     the names of these components, and loading a run never imports code that is named in a file.
 
-    >>> def absolute_error(rays, target):
-    ...     return mx.abs(rays.color - target).mean(axis=1, keepdims=True)
-    >>> method = nerfmac.Method(loss=absolute_error)
-    >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
+    Examples:
+        >>> def absolute_error(rays, target):
+        ...     return mx.abs(rays.color - target).mean(axis=1, keepdims=True)
+        >>> method = nerfmac.Method(loss=absolute_error)
+        >>> run = nerfmac.train(scene, method=method, preset="tiny", steps=20, progress=False)
     """
 
     field: Field | None = None

@@ -63,7 +63,27 @@ PREVIEW_RAYS = 2**12
 
 
 class Trainer:
-    """Trains a field on the views of one scene."""
+    """Trains a field on the views of one scene.
+
+    A trainer stores no parameters. Training starts from a `TrainState` and yields reports with new
+    states.
+
+    Examples:
+        Early in training, there is a report after every step. `Goal.steps` is the total number of
+        steps, so the second training in this example has 3 steps.
+
+        >>> views = scene.views("train", progress=False)
+        >>> trainer = nerfmac.Trainer(nerfmac.config.PRESETS["tiny"], scene.bounds, views)
+        >>> reports = list(trainer.train(trainer.init(), nerfmac.Goal(steps=2)))
+        >>> [report.state.step for report in reports]
+        [1, 2]
+        >>> reports = list(trainer.train(reports[-1].state, nerfmac.Goal(steps=5)))
+        >>> [report.state.step for report in reports]
+        [3, 4, 5]
+        >>> camera = scene.splits["test"][0].camera
+        >>> trainer.renderer(reports[-1].state).render(camera).color.shape
+        (128, 128, 3)
+    """
 
     def __init__(
         self,
@@ -73,14 +93,17 @@ class Trainer:
         method: Method = Method(),  # noqa: B008 - a frozen value
         cameras: Sequence[Camera] = (),
     ) -> None:
-        """Make the parts of `method`; no computation or compilation starts yet.
+        """Create the field, the sampler, and the losses. This starts no computation.
 
         Args:
-            config: every setting.
-            bounds: the scene's cube.
-            views: the training split; None for rendering only.
-            method: a field, a sampler or losses that replace the configuration's.
-            cameras: the training cameras, if `views` is None.
+            config: All settings.
+            bounds: Cube of the scene.
+            views: Views to train on, or None for a trainer that only renders.
+            method: Custom field, sampler, or losses.
+            cameras: Cameras of the training views, if `views` is None.
+
+        Raises:
+            InputError: If the configured sampler cannot sample a custom field.
         """
         self.config, self.bounds, self.method = config, bounds, method
         self.ranks = current_ranks()
@@ -121,7 +144,11 @@ class Trainer:
 
     @property
     def views(self) -> Views:
-        """The views to train on. Raises `InputError` if the scene has no training views."""
+        """The views to train on.
+
+        Raises:
+            InputError: If the trainer only renders.
+        """
         if self._given_views is None:
             raise InputError("this trainer was made without views; it can only render")
         return self._given_views

@@ -56,13 +56,6 @@ def test_a_gpu_runs_it_too(device):
     assert [launch(kernel(each))[1] for each in (TWICE, THRICE)] == [2.0, 3.0]
 
 
-def test_the_example_of_the_docstring_runs():
-    example = re.search(r"complete example:\n\n(.*?)\n\n    The arguments", Kernel.__doc__, re.S)[1]
-    names = {"mx": mx, "nerfmac": type("nerfmac", (), {"Kernel": Kernel})}
-    exec("\n".join(line[8:] for line in example.splitlines()), names)
-    assert np.array(names["cubes"]).tolist() == [float(i**3) for i in range(10)]
-
-
 def test_kernels_of_one_function_name_stay_apart():
     both = kernel(TWICE), kernel(THRICE)
     assert [launch(each)[1] for each in (*both, *both)] == [2.0, 3.0, 2.0, 3.0]

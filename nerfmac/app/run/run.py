@@ -50,7 +50,21 @@ CURVE_POINTS = 100
 
 @dataclass(eq=False)
 class Run:
-    """Field during or after training. Renderings use the averaged parameters."""
+    """Field during or after training. Renderings use the averaged parameters.
+
+    Examples:
+        `steps` is the total number of steps of a run, so the second call of `train` in this example
+        has 2 steps.
+
+        >>> run = nerfmac.Run.begin(scene, nerfmac.config.PRESETS["tiny"], progress=False)
+        >>> run.train(steps=3, progress=False)
+        >>> run.train(steps=5, progress=False)
+        >>> run
+        Run(..., tiny, 5 steps, ... s)
+        >>> run.save("run")
+        >>> nerfmac.Run.load("run").state.step
+        5
+    """
 
     config: Config
     scene: SceneRecord
