@@ -4,6 +4,7 @@ Commands are parsed with the program's own parser. Commands that need only a sce
 executed, on the scene of two balls.
 """
 
+import ast
 import os
 import re
 import shlex
@@ -218,6 +219,32 @@ def test_every_public_name_has_its_place_in_the_reference():
 REFERENCE = "".join(
     page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs").glob("python*.md"))
 )
+
+
+def operations() -> Iterator[str]:
+    """Full names of the public functions in `nerfmac/ops` that compute an `Operation`."""
+    for path in sorted((ROOT / "nerfmac" / "ops").glob("*.py")):
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        functions = [node for node in body if isinstance(node, ast.FunctionDef)]
+        computed = {
+            function.name
+            for function in functions
+            for decorator in function.decorator_list
+            if ast.unparse(decorator).startswith("operation(")
+        }
+        for function in functions:
+            called = {ast.unparse(n.func) for n in ast.walk(function) if isinstance(n, ast.Call)}
+            if called & computed and not function.name.startswith("_"):
+                yield f"nerfmac.ops.{path.stem}.{function.name}"
+
+
+def test_every_operation_has_its_place_in_the_reference():
+    page = (ROOT / "docs" / "python-operations.md").read_text(encoding="utf-8")
+    computed, told = {*operations()}, {*re.findall(r"^::: (.+)$", page, re.MULTILINE)}
+    assert len(computed) >= 15
+    assert computed - told == set()
+    table = {*re.findall(r"`([a-z_]+)`", page)}
+    assert {name.rpartition(".")[2] for name in computed} - table == set()
 
 
 def test_names_that_guides_import_are_in_the_reference():

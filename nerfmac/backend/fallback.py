@@ -35,9 +35,10 @@ users_operations: set[str] = set()
 
 
 def working_dtype() -> mx.Dtype:
-    """Return the dtype of features and activations.
+    """Return the type of features and activations.
 
-    It is float16 if kernels run on a GPU, otherwise float32.
+    Returns:
+        float16 if kernels run on a GPU, otherwise float32.
     """
     return mx.float32 if backend() in ("cpu", "reference") else mx.float16
 

@@ -81,7 +81,11 @@ _recorded: Timeline | None = None
 
 @contextmanager
 def recording() -> Iterator[Timeline]:
-    """Context manager that records all threads. An inner recording pauses the outer one."""
+    """Context manager that records all threads. An inner recording pauses the outer one.
+
+    Yields:
+        Timeline that receives the entries.
+    """
     global _recorded
     before, _recorded = _recorded, Timeline()
     try:

@@ -42,15 +42,16 @@ class ViewQuality(NamedTuple):
 
 
 class Evaluation(list[ViewQuality]):
-    """List of view metrics of a split, with their means.
-
-    Args:
-        views: Metrics of the views.
-        split: Name of the split.
-        of: Number of views in the split. It is larger than the list if the time was limited.
-    """
+    """List of view metrics of a split, with their means."""
 
     def __init__(self, views: Iterable[ViewQuality], *, split: str, of: int) -> None:
+        """Create the list.
+
+        Args:
+            views: Metrics of the views.
+            split: Name of the split.
+            of: Number of views in the split. It is larger than the list if the time was limited.
+        """
         super().__init__(views)
         self.split, self.of = split, of
 

@@ -25,10 +25,20 @@ log = logging.getLogger("nerfmac")
 def extract_cameras(run: Run) -> dict[str, Any]:
     """Return the cameras as JSON values.
 
-    Training cameras are the refined ones; cameras of other splits are unchanged. `file_path` is the
-    name of the image in the scene. If the scene cannot be read, only training cameras are written,
-    with numbered views and a warning. Intrinsics are in pixels with OpenCV's distortion; matrices
-    (4, 4) map camera to file coordinates. Raises `InputError` if the placement is unknown.
+    Training cameras are refined cameras. Cameras of other splits are unchanged. If the scene cannot
+    be read, the result contains only training cameras, with numbers as names, and nerfmac logs a
+    warning.
+
+    Args:
+        run: Run with the cameras.
+
+    Returns:
+        Contents of a `transforms.json`. `file_path` is the name of the image in the scene.
+        Intrinsics are in pixels, with the distortion model of OpenCV. Matrices (4, 4) map camera
+        coordinates to the coordinates of the scene files.
+
+    Raises:
+        InputError: If the placement of the scene is unknown.
     """
     placement = placement_of(run)
     splits = _splits(run)

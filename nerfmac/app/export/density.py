@@ -144,9 +144,14 @@ class DensityGrid:
         return f"DensityGrid({x} x {y} x {z})"
 
     def save(self, path: str | Path) -> None:
-        """Write an OpenVDB volume (.vdb), or a .npz file with `density`, `origin`, and `spacing`.
+        """Write the density to a file.
 
-        Raises `InputError` for another file extension, or if the file cannot be written.
+        Args:
+            path: File with the extension .vdb, for an OpenVDB volume, or .npz, for the NumPy arrays
+                `density`, `origin`, and `spacing`.
+
+        Raises:
+            InputError: If the file has another extension or cannot be written.
         """
         path = user_path(path)
         ending = path.suffix.lower()

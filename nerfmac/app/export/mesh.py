@@ -49,9 +49,13 @@ class Mesh:
         return f"Mesh({len(self.vertices)} vertices, {len(self.faces)} faces)"
 
     def save(self, path: str | Path) -> None:
-        """Write a .ply, .obj, or .glb file.
+        """Write the mesh to a file.
 
-        Raises `InputError` for another file extension, or if the file cannot be written.
+        Args:
+            path: File with the extension .ply, .obj, or .glb.
+
+        Raises:
+            InputError: If the file has another extension or cannot be written.
         """
         path = user_path(path)
         if path.suffix.lower() not in EXTENSIONS:

@@ -46,9 +46,14 @@ class Points:
         return f"Points({len(self.positions)})"
 
     def save(self, path: str | Path) -> None:
-        """Write a .ply file.
+        """Write the points to a file.
 
-        Raises `InputError` for another file extension, without trimesh, or if writing fails.
+        Args:
+            path: File with the extension .ply.
+
+        Raises:
+            InputError: If the file has another extension or cannot be written, or if trimesh is not
+                installed.
         """
         path = user_path(path)
         if path.suffix.lower() != ".ply":

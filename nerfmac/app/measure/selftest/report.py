@@ -43,13 +43,17 @@ _THREADS_IN_ERROR = re.compile(r"maximum allowed threads per threadgroup \((?P<t
 
 
 class Report:
-    """The findings so far, written to `path` or, if it is None, kept in memory only.
-
-    Raises `InputError` at once if the file cannot be written.
-    """
+    """Findings of a self-test on one or several devices."""
 
     def __init__(self, path: Path | None) -> None:
-        """Write an empty report."""
+        """Write an empty report.
+
+        Args:
+            path: JSON file to write, or None to store the findings in memory only.
+
+        Raises:
+            InputError: If the file cannot be written.
+        """
         self.path = path
         self.values: dict[str, Any] = {"complete": False, **software(), "devices": []}
         self.save()
@@ -81,14 +85,29 @@ class Report:
         )
 
     def begin(self, what: str | None) -> None:
-        """Record that `what` runs now, in case the process crashes; None: the device is done."""
+        """Record which case runs now, so that the report contains its name after a crash.
+
+        Args:
+            what: Name of the case, or None if no case of the device is left.
+
+        Raises:
+            InputError: If the file cannot be written.
+        """
         self._device["running"] = what
         self.save()
 
     def add(self, finding: str, value: Any, *, passed: bool = True) -> None:
-        """Record `value` as a finding of the device, or append it if the finding is a list.
+        """Record a finding of the device.
 
-        Numbers that are not finite become null. The device passes if all findings `passed`.
+        Args:
+            finding: Name of the finding: "cases", "not_run", or one of `FINDINGS`.
+            value: JSON value. Numbers that are not finite become null. If the finding is a list,
+                the value is appended to it.
+            passed: Whether the device passes this finding. A device passes if it passes all
+                findings.
+
+        Raises:
+            InputError: If the file cannot be written.
         """
         recorded = self._device[finding]
         if isinstance(recorded, list):
@@ -99,12 +118,20 @@ class Report:
         self.save()
 
     def end(self) -> None:
-        """Mark the report as complete."""
+        """Mark the report as complete.
+
+        Raises:
+            InputError: If the file cannot be written.
+        """
         self.values["complete"] = True
         self.save()
 
     def save(self) -> None:
-        """Write the findings so far."""
+        """Write the findings so far.
+
+        Raises:
+            InputError: If the file cannot be written.
+        """
         if self.path:
             write_json(self.path, self.values)
 
