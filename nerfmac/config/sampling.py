@@ -37,9 +37,9 @@ class MarchConfig:
     Training keeps the samples that contribute to the colors of their rays. Larger values give more
     rays per step and use more memory."""
     thin_below: float = 0.01
-    """Threshold on the weight of a sample in the color of its ray. Samples with smaller weights are
-    kept at random. Larger values give more rays per step and noisier gradients. With 0, all visible
-    samples are kept."""
+    """Threshold on the weight of a sample in the color of its ray, in scenes larger than the unit
+    cube. Samples with smaller weights are kept at random. Larger values give more rays per step and
+    noisier gradients. With 0, all visible samples are kept."""
 
     def __post_init__(self) -> None:
         checks.number("march.steps", self.steps, low=16, high=4096, whole=True)

@@ -23,17 +23,19 @@ class TrainConfig:
     distortion: float = 0.0  # Weight of the distortion loss, for compact density.
     entropy: float = 0.0
     """Weight of the entropy loss. Larger values make rays either opaque or empty."""
-    depth: float = 0.0
-    """Initial weight of the depth loss, which pulls surfaces to the sparse points. Requires a scene
-    with tracks. With 0, it is disabled."""
+    depth: float | None = None
+    """Initial weight of the depth loss, which pulls surfaces to the sparse points. It requires a
+    scene with tracks. By default (auto), it is 0.02 if the sparse points have a ground plane, such
+    as a floor or table, and 0 otherwise."""
     depth_rays: float = 1 / 16  # Fraction of rays through sparse points, for the depth loss.
     depth_until: float = 1.0  # Fraction of the run over which the depth loss decays to 0.
     smoothness: float = 0.0
     """Weight of the smoothness loss, a penalty on different depths at neighboring pixels of the
     same color. Half of the rays are then next to the other half. With 0, it is disabled."""
-    ground: float = 0.0
-    """Weight of the ground loss. It pulls density to the ground plane of the sparse points, such as
-    a plain floor or table. With 0, it is disabled."""
+    ground: float | None = None
+    """Weight of the ground loss, which pulls density to the ground plane of the sparse points. By
+    default (auto), it is 0.05 if the depth loss is enabled and there is such a plane, and 0
+    otherwise."""
     gradient_scaling: float = 1.0
     """Distance from the camera, in scene units, below which the gradients of samples are reduced,
     to prevent haze in front of cameras. Only for scenes larger than the unit cube. With 0, it is
@@ -51,9 +53,10 @@ class TrainConfig:
         checks.number("train.disparity", self.disparity, low=0.0)
         checks.number("train.distortion", self.distortion, low=0.0)
         checks.number("train.entropy", self.entropy, low=0.0)
-        checks.number("train.depth", self.depth, low=0.0)
         checks.number("train.smoothness", self.smoothness, low=0.0)
-        checks.number("train.ground", self.ground, low=0.0)
+        for name in ("depth", "ground"):
+            if getattr(self, name) is not None:
+                checks.number(f"train.{name}", getattr(self, name), low=0.0)
         checks.number("train.depth_rays", self.depth_rays, low=1e-3, high=0.5)
         checks.number("train.depth_until", self.depth_until, low=1e-3, high=1.0)
         checks.number("train.gradient_scaling", self.gradient_scaling, low=0.0)

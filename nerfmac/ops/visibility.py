@@ -53,8 +53,8 @@ def termination_distances(
             this ray and all later rays have none.
 
     Returns:
-        Distance (rays,) float32 in scene units. It is `FAR` if the transmittance is above the
-        threshold after the last sample, and 0 if the samples of the ray do not fit.
+        Distance (rays,) float32 in scene units. It is `FAR_DISTANCE` if the transmittance is above
+        the threshold after the last sample, and 0 if the samples of the ray do not fit.
 
     Raises:
         InputError: If a shape or type is wrong.

@@ -44,7 +44,8 @@ class MarchingSampler(Sampler):
         """Sample rays within `bounds`; `density` is a field's `density_of_first`."""
         self._march, self._config, self._density = march, occupancy, density
         self._capacity = march.march_factor * march.max_samples
-        self._thin_below = march.thin_below
+        # An object has a few surfaces on each ray. Without noise, its colors become more exact.
+        self._thin_below = march.thin_below if bounds.cascades > 1 else 0.0
         self.update_rays = occupancy.visibility_rays
         geometry = march_geometry(march, occupancy, bounds)
         self.geometry = replace(geometry, near=march.training_near_plane)

@@ -27,17 +27,23 @@ pytestmark = pytest.mark.usefixtures("on_the_cpu")
 class Sampled:
     """The same rays with and without thinning, through a field that hides much."""
 
-    def __init__(self, max_samples: int, march_factor: int, thin_below: float = 0.0) -> None:
+    def __init__(
+        self,
+        max_samples: int,
+        march_factor: int,
+        thin_below: float = 0.0,
+        extent: float = EXTENT,
+    ) -> None:
         sizes = {"max_samples": max_samples, "march_factor": march_factor, "thin_below": thin_below}
         config = override(CONFIG, march=sizes)
-        self.field = EncodedField(encoding_of(config, Bounds(EXTENT)), config.networks)
+        self.field = EncodedField(encoding_of(config, Bounds(extent)), config.networks)
         parameters = self.field.init(mx.random.key(1))
         self.parameters = parameters | {
             "table": 2e4 * parameters["table"],
             "density": 2.5 * parameters["density"],
         }
         sampler = MarchingSampler(
-            config.march, config.occupancy, Bounds(EXTENT), self.field.density_of_first
+            config.march, config.occupancy, Bounds(extent), self.field.density_of_first
         )
         origins, directions, jitter = map(mx.array, some_rays(sampler.geometry))
         self.rays, state = Rays(origins, directions), {"bits": packed(grid(sampler.geometry, 0.5))}
@@ -74,6 +80,12 @@ def test_thinned_rays_see_nearly_the_same_with_fewer_samples():
     assert kept.sum() < 0.8 * visible.sum()
     error = np.abs(thinned.colors(thinned.samples) - whole.colors(whole.samples))
     assert 0 < error.mean() < 0.02
+
+
+def test_the_samples_of_an_object_are_not_thinned():
+    thinned, whole = (Sampled(2**15, 1, below, extent=1.0) for below in (0.2, 0.0))
+    assert np.array(whole.samples.wanted).sum() > 0
+    np.testing.assert_array_equal(thinned.samples.wanted, whole.samples.wanted)
 
 
 def test_the_mean_samples_of_a_ray_let_kept_and_marched_samples_fit():

@@ -24,6 +24,9 @@ log = logging.getLogger("nerfmac")
 CONFIGURED = Method()
 """Default method: the field, sampler, and loss that the configuration specifies."""
 
+DEPTH_WEIGHT, GROUND_WEIGHT = 0.02, 0.05
+"""Weights of the depth loss and the ground loss for scenes with tracks and a ground plane."""
+
 REDUCING_OPTIONS = {
     "the model": "--grid.log2-entries, or use a smaller --preset",
     "the images": "--max-images, or reduce their size with --downscale",
@@ -106,6 +109,36 @@ def exposures_for_images(config: Config, views: Views) -> Config:
             "" if differ else "not ",
         )
     return override(config, refine={"exposures": differ})
+
+
+def surface_losses_for_views(config: Config, views: Views) -> Config:
+    """Set the weights of the depth loss and the ground loss, unless the configuration has them.
+
+    Args:
+        config: Configuration of the run.
+        views: Training views.
+
+    Returns:
+        The configuration with both losses enabled if the views have tracks and a ground plane.
+        Without the depth loss, the ground loss also pulls objects to the plane.
+    """
+    train = config.train
+    depth, ground = train.depth, train.ground
+    if depth is None:
+        depth = DEPTH_WEIGHT if ground != 0.0 and _has_ground(config, views) else 0.0
+    if ground is None:
+        ground = GROUND_WEIGHT if depth and _has_ground(config, views) else 0.0
+    if depth and ground and None in (train.depth, train.ground):
+        log.info(
+            "the sparse points have a ground plane, so training pulls surfaces to the points and "
+            "to the plane; disable with --train.depth 0"
+        )
+    return override(config, train={"depth": depth, "ground": ground})
+
+
+def _has_ground(config: Config, views: Views) -> bool:
+    """Whether the views have tracks and a ground plane that a hash model can be trained with."""
+    return config.model == "hash" and views.tracks is not None and views.ground is not None
 
 
 def check_types(config: Config | None, method: Method) -> None:

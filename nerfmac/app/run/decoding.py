@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from nerfmac.app.run.configuration import exposures_for_images
+from nerfmac.app.run.configuration import exposures_for_images, surface_losses_for_views
 from nerfmac.app.run.interface import RunInterface
 from nerfmac.app.scenes import Scene
 from nerfmac.app.scenes.record import SceneRecord
@@ -54,7 +54,7 @@ def decode_images(run: RunInterface, *, progress: bool = True) -> Iterator[None]
     yield from source.decoding("train", progress=progress)
     views = source.views("train")
     if run.is_preview:
-        run.config = exposures_for_images(run.config, views)
+        run.config = surface_losses_for_views(exposures_for_images(run.config, views), views)
         run.scene = SceneRecord.of(source, views.mean_color())
     run.trainer = Trainer(run.config, run.scene.bounds, views, method)
     if not run.is_preview:
