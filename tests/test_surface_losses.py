@@ -58,7 +58,7 @@ def test_both_losses_are_used_if_there_are_tracks_and_a_floor_unless_the_user_sa
 def test_a_run_stores_what_was_decided_and_says_so(scene, points, tracks, has_floor, caplog):
     caplog.set_level("INFO", "nerfmac")
     if not has_floor:
-        points[:, 2] = np.random.default_rng(7).uniform(0.2, 0.8, len(points))
+        points[:, 2] = np.random.default_rng(7).uniform(0.02, 0.98, len(points))
     placed = replace(scene, points=points, tracks=tracks._replace(points=points))
     train = Run.begin(placed, CONFIG, progress=False).config.train
     assert (train.depth, train.ground) == ((0.02, 0.05) if has_floor else (0.0, 0.0))
