@@ -312,7 +312,7 @@ def test_the_smallest_file_of_a_format_is_read(tmp_path, index, file, image, siz
         Image.new("RGB", size, (90, 60, 30)).save(path)
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(text, encoding="utf-8")
-    scene = nerfmac.load_scene(tmp_path, split=0)
+    scene = nerfmac.load_scene(tmp_path, split="none")
     (frame,) = scene.splits["train"]
     assert frame.camera.lens.width == size[0]
 
@@ -326,4 +326,4 @@ def test_the_smallest_text_model_of_colmap_is_read(tmp_path):
     for part in re.split(r"^(?=# \w+\.txt)", text, flags=re.MULTILINE)[1:]:
         name = re.match(r"# (\w+\.txt)", part)[1]
         (model / name).write_text(part, encoding="utf-8")
-    assert len(nerfmac.load_scene(tmp_path, split=0).splits["train"]) == 1
+    assert len(nerfmac.load_scene(tmp_path, split="none").splits["train"]) == 1

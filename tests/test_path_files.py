@@ -57,7 +57,7 @@ def captured(tmp_path):
 def test_a_path_of_nerfstudio_lands_on_the_cameras_it_was_made_of(captured):
     path = studio_files(captured, file_poses(captured))
     (captured / "transforms_train.json").unlink()
-    run = Run.begin(load_scene(captured, split=0), CONFIG)
+    run = Run.begin(load_scene(captured, split="none"), CONFIG)
     tour = load_path(run, path)
     for keyframe, camera in zip(tour.keyframes, run.scene.cameras, strict=True):
         assert np.allclose(keyframe.pose, camera.pose, atol=1e-5)

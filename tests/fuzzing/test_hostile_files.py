@@ -124,7 +124,7 @@ def test_no_name_leads_out_of_the_scene_however_that_is_named(tmp_path, monkeypa
     save(tmp_path / "scene.png", pixels(8))  # the folder's name with a file extension
     monkeypatch.chdir(write_transforms(scene, 3, frame={1: {"file_path": name}}).parent)
     path = scene if given == "absolute" else Path(given)
-    found = [frame.image.resolve() for frame in load_scene(path, split=0).splits["train"]]
+    found = [frame.image.resolve() for frame in load_scene(path, split="none").splits["train"]]
     assert found == [scene / "images/000.png", scene / "images/002.png"]
     write_transforms(scene, 3, frame={1: {"mask_path": name}})
     with pytest.raises(InputError, match=r"frame 1 .*: mask_path is"):
@@ -135,7 +135,7 @@ def test_no_name_leads_out_of_the_scene_however_that_is_named(tmp_path, monkeypa
 def test_names_that_no_file_can_have_are_of_no_file(tmp_path, name):
     values = {"file_path": name}
     path = write_transforms(tmp_path, 3, frame={1: values}, ply_file_path=name)
-    assert len(load_scene(path, split=0).splits["train"]) == 2
+    assert len(load_scene(path, split="none").splits["train"]) == 2
     path = write_transforms(tmp_path, 3, frame={1: {"mask_path": name}})
     with pytest.raises(InputError, match="mask"):
         load_scene(path)

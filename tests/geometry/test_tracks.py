@@ -67,7 +67,7 @@ def test_training_images_keep_their_tracks_and_held_out_ones_have_none(tmp_path,
 
 def test_smaller_and_fewer_images_have_the_tracks_at_their_own_pixels(tmp_path):
     folder = write_colmap(tmp_path, COUNT, shown=SHOWN)
-    scene = load_scene(folder, split=0, downscale=2, max_images=6)
+    scene = load_scene(folder, split="none", downscale=2, max_images=6)
     assert_right(scene.tracks, scene.splits["train"], [0, 1, 3, 5, 6, 8])
 
 
@@ -75,7 +75,7 @@ def test_images_half_the_size_of_the_models_have_the_tracks_at_their_own_pixels(
     folder = write_colmap(tmp_path, COUNT, shown=SHOWN)
     for index in range(COUNT):
         save(folder / f"images/{index:03d}.png", pixels(index, 3, WIDTH // 2, HEIGHT // 2))
-    scene = load_scene(folder, split=0)
+    scene = load_scene(folder, split="none")
     assert_right(scene.tracks, scene.splits["train"], range(COUNT))
 
 
@@ -116,7 +116,7 @@ def test_an_image_that_was_cut_since_has_no_tracks(tmp_path):
     values = json.loads((tmp_path / "transforms.json").read_text())
     values["frames"][3]["w"] = WIDTH // 2
     write_json(tmp_path / "transforms.json", values)
-    tracks = load_scene(tmp_path, split=0).tracks
+    tracks = load_scene(tmp_path, split="none").tracks
     assert set(tracks.view.tolist()) == {0, 1, 2, 4, 5, 6, 7, 8, 9}
 
 

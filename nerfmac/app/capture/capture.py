@@ -351,7 +351,7 @@ def _finish(
     some = images[:: max(total // 3, 1)]
     is_object = any(is_cut_out(folder / "images" / image.name) for image in some)
     write_scene(folder, structure, is_object=is_object)
-    scene = load_scene(folder, split=0)
+    scene = load_scene(folder, split="none")
     draw_scene(folder / "cameras.png", scene)
     make_folder(folder / "sparse" / "0")
     for file in structure.folder.glob("*.bin"):

@@ -46,9 +46,9 @@ def load_scene(
     Args:
         path: Scene folder or camera file.
         split: Views to hold out as "test": a number N for every Nth view, a fraction such as 0.1
-            for evenly spaced views, view names or a file that lists one name per line, or 0 or
-            "none" to train on all views. By default, the splits in the scene files (Blender's
-            files, or lists such as `train_filenames` in `transforms.json`), otherwise 8.
+            for evenly spaced views, view names or a file that lists one name per line, or "none" to
+            train on all views. By default, the splits in the scene files (Blender's files, or lists
+            such as `train_filenames` in `transforms.json`), otherwise 8.
         extent: Side of the scene cube in scene units, in (0, 128]. By default, the value in the
             scene files, otherwise an estimate. If the scene files do not specify a placement, one
             scene unit is the mean distance of the cameras from the scene center.

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 from nerfmac.geometry.placement import Direction
 
-Split = int | float | tuple[str, ...]
-"""Views to hold out: every Nth (0 for none), a fraction, or the views with these names."""
+Split = int | float | tuple[str, ...] | Literal["none"]
+"""Views to hold out: every Nth, a fraction, the views with these names, or none."""
 
 GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
 """A split as users specify it."""
@@ -50,7 +51,9 @@ class SceneOptions:
             if not 0 < self.split < 1:
                 raise InputError(f"split is {self.split:g}; expected {SPLITS}")
         elif isinstance(self.split, int):
-            checks.number("split", self.split, low=0, whole=True)
+            checks.number("split", self.split, whole=True)
+            if self.split < 1:
+                raise InputError(f"split is {self.split}; expected {SPLITS}")
         elif self.split is not None and not self.split:
             raise InputError("split is an empty list of views; list at least one view name")
         if self.extent is not None:
@@ -89,7 +92,7 @@ def split_of(given: GivenSplit) -> Split | None:
         return tuple(dict.fromkeys(given))
     text = os.fspath(given)
     if text == "none":
-        return 0
+        return "none"
     for number in (int, float):
         with suppress(ValueError):
             return number(text)
@@ -145,4 +148,4 @@ def described(split: Split | None) -> str:
         return f"{len(split)} by name"
     if isinstance(split, float):
         return f"{split:g} of the views"
-    return f"every {split}th view" if split else "no views held out"
+    return "no views held out" if split == "none" else f"every {split}th view"

@@ -83,7 +83,7 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
         placement = placement.mirrored()
     frames = tuple(image.placed(placement) for image in images)
     if parsed.splits is None and options.split is None:
-        options = replace(options, split=TEST_EVERY if len(frames) > 1 else 0)
+        options = replace(options, split=TEST_EVERY if len(frames) > 1 else "none")
     splits = _split(parsed, frames, options.split)
     factor, max_images = int(options.downscale), options.max_images
     splits = {name: _fewer(part, max_images) for name, part in splits.items()}
@@ -193,7 +193,7 @@ def _are_cut_out(images: Sequence[PosedImage]) -> bool:
 def _split(parsed: ParsedScene, frames: Frames, split: Split | None) -> Splits:
     """Return the splits of the files. A `split` option re-splits "train" and replaces "test"."""
     if parsed.splits is None:
-        return _held_out(frames, split or 0, parsed.source)
+        return _held_out(frames, "none" if split is None else split, parsed.source)
     splits = {name: tuple(frames[i] for i in indices) for name, indices in parsed.splits.items()}
     if split is not None:
         splits.pop("test", None)
@@ -202,12 +202,12 @@ def _split(parsed: ParsedScene, frames: Frames, split: Split | None) -> Splits:
 
 
 def _held_out(frames: Frames, split: Split, where: str) -> Splits:
-    """Split frames into "test" views and the other "train" views; without "test" if `split` is 0.
+    """Split frames into "test" views and the other "train" views.
 
-    Every Nth means views 0, N, 2 N, ...; a fraction is evenly spaced. Raises `InputError` if no
-    training views remain or a name does not exist.
+    Without "test" views if `split` is "none". Every Nth means views 0, N, 2 N, ...; a fraction is
+    evenly spaced. Raises `InputError` if no training views remain or a name does not exist.
     """
-    if split == 0:
+    if isinstance(split, str):
         return {"train": frames}
     if isinstance(split, tuple):
         held = {_index_of(name, frames, where) for name in split}

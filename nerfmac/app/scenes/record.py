@@ -158,6 +158,8 @@ def _options(options: Fields) -> SceneOptions:
 def _split(options: Fields) -> Split:
     if isinstance(options.values["split"], list):
         return options.texts("split")
+    if options.values["split"] == "none":
+        return "none"
     number = options.number("split")
     return int(number) if number == int(number) else number
 

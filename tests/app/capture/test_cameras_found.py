@@ -24,7 +24,7 @@ def test_a_recorded_corner(tmp_path):
     report = json.loads((folder / "capture.json").read_text())
     assert report["registered"] == report["given"] == 12
     assert report["mean_reprojection_error"] < 1.0
-    frames = load_scene(folder, split=0).splits["train"]
+    frames = load_scene(folder, split="none").splits["train"]
     numbers = [int(Path(frame.name).stem.removeprefix("frame_")) for frame in frames]
     poses = np.stack([frame.camera.pose for frame in frames]).astype(float)
     away, degrees = differences(poses, np.stack([truth[n].pose for n in numbers]).astype(float))

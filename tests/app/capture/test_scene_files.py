@@ -27,7 +27,7 @@ def placed(tmp_path):
 
 def test_the_cameras_are_level_and_one_unit_from_what_they_look_at(placed):
     folder, _ = placed
-    scene = load_scene(folder, split=0)
+    scene = load_scene(folder, split="none")
     poses = np.stack([frame.camera.pose for frame in scene.splits["train"]]).astype(float)
     eyes = poses[:, :, 3] - 0.5
     np.testing.assert_allclose(np.linalg.norm(eyes, axis=1), 1.0, atol=1e-5)
@@ -39,7 +39,7 @@ def test_the_cameras_are_level_and_one_unit_from_what_they_look_at(placed):
 
 def test_a_point_is_seen_at_the_same_pixel_as_in_the_structure(placed):
     folder, structure = placed
-    scene = load_scene(folder, split=0)
+    scene = load_scene(folder, split="none")
     points = scene.points
     assert len(points) == 200
     for frame, image in zip(scene.splits["train"], structure.model.images, strict=True):
@@ -87,7 +87,7 @@ def test_images_of_two_lenses_have_each_their_own(tmp_path):
     images[3] = images[3]._replace(camera=2)
     write_images(tmp_path / "images", [image.name for image in images])
     write_scene(tmp_path, structure, is_object=True)
-    scene = load_scene(tmp_path, split=0)
+    scene = load_scene(tmp_path, split="none")
     focal = [frame.camera.lens.fl_x for frame in scene.splits["train"]]
     assert focal == [70.0, 70.0, 70.0, 64.5, 70.0, 70.0]
     assert scene.extent == 1.0

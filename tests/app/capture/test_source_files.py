@@ -64,7 +64,7 @@ def test_a_capture_of_photos_that_have_changed_is_not_reused(
     refused(*(capsys, tmp_path, "train", photos, "--device", "cpu", "--out", "run"), names=expected)
     shutil.rmtree("captures/garden")
     solved["cameras"] = 12 + (how == "added") - (how == "removed")
-    assert len(load_scene(captured(photos), split=0).cameras("train")) == solved["cameras"]
+    assert len(load_scene(captured(photos), split="none").cameras("train")) == solved["cameras"]
 
 
 def test_a_video_that_was_recorded_again_under_the_same_name_is_told(tmp_path, solved):
@@ -101,7 +101,7 @@ def test_masks_of_photos_become_the_scene_s(photos, solved, form, caplog):
     folder = capture_scene(photos, "scene", progress=False)
     assert solved["calls"] == [(12, "auto")], "masks are no photos"
     assert "5 of 12 images have a mask" in caplog.text
-    scene = load_scene(folder, split=0)
+    scene = load_scene(folder, split="none")
     masks = {path.name for path in (folder / "masks").iterdir()}
     assert masks == {f"{name}.png" for name in NAMES}, "COLMAP wants one for each image"
     views = scene.views("train")

@@ -14,7 +14,7 @@ from tests.scene_factory import nerfmac as command
 
 FLAGS = (*("--split", "none", "--up", "-y", "--extent", 2.5, "--downscale", 2, "--max-images", 2),)
 OPTIONS = {
-    **{"split": 0, "up": (0.0, -1.0, 0.0), "extent": 2.5, "downscale": 2, "max_images": 2},
+    **{"split": "none", "up": (0.0, -1.0, 0.0), "extent": 2.5, "downscale": 2, "max_images": 2},
     "masks": False,
 }
 

@@ -23,7 +23,7 @@ def capture(tmp_path, on_the_cpu):
     folder.mkdir()
     given = {"scale": 0.21, "offset": [0.4, 0.6, 0.55], "k1": 0.05, "p2": -0.01, "up": [0, 1, 1]}
     write_transforms(folder, 5, **given)
-    return folder, Run.begin(load_scene(folder, split=0), CONFIG)
+    return folder, Run.begin(load_scene(folder, split="none"), CONFIG)
 
 
 def test_cameras_have_the_matrices_of_the_input(capture):
@@ -42,7 +42,7 @@ def test_cameras_are_read_again_where_the_run_had_them(capture):
     folder, run = capture
     values = json.loads(json.dumps(extract_cameras(run)))
     (folder / "transforms.json").write_text(json.dumps(values))
-    again = load_scene(folder, split=0)
+    again = load_scene(folder, split="none")
     assert again.extent == run.scene.extent
     assert again.up == pytest.approx(run.scene.up)
     for frame, camera in zip(again.splits["train"], run.scene.cameras, strict=True):
@@ -80,7 +80,7 @@ def test_the_cameras_of_a_mirrored_world_are_read_again(tmp_path, on_the_cpu):
     for frame in values["frames"]:
         frame["transform_matrix"][2] = [-each for each in frame["transform_matrix"][2]]
     path.write_text(json.dumps(values))
-    run = Run.begin(load_scene(tmp_path, split=0), CONFIG)
+    run = Run.begin(load_scene(tmp_path, split="none"), CONFIG)
     written = extract_cameras(run)
     assert written["offset"] == pytest.approx([0.4, 0.6, 0.55])
     assert written["frames"][2]["transform_matrix"] == pytest.approx(

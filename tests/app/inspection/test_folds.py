@@ -104,7 +104,7 @@ def test_training_names_a_fold_too(tmp_path, caplog, on_the_cpu, monkeypatch):
         pose = [*camera.pose.tolist(), [0.0, 0.0, 0.0, 1.0]]
         frames.append({"file_path": f"{index:02}.png", "transform_matrix": pose})
     path = write_json(tmp_path / "yard/transforms.json", {"fl_x": 90.0, "frames": frames})
-    flags = "--preset", "tiny", "--steps", 2, "--no-video", "--split", 0
+    flags = "--preset", "tiny", "--steps", 2, "--no-video", "--split", "none"
     assert nerfmac("train", path, "--out", "run", *flags) == 0
     (told,) = [line for line in caplog.messages if "look alike" in line]
     assert told.startswith("17.png and 18.png")

@@ -171,7 +171,7 @@ def test_the_cube_of_a_scene_with_large_coordinates_is_printed_as_crop_takes_it(
         ):
             row[3] += shift
     path.write_text(json.dumps(values))
-    scene = load_scene(path, split=0)
+    scene = load_scene(path, split="none")
     (cube,) = [
         fact for fact in inspect_scene(scene, progress=False).facts if fact.startswith("cube")
     ]

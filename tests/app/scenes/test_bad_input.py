@@ -198,4 +198,4 @@ def test_a_missing_built_in_scene_says_where_it_was_looked_for(tmp_path, monkeyp
 def test_json_in_another_unicode_encoding_is_read(tmp_path, encoding):
     path = write_transforms(tmp_path, 3)
     path.write_bytes(path.read_text().encode(encoding))
-    assert len(load_scene(path, split=0).splits["train"]) == 3
+    assert len(load_scene(path, split="none").splits["train"]) == 3

@@ -59,7 +59,7 @@ def test_a_point_is_seen_at_the_pixel_where_a_transforms_json_sees_it(tmp_path, 
 
 
 def test_the_scene_is_centered_scaled_and_level(tmp_path):
-    scene = load_scene(write_colmap(tmp_path), split=0)
+    scene = load_scene(write_colmap(tmp_path), split="none")
     poses = np.stack([frame.camera.pose for frame in scene.splits["train"]])
     assert np.linalg.norm(poses[:, :, 3] - 0.5, axis=1).mean() == pytest.approx(1.0, abs=0.02)
     assert scene.up == (0.0, 0.0, 1.0)
@@ -90,7 +90,7 @@ def test_the_scene_is_centered_scaled_and_level(tmp_path):
 )
 def test_the_model_and_its_images_are_found(tmp_path, sparse, images, given):
     write_colmap(tmp_path, 3, sparse=sparse, images=images)
-    (frame, *_) = load_scene(tmp_path / given, split=0).splits["train"]
+    (frame, *_) = load_scene(tmp_path / given, split="none").splits["train"]
     assert frame.image == tmp_path / images / "000.png"
 
 
@@ -112,7 +112,7 @@ def test_points_make_the_scene_larger_up_to_a_limit(tmp_path):
 def test_images_without_a_camera_or_absent_are_counted(tmp_path, caplog):
     write_colmap(tmp_path, 6, absent=(2,))
     save(tmp_path / "images/extra.png", pixels(9))
-    assert len(load_scene(tmp_path, split=0).splits["train"]) == 5
+    assert len(load_scene(tmp_path, split="none").splits["train"]) == 5
     place = tmp_path / "sparse/0"
     assert caplog.messages == [
         f"1 of 6 images of {place} do not exist; using the other 5",
@@ -127,7 +127,7 @@ def test_without_images_the_largest_reduced_ones_are_read(tmp_path, caplog):
             small = pixels(index, width=WIDTH // factor, height=HEIGHT // factor)
             save(tmp_path / f"images_{factor}/{index:03d}.png", small)
     shutil.rmtree(tmp_path / "images")
-    lens = load_scene(tmp_path, split=0).splits["train"][0].camera.lens
+    lens = load_scene(tmp_path, split="none").splits["train"][0].camera.lens
     assert (lens.width, lens.height, lens.fl_x) == (12, 8, 15.0)
     assert caplog.messages == [f"no folder images in {tmp_path}; using images_2"]
 
@@ -191,7 +191,7 @@ def test_an_unknown_camera_and_an_empty_model_are_refused(tmp_path):
 )
 def test_a_model_s_folder_named_directly_finds_its_images(tmp_path, sparse):
     write_colmap(tmp_path, 4, sparse=sparse)
-    scene = load_scene(tmp_path / sparse, split=0)
+    scene = load_scene(tmp_path / sparse, split="none")
     assert len(scene.splits["train"]) == 4
     assert scene.name == tmp_path.name
 
@@ -199,4 +199,4 @@ def test_a_model_s_folder_named_directly_finds_its_images(tmp_path, sparse):
 def test_of_several_folders_the_innermost_with_images_is_the_scene(tmp_path):
     write_colmap(tmp_path, 4, sparse="dense/sparse", images="dense/images")
     save(tmp_path / "images/000.png", pixels(0))
-    assert load_scene(tmp_path / "dense/sparse", split=0).name == "dense"
+    assert load_scene(tmp_path / "dense/sparse", split="none").name == "dense"

@@ -68,7 +68,7 @@ def test_cameras_that_look_in_one_direction_are_placed_by_their_depths(tmp_path,
         size = HEIGHT, WIDTH, FOCAL
         row[:15] = np.stack([down, right, backwards, eye, size], axis=1).ravel()
         row[15:] = 3.0, 5.0
-    scene = load_scene(write_llff(tmp_path, 6, table=table), split=0)
+    scene = load_scene(write_llff(tmp_path, 6, table=table), split="none")
     poses = np.stack([frame.camera.pose for frame in scene.splits["train"]])
     ahead = np.einsum("ij,ij->i", 0.5 - poses[:, :, 3], -poses[:, :, 2])
     np.testing.assert_allclose(ahead, ahead[0], atol=1e-6)

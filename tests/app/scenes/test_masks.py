@@ -25,20 +25,20 @@ def test_a_mask_is_found_by_its_images_name(tmp_path, name, caplog):
     caplog.set_level("INFO", "nerfmac")
     path = write_transforms(tmp_path, 3)
     save(tmp_path / name, mask(1))
-    scene = load_scene(path, split=0)
+    scene = load_scene(path, split="none")
     assert kept(scene, 0).all()
     np.testing.assert_array_equal(kept(scene, 1), mask(1) > 0)
     assert caplog.messages == [
         f"1 of 3 images have a mask, such as {tmp_path / name}; black pixels are excluded"
     ]
-    assert kept(load_scene(path, split=0, masks=False), 1) is None
+    assert kept(load_scene(path, split="none", masks=False), 1) is None
 
 
 def test_the_mask_that_a_frame_names_goes_first(tmp_path):
     path = write_transforms(tmp_path, 2, frame={1: {"mask_path": "people\\second.png"}})
     save(tmp_path / "masks/001.png", mask(1))
     save(tmp_path / "people/second.png", mask(2))
-    np.testing.assert_array_equal(kept(load_scene(path, split=0), 1), mask(2) > 0)
+    np.testing.assert_array_equal(kept(load_scene(path, split="none"), 1), mask(2) > 0)
 
 
 def test_a_block_with_a_masked_pixel_is_left_out(tmp_path):
@@ -46,7 +46,7 @@ def test_a_block_with_a_masked_pixel_is_left_out(tmp_path):
     holes = np.full((HEIGHT, WIDTH), 255, np.uint8)
     holes[5, 7] = 0
     save(tmp_path / "masks/000.png", holes)
-    found = kept(load_scene(path, split=0, downscale=2), 0)
+    found = kept(load_scene(path, split="none", downscale=2), 0)
     assert np.argwhere(~found).tolist() == [[2, 3]]
 
 
@@ -54,14 +54,14 @@ def test_a_mask_of_another_size_is_refused(tmp_path):
     path = write_transforms(tmp_path, 2)
     save(tmp_path / "masks/001.png", mask(1)[:-1])
     with pytest.raises(InputError, match=r"masks/001\.png has 24x15 pixels, .* images/001\.png"):
-        load_scene(path, split=0).views("train")
+        load_scene(path, split="none").views("train")
 
 
 def test_a_mask_that_is_absent_is_refused_unless_masks_are_done_without(tmp_path):
     path = write_transforms(tmp_path, 2, frame={0: {"mask_path": "masks/none.png"}})
     with pytest.raises(InputError, match=r"none.png of images.* does not exist; .*--no-masks"):
         load_scene(path)
-    assert kept(load_scene(path, split=0, masks=False), 0) is None
+    assert kept(load_scene(path, split="none", masks=False), 0) is None
 
 
 def rename(path, names):
@@ -87,7 +87,7 @@ def test_masks_in_subfolders_are_those_of_the_same_subfolders(
     for index, name in enumerate(SUBFOLDERS[:2]):
         save(path.parent / form.format(*name.split("/")[1:]), mask(index))
     monkeypatch.chdir(tmp_path)
-    scene = load_scene("scene" if relative else path, split=0)
+    scene = load_scene("scene" if relative else path, split="none")
     by_name = dict(zip(scene.views("train").names, range(3), strict=True))
     for index, name in enumerate(SUBFOLDERS[:2]):
         np.testing.assert_array_equal(kept(scene, by_name[name]), mask(index) > 0)
@@ -99,7 +99,7 @@ def test_a_mask_that_fits_two_photos_is_not_used_and_named(tmp_path, caplog):
     path = write_transforms(tmp_path, 3)
     rename(path, SUBFOLDERS)
     save(tmp_path / "masks/0.png", mask(0))
-    scene = load_scene(path, split=0)
+    scene = load_scene(path, split="none")
     assert scene.views("train").kept is None
     (line,) = caplog.messages
     assert line.startswith(
@@ -113,7 +113,7 @@ def test_pixels_that_instant_ngp_s_masks_mark_are_ignored(tmp_path, caplog):
     marks = np.zeros((HEIGHT, WIDTH), np.uint8)
     marks[3:7, 4:9] = 1
     save(tmp_path / "images/dynamic_mask_001.png", marks)
-    scene = load_scene(path, split=0)
+    scene = load_scene(path, split="none")
     np.testing.assert_array_equal(kept(scene, 1), marks == 0)
     assert kept(scene, 0).all()
     assert "1 of 3 images have a mask" in caplog.text
@@ -126,12 +126,12 @@ def test_pixels_that_instant_ngp_s_masks_mark_are_ignored(tmp_path, caplog):
 def test_what_looks_like_masks_and_is_not_used_is_named(tmp_path, name, caplog):
     path = write_transforms(tmp_path, 3)
     save(tmp_path / name, mask(1))
-    scene = load_scene(path, split=0)
+    scene = load_scene(path, split="none")
     assert scene.views("train").kept is None
     (line,) = caplog.messages
     assert line.startswith(
         f"1 files look like masks, such as {tmp_path / name}, but match no photo"
     )
     caplog.clear()
-    load_scene(path, split=0, masks=False)
+    load_scene(path, split="none", masks=False)
     assert caplog.messages == []

@@ -22,7 +22,7 @@ from tests.app.scenes.scene_files import (
 
 
 def lens_of(path, index=0):
-    return load_scene(path, split=0).splits["train"][index].camera.lens
+    return load_scene(path, split="none").splits["train"][index].camera.lens
 
 
 def rewrite(path, change):
@@ -138,7 +138,7 @@ def test_rotations_that_are_sheared_alike_are_refused(tmp_path, axis):
 def test_images_named_otherwise_are_found_with_one_line(tmp_path, given, caplog):
     path = write_transforms(tmp_path, 3)
     rewrite(path, lambda i, frame: frame.update(file_path=given.format(f"{i:03d}")))
-    frames = load_scene(path, split=0).splits["train"]
+    frames = load_scene(path, split="none").splits["train"]
     assert [frame.image for frame in frames] == [tmp_path / f"images/{i:03d}.png" for i in range(3)]
     assert len(caplog.messages) == 1
     assert "3 of 3 images are not at the path" in caplog.text
@@ -157,12 +157,12 @@ def test_a_file_of_another_name_is_read_if_it_is_alone(tmp_path, caplog):
     path = write_transforms(tmp_path, 3)
     other = path.rename(tmp_path / "airbus_transforms.json")
     write_json(tmp_path / "metrics.json", {"psnr": 3})
-    assert len(load_scene(tmp_path, split=0).splits["train"]) == 3
+    assert len(load_scene(tmp_path, split="none").splits["train"]) == 3
     assert caplog.messages == [f"no transforms.json in {tmp_path}; using {other.name}"]
     write_json(tmp_path / "second.json", json.loads(other.read_text()))
     with pytest.raises(InputError, match=r"one of them: airbus_transforms\.json, second\.json"):
         load_scene(tmp_path)
-    assert len(load_scene(other, split=0).splits["train"]) == 3
+    assert len(load_scene(other, split="none").splits["train"]) == 3
 
 
 @pytest.mark.parametrize("name", ["transforms.json", "capture.json"])
@@ -195,7 +195,7 @@ def test_a_lens_for_the_image_as_it_is_stored_is_used_for_that(tmp_path, caplog)
     exif = Image.Exif()
     exif[0x0112] = 6
     Image.fromarray(pixels(1)).save(tmp_path / "images/001.png", exif=exif)
-    frames = load_scene(path, split=0)
+    frames = load_scene(path, split="none")
     assert [frame.is_upright for frame in frames.splits["train"]] == [True, False, True]
     np.testing.assert_array_equal(np.array(frames.views("train").image(1)), pixels(1))
     assert len(caplog.messages) == 1
@@ -215,7 +215,7 @@ def test_images_of_any_kind_and_spelling_are_read(tmp_path, ending, named):
         image.unlink()
     name = "images/{:03d}" + (ending if named else "")
     rewrite(path, lambda i, frame: frame.update(file_path=name.format(i)))
-    frames = load_scene(path, split=0).splits["train"]
+    frames = load_scene(path, split="none").splits["train"]
     assert [frame.image.name for frame in frames] == [f"000{ending}", f"001{ending}"]
 
 
@@ -257,7 +257,7 @@ def test_a_folder_around_the_scenes_is_refused_with_the_scenes(tmp_path):
 
 def test_frames_without_a_pose_are_left_out_with_one_line(tmp_path, caplog):
     path = write_transforms(tmp_path, 5, frame={2: {"transform_matrix": None}})
-    frames = load_scene(path, split=0).splits["train"]
+    frames = load_scene(path, split="none").splits["train"]
     assert [frame.name for frame in frames] == [f"images/{n:03}.png" for n in (0, 1, 3, 4)]
     assert caplog.messages == [f"1 of 5 frames of {path} have no pose; using the other 4"]
     rewrite(path, lambda _, frame: frame.update(transform_matrix=None))
@@ -283,13 +283,13 @@ def test_a_lens_in_parts_of_the_images_sides_is_refused(tmp_path, own, shown):
 
 def test_images_behind_links_out_of_the_scene_are_read_and_said(tmp_path, caplog):
     write_transforms(tmp_path / "scene", 3)
-    load_scene(tmp_path / "scene", split=0)
+    load_scene(tmp_path / "scene", split="none")
     (tmp_path / "link").symlink_to(tmp_path / "scene")
-    load_scene(tmp_path / "link", split=0)
+    load_scene(tmp_path / "link", split="none")
     assert not caplog.messages  # a scene behind a link is not outside of itself
     (tmp_path / "scene" / "images").rename(tmp_path / "large")
     (tmp_path / "scene" / "images").symlink_to(tmp_path / "large")
-    scene = load_scene(tmp_path / "scene", split=0)
+    scene = load_scene(tmp_path / "scene", split="none")
     assert len(scene.splits["train"]) == 3
     (told,) = caplog.messages
     assert told.startswith("3 of 3 images and masks of scene are outside its folder")
@@ -299,7 +299,7 @@ def test_images_behind_links_out_of_the_scene_are_read_and_said(tmp_path, caplog
     (tmp_path / "large").rename(tmp_path / "scene" / "images")
     (tmp_path / "scene" / "images" / "001.png").rename(tmp_path / "secret.png")
     (tmp_path / "scene" / "images" / "001.png").symlink_to(tmp_path / "secret.png")
-    load_scene(tmp_path / "scene", split=0)
+    load_scene(tmp_path / "scene", split="none")
     (told,) = caplog.messages
     assert told.startswith("1 of 3 images")
     assert "secret.png" in told
@@ -312,5 +312,5 @@ def test_a_path_out_of_the_scene_is_not_followed(tmp_path):
         tmp_path / "scene" / "transforms.json",
         lambda index, frame: frame.update(file_path="../secret.png") if index == 1 else None,
     )
-    frames = load_scene(tmp_path / "scene", split=0).splits["train"]
+    frames = load_scene(tmp_path / "scene", split="none").splits["train"]
     assert [frame.name for frame in frames] == ["images/000.png", "images/002.png"]

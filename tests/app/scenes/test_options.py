@@ -23,7 +23,7 @@ POINT = np.array([0.52, 0.47, 0.61])
 
 def test_smaller_images_are_means_of_blocks_and_see_the_same(tmp_path):
     path = write_transforms(tmp_path, 3, k1=0.1)
-    whole, small = (load_scene(path, split=0, downscale=factor) for factor in (1, 3))
+    whole, small = (load_scene(path, split="none", downscale=factor) for factor in (1, 3))
     views = small.views("train")
     assert views.cameras.sizes == ((8, 5),) * 3, "of 24x16 pixels the last row is left out"
     blocks = pixels(1)[:15].reshape(5, 3, 8, 3, 3).mean(axis=(1, 3))
@@ -39,7 +39,7 @@ def test_hidden_colors_do_not_bleed_into_smaller_images(tmp_path):
     image[:, ::2] = 200, 100, 50, 255
     image[:, 1::2] = 7, 8, 9, 0
     save(tmp_path / "images/001.png", image)
-    small = np.array(load_scene(path, split=0, downscale=2).views("train").image(1))
+    small = np.array(load_scene(path, split="none", downscale=2).views("train").image(1))
     assert np.abs(small[..., :3].astype(int) - [200, 100, 50]).max() <= 1
     assert np.abs(small[..., 3].astype(int) - 128).max() <= 1
 
@@ -48,7 +48,7 @@ def test_hidden_colors_do_not_bleed_into_smaller_images(tmp_path):
     ("most", "kept"), [(3, "036"), (1, "0"), (9, "012345678"), (40, "012345678")]
 )
 def test_fewer_views_are_spread_over_all(tmp_path, most, kept):
-    scene = load_scene(write_transforms(tmp_path, 9), split=0, max_images=most)
+    scene = load_scene(write_transforms(tmp_path, 9), split="none", max_images=most)
     assert [frame.name[-5] for frame in scene.splits["train"]] == list(kept)
 
 
@@ -59,7 +59,9 @@ def test_fewer_views_are_spread_over_all(tmp_path, most, kept):
         ({"downscale": 1.5}, "downscale is 1.5; expected an integer"),
         ({"downscale": 17}, r"downscale is 17, but images/001\.png has only 24x16 pixels"),
         ({"max_images": 0}, "max_images is 0; expected at least 1"),
-        ({"split": -1}, "split is -1; expected at least 0"),
+        ({"split": -1}, "split is -1; expected a number N for every Nth view, a fraction"),
+        ({"split": 0}, "split is 0; expected a number N for every Nth view, a fraction"),
+        ({"split": "0"}, "split is 0; expected a number N for every Nth view, a fraction"),
         ({"split": "1.5"}, "split is 1.5; expected a number N for every Nth view, a fraction"),
         ({"split": "nan"}, "split is nan; expected a number"),
         ({"split": 0.99}, "split=0.99 holds out all 3 views of .*, or use none"),
@@ -97,7 +99,6 @@ def held_out(scene):
         (0.3, "036"),
         ("0.2", "05"),
         (0.01, "0"),
-        (0, ""),
         ("none", ""),
         (["images/007.png", "002.png", "4"], "247"),
     ],
@@ -126,7 +127,7 @@ def test_a_file_lists_what_is_held_out(tmp_path):
 
 def test_a_capture_says_which_of_its_views_are_held_out_by_default(tmp_path):
     assert load_scene(write_transforms(tmp_path / "many", 9)).options.split == 8
-    assert load_scene(write_transforms(tmp_path / "one", 1)).options.split == 0
+    assert load_scene(write_transforms(tmp_path / "one", 1)).options.split == "none"
     assert load_scene(write_colmap(tmp_path / "colmap")).options.split == 8
 
 

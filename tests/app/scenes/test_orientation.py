@@ -55,7 +55,7 @@ def write_corner(folder, views, tagged, *, applied, points=True):
 
 
 def readings(path):
-    frames = load_scene(path, split=0).splits["train"]
+    frames = load_scene(path, split="none").splits["train"]
     return [frame.is_upright for frame in frames]
 
 
@@ -73,7 +73,7 @@ def test_the_colors_of_sparse_points_decide(tmp_path, views, tagged, applied, ca
 
 def test_without_evidence_pixels_are_read_as_stored_with_one_line(tmp_path, views, caplog):
     path = write_corner(tmp_path, views, (2,), applied=False, points=False)
-    scene = load_scene(path, split=0)
+    scene = load_scene(path, split="none")
     assert [frame.is_upright for frame in scene.splits["train"]][2] is False
     got = np.array(scene.views("train").image(2)).astype(int)
     assert np.abs(got - views[2][1]).mean() < np.abs(got[::-1, ::-1] - views[2][1]).mean() / 3
@@ -85,7 +85,7 @@ def test_without_evidence_pixels_are_read_as_stored_with_one_line(tmp_path, view
 def test_colmap_ignores_the_tag(tmp_path, orientation, caplog):
     folder = write_colmap(tmp_path, 4)
     tag(folder / "images/001.png", pixels(1), orientation)
-    views = load_scene(folder, split=0).views("train")
+    views = load_scene(folder, split="none").views("train")
     np.testing.assert_array_equal(np.array(views.image(1)), pixels(1))
     assert "1 of 4 images" in caplog.text
 

@@ -73,7 +73,7 @@ def test_record3d_sees_what_a_transforms_json_sees(tmp_path, images, name):
 
 def test_record3ds_frames_may_have_lenses_of_their_own(tmp_path):
     lengths = [[30.0 + index, 29.0, 11.0, 8.0] for index in range(COUNT + 3)]
-    frames = load_scene(record3d(tmp_path, perFrameIntrinsicCoeffs=lengths), split=0)
+    frames = load_scene(record3d(tmp_path, perFrameIntrinsicCoeffs=lengths), split="none")
     assert [f.camera.lens.fl_x for f in frames.splits["train"]] == [30.0 + i for i in range(COUNT)]
 
 
@@ -113,5 +113,5 @@ def test_nerfcapture_writes_a_transforms_json_with_depth_beside_the_images(tmp_p
         own = {**LENS, "file_path": f"images/{index}", "depth_path": f"images/{index}.depth.png"}
         frames.append({**own, "transform_matrix": matrix(index)})
     write_json(tmp_path / "transforms.json", {"frames": frames, "depth_integer_scale": 0.1})
-    scene = load_scene(tmp_path, split=0)
+    scene = load_scene(tmp_path, split="none")
     assert [frame.image.name for frame in scene.splits["train"]] == [f"{i}.png" for i in range(4)]

@@ -17,14 +17,16 @@ PATH = Path("runs/a/scene.json")
 @pytest.fixture
 def record(tmp_path) -> SceneRecord:
     return SceneRecord.of(
-        load_scene(write_transforms(tmp_path, 3, k1=0.1, camera_model="OPENCV_FISHEYE"), split=0)
+        load_scene(
+            write_transforms(tmp_path, 3, k1=0.1, camera_model="OPENCV_FISHEYE"), split="none"
+        )
     )
 
 
 def test_a_record_comes_back_from_json_as_it_was(record):
     values = json.loads(json.dumps(record.to_json()))
     read = SceneRecord.from_json(values, PATH)
-    assert (read.path, read.options.split, read.extent) == (record.path, 0, record.extent)
+    assert (read.path, read.options.split, read.extent) == (record.path, "none", record.extent)
     assert read.up == record.up
     assert read.placement.scale == record.placement.scale
     np.testing.assert_array_equal(read.placement.offset, record.placement.offset)
@@ -32,7 +34,7 @@ def test_a_record_comes_back_from_json_as_it_was(record):
     for got, want in zip(read.cameras, record.cameras, strict=True):
         assert got.lens == want.lens
         np.testing.assert_array_equal(got.pose, want.pose)
-    fewer = load_scene(record.path, split=0, downscale=2, max_images=2)
+    fewer = load_scene(record.path, split="none", downscale=2, max_images=2)
     values = json.loads(json.dumps(SceneRecord.of(fewer).to_json()))
     read = SceneRecord.from_json(values, PATH)
     assert (read.options.downscale, read.options.max_images, len(read.cameras)) == (2, 2, 2)
@@ -56,7 +58,8 @@ def test_a_record_comes_back_from_json_as_it_was(record):
         ({"split": 2.5}, ": options: split is 2.5; expected a number N"),
         ({"split": []}, ": options: split is an empty list of views"),
         ({"split": [3]}, r": options: split is \[3\]; expected a list of texts"),
-        ({"split": -1}, ": options: split is -1; expected at least 0"),
+        ({"split": 0}, ": options: split is 0; expected a number N"),
+        ({"split": "None"}, ': options: split is "None"; expected a finite number'),
         ({"split": True}, ": options: split is true; expected a finite number"),
         ({"options": {"up": [0, 1]}}, r": options: up is \[0, 1\]; expected a list of 3"),
         ({"options": {"extent": 0}}, ": options: extent is 0; expected a value above 0"),
@@ -89,7 +92,7 @@ def test_a_broken_record_is_refused_with_its_file_the_key_and_its_place(record, 
         SceneRecord.from_json(values, PATH)
 
 
-@pytest.mark.parametrize("split", [0, 2, 0.4, ["images/001.png"]])
+@pytest.mark.parametrize("split", ["none", 2, 0.4, ["images/001.png"]])
 def test_a_record_reads_its_scene_again_with_all_it_was_told(tmp_path, split):
     path = write_transforms(tmp_path, 5)
     scene = load_scene(path, split=split, extent=1.5, up=(0, -3, 0.1), downscale=2)

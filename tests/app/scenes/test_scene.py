@@ -72,7 +72,7 @@ def test_a_truncated_file_is_refused_by_name_when_its_split_is_decoded(tmp_path)
 def test_images_of_several_sizes_are_decoded_each_in_its_own(tmp_path):
     path = write_transforms(tmp_path, 4)
     save(tmp_path / "images/002.png", pixels(2, width=WIDTH // 2, height=HEIGHT // 2))
-    loaded = load_scene(path, split=0)
+    loaded = load_scene(path, split="none")
     assert repr(loaded).endswith("train: 4, 24x16 and 1 more, extent 2)")
     views = loaded.views("train")
     assert views.cameras.sizes == ((24, 16), (24, 16), (12, 8), (24, 16))

@@ -38,8 +38,8 @@ def test_an_explicit_hold_out_goes_before_the_listed_test_views(tmp_path):
     path = write_transforms(tmp_path, 6, **lists, val_filenames=images(0))
     got = names(load_scene(path, split=2))
     assert got == {"train": images(2, 4), "val": images(0), "test": images(1, 3)}
-    assert names(load_scene(path, split=0))["train"] == images(1, 2, 3, 4)
-    assert "test" not in load_scene(path, split=0).splits
+    assert names(load_scene(path, split="none"))["train"] == images(1, 2, 3, 4)
+    assert "test" not in load_scene(path, split="none").splits
 
 
 def test_a_listed_image_that_is_absent_is_left_out_with_the_other_absent_ones(tmp_path, caplog):

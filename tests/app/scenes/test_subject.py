@@ -56,7 +56,7 @@ def test_there_is_no_subject_without_points_that_show_it():
 
 
 def test_a_record_stores_the_subject(tmp_path):
-    record = SceneRecord.of(load_scene(write_transforms(tmp_path, 3), split=0))
+    record = SceneRecord.of(load_scene(write_transforms(tmp_path, 3), split="none"))
     values = json.loads(json.dumps(record.to_json()))
     assert values["subject"] is None
     path = Path("scene.json")

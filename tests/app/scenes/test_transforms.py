@@ -26,7 +26,7 @@ def names(scene, split: str) -> list[str]:
 
 
 def lens_of(path, index=0):
-    return load_scene(path, split=0).splits["train"][index].camera.lens
+    return load_scene(path, split="none").splits["train"][index].camera.lens
 
 
 def unplaced(folder, matrices, channels=3):
@@ -102,7 +102,7 @@ def test_a_turned_jpeg_fits_the_upright_lens(tmp_path):
     lying = np.ascontiguousarray(np.rot90(pixels(1)))
     # A JPEG under the name of a PNG: what counts is the content.
     Image.fromarray(lying).save(tmp_path / "images/001.png", "JPEG", exif=exif, quality=100)
-    views = load_scene(path, split=0).views("train")
+    views = load_scene(path, split="none").views("train")
     got = np.array(views.image(1)).astype(int)
     assert np.abs(got - pixels(1)).mean() < 6
 
@@ -134,7 +134,7 @@ def test_an_unplaced_file_is_centered_on_what_its_cameras_look_at(tmp_path, chan
     far = [np.array(matrix(index)) for index in range(9)]  # they look at (0.1, 0.2, 0.3)
     for each in far:
         each[:3, 3] = 50 * each[:3, 3] + (1000, -2000, 300)
-    scene = load_scene(unplaced(tmp_path, [each.tolist() for each in far], channels), split=0)
+    scene = load_scene(unplaced(tmp_path, [each.tolist() for each in far], channels), split="none")
     poses = np.stack([frame.camera.pose for frame in scene.splits["train"]]).astype(np.float64)
     away = 0.5 - poses[:, :, 3]
     assert np.linalg.norm(away, axis=1).mean() == pytest.approx(1.0, abs=1e-4)
@@ -147,7 +147,7 @@ def test_cameras_side_by_side_are_placed_about_their_middle_with_a_warning(tmp_p
     rows = [np.eye(4) for _ in range(4)]
     for index, each in enumerate(rows):
         each[:3, 3] = 10 + 2 * index, 5, index % 2
-    scene = load_scene(unplaced(tmp_path, [each.tolist() for each in rows]), split=0)
+    scene = load_scene(unplaced(tmp_path, [each.tolist() for each in rows]), split="none")
     eyes = np.stack([frame.camera.pose[:, 3] for frame in scene.splits["train"]])
     np.testing.assert_allclose(eyes.mean(0), 0.5, atol=1e-6)
     assert np.linalg.norm(eyes - 0.5, axis=1).mean() == pytest.approx(1.0, abs=1e-5)

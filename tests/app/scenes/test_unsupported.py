@@ -39,7 +39,7 @@ def test_the_image_of_the_same_stem_is_found(tmp_path, caplog):
     path = write_exr(tmp_path)
     for index in range(3):
         save(tmp_path / f"images/{index:03d}.png", pixels(index))
-    frames = load_scene(path, split=0).splits["train"]
+    frames = load_scene(path, split="none").splits["train"]
     assert [frame.image.name for frame in frames] == [f"{index:03d}.png" for index in range(3)]
     (line,) = caplog.messages
     assert line.startswith("3 of 3 images are not at the path")

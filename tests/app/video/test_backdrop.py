@@ -22,7 +22,7 @@ def images(channels=3):
 
 @pytest.fixture
 def run(tmp_path):
-    scene = load_scene(write_transforms(tmp_path / "scene", 4), split=0)
+    scene = load_scene(write_transforms(tmp_path / "scene", 4), split="none")
     return Run.begin(scene, CONFIG, out=tmp_path / "run", progress=False)
 
 
@@ -46,7 +46,7 @@ def test_masked_pixels_do_not_count(tmp_path):
     for index in range(2):
         save(tmp_path / f"masks/{index:03d}.png", mask)
     expected = images()[:2, :, 12:].reshape(-1, 3).mean(axis=0) / 255.0
-    color = load_scene(path, split=0).views("train").mean_color()
+    color = load_scene(path, split="none").views("train").mean_color()
     np.testing.assert_allclose(color, expected, atol=0.005)
 
 

@@ -58,7 +58,7 @@ def test_a_value_that_cannot_be_is_refused(name, value, words):
 
 
 def test_the_background_becomes_the_mean_color_of_the_images_unless_a_user_has_chosen_one(tmp_path):
-    scene = load_scene(write_transforms(tmp_path, 3), split=0)
+    scene = load_scene(write_transforms(tmp_path, 3), split="none")
     session, other = (Page(Run.begin(scene, COARSE, decode=False)).session for _ in range(2))
     assert session.target().options.background == (1.0, 1.0, 1.0)
     other.set(background="#102030")
