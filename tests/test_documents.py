@@ -255,6 +255,17 @@ def test_names_that_guides_import_are_in_the_reference():
     assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", REFERENCE)] == []
 
 
+def test_the_comment_of_a_field_documents_it_on_the_site():
+    pytest.importorskip("griffe")
+    from field_comments import comment_of, sentence
+
+    assert comment_of("    depth: mx.array  # (rays,) float32\n") == "(rays,) float32"
+    assert comment_of("    name: str = 'a # b'\n") == ""
+    assert comment_of("    )  # the end") == ""
+    told = ["the scene cube", "sRGB color", "(3,).", "dB, of the step"]
+    assert [*map(sentence, told)] == ["The scene cube.", "sRGB color.", "(3,).", "dB, of the step."]
+
+
 def test_the_site_is_built_without_a_warning(tmp_path):
     pytest.importorskip("mkdocs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
@@ -267,6 +278,20 @@ def test_the_site_is_built_without_a_warning(tmp_path):
     assert "--samples-per-pixel" in page
     settings = (tmp_path / "configuration" / "index.html").read_text(encoding="utf-8")
     assert settings.count("★") == 11  # ten settings, and the sentence that explains the star
+    reference = {
+        page.parent.name: page.read_text(encoding="utf-8")
+        for page in tmp_path.glob("python-*/index.html")
+    }
+    for name in ("Samples.ray_start", "Goal.rate", "EncodedField.__call__"):
+        assert any(f'id="nerfmac.{name}"' in text for text in reference.values()), name
+    results = r">(?:Returns|Yields):</span>\s*</p>\s*<ul>(.*?)</ul>"
+    items = [
+        found[1].count("<li ")
+        for text in reference.values()
+        for found in re.finditer(results, text, re.DOTALL)
+    ]
+    assert len(items) >= 100
+    assert {*items} == {1}, "a result is split into several items"
     loaded = [
         address
         for html in tmp_path.rglob("*.html")

@@ -30,9 +30,9 @@ class Samples(NamedTuple):
     distance: mx.array  # (slots,) float32, from the ray origin.
     width: mx.array  # (slots,) float32, length of the interval of the sample.
     ray: mx.array  # (slots,) int32, index of the ray of the slot; 0 for unused slots.
-    ray_start: mx.array  # (rays + 1,) int32.
+    ray_start: mx.array  # (rays + 1,) int32, first slot of each ray, then the number of used slots.
     wanted: mx.array  # (rays,) int32, requested samples per ray, even if they do not fit.
-    thinning: Thinning | None = None  # None if no sample was omitted.
+    thinning: Thinning | None = None  # Correction for omitted samples, or None without thinning.
 
     @property
     def used(self) -> mx.array:

@@ -62,7 +62,10 @@ def most_first(beta1: float, beta2: float) -> float:
 def adam_step(
     parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
 ) -> tuple[mx.array, mx.array]:
-    """Return the parameters and their moments after one step along `gradient`.
+    """Return the parameters and their moments after one step of Adam.
+
+    Elements with a zero gradient, including the gradient of the L2 regularization, keep their
+    values and their moments.
 
     Args:
         parameters: float32 of any shape.

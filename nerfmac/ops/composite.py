@@ -82,7 +82,15 @@ class Composited(NamedTuple):
 def composite(
     density: mx.array, color: mx.array, samples: Samples, expected: mx.array | None = None
 ) -> Composited:
-    """Composite packed samples front to back; see the module's docstring.
+    """Composite packed samples front to back.
+
+    Sample i has the optical depth density_i width_i and the transmittance T_i, exp(-x) for the
+    optical depth x in front of it. The color of a ray is the sum of weight_i color_i with
+
+        weight_i = T_i (1 - exp(-density_i width_i))
+
+    A ray ends before the first sample with a transmittance below 1e-4. The module docstring
+    describes the correction for samples that `thin` has omitted.
 
     Args:
         density: (slots,) float32, not negative.

@@ -43,7 +43,7 @@ _DRAW = Kernel(
 class Drawn(NamedTuple):
     """Rays, colors, and views of drawn pixels."""
 
-    rays: Rays  # through the pixels' centers
+    rays: Rays  # rays through the centers of the pixels
     color: mx.array  # (rays, 4) float32 in [0, 1], with straight alpha; 1 without alpha
     view: mx.array  # (rays,) int32, index of the view of each pixel
 

@@ -139,6 +139,9 @@ def hash_encode(
 ) -> mx.array:
     """Return the features of `positions`, interpolated in every level and concatenated.
 
+    In a level, the position x has the grid coordinate x * scale + 0.5. Its features are the
+    trilinear interpolation of the features of the 8 vertices around it.
+
     Args:
         positions: (points, 3) float32, in [0, 1]; outside, vertex indices wrap around.
         table: (levels.entries, features) float32; on a GPU float16 too. Features are 1, 2, 4 or 8.

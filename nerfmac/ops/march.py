@@ -95,8 +95,8 @@ class MarchGeometry:
 class Occupied(NamedTuple):
     """Cells of the scene cube that marching samples."""
 
-    geometry: MarchGeometry
-    bits: mx.array  # (geometry.cells / BRICK_CELLS,) uint32, one bit a cell, by its number
+    geometry: MarchGeometry  # scene cube, grid, and steps
+    bits: mx.array  # (geometry.cells / BRICK_CELLS,) uint32, one bit per cell, at the index of the cell
 
 
 def march(
@@ -107,7 +107,10 @@ def march(
     slots: int,
     wanted: mx.array | None = None,
 ) -> Samples:
-    """Sample rays in occupied cells. Nothing here is differentiable.
+    """Sample rays in occupied cells. The result is not differentiable.
+
+    A ray is divided into intervals from the point where it enters the scene cube. Each interval
+    has one sample. Samples in empty cells are omitted.
 
     Args:
         origins: (rays, 3) float32, scene coordinates.

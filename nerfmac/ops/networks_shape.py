@@ -68,9 +68,9 @@ class NetworksShape:
 
     features: int  # number of features that the density network reads
     width: int  # width of the hidden layers
-    density_layers: int  # hidden layers of the density network
-    color_layers: int  # hidden layers of the color network
-    density_bias: int = 0  # density is exp(x - density_bias)
+    density_layers: int  # number of hidden layers of the density network
+    color_layers: int  # number of hidden layers of the color network
+    density_bias: int = 0  # the density is exp(x - density_bias)
 
     @property
     def density(self) -> MlpShape:

@@ -67,7 +67,11 @@ _WRITE = Kernel(
 def thin(
     samples: Samples, density: mx.array, offsets: mx.array, slots: int, below: float
 ) -> Samples:
-    """Thin samples and pack them into `slots` slots. The result is not differentiable.
+    """Keep a random subset of the visible samples. The result is not differentiable.
+
+    A sample is kept with the probability 1, 1/2, 1/4, ..., or 1/32, the smallest one above
+    weight / `below`, where weight is the weight of the sample in the color of its ray. `composite`
+    corrects the colors, so that their means do not change.
 
     Args:
         samples: Packed samples. A ray that does not fit there keeps none, and does not fit.

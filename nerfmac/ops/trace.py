@@ -60,9 +60,9 @@ _TRACE = Kernel(
 class TraceGeometry:
     """Scene cube, occupancy grid, levels of the encoding, and widths of the networks."""
 
-    march: MarchGeometry
-    levels: HashLevels
-    networks: NetworksShape
+    march: MarchGeometry  # scene cube, grid, and steps
+    levels: HashLevels  # levels of the hash encoding
+    networks: NetworksShape  # widths of the networks
 
 
 def trace(

@@ -78,16 +78,16 @@ class RayBatch(NamedTuple):
     are differentiable in the parameters of the field.
     """
 
-    color: mx.array  # (rays, 3) float32, over the rays' random backgrounds
+    color: mx.array  # (rays, 3) float32, over the random background of each ray
     opacity: mx.array  # (rays,) float32, in [0, 1]
     depth: mx.array  # (rays,) float32, sum of weight * distance
-    mask: mx.array  # (rays, 1) float32: 1 where the ray counts, 0 where masked or out of samples
+    mask: mx.array  # (rays, 1) float32: 1 for rays that count; 0 if masked or out of slots
     density: mx.array | None = None  # (slots,) float32; None for the rays of a proposal
-    samples: Samples | None = None  # packed; None for the rays of a proposal
-    proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays, same backgrounds
+    samples: Samples | None = None  # packed samples; None for the rays of a proposal
+    proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays
     progress: mx.array | float = 0.0  # () float32, finished fraction of the run
-    tracks: TrackTargets | None = None  # distances known from tracks, of the first rays; None: none
-    ground: mx.array | None = None  # (rays,) float32, distance of the ground plane, may be infinite
+    tracks: TrackTargets | None = None  # known distances of the first rays, or None
+    ground: mx.array | None = None  # (rays,) float32, distance of the ground plane or infinity
     pairs: int = 0  # rays i and i + pairs, for i < pairs, go through neighboring pixels
 
     @property
