@@ -84,8 +84,9 @@ def composite(
 ) -> Composited:
     """Composite packed samples front to back.
 
-    Sample i has the optical depth density_i width_i and the transmittance T_i, exp(-x) for the
-    optical depth x in front of it. The color of a ray is the sum of weight_i color_i with
+    The optical depth of sample i is density_i width_i. Its transmittance T_i is exp(-x), where x is
+    the optical depth of all samples in front of it. The color of a ray is the sum of
+    weight_i color_i, where
 
         weight_i = T_i (1 - exp(-density_i width_i))
 
