@@ -50,7 +50,7 @@ class Arguments:
 
 
 def main(argv: list[str]) -> int:
-    """Run `nerfmac selftest` with the arguments `argv`; return 0 if all arrays agree, else 1."""
+    """Run `nerfmac selftest` with the arguments `argv`. Return 0 if all arrays agree."""
     arguments = parsed(Arguments, argv)
     if folder := arguments.dump_metal:
         if arguments != Arguments(dump_metal=folder):

@@ -1,10 +1,10 @@
 """`nerfmac view`: open a run or a scene in the viewer, in a JupyterLab notebook.
 
-The notebook belongs to the user, so nerfmac writes it once and never changes it. The notebook of a
-run is in the run folder, the notebook of a scene is in the working folder, because nerfmac does not
-write to scene folders. The JupyterLab server runs the first code cell so that the viewer is open at
-once, but only if the cell is exactly as nerfmac wrote it, because a notebook in a run folder may
-come from someone else.
+The notebook belongs to the user, so nerfmac writes it once and never changes it. Notebooks of
+runs are in their run folders. Notebooks of scenes are in the working folder, because nerfmac does
+not write to scene folders. The JupyterLab server runs the first code cell so that the viewer is
+open at once, but only if the cell is exactly as nerfmac wrote it, because a notebook in a run
+folder may come from someone else.
 """
 
 from __future__ import annotations

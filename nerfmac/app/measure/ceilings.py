@@ -34,7 +34,7 @@ _COPY = f"""
 
 
 class Ceilings(NamedTuple):
-    """The highest rates measured on the current device."""
+    """Maximum rates that were measured on the current device."""
 
     bandwidth: float  # bytes read plus bytes written, per second
     rate: float  # floating-point operations per second; a multiply-add is two

@@ -30,7 +30,7 @@ RADIUS, THICKNESS = 0.3, 0.03
 
 
 class StepInputs:
-    """Evaluated arrays of a training step with `config`, for a scene cube of side `extent`."""
+    """Evaluated arrays as in a training step with `config`, for a scene cube of side `extent`."""
 
     def __init__(self, config: Config, extent: float = 1.0) -> None:
         self.slots, widths = config.march.max_samples, config.networks
@@ -63,7 +63,8 @@ class StepInputs:
 
 
 def slopes(shape: tuple[int, ...], seed: int) -> mx.array:
-    """Random gradients, one row per sample: a third are zero, the others differ in magnitude."""
+    """Return random gradients, one row per sample. A third of the rows are zero, and the magnitudes
+    of the others differ."""
     size, seen, value = mx.random.split(mx.random.key(seed), 3)
     sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=size))
     is_seen = mx.random.uniform(shape=(shape[0], 1), key=seen) < 2 / 3

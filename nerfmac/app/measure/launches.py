@@ -1,10 +1,11 @@
-"""Recorded launches of kernels and their work: bytes, operations and atomic additions.
+"""Recorded launches of kernels and their work: bytes, operations, and atomic additions.
 
-Launches are recorded from any computation, or from a training step: of a run in its current state,
-or of a configuration. The work follows from the launch: the sizes of its arrays, its grid and its
-template. Bytes are counted in two ways. `cached` assumes a perfect cache: each input is read once
-and each output written once, or read and written if the kernel adds to it. `uncached` assumes no
-cache: each access to a row of a table moves that row. Unused slots of the batch count as samples.
+Launches can be recorded from any computation, from a training step of a run in its current state,
+or from a training step of a configuration. The work of a launch is computed from the sizes of its
+arrays, its grid, and its template arguments. Bytes are counted in two ways. `cached` assumes a
+perfect cache: each input is read once, and each output is written once, or read and written if the
+kernel adds to it. `uncached` assumes no cache: each access to a row of a table moves this row.
+Unused slots of the batch count as samples.
 """
 
 from __future__ import annotations
@@ -38,54 +39,55 @@ Build = Callable[..., list[mx.array]]
 Call = dict[str, Any]
 
 CUBE = Bounds(1.0)
-"""The cube of an object without surroundings."""
+"""Cube of a scene with a single object and no surroundings."""
 
 
 class Work(NamedTuple):
-    """Bytes, operations, atomic additions and launches; the module's docstring defines them."""
+    """Bytes, operations, atomic additions, and launches, as defined in the module docstring."""
 
     cached: int = 0  # bytes
     uncached: int = 0  # bytes
     operations: int = 0
-    """Floating-point operations; a multiply-add is two. Counted for the hash encoding and the
-    networks only: other kernels have at most about one operation per byte, so bytes decide."""
+    """Number of floating-point operations. A multiply-add counts as two. Only the operations of the
+    hash encoding and the networks are counted. Other kernels have at most about one operation per
+    byte, so that memory bandwidth limits their speed."""
     float_atomics: int = 0
-    """Upper bound of atomic float additions. Neighboring threads of a simdgroup with points in the
-    same cell may add their sum at once."""
+    """Maximum number of atomic float additions. Neighboring threads of a simdgroup may sum the
+    values for points in the same cell first."""
     integer_atomics: int = 0
-    """The same for integers."""
+    """Maximum number of atomic integer additions."""
     launches: int = 0
-    """Launches of kernels, including launches that fill an output with zeros."""
+    """Number of launches, including launches that fill an output with zeros."""
 
     def __add__(self, other: Work) -> Work:  # type: ignore[override]
         return Work(*map(sum, zip(self, other, strict=True)))
 
     @property
     def atomics(self) -> int:
-        """Atomic additions of floats and of integers."""
+        """Maximum number of atomic additions of floats and integers."""
         return self.float_atomics + self.integer_atomics
 
     def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
-        """Roofline model: max(bytes / bandwidth, operations / rate).
+        """Return the time of the roofline model, max(bytes / bandwidth, operations / rate).
 
-        `bandwidth` is in bytes and `rate` in operations, per second.
+        `bandwidth` is in bytes per second, and `rate` is in operations per second.
         """
         moved = self.cached if cached else self.uncached
         return max(moved / bandwidth, self.operations / rate)
 
     def __floordiv__(self, parts: int) -> Work:
-        """One of `parts` equal parts."""
+        """Return the work of one of `parts` equal parts."""
         return Work(*(number // parts for number in self))
 
 
 def total(works: Iterable[Work]) -> Work:
-    """The sum of several works."""
+    """Return the sum of the work of several launches."""
     return sum(works, Work())
 
 
 @dataclass(frozen=True)
 class Launched:
-    """A recorded launch: a built kernel, its arguments and its outputs."""
+    """Recorded launch of a built kernel, with its arguments and its outputs."""
 
     build: Build
     call: Call
@@ -93,33 +95,33 @@ class Launched:
 
     @property
     def name(self) -> str:
-        """The name of the kernel's function."""
+        """Name of the kernel function."""
         return kernel.kernel_of(self.build).function
 
     @property
     def operation(self) -> str:
-        """The operation that the kernel belongs to."""
+        """Name of the operation that the kernel belongs to."""
         return kernel.kernel_of(self.build).operation
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Sorted names of the float dtypes that the kernel uses; of all dtypes if none is float."""
+        """Sorted names of the float types of the arrays, or of all types if no array is float."""
         dtypes = {array.dtype for array in self.call["inputs"]} | {*self.call["output_dtypes"]}
         floats = {dtype for dtype in dtypes if mx.issubdtype(dtype, mx.floating)} or dtypes
         return tuple(sorted(str(dtype).removeprefix("mlx.core.") for dtype in floats))
 
     @property
     def adds(self) -> bool:
-        """Whether it adds to outputs that start from zero."""
+        """Whether the kernel adds to outputs that start from zero."""
         return "init_value" in self.call
 
     def again(self) -> list[mx.array]:
-        """Launch the kernel again with the same arguments; return the unevaluated outputs."""
+        """Launch the kernel again with the same arguments, and return the unevaluated outputs."""
         return self.build(**self.call)
 
     @property
     def work(self) -> Work:
-        """The bytes that the launch moves, its operations and its float atomics."""
+        """Work of the launch: bytes, operations, and atomic additions."""
         outputs = zip(self.call["output_shapes"], self.call["output_dtypes"], strict=True)
         written = sum(prod(shape) * dtype.size for shape, dtype in outputs)
         inputs = dict(zip(kernel.kernel_of(self.build).inputs, self.call["inputs"], strict=True))
@@ -147,7 +149,8 @@ class Launched:
         return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
 
     def _multiplications(self, inputs: dict[str, mx.array]) -> int:
-        """Operations of the networks' matrix products; a gradient counts as three forwards."""
+        """Operations of the matrix products in the networks. A gradient counts as three forward
+        passes."""
         sizes = dict(self.call["template"])
         if "features" not in inputs:
             return 0
@@ -163,7 +166,10 @@ _ATOMICS = ("integer_atomics", "float_atomics")
 
 
 def _rows(whole: int, row: int, rows: int) -> Work:
-    """Correction for a gather that moves `rows` rows of `row` bytes, not all `whole` bytes."""
+    """Return a correction for a kernel that reads `rows` rows of `row` bytes from a table.
+
+    Without the correction, all `whole` bytes of the table count.
+    """
     return Work(min(rows * row, whole) - whole, rows * row - whole)
 
 
@@ -193,11 +199,11 @@ def launches(
 
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
 """Kernels of a training step with results that are not used, or only used in reports."""
-_WORDS = ("sampling.bits", "moments.")  # prefixes of a state's uint32 arrays
+_WORDS = ("sampling.bits", "moments.")  # prefixes of the names of uint32 arrays in a state
 
 
 def trained(run: Run, steps: int) -> Run:
-    """Train `run` to a total of `steps` steps, with a progress bar; return it."""
+    """Train `run` to a total number of steps with a progress bar, and return it."""
     with Bar("training", steps, "steps") as bar:
         for report in run.fit(Goal(steps=steps)):
             bar.reach(report.state.step)
@@ -228,7 +234,7 @@ def recorded_launches(
 
 
 def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
-    """A trainer of `config` with one view of four pixels, and a state of zeros."""
+    """Return a trainer of `config` with one view of four pixels, and a state of zeros."""
     views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
     trainer = Trainer(config, bounds, views=views)
     arrays = {
@@ -245,7 +251,7 @@ def small_camera(pixels: int) -> Camera:
 
 
 def by_kernel(recorded: list[Launched]) -> dict[str, list[Launched]]:
-    """The recorded launches by kernel name, in order of first launch, without `NEVER_EVALUATED`."""
+    """Group launches by kernel name, in order of first launch, without `NEVER_EVALUATED`."""
     kernels: dict[str, list[Launched]] = {}
     for launched in recorded:
         if launched.name not in NEVER_EVALUATED:

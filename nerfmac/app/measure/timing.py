@@ -1,4 +1,4 @@
-"""Timing on the device: warmed up, synchronized, as median and quartiles; and a progress bar."""
+"""Timing of device computations after a warm-up, as median and quartiles, with a progress bar."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 QUEUE_SECONDS = 0.02
-"""Seconds that the calls in a queue, evaluated together, shall take: long compared with the
-overhead of starting and synchronizing."""
+"""Target duration of a queue in seconds. All calls in a queue are evaluated together. The duration
+is long compared with the overhead of starting and synchronizing."""
 QUEUE = 16
 """Maximum number of calls in a queue. All their results are in memory at the same time."""
 LEAST_CALLS, MOST_CALLS = 5, 100
-"""Smallest and largest number of timed calls or queues; fewer than five do not show the spread."""
+"""Minimum and maximum number of timed calls or queues. Fewer than five do not show the spread."""
 
 
 class Timing(NamedTuple):
-    """Milliseconds of one call."""
+    """Time of one call in milliseconds."""
 
     median: float
     low: float  # lower quartile
@@ -30,11 +30,11 @@ class Timing(NamedTuple):
     calls: int
 
     def times(self, factor: float) -> Timing:
-        """The timing multiplied by `factor`."""
+        """Return the timing multiplied by `factor`."""
         return Timing(factor * self.median, factor * self.low, factor * self.high, self.calls)
 
     def less(self, other: Timing) -> Timing:
-        """The timing minus the median of `other`; at least zero, since both have noise."""
+        """Return the timing minus the median of `other`, at least zero, because both have noise."""
         median, low, high = (max(0.0, own - other.median) for own in self[:3])
         return Timing(median, low, high, self.calls)
 
@@ -49,18 +49,18 @@ class Bar(tqdm):
     """
 
     def __init__(self, what: str, total: float, unit: str, *, disable: bool = False) -> None:
-        """Begin at 0 of `total`, counted in `unit`."""
+        """Show an empty bar for a `total` number of steps or seconds, with their `unit`."""
         form = "{desc} |{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left"
         options: dict[str, Any] = {"miniters": 1, "leave": False, "disable": disable}
         super().__init__(desc=what, total=total, unit=unit, bar_format=form, **options)
 
     def reach(self, done: float) -> None:
-        """Show that `done` of the total is done; more than the total counts as the total."""
+        """Show the finished part of the total. Larger values than the total fill the bar."""
         self.update(min(done, self.total) - self.n)
 
 
 def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
-    """The timing of calls that took these `seconds`."""
+    """Return the median and the quartiles of the times of calls, given in `seconds`."""
     low, median, high = (1e3 * float(q) for q in np.quantile(seconds, [0.25, 0.5, 0.75]))
     return Timing(median, low, high, len(seconds))
 
@@ -118,14 +118,14 @@ def measure_interleaved(
     medians. The first round warms up and is not counted.
 
     Args:
-        timers: functions that return the seconds of one call; see `timer`.
-        seconds: total time, about.
-        rounds: number of rounds, in place of `seconds`.
-        least: smallest number of rounds if `rounds` is None.
-        what: label of the progress bar; None shows no bar.
+        timers: Functions that return the time of one call in seconds, as from `timer`.
+        seconds: Approximate total time.
+        rounds: Number of rounds, instead of `seconds`.
+        least: Minimum number of rounds if `rounds` is None.
+        what: Label of the progress bar; None shows no bar.
 
     Returns:
-        For each timer, its seconds in every round.
+        Times in seconds in every round, for each timer.
     """
     for call in timers:
         call()

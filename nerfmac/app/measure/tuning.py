@@ -1,8 +1,8 @@
 """Tuning: compile, compare, and time every variant, and store the fastest.
 
-The reference is the first variant that runs. Another variant replaces the reference only if it is
-at least 2 % faster, and not by chance: the upper bound of the median ratio of its time to the
-reference's, round by round, is below `RATIO_LIMIT`.
+The reference is the first variant that runs. In each round, the time of another variant is divided
+by the time of the reference. The variant replaces the reference only if the upper error bound of
+the median of these ratios is below `RATIO_LIMIT`, so that it is at least 2 % faster beyond chance.
 """
 
 from __future__ import annotations
@@ -37,27 +37,26 @@ from nerfmac.ops.networks import networks
 log = logging.getLogger("nerfmac")
 
 RATIO_LIMIT = 0.98
-"""A variant replaces the reference if the upper error bound of the ratio of their times is below
-this."""
+"""Upper error bound of the time ratio below which a variant replaces the reference."""
 NOTCH = 2 * 1.57
 """Factor of the error bound of a median: NOTCH x interquartile range / sqrt(number of values). It
 is twice the notch of a box plot (McGill, Tukey and Larsen 1978)."""
 ROUNDS = 9
-"""Smallest number of rounds. Simulated with two variants exactly as fast as the first and noise
-of 5 to 30 % a call, one of them wrongly replaces the first in 1 to 3 % of trials. If medians
-alone decided, one would in 39 to 64 %."""
+"""Minimum number of rounds. In simulations with three equally fast variants and noise of 5 to 30 %
+per call, another variant wrongly replaces the first one in 1 to 3 % of the trials. If only medians
+were compared, this would happen in 39 to 64 % of the trials."""
 SECONDS = 0.5
-"""Default seconds per operation: about `ROUNDS` rounds of three variants, 20 ms each."""
+"""Default time per operation in seconds, for about `ROUNDS` rounds of three variants (20 ms)."""
 
 
 class Tried(NamedTuple):
-    """The outcome of one variant: its timing and error, or its fault."""
+    """Result of one variant: its time and error, or the reason why it cannot be used."""
 
     name: str
-    timing: Timing | None = None  # of a call; None if there is a fault
-    ratio: float | None = None  # its time / the reference's, median over rounds
-    error: float | None = None  # largest relative error of an array against the reference's
-    fault: str | None = None  # exception or disagreement
+    timing: Timing | None = None  # time of a call; None after a fault
+    ratio: float | None = None  # time relative to the reference, median over rounds
+    error: float | None = None  # largest relative error of an array
+    fault: str | None = None  # exception, or wrong results
     at_most: float | None = None  # upper bound of the ratio, see `NOTCH`
 
     def to_json(self) -> dict[str, Any]:
@@ -68,7 +67,7 @@ class Tried(NamedTuple):
 
 
 class Tuned(NamedTuple):
-    """An operation with the measurements of its variants and the chosen one."""
+    """Measured variants of an operation, and the chosen variant."""
 
     operation: str
     chosen: str
@@ -87,17 +86,17 @@ def tune(
     shows_bar: bool = True,
     on_tuned: Callable[[Tuned], None] = lambda _tuned: None,
 ) -> list[Tuned]:
-    """Measure every variant of every operation, and keep the fastest in the cache folder.
+    """Measure every variant of every operation, and save the fastest ones in the cache folder.
 
     Args:
-        config: the configuration that determines the operations' sizes.
-        extent: side of the scene's cube.
-        seconds: timing per operation, about.
-        shows_bar: whether to show progress bars.
-        on_tuned: called with each operation's result as soon as it is known.
+        config: Configuration that determines the sizes of the operations.
+        extent: Side of the scene cube in scene units.
+        seconds: Approximate time per operation.
+        shows_bar: Whether to show progress bars.
+        on_tuned: Callback with the result of each operation.
 
     Raises:
-        InputError: no kernels run here, or the cache folder cannot be written.
+        InputError: If no kernels run here, or the cache folder cannot be written.
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to choose from: {why}")
@@ -113,8 +112,8 @@ def tune(
 def try_variants(
     config: Config, extent: float = 1.0, *, seconds: float = SECONDS, shows_bar: bool = True
 ) -> Iterator[Tuned]:
-    """Measure every variant as `tune` does, operation by operation, but keep nothing."""
-    # Compiles all kernels in parallel, those that make the trials' inputs too.
+    """Measure every variant as `tune` does, operation by operation, without saving the choice."""
+    # Compiles all kernels in parallel, including the kernels for the inputs of the trials.
     compile_for(case for trial in trials(config, extent) for case in _by_variant(trial).values())
     for trial in trials(config, extent):
         if cases := _by_variant(trial):
@@ -122,14 +121,14 @@ def try_variants(
 
 
 def _by_variant(trial: Trial) -> dict[str, Case]:
-    """The trial's case in each variant of this device; empty if there is nothing to choose."""
+    """Return the case of a trial for each variant; empty if the device has only one variant."""
     name, case = trial
     here = VARIANTS[name].here if runs_kernel(case.operation) else ()
     return {way: in_variant(case, name, way) for way in here} if len(here) > 1 else {}
 
 
 def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float, shows_bar: bool) -> Tuned:
-    """Compare and time the `cases`, the trial case for each variant. Log each failure."""
+    """Compare and time the `cases` of all variants of an operation. Log each failure."""
     name, case = trial
     tried, want = dict[str, Tried](), None
     for way, own in cases.items():
@@ -161,7 +160,7 @@ def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float, shows_bar: b
 def _timed(
     cases: Mapping[str, Case], seconds: float, what: str | None
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Seconds of each case in every round; and the errors of cases that fail while being timed."""
+    """Return the times of each case in seconds, and the errors of cases that fail during timing."""
     faults: dict[str, str] = {}
     timers: dict[str, Callable[[], float]] = {}
 
@@ -192,14 +191,14 @@ def _compared(way: str, case: Case, got: Arrays, want: Arrays) -> Tried:
 
 
 class Trial(NamedTuple):
-    """An operation with variants, and a case with the same expected arrays for all variants."""
+    """Operation with variants, and a test case that has the same results for all variants."""
 
     variants: str  # name in `nerfmac.backend.variants.VARIANTS`
     case: Case
 
 
 def trials(config: Config, extent: float) -> Iterator[Trial]:
-    """A trial for each operation with variants, by `config` in a scene of side `extent`."""
+    """Return a trial for each operation with variants, in a scene cube of side `extent`."""
     inputs = StepInputs(config, extent)
 
     def counted() -> Arrays:

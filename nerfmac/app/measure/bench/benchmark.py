@@ -1,4 +1,4 @@
-"""Time of every operation as kernels and as reference, and time of an image.
+"""Time of every operation, as a kernel and as its reference, and time of rendering an image.
 
 Operations have the sizes of a training step (`StepInputs`).
 """
@@ -39,9 +39,9 @@ from nerfmac.ops.thin import thin
 from nerfmac.ops.trace import TraceGeometry, trace
 
 STEPS = 1024
-"""Training steps before the image is timed: by then the occupancy grid is sparse."""
+"""Number of training steps before the image is timed. After them, the occupancy grid is sparse."""
 IMAGE = {"cpu": 200}
-"""Width and height of the image for a device; other devices use 800."""
+"""Width and height of the image in pixels, by device. For other devices, they are 800."""
 
 
 def benchmark(
@@ -54,20 +54,20 @@ def benchmark(
     """Time every operation and an image on the current device.
 
     Args:
-        scene: the scene for the training before the image.
-        config: configuration of the operations' sizes and of the trained model.
-        seconds: approximate time per measurement.
-        on_line: called with each line of the printed table as soon as it is known.
+        scene: Scene to train on before the image is rendered.
+        config: Configuration that determines the sizes of the operations and the trained model.
+        seconds: Approximate time per measurement.
+        on_line: Callback for each line of the printed table.
 
     Returns:
-        The figures as JSON values, times in milliseconds.
+        The measurements as JSON values, with times in milliseconds.
 
     Raises:
-        InputError: no kernels run here, or an image of the scene is broken.
+        InputError: If no kernels run here, or an image of the scene is invalid.
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to time: {why}")
-    scene.views("train")  # a broken image fails before anything is measured
+    scene.views("train")  # raises for an invalid image before the measurement
     about = machine()
     on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
     most = measure_ceilings(seconds)
@@ -92,9 +92,9 @@ def benchmark(
 
 
 def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
-    """Side in pixels and time of a square image of the run.
+    """Return the side in pixels and the rendering time of a square image of the run.
 
-    Its camera has the first photo's pose and horizontal field of view.
+    Its camera has the pose and the horizontal field of view of the first photo.
     """
     side = IMAGE.get(current_device(), 800)
     camera = run.scene.cameras[0]
@@ -105,11 +105,11 @@ def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
 
 
 Computation = tuple[str, Callable[[], Any]]
-"""A name, and a function that returns unevaluated arrays."""
+"""Name of a computation, and a function that returns its unevaluated results."""
 
 
 class OperationTimes(NamedTuple):
-    """Times of one operation, in milliseconds."""
+    """Times of an operation in milliseconds."""
 
     name: str
     kernel: Timing
@@ -137,7 +137,7 @@ class OperationTimes(NamedTuple):
 
 
 def measure_operations(config: Config, seconds: float) -> Iterator[OperationTimes]:
-    """Time each computation with kernels, then with references, for about `seconds` each."""
+    """Yield the times of each computation, with kernels and with references."""
     for name, compute in computations(config):
         kernel = measure(compute, seconds=seconds)
         with kernels_disabled():
@@ -146,7 +146,7 @@ def measure_operations(config: Config, seconds: float) -> Iterator[OperationTime
 
 
 def computations(config: Config) -> Iterator[Computation]:
-    """All computations to time, at the sizes of `config` in the unit cube."""
+    """Return all computations to time, with the sizes of `config` in the unit cube."""
     inputs = StepInputs(config)
     yield from _sample_computations(inputs)
     yield from _ray_computations(inputs)
@@ -180,7 +180,7 @@ def _with_backward(
 
 
 def _in_working_dtype(arrays: Iterable[mx.array]) -> Callable[[], list[mx.array]]:
-    """A function that returns `arrays` evaluated, float16 ones converted to `working_dtype()`."""
+    """Return a function that returns `arrays`, with float16 converted to `working_dtype()`."""
     arrays = list(arrays)
 
     @cache

@@ -29,12 +29,12 @@ from nerfmac.training.goal import Goal
 
 MODELS = ("vanilla", "hash")
 REPORTS = 100
-"""Approximate number of reports in a training. Evaluations follow reports, so each is late by at
-most about 1/`REPORTS` of the training."""
+"""Approximate number of reports in a training. Evaluations follow reports, so they are delayed by
+at most about 1/`REPORTS` of the training."""
 
 
 class ModelPoint(NamedTuple):
-    """A model's PSNR at one time of its training."""
+    """PSNR of a model at one time of its training."""
 
     seconds: float  # training time
     step: int
@@ -43,14 +43,14 @@ class ModelPoint(NamedTuple):
 
 
 class ModelCurve(NamedTuple):
-    """One model's PSNR over its training."""
+    """PSNR of a model over training time."""
 
     points: list[ModelPoint]
     build_seconds: float  # spent compiling
 
 
 class ModelComparison(NamedTuple):
-    """The curve of each model, and a description of the machine and the scene."""
+    """Curves of all models, and a description of the machine and the scene."""
 
     about: dict[str, Any]
     models: dict[str, ModelCurve]
@@ -77,7 +77,7 @@ class ModelComparison(NamedTuple):
 
 
 def model_configs(name: str = "auto") -> dict[str, Config]:
-    """The configurations of `MODELS` with the preset `name`, for the current device.
+    """Return the configurations of `MODELS` with the preset `name`, for the current device.
 
     Raises `InputError` for an unknown preset name.
     """
@@ -96,15 +96,15 @@ def compare_models(
     """Train each model on `scene` on the current device and evaluate it during the training.
 
     Args:
-        scene: a scene with a "train" and a "test" split.
-        configs: configurations by model name; see `model_configs`.
-        seconds: training time of each model, or training times by model name.
-        points: number of evaluations of a model, at `evaluation_times`.
-        test_views: number of "test" views to evaluate, evenly spread.
+        scene: Scene with training and test views.
+        configs: Configurations by model name, as from `model_configs`.
+        seconds: Training time of each model, or training times by model name.
+        points: Number of evaluations of each model, at `evaluation_times`.
+        test_views: Number of test views to evaluate, evenly spaced.
 
     Raises:
-        InputError: the scene has no test views, or a number is out of its range.
-        DivergedError: a model's training diverged.
+        InputError: If the scene has no test views, or a number is out of range.
+        DivergedError: If the training of a model diverges.
     """
     limits = dict(seconds) if isinstance(seconds, Mapping) else dict.fromkeys(configs, seconds)
     for limit in limits.values():
@@ -128,7 +128,7 @@ def compare_models(
 
 
 def plot_models(path: str | Path, comparison: ModelComparison) -> None:
-    """Write a PNG of the models' PSNR over training time, on a logarithmic time axis.
+    """Write a PNG file with the PSNR of the models over training time, on a logarithmic time axis.
 
     Raises `InputError` as `plot_quality` does.
     """
@@ -141,7 +141,7 @@ def plot_models(path: str | Path, comparison: ModelComparison) -> None:
 
 
 def training_pixels(scene: Scene) -> int:
-    """Number of pixels of all training views together."""
+    """Return the total number of pixels of all training views."""
     return scene.views("train").cameras.pixels
 
 

@@ -1,4 +1,4 @@
-"""Quality during training: the PSNR of a few held-out views, evaluated more often at first."""
+"""PSNR of a few held-out views during training, evaluated more often at the beginning."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ a CPU, rendering whole images of the vanilla model would take longer than its tr
 
 
 class HeldOutViews:
-    """Evenly spread test views of a scene, to measure PSNR during training; kept on the host."""
+    """Evenly spaced test views of a scene in host memory, to measure PSNR during training."""
 
     def __init__(
         self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None
@@ -62,25 +62,25 @@ class HeldOutViews:
             self._photos.append(np.array(photo)[step // 2 :: step, step // 2 :: step])
 
     def psnr(self, render: Callable[[Camera], FloatImage]) -> float:
-        """Mean PSNR in dB over the views; `render` maps a camera to its image."""
+        """Return the mean PSNR in dB over the views. `render` maps a camera to its image."""
         pairs = zip(self.cameras, self._photos, strict=True)
         return float(np.mean([psnr(render(camera), photo) for camera, photo in pairs]))
 
     def psnr_of(self, run: Run) -> float:
-        """`psnr` of the run in its current state."""
+        """Return the PSNR of a run in its current state."""
         return self.psnr(lambda camera: run.renderer().render(camera, BACKGROUND).color)
 
 
 def evaluation_times(seconds: float, points: int) -> list[float]:
-    """Training times of `points` evaluations, seconds * (i / points)^2 for i = 1 .. points.
+    """Return training times of `points` evaluations, seconds * (i / points)^2 for i = 1 .. points.
 
-    They are denser at first, where quality changes fastest.
+    Evaluations are more frequent at the beginning, when the quality changes fastest.
     """
     return [seconds * (index / points) ** 2 for index in range(1, points + 1)]
 
 
 def followed(run: Run, goal: Goal, points: int) -> Iterator[tuple[Report, bool]]:
-    """Train `run` to the goal's seconds; yield each report and whether an evaluation is due.
+    """Train `run` to a goal, yielding each report and whether an evaluation is due.
 
     An evaluation is due at the first report after one or several of the `evaluation_times`.
     """
@@ -93,7 +93,7 @@ def followed(run: Run, goal: Goal, points: int) -> Iterator[tuple[Report, bool]]
 
 
 def every_nth_pixel(camera: Camera, step: int) -> Camera:
-    """The camera with every `step`-th pixel of `camera`.
+    """Return a camera with every `step`-th row and column of the pixels of `camera`.
 
     Its pixel (x, y) has the ray of pixel (step x + step // 2, step y + step // 2) of `camera`.
     """

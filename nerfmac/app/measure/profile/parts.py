@@ -1,11 +1,12 @@
-"""The parts of a training step, with the time and the work of each.
+"""Parts of a training step, with the time and the work of each part.
 
-A step is recorded in the run's current state. Each kernel's launches are repeated with the same
-arrays, without the rest of the step, and timed; the time of as many empty launches is subtracted.
-The remainder of the step is "everything else": MLX's own operations, operations that run as
-reference, launching, reports, and waiting for the host. It may be negative, since kernels may
-overlap in a step, while repeated ones run alone. The occupancy update and the average of the
-parameters are not in every step; their time is divided by the steps between them.
+A step is recorded in the current state of the run. The launches of each kernel are repeated with
+the same arrays, without the rest of the step. From their time, the time of the same number of empty
+launches is subtracted. The remaining time of the step is "everything else": operations of MLX,
+operations that run as reference, launching, reports, and waiting for the host. It may be negative,
+because kernels may overlap in a step, but not while they are repeated. The occupancy update and the
+average of the parameters do not run in every step, so their time is divided by the number of steps
+between them.
 """
 
 from __future__ import annotations
@@ -44,42 +45,43 @@ STAGES = {
     "composite": "compositing",
     "adam": "optimizer",
 }
-"""Stage of the training step by operation; an operation that is not listed is its own stage."""
+"""Stage of the training step for each operation. Operations that are not listed are stages."""
 SETTLING = 5
-"""Reports to train before timing begins: steps are compiled, and the rays per step settle."""
+"""Number of reports before timing begins. During this time, steps are compiled, and the number of
+rays per step converges."""
 
 
 class WholeStep(NamedTuple):
-    """The time of a training step."""
+    """Time of a training step."""
 
-    step: Timing  # with its share of updates, averages and reports
+    step: Timing  # including its share of updates, averages, and reports
     rays_per_second: float
     samples_per_second: float
     state: TrainState  # before the timed steps
 
 
 class Part(NamedTuple):
-    """A part of the step: a kernel, a share of a computation between steps, or everything else."""
+    """Part of the step: a kernel, a share of a computation between steps, or everything else."""
 
     name: str
     timing: Timing  # per step
     work: Work = Work()  # per step
     stage: str = "everything else"
     backend: str = "mlx"
-    """Back end: metal, cuda or cpu for a kernel, mlx for MLX's own operations."""
+    """Back end: metal, cuda, or cpu for a kernel, and mlx for operations of MLX."""
     dtypes: tuple[str, ...] = ()  # float dtypes of a kernel
 
     def limit(self, most: Ceilings, *, cached: bool) -> float:
-        """Roofline time in ms, at the rates `most`; `cached` is as in `Work.seconds`."""
+        """Return the roofline time in ms for the maximum rates `most`, as in `Work.seconds`."""
         return 1e3 * self.work.seconds(most.bandwidth, most.rate, cached=cached)
 
     def fraction(self, most: Ceilings, *, cached: bool) -> float | None:
-        """`limit` / measured time; None without work, or if noise makes the time zero."""
+        """Return `limit` / measured time, or None if the work or the measured time is zero."""
         limit, median = self.limit(most, cached=cached), self.timing.median
         return limit / median if median > 0 and limit > 0 else None
 
     def per_second(self, amount: int) -> float | None:
-        """`amount` / measured time, per second; None if noise makes the time zero."""
+        """Return `amount` per second of measured time, or None if the measured time is zero."""
         return 1e3 * amount / self.timing.median if self.timing.median > 0 else None
 
     def to_json(self, most: Ceilings) -> dict[str, Any]:
@@ -103,8 +105,8 @@ class Part(NamedTuple):
 def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
     """Time training for about `seconds`, or for `steps` rounded up to whole reports.
 
-    The run is trained until its speed has settled. Each timed round then begins from that state, so
-    all rounds have the same rays and samples.
+    The run is first trained until its speed is constant. Every timed round begins from this state,
+    so all rounds have the same rays and samples.
     """
     state = list(itertools.islice(run.fit(Goal()), SETTLING))[-1].state
     rounds = None if steps is None else ceil(steps / run.trainer.sampler.interval_at(state.step))
@@ -117,7 +119,7 @@ def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
 
     (spent,) = measure_interleaved([train], seconds=seconds, rounds=rounds, what="steps")
     timed = reports[-len(spent) :]
-    # A report's rates assume that all its steps had its last step's samples per ray.
+    # The rates of a report assume the samples per ray of its last step.
     rays = [report.state.rays for report in timed]
     per_ray = [report.samples_per_second / report.rays_per_second for report in timed]
     samples = [of_step * of_ray for of_step, of_ray in zip(rays, per_ray, strict=True)]
@@ -132,9 +134,9 @@ def time_launch(seconds: float) -> Timing:
 
 
 def parts(trainer: Trainer, whole: WholeStep, launch: Timing, seconds: float) -> list[Part]:
-    """All parts of the step, each timed for about `seconds`; their medians add up to `whole`.
+    """Return all parts of the step, each timed for about `seconds`.
 
-    `launch` is the time of an empty launch.
+    The sum of their medians is the median of `whole`. `launch` is the time of an empty launch.
     """
     step = recorded_launches(trainer, whole.state)[trainer.sampler.phases]
     kernels = list(kernel_parts(step, launch, seconds))
@@ -144,7 +146,7 @@ def parts(trainer: Trainer, whole: WholeStep, launch: Timing, seconds: float) ->
 
 
 def kernel_parts(step: list[Launched], launch: Timing, seconds: float) -> Iterator[Part]:
-    """A part for each kernel of the recorded `step`, in order, by repeating its launches."""
+    """Yield a part for each kernel of the recorded `step`, in order, by repeating its launches."""
     for name, same in by_kernel(step).items():
         alone = measure(partial(_repeat, same), seconds=seconds, queued=True)
         yield Part(
@@ -162,7 +164,7 @@ def _repeat(recorded: list[Launched]) -> list[list[mx.array]]:
 
 
 def _rare_parts(trainer: Trainer, state: TrainState, seconds: float) -> Iterator[Part]:
-    """Parts for the occupancy update and the average of the parameters, per step."""
+    """Yield the parts of the occupancy update and of the average of the parameters, per step."""
     sampler = trainer.sampler
     interval = sampler.interval_at(state.step)
     if sampler.phases:
@@ -188,11 +190,11 @@ def _rare_parts(trainer: Trainer, state: TrainState, seconds: float) -> Iterator
 
 
 def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], Any]:
-    """The computation number `which` of `Trainer.trial`, compiled alone."""
+    """Return the computation number `which` of `Trainer.trial`, compiled separately."""
     arrays, numbers = state.arrays(), state.numbers()
 
     def compute(arrays: dict[str, mx.array]) -> Any:
-        # Compiled functions inside would take this for a second, needless trace.
+        # Otherwise compiled functions inside would be traced a second time.
         with uncompiled():
             trial = trainer.trial(TrainState.of(arrays, numbers))
             return next(itertools.islice(trial, which, None))
@@ -201,7 +203,7 @@ def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], A
 
 
 def stages(parts: Iterable[Part]) -> dict[str, list[Part]]:
-    """The parts by stage, in the order of the step."""
+    """Group the parts by stage, in the order of the step."""
     by_stage: dict[str, list[Part]] = {}
     for part in parts:
         by_stage.setdefault(part.stage, []).append(part)
@@ -209,11 +211,11 @@ def stages(parts: Iterable[Part]) -> dict[str, list[Part]]:
 
 
 class Host(NamedTuple):
-    """Times of the host per training step."""
+    """Host time per training step."""
 
-    step: Timing  # from the step's beginning to the next one's
-    work: Timing  # building the step's graph, with its share of occupancy updates
-    launch: Timing  # handing it to the device; on a busy CPU this includes waiting
+    step: Timing  # from the beginning of a step to the beginning of the next step
+    work: Timing  # building the graph of the step, including its share of occupancy updates
+    launch: Timing  # starting the computation; on a busy CPU, this includes waiting
     wait: Timing  # waiting for the device
     steps: int
 
@@ -254,7 +256,10 @@ def host_of(timeline: Timeline) -> Host:
 
 
 def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) -> float:
-    """Seconds of the entries with these `names` that began within `span` (nanoseconds)."""
+    """Return the time in seconds of the entries with these `names` that begin within `span`.
+
+    `span` is in nanoseconds.
+    """
     begin, end = span
     inside = (entry for entry in entries if entry.name in names and begin <= entry.start < end)
     return sum(entry.seconds for entry in inside)

@@ -1,4 +1,4 @@
-"""Profile of training on this machine: time by kernel, time of the host, and a timeline."""
+"""Profile of training on this machine: time of each kernel, host time, and a timeline."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.timeline import Timeline, interval, recording
 
 STEPS = 64
-"""Number of recorded steps for the host's times and the timeline."""
+"""Number of recorded steps for the host time and the timeline."""
 FRAMES, SIZE, FPS = 6, (128, 96), 24.0
-"""Frames, size and frame rate of the video in the timeline."""
+"""Number of frames, size, and frame rate of the video in the timeline."""
 LANE = "kernels"
-"""Name of the timeline's row for kernels that are launched one by one."""
+"""Name of the timeline row for kernels that are launched one by one."""
 
 HEADING = (
     f"{'stage and kernel':32}{'ms':>9}{'(quartiles)':>20}{'share':>7}{'MB':>10}{'MFLOP':>10}"
@@ -55,7 +55,7 @@ second figure counts every access to a row of a table. Above 100 %, caches hold 
 
 @dataclass(frozen=True)
 class Profile:
-    """The results of `profile`, with the machine and the run."""
+    """Results of `profile`, with a description of the machine and the run."""
 
     machine: dict[str, str]
     run: Run
@@ -64,7 +64,7 @@ class Profile:
     parts: list[Part]
     launch: Timing  # time of an empty launch
     host: Host
-    references: dict[str, str]  # reason by operation that runs as reference
+    references: dict[str, str]  # reason for each operation that runs as reference
 
     def to_json(self) -> dict[str, Any]:
         """The profile as JSON values, times in milliseconds."""
@@ -146,7 +146,7 @@ def profile(
     trace: Path | None = None,
     on_line: Callable[[str], None] = lambda _line: None,
 ) -> Profile:
-    """Profile `run`'s next training steps on the current device.
+    """Profile the next training steps of a run on the current device.
 
     Args:
         run: Run to train further in memory; it is not saved.
@@ -181,7 +181,7 @@ def profile(
 def _record_the_rest(
     run: Run, timeline: Timeline, seconds: float, on_line: Callable[[str], None]
 ) -> None:
-    """Add to `timeline` a step kernel by kernel, an evaluation of about `seconds`, and a video."""
+    """Record a step kernel by kernel, an evaluation of about `seconds`, and a video."""
     with recording() as more, tempfile.TemporaryDirectory() as folder:
         _launch_one_by_one(run)
         if run.images().splits.get("test"):
@@ -210,7 +210,7 @@ def _launch_one_by_one(run: Run) -> None:
 
 
 def _sum(parts: Sequence[Part]) -> float:
-    """Sum of the parts' median milliseconds."""
+    """Return the sum of the median times of parts in milliseconds."""
     return sum(part.timing.median for part in parts)
 
 
@@ -228,7 +228,7 @@ def check_capture(path: Path) -> None:
 
 @contextmanager
 def captured(path: Path) -> Iterator[None]:
-    """Context manager: record a GPU trace for Xcode to `path`. See `check_capture`."""
+    """Context manager that writes a GPU trace for Xcode to `path`; see `check_capture`."""
     mx.metal.start_capture(str(path))
     try:
         yield

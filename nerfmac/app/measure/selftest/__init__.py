@@ -1,8 +1,8 @@
 """`nerfmac selftest`: every kernel compared with its reference on this machine.
 
-A case runs twice, with kernels and with references, and returns named arrays: results, and for
-every differentiable argument the gradient of a fixed random sum of the results. The test suite
-asserts the same cases. `case_of` and `compare_all` compare a user's own kernel.
+A case runs twice, with kernels and with references. It returns named arrays: the results, and the
+gradients of a fixed random sum of the results with respect to every differentiable argument. The
+tests use the same cases. `case_of` and `compare_all` compare a custom kernel with its reference.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from nerfmac.app.measure.selftest.rays import (
 
 
 def cases() -> Iterator[Case]:
-    """All test cases, operation by operation."""
+    """Return all test cases, operation by operation."""
     return chain(
         *(hash_encode_cases(), spherical_harmonics_cases(), networks_cases()),
         *(draw_pixels_cases(), march_cases(), packing_cases(), composite_cases()),

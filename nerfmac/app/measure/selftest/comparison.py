@@ -1,7 +1,7 @@
 """Test cases, and the comparison of kernels with their references on the current device.
 
-An exception in a case, for example a compiler error, is recorded as its fault, and the next case
-runs.
+An exception in a case, for example a compiler error, is recorded as the fault of this case. The
+comparison continues with the next case.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from nerfmac.backend.metal_text import exported
 from nerfmac.common.checks import InputError
 
 Function = Callable[..., mx.array | Sequence[mx.array]]
-"""A function of arrays that returns one array or several."""
+"""Function of arrays that returns one array or several arrays."""
 ROUNDOFF, HALF_ROUNDOFF = 2.0**-24, 2.0**-11
 """Unit roundoff of float32 and of float16."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A test case: `run` computes named arrays, with kernels or with references, to be compared."""
+    """Test case. `run` computes named arrays with kernels or with references."""
 
     operation: str
     name: str
@@ -52,7 +52,7 @@ class Case:
 
     @property
     def tolerance(self) -> float:
-        """Maximum relative error, norm(result - reference) / norm(reference), due to rounding."""
+        """Maximum rounding error, norm(result - reference) / norm(reference)."""
         if self.half_terms and working_dtype() == mx.float16:
             return 8 * HALF_ROUNDOFF * self.half_terms
         return 8 * ROUNDOFF * self.terms
@@ -62,7 +62,7 @@ class Case:
 
 
 def in_variant(case: Case, name: str, chosen: str) -> Case:
-    """The `case` with the variant `chosen` of the operation `name` (`nerfmac.backend.variants`)."""
+    """Return a case that uses a variant of an operation, as in `nerfmac.backend.variants`."""
 
     def run() -> Arrays:
         with using(**{name: chosen}):
@@ -72,7 +72,7 @@ def in_variant(case: Case, name: str, chosen: str) -> Case:
 
 
 class Outcome(NamedTuple):
-    """The comparison of one array of a case."""
+    """Comparison of one array of a case."""
 
     array: str
     error: float  # relative to the reference; infinite for a wrong shape, type or integer, and NaN
@@ -80,7 +80,7 @@ class Outcome(NamedTuple):
 
 
 def compare(case: Case) -> list[Outcome]:
-    """Run `case` with kernels and with references; compare each array."""
+    """Run a case with kernels and with references, and compare each array."""
     got = case.run()
     mx.eval(got)
     with kernels_disabled():
@@ -90,7 +90,7 @@ def compare(case: Case) -> list[Outcome]:
 
 
 def agreement(case: Case, got: Arrays, want: Arrays) -> list[Outcome]:
-    """The comparison of each array of `got` with the array of `want` of the same name."""
+    """Compare each array of `got` with the array of the same name in `want`."""
     outcomes = []
     for name, expected in want.items():
         error = _error(np.array(got[name]), np.array(expected), case.outliers)
@@ -125,12 +125,13 @@ def case_of(
     terms: int,
     outliers: float = 0.0,
 ) -> Case:
-    """A case that compares results and gradients of `kernel` and `reference`.
+    """Return a case that compares the results and the gradients of `kernel` and `reference`.
 
-    Both are called with the arrays of `inputs`, in order. They return one or several float32 arrays
-    that are differentiable in every input. `terms` is the approximate number of roundings that add
-    up in one output. `outliers` is the fraction of an array's entries, those with the largest
-    errors, to ignore: use it for discontinuous functions, where rounding decides on the side.
+    Both functions are called with the arrays of `inputs`, in order. They return one or several
+    float32 arrays that are differentiable in every input. `terms` is the approximate number of
+    rounding errors that add up in one output. `outliers` is the fraction of the entries to ignore,
+    beginning with the largest errors. Use it for discontinuous functions, for which a rounding
+    error may cause a jump.
     """
 
     def run() -> Arrays:
@@ -146,7 +147,7 @@ def case_of(
 
 
 def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.array) -> Arrays:
-    """Results of `function`, and for each argument the gradient of a random sum of the results."""
+    """Return the results of a function, and the gradients of a random sum of the results."""
     results = function(*arguments.values())
     keys = mx.random.split(mx.random.key(7), len(results))
     weights = [mx.random.normal(r.shape, key=k) for r, k in zip(results, keys, strict=True)]
@@ -162,12 +163,12 @@ def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.arra
 
 
 HEADING = f"  {'case':36} {'error':>10}  {'tolerance':>9}"
-"""Heading of the lines of `Compared`; `error` is the largest relative error of a case's arrays."""
+"""Heading of the lines of `Compared`. `error` is the largest relative error of the arrays."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """The result of a test case: the comparison of its arrays, or its exception."""
+    """Result of a test case: the comparison of its arrays, or its exception."""
 
     case: Case
     outcomes: list[Outcome]  # empty after an exception
@@ -185,7 +186,7 @@ class Compared:
         return self.fault is None and not self.differing
 
     def line(self, faults: Collection[str | None]) -> str:
-        """The printed line. Omits a fault in `faults`, because it has been printed before."""
+        """Return the line to print. It omits faults in `faults`, which have been printed before."""
         if self.fault:
             fault = "as above" if self.fault in faults else self.fault
             return f"  {self.case!s:36} FAILS: {fault}"
@@ -213,14 +214,14 @@ class Compared:
 
 
 def as_text(error: Exception) -> str:
-    """The exception's type and message, as text."""
+    """Return the type and the message of an exception as text."""
     return f"{type(error).__name__}: {error}"
 
 
 def compile_for(cases: Iterable[Case]) -> None:
-    """Compile the kernels of the `cases` in parallel; ignore errors.
+    """Compile the kernels of the `cases` in parallel, ignoring errors.
 
-    If `cases` is a generator, the kernels that make the inputs are compiled too.
+    If `cases` is a generator, the kernels that compute the inputs are also compiled.
     """
 
     def build_graphs() -> None:
@@ -233,7 +234,7 @@ def compile_for(cases: Iterable[Case]) -> None:
 
 
 def compared(case: Case) -> Compared:
-    """Compare `case`; record an exception as its fault."""
+    """Compare the arrays of a case, and record an exception as its fault."""
     launched: list[str] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:
@@ -279,9 +280,9 @@ def print_sum(done: Sequence[Compared]) -> None:
 
 
 def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]:
-    """The reachable specializations that ran, and those that did not.
+    """Return the reachable specializations that ran, and the ones that did not run.
 
-    Metal's compiler sees only kernels that are launched, so it has not seen the latter.
+    MLX compiles Metal kernels when they are launched, so the latter have not been compiled.
     """
     launched = {name for case in done if not case.fault for name in case.launched}
     reachable = specializations()

@@ -17,7 +17,7 @@ from nerfmac.ops.hash_encode import HashLevels, hash_encode
 from nerfmac.ops.spherical_harmonics import spherical_harmonics
 from nerfmac.training.loss_scale import all_finite
 
-_USED = 700  # number of used points; 1,031 are the most
+_USED = 700  # number of used points; a case has up to 1,031 points
 
 
 def _points(count: int, low: float, high: float) -> mx.array:
@@ -60,7 +60,7 @@ def hash_encode_cases() -> Iterator[Case]:
         "small": (HashLevels(8, 15, 16, 1.81), 4),
         "sixteen": (HashLevels(16, 14, 16, 1.38), 2),
         "single": (HashLevels(16, 12, 16, 1.3), 1),
-        "lonely": (HashLevels(1, 12, 16, 2.0), 1),  # a point has one number
+        "lonely": (HashLevels(1, 12, 16, 2.0), 1),  # one feature per point
         "eight": (HashLevels(2, 12, 16, 2.0), 8),
         "four": (HashLevels(4, 12, 16, 2.0), 4),
         "eight-of-four": (HashLevels(4, 12, 16, 2.0), 8),
@@ -79,7 +79,7 @@ def hash_encode_cases() -> Iterator[Case]:
         }
         for where, (positions, is_seen) in inputs.items():
             run = partial(_encoded, levels, table, positions, is_seen)
-            # The gradient jumps at a cell's face, and features may jump outside the cube. Rounding
+            # The gradient jumps at cell faces, and features may jump outside the cube. Rounding
             # of a position in the finest level is 2^-24 times its thousands of cells.
             outliers = 0.02 if positions.shape[0] > 100 else 0.0
             terms = 64 if levels.log2_entries < 19 else 512

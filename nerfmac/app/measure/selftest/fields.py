@@ -84,7 +84,7 @@ def _networks(shape: NetworksShape, slots: int) -> Arrays:
 
 
 def _exact_products() -> AbstractContextManager[Any]:
-    """Context manager: references run on the CPU; a GPU may round products to ten bits (TF32)."""
+    """Context manager that runs references on the CPU, because a GPU may use TF32 (ten bits)."""
     return nullcontext() if runs_kernel("networks") else mx.stream(mx.cpu)
 
 
@@ -109,13 +109,13 @@ class _Field(NamedTuple):
         return TraceGeometry(self.march, self.levels, shape)
 
     def bits(self, filled: float, key: mx.array) -> mx.array:
-        """Occupied cells, a fraction `filled` of all."""
+        """Return occupancy bits of which the fraction `filled` is set."""
         drawn = mx.random.uniform(shape=(self.march.cells,), key=key)
         with kernels_disabled():  # packing has its own cases
             return pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
 
     def parameters(self, contrast: float, keys: mx.array) -> tuple[mx.array, mx.array, mx.array]:
-        """The table and both networks' weights; a larger `contrast` spreads densities more."""
+        """Return the table and the weights. With a larger `contrast`, densities vary more."""
         shape = self.geometry.networks
         table, density, color = (
             (spread * mx.random.normal(size, key=key)).astype(mx.float16).astype(mx.float32)

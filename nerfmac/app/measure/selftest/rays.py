@@ -30,9 +30,9 @@ from nerfmac.sampling.occupancy import random_bits
 
 
 def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]:
-    """Random rays toward the unit cube; the first three are parallel to axes, the third misses.
+    """Return random rays toward the unit cube: origins, unit directions, and jitter in [0, 1).
 
-    Returns origins (count, 3), unit directions (count, 3) and jitter (count,) in [0, 1).
+    The first three rays are parallel to axes, and the third one misses the cube.
     """
     keys = mx.random.split(mx.random.key(count), 3)
     origins = 0.5 + extent * (mx.random.uniform(shape=(count, 3), key=keys[0]) - 0.45) * 2.0
@@ -101,7 +101,7 @@ def march_cases() -> Iterator[Case]:
 
 def _visible(geometry: MarchGeometry, count: int) -> Arrays:
     origins, directions, jitter = drawn_rays(count, geometry.bounds.extent)
-    # Light reaches infinity on every third ray; on others it may end before the cube.
+    # Every third ray does not end; other rays may end in front of the cube.
     until = 4.0 * geometry.bounds.extent * mx.random.uniform(shape=(count,), key=mx.random.key(1))
     until = mx.where(mx.arange(count) % 3 == 0, FAR_DISTANCE, until)
     visible = visible_cells(Rays(origins, directions), jitter, until, geometry)
@@ -163,7 +163,7 @@ def _packed(marched: mx.array, kept: mx.array, fraction: float) -> Arrays:
 
 
 def composite_cases() -> Iterator[Case]:
-    """Cases with rays of one sample, all samples and none; whole, and with omitted samples."""
+    """Cases with one sample, all samples, or no sample per ray, with and without thinning."""
     for name, density, samples in _packed_rays():
         keys = mx.random.split(mx.random.key(1), 2)
         color = mx.random.uniform(shape=samples.position.shape, key=keys[0])
@@ -183,19 +183,19 @@ def _composited(
 
 
 def _thinned_at_random(samples: Samples) -> Samples:
-    """`samples` with a `Thinning` that no thinning computed."""
+    """Return `samples` with a random `Thinning`."""
     keys = mx.random.split(mx.random.key(2), 2)
     shape, (rays,) = samples.distance.shape, samples.wanted.shape
     halvings = mx.random.randint(0, THINNING_UNITS.bit_length(), shape, key=keys[0])
     ray_omitted = mx.random.uniform(0.0, 2.0, (rays,), key=keys[1])
-    # A ray's omitted optical depth grows along it, by less than all that is omitted.
+    # The omitted optical depth grows along a ray, up to less than the total.
     omitted = ray_omitted[samples.ray] * samples.distance / (1.0 + samples.distance)
     thinning = Thinning(mx.power(2.0, halvings), omitted, ray_omitted)
     return samples._replace(thinning=thinning)
 
 
 def thin_cases() -> Iterator[Case]:
-    """Cases that keep all samples with light, some and few, with slots for all and for half."""
+    """Cases that keep all visible samples, some, or few, with slots for all of them or for half."""
     for name, density, samples in _packed_rays():
         rays, slots = samples.wanted.shape[0], density.shape[0]
         offsets = mx.random.uniform(shape=(rays,), key=mx.random.key(rays))
@@ -215,7 +215,7 @@ def _thinned(samples: Samples, density: mx.array, offsets: mx.array, *room: Any)
 
 
 def _clear_of_halvings(samples: Samples, density: mx.array, below: float) -> mx.array:
-    """`density`, changed where rounding could decide which chance a sample has."""
+    """Change `density` where a rounding error could change the probability of a sample."""
     values, width = np.array(density, np.float64), np.array(samples.width, np.float64)
     limits = [below * 0.5**n for n in range(1, THINNING_UNITS.bit_length())]
     for first, end in pairwise(np.array(samples.ray_start).tolist()):
@@ -231,7 +231,7 @@ def _clear_of_halvings(samples: Samples, density: mx.array, below: float) -> mx.
 
 
 def _packed_rays() -> Iterator[tuple[str, mx.array, Samples]]:
-    """Name, density (slots,) and samples: transparent rays, rays that end, walls; 13 free slots."""
+    """Yield names, densities (slots,), and samples of various rays; 13 slots are unused."""
     lengths = {
         "one": [5],
         "empty": [0, 0, 0],
@@ -252,7 +252,7 @@ def _packed_rays() -> Iterator[tuple[str, mx.array, Samples]]:
             starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
             ray = np.pad(np.repeat(np.arange(len(counts)), counts), (0, 13)).astype(np.int32)
             distance = mx.array(0.02 * (np.arange(slots) - starts[ray]), mx.float32)
-            # The last ray wanted more than it got, where there is more than one.
+            # If there are several rays, the samples of the last one do not all fit.
             wanted = np.array(counts, np.int32)
             wanted[-1] += len(counts) > 1 and counts[-1] == 0
             rays = mx.array(ray), mx.array(starts), mx.array(wanted)

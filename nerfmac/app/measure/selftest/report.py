@@ -1,7 +1,8 @@
-"""The selftest's report: one JSON file to attach to a bug report, and the measurements in it.
+"""Report of the self-test: a JSON file to attach to a bug report, and its measurements.
 
-The file is rewritten after each finding, and before each case with the case's name. So after a
-crash of the process it is valid JSON with all earlier findings and the name of the crashed case.
+The file is written again after each finding, and with the name of the case before each case. After
+a crash of the process, it is therefore valid JSON with all earlier findings and the name of the
+case that crashed.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from nerfmac.common.files import write_json
 from nerfmac.config.presets import preset
 
 FINDINGS = ("ceilings", "variants", "training", "kernels", "watchdog")
-"""Names of the findings, in order; a report has null for a finding that was not measured."""
+"""Names of the findings, in order. In a report, findings that were not measured are null."""
 SECONDS = 30.0
 """Default training time for a report."""
 BOUND = 1e3 * LONGEST_LAUNCH
-"""Longest acceptable launch, in milliseconds: a longer one may delay the GPU's display."""
+"""Maximum duration of a launch in milliseconds. Longer launches may delay the display."""
 _TOO_MANY_THREADS = 2048  # a threadgroup of Metal has at most 1024
 _THREADS_IN_ERROR = re.compile(r"maximum allowed threads per threadgroup \((?P<threads>\d+)\)")
 
@@ -152,9 +153,9 @@ def finite(values: Any) -> Any:
 
 
 class Findings:
-    """Measures the current device; it has a method for each of the `FINDINGS`.
+    """Measures the current device, with a method for each of the `FINDINGS`.
 
-    They return JSON values and must be called in order: later ones use the results of earlier ones.
+    The methods return JSON values. Call them in order, because they use earlier results.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -164,22 +165,25 @@ class Findings:
         self._run: Run
 
     def find(self, finding: str) -> Any:
-        """The finding of that name, measured with the fastest variants."""
+        """Return the finding of this name, measured with the fastest variants."""
         with using(**self._chosen):
             return getattr(self, finding)()
 
     def ceilings(self) -> dict[str, Any]:
-        """The machine's highest bandwidth and rate, see `Ceilings`."""
+        """Return the maximum bandwidth and rate of the machine, as in `Ceilings`."""
         return measure_ceilings(1.0)._asdict()
 
     def variants(self) -> dict[str, Any]:
-        """Every variant's time. Later findings use the fastest; the choice is not kept."""
+        """Return the time of every variant. Later findings use the fastest variants.
+
+        The choice is not saved.
+        """
         done = list(try_variants(preset("auto", current_device(), memory_bytes())))
         self._chosen = {tuned.operation: tuned.chosen for tuned in done}
         return {tuned.operation: tuned.to_json() for tuned in done}
 
     def training(self) -> dict[str, Any]:
-        """Quality after training on the built-in scene with the device's preset."""
+        """Return the quality after training on the built-in scene with the preset of the device."""
         config = preset("auto", current_device(), memory_bytes())
         self._run = run = Run.begin(load_scene(builtin_scene_path()), config)
         run.train(seconds=self._seconds)
@@ -199,7 +203,7 @@ class Findings:
         }
 
     def kernels(self) -> list[dict[str, Any]]:
-        """Times of each kernel's largest launch in an occupancy update, a step and an image."""
+        """Return times of the largest launch of each kernel in an update, a step, and an image."""
         run = self._run
         *updates, step, _average = recorded_launches(run.trainer, run.state)
         computations = {
@@ -215,7 +219,7 @@ class Findings:
         return self._kernels
 
     def watchdog(self) -> dict[str, Any]:
-        """The longest launch of all kernels, and the bound for launches on a GPU."""
+        """Return the longest launch of all kernels, and the maximum duration on a GPU."""
         longest = max(self._kernels, key=lambda kernel: kernel["milliseconds"]["median"])
         ms = longest["milliseconds"]["median"]
         name = f"{longest['computation']}, {longest['function']}"
@@ -226,10 +230,10 @@ class Findings:
 
 
 def timed(launched: Launched) -> dict[str, Any]:
-    """Time and rates of one launch as JSON values; null if `Work` counts no operations.
+    """Return the time and the rates of a launch as JSON values; null if no operations are counted.
 
-    The bytes are `Work.cached`, the least that the launch moves. With caches their rate may exceed
-    the memory's bandwidth.
+    The number of bytes is `Work.cached`. If caches hold arrays, the number of bytes per second may
+    exceed the memory bandwidth.
     """
     timing, work = measure(launched.again, seconds=0.1), launched.work
     is_metal = current_device() == "metal"
@@ -265,7 +269,7 @@ def most_threads(launched: Launched) -> int | None:
 
 
 def in_words(finding: str, values: Any) -> str:
-    """The printed line of a finding, or lines, one for each kernel."""
+    """Return the line to print for a finding, or one line for each kernel."""
     v = values
     if finding == "ceilings":
         return f"{v['bandwidth'] / 1e9:.3g} GB/s, {v['rate'] / 1e12:.3g} TFLOPS"

@@ -1,8 +1,8 @@
 """Every specialization of a kernel that a preset or an option can reach on Metal.
 
-A specialization is a kernel with template arguments, input dtypes and address spaces (MLX passes
-arrays of fewer than eight elements as `constant`). They are found by tracing, not listed: training
-steps, occupancy updates and images of `configurations` are traced and their launches recorded.
+A specialization is a kernel with template arguments, input types, and address spaces (MLX passes
+arrays of fewer than eight elements as `constant`). There is no list of specializations. They are
+recorded while training steps, occupancy updates, and images of `configurations` are traced.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _FIRST_VARIANTS, *_OTHER_VARIANTS = (
 
 
 def specializations() -> dict[str, Launch]:
-    """A launch of each specialization, by `Launch.specialization`, in the order of first use."""
+    """Return a launch of each specialization by `Launch.specialization`, in order of first use."""
     with recorded() as launches, using(**_FIRST_VARIANTS):
         for config in configurations():
             build_graphs(config)
@@ -63,7 +63,7 @@ def specializations() -> dict[str, Launch]:
 
 
 def build_graphs(config: Config, bounds: Bounds = CUBE) -> None:
-    """Build the graphs of training and rendering with `config`; evaluate nothing."""
+    """Build the graphs of training and rendering with `config`, without evaluation."""
     trainer, state = unseen(config, bounds)
     deque(trainer.trial(state), maxlen=0)
     for pixels in _IMAGES:
@@ -87,9 +87,9 @@ _BUFFER = re.compile(r"^\s*(?P<type>\S.*?) (?P<name>\w+) \[\[buffer\((?P<index>\
 
 
 def write_metal(folder: Path) -> list[Path]:
-    """Write `<specialization>.metal` for each specialization into `folder`; return the paths.
+    """Write `<specialization>.metal` for each specialization to `folder`, and return the paths.
 
-    Raises `InputError` unless `folder` is new or empty, before anything is written.
+    Raises `InputError` before writing if `folder` exists and is not empty.
     """
     check_free(folder)
     make_folder(folder)
@@ -103,7 +103,7 @@ def write_metal(folder: Path) -> list[Path]:
 
 
 def heading(launch: Launch) -> str:
-    """The comment at the top of a specialization's file."""
+    """Return the comment at the beginning of the file of a specialization."""
     shapes = ", ".join(str(shape) for shape in launch.output_shapes)
     lines = [
         f"{launch.name}, of nerfmac {nerfmac_version()}",
