@@ -16,24 +16,28 @@
 //
 //   color = opacity expected + sum_i weight_i (color_i - expected)
 //
-// This does not change the mean, and samples with the expected color add no noise.
+// This does not change the mean, and samples with the expected color add no noise. Depth and penalty
+// are sums of the distances and of any other values of the samples:
+//
+//   depth = sum_i weight_i distance_i,   ray_penalty = sum_i weight_i penalty_i
 //
 // Ray r has the samples ray_start[r] to ray_start[r + 1] - 1, front to back. A simdgroup composites
 // one ray, SIMD_WIDTH samples at a time: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
 
 template <typename Density, typename Color, typename Distances, typename Widths,
           typename RayStart, typename Inverse, typename Omitted, typename Expected,
-          typename RayOmitted, typename RayColor, typename Opacity, typename Depth>
+          typename Penalty, typename RayOmitted, typename RayColor, typename Opacity,
+          typename Depth, typename RayPenalty>
 METAL_FUNC void composite_forward(
     uint3 thread_index, int rays, Density density, Color color, Distances distances,
     Widths widths, RayStart ray_start, Inverse inverse_probability, Omitted omitted,
-    Expected expected, RayOmitted ray_omitted, RayColor ray_color, Opacity opacity,
-    Depth depth) {
+    Expected expected, Penalty penalty, RayOmitted ray_omitted, RayColor ray_color,
+    Opacity opacity, Depth depth, RayPenalty ray_penalty) {
   const uint ray = thread_index.x / SIMD_WIDTH;
   const int lane = int(thread_index.x % SIMD_WIDTH);
   if (ray >= uint(rays)) return;
   const int end = ray_start[ray + 1];
-  float optical = 0.0f, visible = 0.0f, far = 0.0f;
+  float optical = 0.0f, visible = 0.0f, far = 0.0f, penalized = 0.0f;
   float sum[3] = {0.0f, 0.0f, 0.0f};
   for (int first = ray_start[ray]; first < end && exp(-optical) >= EARLY_STOP_TRANSMITTANCE;
        first += SIMD_WIDTH) {
@@ -47,12 +51,14 @@ METAL_FUNC void composite_forward(
         sum[c] = fma(weight, float(color[3 * i + c]) - float(expected[3 * ray + c]), sum[c]);
       }
       far = fma(weight, float(distances[i]), far);
+      penalized = fma(weight, float(penalty[i]), penalized);
       visible += own;
     }
     optical += simd_sum(own);
   }
   for (int c = 0; c < 3; ++c) sum[c] = simd_sum(sum[c]);
   far = simd_sum(far);
+  penalized = simd_sum(penalized);
   visible = simd_sum(visible);
   if (lane != 0) return;
   // Metal's fast exp(0) may not be 1, and an empty ray has no opacity.
@@ -63,12 +69,14 @@ METAL_FUNC void composite_forward(
   }
   opacity[ray] = seen;
   depth[ray] = far;
+  ray_penalty[ray] = penalized;
 }
 
 // Maximum remaining transmittance that is only the rounding error of 1 - opacity.
 constant constexpr float composite_rounding = 1e-6f;
 
-// With g_i = d_color . (color_i - expected) + d_depth distance_i, the gradient of density_i is
+// The gradient of density_i is, with
+// g_i = d_color . (color_i - expected) + d_depth distance_i + d_penalty penalty_i,
 //
 //   width_i / p_i (T_i exp(-tau_i) g_i - sum_{j>i} weight_j g_j
 //                  + (1 - opacity) (d_opacity + d_color . expected))
@@ -77,14 +85,16 @@ constant constexpr float composite_rounding = 1e-6f;
 // end of a ray have no gradient, and neither have unused slots (slots[0] is the number of slots).
 template <typename Density, typename Color, typename Distances, typename Widths,
           typename RayStart, typename Inverse, typename Omitted, typename Expected,
-          typename Slots, typename RayColor, typename Opacity, typename Depth,
-          typename RayColorGradient, typename OpacityGradient, typename DepthGradient,
-          typename DensityGradient, typename ColorGradient>
+          typename Penalty, typename Slots, typename RayColor, typename Opacity, typename Depth,
+          typename RayPenalty, typename RayColorGradient, typename OpacityGradient,
+          typename DepthGradient, typename RayPenaltyGradient, typename DensityGradient,
+          typename ColorGradient>
 METAL_FUNC void composite_gradient(
     uint3 thread_index, int rays, Density density, Color color, Distances distances,
     Widths widths, RayStart ray_start, Inverse inverse_probability, Omitted omitted,
-    Expected expected, Slots slots, RayColor ray_color, Opacity opacity, Depth depth,
-    RayColorGradient d_ray_color, OpacityGradient d_opacity, DepthGradient d_depth,
+    Expected expected, Penalty penalty, Slots slots, RayColor ray_color, Opacity opacity,
+    Depth depth, RayPenalty ray_penalty, RayColorGradient d_ray_color,
+    OpacityGradient d_opacity, DepthGradient d_depth, RayPenaltyGradient d_ray_penalty,
     DensityGradient d_density, ColorGradient d_color) {
   const uint ray = thread_index.x / SIMD_WIDTH;
   const int lane = int(thread_index.x % SIMD_WIDTH);
@@ -93,7 +103,8 @@ METAL_FUNC void composite_gradient(
     d_density[i] = 0.0f;
     for (int c = 0; c < 3; ++c) d_color[3 * i + c] = 0.0f;
   }
-  float behind = d_depth[ray] * depth[ray], through = d_opacity[ray];
+  float behind = fma(float(d_depth[ray]), float(depth[ray]), d_ray_penalty[ray] * ray_penalty[ray]);
+  float through = d_opacity[ray];
   for (int c = 0; c < 3; ++c) {
     const float slope = d_ray_color[3 * ray + c], base = expected[3 * ray + c];
     behind = fma(slope, ray_color[3 * ray + c] - opacity[ray] * base, behind);
@@ -112,7 +123,7 @@ METAL_FUNC void composite_gradient(
     const LightSample sample = light_sample(i < end, own, i < end ? omitted[i] + before : before);
     float along = 0.0f, weight = 0.0f;
     if (sample.is_visible) {
-      along = d_depth[ray] * distances[i];
+      along = fma(float(d_depth[ray]), float(distances[i]), d_ray_penalty[ray] * penalty[i]);
       for (int c = 0; c < 3; ++c) {
         const float difference = float(color[3 * i + c]) - float(expected[3 * ray + c]);
         along = fma(float(d_ray_color[3 * ray + c]), difference, along);

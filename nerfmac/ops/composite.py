@@ -50,10 +50,14 @@ _TAKES = Signature(
     inverse_probability=(mx.float32, "slots"),
     omitted=(mx.float32, "slots"),
     expected=(mx.float32, "rays", 3),
+    penalty=(mx.float32, "slots"),
     ray_omitted=(mx.float32, "rays"),
 )
 _GIVES = Signature(
-    ray_color=(mx.float32, "rays", 3), opacity=(mx.float32, "rays"), depth=(mx.float32, "rays")
+    ray_color=(mx.float32, "rays", 3),
+    opacity=(mx.float32, "rays"),
+    depth=(mx.float32, "rays"),
+    ray_penalty=(mx.float32, "rays"),
 )
 _FORWARD = Kernel(
     "composite",
@@ -65,7 +69,7 @@ _FORWARD = Kernel(
 _GRADIENT = Kernel(
     "composite",
     "composite_gradient",
-    inputs=(*_TAKES.names[:-1], "slots", *_GIVES.names, "d_ray_color", "d_opacity", "d_depth"),
+    inputs=(*_TAKES.names[:-1], "slots", *_GIVES.names, *(f"d_{name}" for name in _GIVES.names)),
     outputs=("d_density", "d_color"),
     rows="ray_start_shape[0] - 1",
 )
@@ -134,6 +138,49 @@ def composite(
         >>> mx.round(rays.depth, 2)  # 1 * 1/2 + 2 * 1/4, and 3 * 1/2
         array([1, 1.5], dtype=float32)
     """
+    return composite_penalized(density, color, samples, mx.zeros(density.shape), expected)[0]
+
+
+def composite_penalized(
+    density: mx.array,
+    color: mx.array,
+    samples: Samples,
+    penalty: mx.array,
+    expected: mx.array | None = None,
+) -> tuple[Composited, mx.array]:
+    """Composite packed samples and sum one more value of each sample along its ray.
+
+    A loss that is linear in the weights costs no further pass over the samples.
+
+    Args:
+        density: (slots,) float32, not negative.
+        color: (slots, 3) float32.
+        samples: The samples, as in `composite`.
+        penalty: (slots,) float32, value of each sample.
+        expected: (rays, 3) float32, as in `composite`.
+
+    Returns:
+        The result of `composite`, and the sums (rays,) float32 of weight times penalty. Both are
+        differentiable in `density`; no gradient flows to `penalty`.
+
+    Raises:
+        InputError: If an array has a wrong shape or type.
+
+    Examples:
+        >>> from nerfmac.ops.composite import composite_penalized
+        >>> samples = nerfmac.Samples(
+        ...     position=mx.zeros((2, 3)),
+        ...     distance=mx.array([1.0, 2.0]),
+        ...     width=mx.ones(2),
+        ...     ray=mx.array([0, 0]),
+        ...     ray_start=mx.array([0, 2]),
+        ...     wanted=mx.array([2]),
+        ... )
+        >>> density, gray = mx.full(2, 0.693147), mx.full((2, 3), 0.5)
+        >>> _, penalty = composite_penalized(density, gray, samples, mx.array([4.0, 8.0]))
+        >>> mx.round(penalty, 2)  # 4 * 1/2 + 8 * 1/4
+        array([4], dtype=float32)
+    """
     rays = samples.ray_start.shape[0] - 1
     thinning = samples.thinning or Thinning(
         mx.ones(density.shape), mx.zeros(density.shape), mx.zeros(rays)
@@ -141,9 +188,10 @@ def composite(
     inverse_probability, omitted, ray_omitted = thinning
     expected = mx.zeros((rays, 3)) if expected is None else expected
     along = samples.distance, samples.width, samples.ray_start, inverse_probability, omitted
-    arrays = density, color, *along, expected, ray_omitted
+    arrays = density, color, *along, expected, penalty, ray_omitted
     _TAKES.check(*arrays, **{"rays": rays, "rays + 1": rays + 1})
-    return Composited(*_composite(*arrays))
+    *seen, ray_penalty = _composite(*arrays)
+    return Composited(*seen), ray_penalty
 
 
 def sample_weights(density: mx.array, samples: Samples) -> mx.array:
@@ -165,20 +213,24 @@ def sample_weights(density: mx.array, samples: Samples) -> mx.array:
 
 def composite_reference(density, color, *samples):  # type: ignore[no-untyped-def]
     """Composite in plain MLX; arguments and results as in the kernel `composite_forward`."""
-    distances, widths, ray_start, inverse_probability, omitted, expected, ray_omitted = samples
+    distances, widths, ray_start, *thinned, expected, penalty, ray_omitted = samples
+    inverse_probability, omitted = thinned
     slots, rays = density.shape[0], ray_start.shape[0] - 1
     if slots == 0 or rays == 0:
-        return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays)
+        return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays), mx.zeros(rays)
     along = weights_along(density, widths, ray_start, inverse_probability, omitted)
     expected = mx.stop_gradient(expected)
     # Slots of no ray may hold NaN, and zero times NaN is not zero.
-    distances = mx.where(along.is_visible, mx.stop_gradient(distances), 0.0)
+    distances, penalty = (
+        mx.where(along.is_visible, mx.stop_gradient(values), 0.0) for values in (distances, penalty)
+    )
     color = mx.where(along.is_visible[:, None], color - expected[along.ray], 0.0)
     ray_color = mx.zeros((rays, 3)).at[along.ray].add(along.weight[:, None] * color)
     depth = mx.zeros(rays).at[along.ray].add(along.weight * distances)
+    ray_penalty = mx.zeros(rays).at[along.ray].add(along.weight * penalty)
     visible = mx.where(along.is_visible, along.optical, 0.0)
     opacity = 1.0 - mx.exp(-(ray_omitted + mx.zeros(rays).at[along.ray].add(visible)))
-    return ray_color + opacity[:, None] * expected, opacity, depth
+    return ray_color + opacity[:, None] * expected, opacity, depth, ray_penalty
 
 
 class Along(NamedTuple):

@@ -96,7 +96,7 @@ class Occupied(NamedTuple):
     """Cells of the scene cube that marching samples."""
 
     geometry: MarchGeometry  # scene cube, grid, and steps
-    bits: mx.array  # (geometry.cells / BRICK_CELLS,) uint32, one bit per cell, at the index of the cell
+    bits: mx.array  # (geometry.cells / BRICK_CELLS,) uint32, one bit per cell
 
 
 def march(

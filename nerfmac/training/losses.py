@@ -37,6 +37,9 @@ A plain floor has the correct color for density anywhere along a ray, so colors 
 its depth. The loss is constant far from the plane, so it does not move tall objects in front of the
 plane. For other objects, the color loss is much stronger.
 
+The disparity loss and the ground loss are linear in the weights. Each sample has a penalty, and
+`composite_penalized` sums weight times penalty together with the colors.
+
 The distortion loss is the loss of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares
 instead of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024). With
 squares, three sums along each ray are sufficient. Distances are in scene units.
@@ -87,7 +90,7 @@ class RayBatch(NamedTuple):
     proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays
     progress: mx.array | float = 0.0  # () float32, finished fraction of the run
     tracks: TrackTargets | None = None  # known distances of the first rays, or None
-    ground: mx.array | None = None  # (rays,) float32, distance of the ground plane or infinity
+    penalty: mx.array | None = None  # (rays,) float32, sum of weight * penalty; None without one
     pairs: int = 0  # rays i and i + pairs, for i < pairs, go through neighboring pixels
 
     @property
@@ -138,14 +141,6 @@ def huber_loss(delta: float) -> Loss:
     return lambda rays, target: huber(rays.color, target, delta)
 
 
-def disparity_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """Return the mean disparity 1 / (1 + distance) of each ray, (rays,), fading; formula above."""
-    density, samples = rays.packed
-    disparity = (1.0 / (1.0 + samples.distance))[:, None] * mx.array([1.0, 0.0, 0.0])
-    sums = composite(density, disparity, samples)
-    return _fading(rays, DISPARITY_END) * sums.color[:, 0]
-
-
 def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     """Return the spread of the density along each ray, (rays,) in [0, 1/2]; formula above."""
     density, samples = rays.packed
@@ -189,7 +184,7 @@ def depth_loss(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.arra
     near = mx.exp(-0.5 * mx.square(miss))[:, None] * mx.array([1.0, 0.0, 0.0])
     ends = composite(density[:slots], near, first)
     fits = (starts[1:] <= slots).astype(mx.float32)
-    share = _fading(rays, until) * (count / some)
+    share = _fading(rays.progress, until) * (count / some)
     missed = share * known.confidence * fits * (1.0 - ends.color[:, 0])
     return mx.concatenate([missed, mx.zeros(count - some)])
 
@@ -209,18 +204,34 @@ def smoothness_loss(rays: RayBatch, target: mx.array) -> mx.array:
     return mx.concatenate([loss, loss, mx.zeros(len(depth) - 2 * pairs)])
 
 
-def ground_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """Return the mean distance of each ray's density from the ground plane, (rays,); formula above.
+class PenaltyInput(NamedTuple):
+    """The input of a `Penalty`."""
 
-    The loss is 0 for rays that do not intersect the plane.
+    samples: Samples  # packed samples
+    progress: mx.array | float = 0.0  # () float32, finished fraction of the run
+    ground: mx.array | None = None  # (rays,) float32, distance of the ground plane or infinity
+
+
+Penalty = Callable[[PenaltyInput], mx.array]
+"""Function that returns the penalty of each sample, (slots,) float32. It needs no gradient."""
+
+
+def disparity_penalty(given: PenaltyInput) -> mx.array:
+    """Return the disparity 1 / (1 + distance) of each sample, (slots,), fading; formula above."""
+    return _fading(given.progress, DISPARITY_END) / (1.0 + given.samples.distance)
+
+
+def ground_penalty(given: PenaltyInput) -> mx.array:
+    """Return the relative distance of each sample from the ground plane, (slots,); formula above.
+
+    The penalty is 0 for rays that do not intersect the plane.
     """
-    density, samples = rays.packed
-    if rays.ground is None:
-        return mx.zeros(rays.mask.shape[0])
-    ground = rays.ground[samples.ray]
+    samples = given.samples
+    if given.ground is None:
+        return mx.zeros(samples.distance.shape)
+    ground = given.ground[samples.ray]
     away = mx.minimum(mx.abs(samples.distance / ground - 1.0), GROUND_REACH)
-    away = mx.where(mx.isinf(ground), 0.0, away)
-    return composite(density, away[:, None] * mx.array([1.0, 0.0, 0.0]), samples).color[:, 0]
+    return mx.where(mx.isinf(ground), 0.0, away)
 
 
 def _first_of(samples: Samples, rays: int, slots: int) -> Samples:
@@ -240,24 +251,37 @@ def _first_of(samples: Samples, rays: int, slots: int) -> Samples:
     )
 
 
-def configured_extra_losses(config: TrainConfig, extent: float) -> tuple[Loss, ...]:
-    """Return the extra losses with a nonzero weight in `config`, for a cube of side `extent`."""
-    # The cameras of an object are outside of its cube, so there is no haze in front of them.
-    disparity = config.disparity if extent > 1 else 0.0
+def configured_extra_losses(config: TrainConfig) -> tuple[Loss, ...]:
+    """Return the extra losses with a nonzero weight in `config`."""
     weights = (
-        (disparity_loss, disparity),
         (distortion_loss, config.distortion),
         (entropy_loss, config.entropy),
         (partial(depth_loss, until=config.depth_until), config.depth),
         (smoothness_loss, config.smoothness),
-        (ground_loss, config.ground),
     )
     return tuple(partial(_weighted, loss, weight) for loss, weight in weights if weight)
 
 
-def _fading(rays: RayBatch, end: float) -> mx.array:
+def configured_penalty(config: TrainConfig, extent: float) -> Penalty | None:
+    """Return the weighted sum of the penalties with a nonzero weight in `config`, or None.
+
+    `extent` is the side of the scene cube.
+    """
+    # The cameras of an object are outside of its cube, so there is no haze in front of them.
+    disparity = config.disparity if extent > 1 else 0.0
+    weights = ((disparity_penalty, disparity), (ground_penalty, config.ground))
+    terms = [(penalty, weight) for penalty, weight in weights if weight]
+
+    def penalty(given: PenaltyInput) -> mx.array:
+        first, *others = (weight * term(given) for term, weight in terms)
+        return sum(others, start=first)
+
+    return penalty if terms else None
+
+
+def _fading(progress: mx.array | float, end: float) -> mx.array:
     """Factor that falls linearly from 1 to 0 at the fraction `end` of the run, () float32."""
-    return mx.maximum(1.0 - rays.progress / end, 0.0)
+    return mx.maximum(1.0 - progress / end, 0.0)
 
 
 def _weighted(loss: Loss, weight: float, rays: RayBatch, target: mx.array) -> mx.array:

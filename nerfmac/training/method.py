@@ -17,7 +17,14 @@ from nerfmac.geometry.bounds import Bounds
 from nerfmac.sampling.hierarchical import HierarchicalSampler
 from nerfmac.sampling.marching import MarchingSampler
 from nerfmac.sampling.sampler import Sampler
-from nerfmac.training.losses import Loss, configured_extra_losses, huber, huber_loss
+from nerfmac.training.losses import (
+    Loss,
+    Penalty,
+    configured_extra_losses,
+    configured_penalty,
+    huber,
+    huber_loss,
+)
 
 
 class Parts(NamedTuple):
@@ -29,6 +36,8 @@ class Parts(NamedTuple):
     """Color loss, applied to the rays of the field and of each proposal."""
     extra_losses: tuple[Loss, ...]
     """Further terms of the loss, applied only to the rays of the field."""
+    penalty: Penalty | None
+    """Penalty of each sample, a further term of the loss, or None."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +100,9 @@ class Method:
         if self.sampler is None and config.model == "vanilla":
             _check_coarse(config, bounds, field)
         loss = self.loss or huber_loss(config.train.huber)
-        extra_losses = (*configured_extra_losses(config.train, bounds.extent), *self.extra_losses)
-        return Parts(field, self.sampler or sampler, loss, extra_losses)
+        extra_losses = (*configured_extra_losses(config.train), *self.extra_losses)
+        penalty = configured_penalty(config.train, bounds.extent)
+        return Parts(field, self.sampler or sampler, loss, extra_losses, penalty)
 
 
 def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sampler]:

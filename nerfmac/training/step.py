@@ -19,13 +19,13 @@ from nerfmac.geometry.color import over
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.views import Views
-from nerfmac.ops.composite import Composited, composite
+from nerfmac.ops.composite import Composited, composite, composite_penalized
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels, next_to_each_other
 from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CameraRefinement
 from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.loss_scale import LossScale, all_finite
-from nerfmac.training.losses import RayBatch
+from nerfmac.training.losses import PenaltyInput, RayBatch
 from nerfmac.training.method import Parts
 from nerfmac.training.optimizer import OptimizerState, StepNumbers, adam
 from nerfmac.training.track_rays import TrackRays, TrackTargets
@@ -76,8 +76,8 @@ class Batch(NamedTuple):
     color: mx.array  # (rays, 3) float32, of the pixel, without its alpha
     target: mx.array  # (rays, 3) float32, the pixel over the background
     tracks: TrackTargets | None  # distances of the first rays, for the depth loss
-    ground: mx.array | None  # as in `RayBatch`
-    pairs: int  # likewise
+    ground: mx.array | None  # (rays,) float32, distance of the ground plane or infinity
+    pairs: int  # as in `RayBatch`
 
 
 class Rendering(NamedTuple):
@@ -204,7 +204,12 @@ class Step:
             scale_gradients(values, samples.distance, self.full_gradient_distance)
             for values in field(own, samples, directions)
         )
-        seen = composite(density, color, samples, batch.color)
+        penalty: mx.array | None = None
+        if self.parts.penalty is None:
+            seen = composite(density, color, samples, batch.color)
+        else:
+            of_samples = self.parts.penalty(PenaltyInput(samples, schedule.progress, batch.ground))
+            seen, penalty = composite_penalized(density, color, samples, of_samples, batch.color)
         *proposals, seen = (
             _in_front_of(batch.background, refinement.expose(rendering, parameters, view))
             for rendering in (*sampled.proposals, seen)
@@ -212,7 +217,7 @@ class Step:
         mask = self._mask(samples, batch.pixel_draws)
         rendered = RayBatch(
             *(*seen, mask, density, samples, tuple(proposals)),
-            *(schedule.progress, batch.tracks, batch.ground, batch.pairs),
+            *(schedule.progress, batch.tracks, penalty, batch.pairs),
         )
         used = samples.used.reshape(()).astype(mx.float32)
         return Rendering(rendered, used, sampled.mean_samples_per_ray)
@@ -222,6 +227,7 @@ class Step:
         coarser = (RayBatch(*proposal, rays.mask) for proposal in rays.proposals)
         losses = [self.parts.loss(seen, target) for seen in (*coarser, rays)]
         losses += [extra_loss(rays, target) for extra_loss in self.parts.extra_losses]
+        losses += [] if rays.penalty is None else [rays.penalty]
         first, *others = (_mean(loss, rays.mask, scale) for loss in losses)
         return sum(others, start=first)
 

@@ -16,12 +16,16 @@ import mlx.core as mx
 
 from nerfmac.config import TrainConfig
 from nerfmac.geometry.samples import Samples
-from nerfmac.training.losses import RayBatch, configured_extra_losses
+from nerfmac.ops.composite import composite_penalized
+from nerfmac.training.losses import (
+    PenaltyInput, RayBatch, configured_extra_losses, configured_penalty,
+)
 from nerfmac.training.track_rays import TrackTargets
 
 mx.set_default_device(mx.cpu)
 names = ("disparity", "distortion", "entropy", "depth", "smoothness", "ground")
-losses = configured_extra_losses(TrainConfig(**{name: 0.01 for name in names}), extent=2.0)
+config = TrainConfig(**{name: 0.01 for name in names})
+losses, penalty_of = configured_extra_losses(config), configured_penalty(config, extent=2.0)
 SLOTS = 384
 
 
@@ -31,9 +35,11 @@ def loss(density, distance, start, ray, color, progress):
     tracks = TrackTargets(*(distance[: rays // 16] for _ in range(3)))
     batch = RayBatch(
         color, color[:, 0], color[:, 1], color[:, :1], density, samples,
-        progress=progress, tracks=tracks, ground=distance[:rays], pairs=rays // 2,
+        progress=progress, tracks=tracks, pairs=rays // 2,
     )
-    return sum(loss(batch, color).sum() for loss in losses)
+    penalty = penalty_of(PenaltyInput(samples, progress, distance[:rays]))
+    _, penalty = composite_penalized(density, mx.zeros((SLOTS, 3)), samples, penalty)
+    return sum(loss(batch, color).sum() for loss in losses) + penalty.sum()
 
 
 for rays in (64, 96, 128):

@@ -9,7 +9,8 @@ import pytest
 from nerfmac.config import override
 from nerfmac.geometry.ground_plane import GroundPlane, ground_plane
 from nerfmac.geometry.samples import Samples
-from nerfmac.training.losses import RayBatch, configured_extra_losses, ground_loss
+from nerfmac.ops.composite import composite_penalized
+from nerfmac.training.losses import PenaltyInput, configured_penalty, ground_penalty
 from nerfmac.training.trainer import Trainer
 from tests.scene_factory import CONFIG
 
@@ -19,10 +20,10 @@ UP = (0.0, 0.0, 1.0)
 GROUND = 2.0  # distance of the plane from the camera
 
 
-def batch_of(distances: list[float], density: mx.array, ground: float = GROUND) -> RayBatch:
+def samples_at(distances: list[float]) -> Samples:
     """One ray with a sample at each of the distances, 0.01 wide."""
     count = len(distances)
-    samples = Samples(
+    return Samples(
         mx.zeros((count, 3)),
         mx.array(distances),
         mx.full((count,), 0.01),
@@ -30,12 +31,12 @@ def batch_of(distances: list[float], density: mx.array, ground: float = GROUND) 
         mx.array([0, count], mx.int32),
         mx.array([count], mx.int32),
     )
-    seen = mx.zeros((1, 3)), mx.zeros(1), mx.zeros(1), mx.ones((1, 1))
-    return RayBatch(*seen, density, samples, ground=mx.array([ground]))
 
 
 def loss_of(distances: list[float], density: mx.array, ground: float = GROUND) -> mx.array:
-    return ground_loss(batch_of(distances, density, ground), mx.zeros((1, 3)))
+    samples = samples_at(distances)
+    penalty = ground_penalty(PenaltyInput(samples, ground=mx.array([ground])))
+    return composite_penalized(density, mx.zeros((len(distances), 3)), samples, penalty)[1]
 
 
 @pytest.mark.parametrize(
@@ -58,16 +59,14 @@ def test_its_gradient_moves_density_to_the_plane_and_leaves_distant_density_alon
 
 
 def test_the_weight_of_the_configuration_multiplies_it():
-    (loss,) = configured_extra_losses(override(CONFIG, train={"ground": 0.7}).train, 1.0)
-    got = loss(batch_of([1.8], mx.array([1e4])), mx.zeros((1, 3)))
+    penalty = configured_penalty(override(CONFIG, train={"ground": 0.7}).train, 1.0)
+    got = penalty(PenaltyInput(samples_at([1.8]), ground=mx.array([GROUND])))
     assert float(got) == pytest.approx(0.07, abs=1e-6)
+    assert configured_penalty(override(CONFIG, train={"ground": 0.0}).train, 1.0) is None
 
 
 def test_without_a_plane_it_is_zero():
-    density = mx.ones(2)
-    samples = Samples(*mx.zeros((2, 2, 3)), mx.ones(2), mx.zeros(2), mx.array([0, 2]), mx.ones(1))
-    batch = RayBatch(mx.zeros((1, 3)), mx.ones(1), mx.ones(1), mx.ones((1, 1)), density, samples)
-    assert ground_loss(batch, mx.zeros((1, 3))).tolist() == [0.0]
+    assert ground_penalty(PenaltyInput(samples_at([0.5, 1.0]))).tolist() == [0.0, 0.0]
 
 
 def floor() -> GroundPlane:

@@ -11,10 +11,12 @@ from nerfmac.config import override
 from nerfmac.config.presets import preset
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.samples import Samples
+from nerfmac.ops.composite import composite_penalized
 from nerfmac.training.losses import (
     DISPARITY_END,
+    PenaltyInput,
     RayBatch,
-    disparity_loss,
+    disparity_penalty,
     distortion_loss,
     entropy_loss,
     huber,
@@ -97,8 +99,8 @@ def distortion(density: mx.array, samples: Samples) -> mx.array:
 
 
 def disparity(density: mx.array, samples: Samples, progress: float) -> mx.array:
-    batch = ray_batch(density, samples)._replace(progress=mx.array(progress))
-    return disparity_loss(batch, mx.zeros((4, 3)))
+    penalty = disparity_penalty(PenaltyInput(samples, mx.array(progress)))
+    return composite_penalized(density, mx.zeros((SLOTS, 3)), samples, penalty)[1]
 
 
 def weights_of(density: np.ndarray, given: Samples, ray: int) -> np.ndarray:

@@ -110,7 +110,7 @@ def test_depth_may_jump_where_color_does_and_masked_neighbors_do_not_count():
 def test_the_weight_of_the_configuration_multiplies_it():
     depth, opacity, target = (mx.array(values, mx.float32) for values in some_rays())
     config = override(CONFIG, train={"smoothness": 0.3}).train
-    (loss,) = configured_extra_losses(config, 1.0)
+    (loss,) = configured_extra_losses(config)
     got, want = (each(batch(depth, opacity), target) for each in (loss, smoothness_loss))
     np.testing.assert_allclose(np.array(got), 0.3 * np.array(want), rtol=1e-6)
 

@@ -158,7 +158,7 @@ def test_the_depth_loss_is_its_formula_and_so_is_its_gradient():
 
 def test_the_loss_falls_to_nothing_over_a_part_of_the_run():
     train = override(CONFIG, train={"depth": 0.2, "depth_until": 0.4}).train
-    (loss,) = configured_extra_losses(train, extent=1.0)
+    (loss,) = configured_extra_losses(train)
     batch, target = batch_of(mx.ones(SLOTS)), mx.zeros((6, 3))
     whole = np.array(depth_loss(batch, target))
     for progress, weight in ((0.0, 0.2), (0.1, 0.15), (0.3, 0.05), (0.4, 0.0), (1.0, 0.0)):
