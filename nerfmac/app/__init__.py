@@ -1,4 +1,5 @@
 """The application: scenes, runs, videos, exports, the viewer, and the commands.
 
-It uses the library, which is every other package of nerfmac. The library never imports it.
+The application uses the library, which consists of all other packages of nerfmac. The library never
+imports the application.
 """

@@ -114,7 +114,7 @@ def capture_scene(
             `window` matches each image with the 40 following ones. `auto` uses `sequential` for a
             video, and for photos if their names follow the order of capture. Otherwise, and if
             cameras are missing or contradict the order, it uses `exhaustive` (`window` from 100
-            images on) and keeps the result in which more cameras agree with the order.
+            images on) and keeps the result with more cameras that agree with the order.
         focal_35mm: 35 mm equivalent focal length of all images in millimeters. By default, it is
             read from EXIF; for images without EXIF, several guesses are tried on a few images.
         progress: Whether to show a progress bar for each stage.

@@ -22,7 +22,7 @@ BLOCK = 64
 MIN_CONTRAST = 3.0
 """Minimum standard deviation of gray values (0 to 255) in a block for measuring its shift."""
 FAR = 4.0
-"""Shift in pixels of the halved frame from which a frame becomes the new reference frame."""
+"""Minimum shift of a new reference frame from the last one, in pixels of the halved frame."""
 SPACING = 0.06
 """Motion of the image between selected frames, relative to its longer side."""
 MIN_STRETCHES, MAX_STRETCHES = 50, 200

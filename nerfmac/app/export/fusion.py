@@ -37,7 +37,7 @@ TRUNCATION = 4
 """Maximum signed distance in cells, and number of cells of a block along each axis."""
 EMPTY = 0.2
 """Weight of a view that sees through a point. The maximum weight of a surface is 1. At the edge of
-an object, rays may miss it by chance, which must not make the object thinner."""
+an object, rays may miss the object by chance. This must not make the object thinner."""
 OPAQUE = 0.5
 """Minimum opacity of a pixel with a surface."""
 BATCH = 2**18

@@ -30,7 +30,7 @@ from nerfmac.config.presets import flattened
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
 
 WORST = 3
-"""Maximum number of test views, those with the lowest PSNR, whose images are shown."""
+"""Maximum number of test views with images: the views with the lowest PSNR."""
 AROUND, LONGEST = 4, 480
 """Number of images along an orbit of the scene, and their maximum longer side in pixels."""
 HALVES = "grid-template-columns: repeat(2, 1fr); max-width: 60em"

@@ -25,7 +25,8 @@ MIN_IMAGES = 12
 NEAR = 30.0
 """Maximum angle in degrees between the viewing axes of successive images that are neighbors."""
 ALIKE = 0.1
-"""Quantile of the correlations of neighbors from which the two images at a leap look alike."""
+"""Quantile of the correlations of neighboring images. The two images at a leap look alike if their
+correlation is at least this quantile."""
 
 
 def fold_findings(

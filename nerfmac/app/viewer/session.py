@@ -198,7 +198,14 @@ class Session:
         return comparison
 
     def set(self, **values: Any) -> None:
-        """Change settings by name, and `fov`, the view's, in degrees. Raises `InputError`."""
+        """Change settings.
+
+        Args:
+            values: New values of settings, and `fov`, the vertical field of view in degrees.
+
+        Raises:
+            InputError: If a value is invalid.
+        """
         if "fov" in values:
             fov = values.pop("fov")
             checks.number("fov", fov, low=10.0, high=120.0)

@@ -28,7 +28,7 @@ CPU time, often on the cores that train."""
 
 
 class Status:
-    """Sends the state of a session to the page and remembers what was sent."""
+    """Sends the state of a session to the page if it differs from the last state that was sent."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
