@@ -30,8 +30,9 @@ row-major order, otherwise None."""
 class ParameterSpec:
     """Declaration of a trained parameter, a float32 array.
 
-    >>> nerfmac.ParameterSpec((3, 16), is_l2_regularized=True)
-    ParameterSpec(shape=(3, 16), is_l2_regularized=True, has_bounded_gradient=False)
+    Examples:
+        >>> nerfmac.ParameterSpec((3, 16), is_l2_regularized=True)
+        ParameterSpec(shape=(3, 16), is_l2_regularized=True, has_bounded_gradient=False)
     """
 
     shape: tuple[int, ...]

@@ -19,7 +19,7 @@ from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples, Thinning
-from nerfmac.ops.composite import composite
+from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
@@ -177,9 +177,13 @@ def composite_cases() -> Iterator[Case]:
 def _composited(
     density: mx.array, color: mx.array, samples: Samples, expected: mx.array | None = None
 ) -> Arrays:
-    return with_gradients(
-        lambda d, c: list(composite(d, c, samples, expected)), density=density, color=color
-    )
+    penalty = mx.cos(samples.distance)
+
+    def run(density: mx.array, color: mx.array) -> list[mx.array]:
+        seen, ray_penalty = composite_penalized(density, color, samples, penalty, expected)
+        return [*seen, ray_penalty]
+
+    return with_gradients(run, density=density, color=color)
 
 
 def _thinned_at_random(samples: Samples) -> Samples:
