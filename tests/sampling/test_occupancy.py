@@ -189,15 +189,13 @@ def test_after_warm_up_the_later_half_of_the_draws_is_among_occupied_cells():
         asked = visits(grid, occupancy, warmup=False, key=key)
         assert len(asked) == CELLS**3 // 2
         anywhere, among = np.split(asked, 2)
-        is_occupied = np.isin(among, occupied)
-        assert is_occupied.mean() > 0.998
-        assert (np.diff(among[is_occupied]) >= 0).all()
+        assert np.isin(among, occupied).mean() > 0.998
         assert (anywhere // 4 == np.arange(CELLS**3 // 4)).mean() > 0.998
         np.add.at(counts, among, 1)
-    # 20 x 1024 draws over 288 cells are 71 each; a cell is in at most five strata of an update, and
-    # the draws of the two at its ends have a standard deviation of at most 0.5 each.
+    # 20 x 1024 draws over 288 cells are 71 each, give or take 8.4.
     drawn = counts[occupied]
-    assert np.abs(drawn - 20 * 1024 / 288).max() < 5.5 * np.sqrt(20 * 2 * 0.25)
+    assert np.abs(drawn - drawn.mean()).max() < 5.5 * 8.4
+    assert 0.85 < drawn.std() / np.sqrt(drawn.mean()) < 1.15
 
 
 def test_cells_without_light_stay_empty_and_those_of_one_update_do_not():
