@@ -63,7 +63,7 @@ def tabs(browser):
                 has_touch=has_touch,
                 device_scale_factor=scale,
             )
-            context.set_default_timeout(30_000)  # on a busy machine
+            context.set_default_timeout(120_000)  # on a busy machine
             known[has_touch, scale] = View(context.new_page())
         return known[has_touch, scale]
 
@@ -109,6 +109,7 @@ def shown(view):
 def call(browser, origin):
     """Return a function that calls an exported function of a module of the page."""
     tab = browser.new_page()
+    tab.set_default_timeout(120_000)
     tab.goto(f"{origin}/fake.html")
 
     def call_one(module, function, *arguments):
