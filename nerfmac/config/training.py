@@ -24,7 +24,7 @@ class TrainConfig:
     entropy: float = 0.0
     """Weight of the entropy loss. Larger values make rays either opaque or empty."""
     depth: float | None = None
-    """Initial weight of the depth loss, which pulls surfaces to the sparse points. It requires a
+    """Initial weight of the depth loss, which moves surfaces to the sparse points. It requires a
     scene with tracks. By default (auto), it is 0.02 if the sparse points have a ground plane, such
     as a floor or table, and 0 otherwise."""
     depth_rays: float = 1 / 16  # Fraction of rays through sparse points, for the depth loss.
@@ -33,7 +33,7 @@ class TrainConfig:
     """Weight of the smoothness loss, a penalty on different depths at neighboring pixels of the
     same color. Half of the rays are then next to the other half. With 0, it is disabled."""
     ground: float | None = None
-    """Weight of the ground loss, which pulls density to the ground plane of the sparse points. By
+    """Weight of the ground loss, which moves density to the ground plane of the sparse points. By
     default (auto), it is 0.05 if the depth loss is enabled and there is such a plane, and 0
     otherwise."""
     gradient_scaling: float = 1.0

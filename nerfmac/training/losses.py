@@ -28,7 +28,7 @@ Object boundaries usually have different colors, so depth can be discontinuous t
 2013; RegNeRF, Niemeyer et al. 2022, compares depths without colors). Depth is the mean along the
 ray. Without the disparity loss, smooth haze in front of cameras also satisfies this loss.
 
-The ground loss pulls the density of rays that intersect the ground plane, at the distance g, to
+The ground loss moves the density of rays that intersect the ground plane, at the distance g, to
 the plane:
 
     ground = sum_i weight_i min(|t_i / g - 1|, GROUND_REACH)

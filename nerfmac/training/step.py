@@ -227,7 +227,8 @@ class Step:
         coarser = (RayBatch(*proposal, rays.mask) for proposal in rays.proposals)
         losses = [self.parts.loss(seen, target) for seen in (*coarser, rays)]
         losses += [extra_loss(rays, target) for extra_loss in self.parts.extra_losses]
-        losses += [] if rays.penalty is None else [rays.penalty]
+        if rays.penalty is not None:
+            losses.append(rays.penalty)
         first, *others = (_mean(loss, rays.mask, scale) for loss in losses)
         return sum(others, start=first)
 

@@ -120,7 +120,7 @@ def surface_losses_for_views(config: Config, views: Views) -> Config:
 
     Returns:
         The configuration with both losses enabled if the views have tracks and a ground plane.
-        Without the depth loss, the ground loss also pulls objects to the plane.
+        Without the depth loss, the ground loss would also move objects to the plane.
     """
     train = config.train
     depth, ground = train.depth, train.ground
@@ -130,8 +130,8 @@ def surface_losses_for_views(config: Config, views: Views) -> Config:
         ground = GROUND_WEIGHT if depth and _has_ground(config, views) else 0.0
     if depth and ground and None in (train.depth, train.ground):
         log.info(
-            "the sparse points have a ground plane, so training pulls surfaces to the points and "
-            "to the plane; disable with --train.depth 0"
+            "the sparse points have a ground plane, so the depth and ground losses are enabled; "
+            "disable with --train.depth 0"
         )
     return override(config, train={"depth": depth, "ground": ground})
 
