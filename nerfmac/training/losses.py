@@ -37,7 +37,7 @@ A plain floor has the correct color for density anywhere along a ray, so colors 
 its depth. The loss is constant far from the plane, so it does not move tall objects in front of the
 plane. For other objects, the color loss is much stronger.
 
-The disparity loss and the ground loss are linear in the weights. Each sample has a penalty, and
+The disparity, depth, and ground losses are linear in the weights. Each sample has a penalty, and
 `composite_penalized` sums weight times penalty together with the colors.
 
 The distortion loss is the loss of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares
@@ -55,7 +55,7 @@ import mlx.core as mx
 
 from nerfmac.common.checks import InputError
 from nerfmac.config import TrainConfig
-from nerfmac.geometry.samples import Samples, Thinning
+from nerfmac.geometry.samples import Samples
 from nerfmac.ops.composite import Composited, composite, sample_weights
 from nerfmac.training.track_rays import TrackTargets
 
@@ -161,32 +161,16 @@ def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
     return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
 
 
-def depth_loss(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.array:
-    """(rays,): probability that rays of tracks end elsewhere than at their points; formula above.
+def depth_constant(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.array:
+    """Return the 1 of the depth loss, (rays,), with the factors of `depth_penalty`; formula above.
 
-    It falls linearly to zero at the fraction `until` of the run, and is 0 for rays without a
-    track. The others share all rays' weight, so that the mean over rays is the mean over rays with
-    a track; the confidence of each is a factor of its loss.
+    It has no gradient. With it, the sum of all losses is never negative.
     """
-    density, samples = rays.packed
     count = rays.mask.shape[0]
     if rays.tracks is None:
         return mx.zeros(count)
-    known = rays.tracks
-    some = known.distance.shape[0]
-    # The first rays have the first slots: twice their share is room enough for nearly all.
-    slots = min(2 * some * density.shape[0] // count, density.shape[0])
-    first, starts = _first_of(samples, some, slots), samples.ray_start[: some + 1]
-    # MLX writes scalar constants into the code of its fused kernels, so with `some - 1` it would
-    # compile one for each number of rays.
-    ray = mx.minimum(first.ray, mx.arange(some)[-1:])
-    miss = (first.distance - known.distance[ray]) / known.spread[ray]
-    near = mx.exp(-0.5 * mx.square(miss))[:, None] * mx.array([1.0, 0.0, 0.0])
-    ends = composite(density[:slots], near, first)
-    fits = (starts[1:] <= slots).astype(mx.float32)
-    share = _fading(rays.progress, until) * (count / some)
-    missed = share * known.confidence * fits * (1.0 - ends.color[:, 0])
-    return mx.concatenate([missed, mx.zeros(count - some)])
+    importance = _importance(rays.tracks, count, rays.progress, until)
+    return mx.concatenate([importance, mx.zeros(count - importance.shape[0])])
 
 
 def smoothness_loss(rays: RayBatch, target: mx.array) -> mx.array:
@@ -210,6 +194,7 @@ class PenaltyInput(NamedTuple):
     samples: Samples  # packed samples
     progress: mx.array | float = 0.0  # () float32, finished fraction of the run
     ground: mx.array | None = None  # (rays,) float32, distance of the ground plane or infinity
+    tracks: TrackTargets | None = None  # known distances of the first rays, or None
 
 
 Penalty = Callable[[PenaltyInput], mx.array]
@@ -234,21 +219,23 @@ def ground_penalty(given: PenaltyInput) -> mx.array:
     return mx.where(mx.isinf(ground), 0.0, away)
 
 
-def _first_of(samples: Samples, rays: int, slots: int) -> Samples:
-    """The first `rays` rays of `samples`, with at most the first `slots` slots."""
-    thinning = samples.thinning
-    if thinning is not None:
-        inverse_probability, omitted, ray_omitted = thinning
-        thinning = Thinning(inverse_probability[:slots], omitted[:slots], ray_omitted[:rays])
-    return Samples(
-        samples.position[:slots],
-        samples.distance[:slots],
-        samples.width[:slots],
-        samples.ray[:slots],
-        mx.minimum(samples.ray_start[: rays + 1], slots),
-        samples.wanted[:rays],
-        thinning,
-    )
+def depth_penalty(given: PenaltyInput, until: float = 1.0) -> mx.array:
+    """Return the negative summand of the depth loss for a weight of 1, (slots,); formula above.
+
+    The penalty is 0 for rays without a track. The 1 of the formula is `depth_constant`.
+    """
+    samples = given.samples
+    if given.tracks is None:
+        return mx.zeros(samples.distance.shape)
+    known = given.tracks
+    # MLX writes scalar constants into the code of its fused kernels. With the number of tracks as
+    # a constant, it would compile a kernel for each number of rays.
+    last = mx.arange(known.distance.shape[0])[-1:]
+    ray = mx.minimum(samples.ray, last)
+    miss = (samples.distance - known.distance[ray]) / known.spread[ray]
+    importance = _importance(known, samples.wanted.shape[0], given.progress, until)
+    near = importance[ray] * mx.exp(-0.5 * mx.square(miss))
+    return mx.where(samples.ray <= last, -near, 0.0)
 
 
 def configured_extra_losses(config: TrainConfig) -> tuple[Loss, ...]:
@@ -256,7 +243,7 @@ def configured_extra_losses(config: TrainConfig) -> tuple[Loss, ...]:
     weights = (
         (distortion_loss, config.distortion),
         (entropy_loss, config.entropy),
-        (partial(depth_loss, until=config.depth_until), config.depth),
+        (partial(depth_constant, until=config.depth_until), config.depth),
         (smoothness_loss, config.smoothness),
     )
     return tuple(partial(_weighted, loss, weight) for loss, weight in weights if weight)
@@ -269,7 +256,11 @@ def configured_penalty(config: TrainConfig, extent: float) -> Penalty | None:
     """
     # The cameras of an object are outside of its cube, so there is no haze in front of them.
     disparity = config.disparity if extent > 1 else 0.0
-    weights = ((disparity_penalty, disparity), (ground_penalty, config.ground))
+    weights = (
+        (disparity_penalty, disparity),
+        (partial(depth_penalty, until=config.depth_until), config.depth),
+        (ground_penalty, config.ground),
+    )
     terms = [(penalty, weight) for penalty, weight in weights if weight]
 
     def penalty(given: PenaltyInput) -> mx.array:
@@ -277,6 +268,18 @@ def configured_penalty(config: TrainConfig, extent: float) -> Penalty | None:
         return sum(others, start=first)
 
     return penalty if terms else None
+
+
+def _importance(
+    tracks: TrackTargets, rays: int, progress: mx.array | float, until: float
+) -> mx.array:
+    """Factor of the depth loss of each ray of a track, (k,).
+
+    It decays linearly to zero at the fraction `until` of the run. The rays of tracks together have
+    the weight of all `rays`, so that the mean over all rays is the mean over rays of tracks.
+    """
+    share = rays / tracks.confidence.shape[0]
+    return share * _fading(progress, until) * tracks.confidence
 
 
 def _fading(progress: mx.array | float, end: float) -> mx.array:

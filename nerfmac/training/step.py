@@ -208,7 +208,8 @@ class Step:
         if self.parts.penalty is None:
             seen = composite(density, color, samples, batch.color)
         else:
-            of_samples = self.parts.penalty(PenaltyInput(samples, schedule.progress, batch.ground))
+            known = PenaltyInput(samples, schedule.progress, batch.ground, batch.tracks)
+            of_samples = self.parts.penalty(known)
             seen, penalty = composite_penalized(density, color, samples, of_samples, batch.color)
         *proposals, seen = (
             _in_front_of(batch.background, refinement.expose(rendering, parameters, view))

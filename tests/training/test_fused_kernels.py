@@ -37,7 +37,7 @@ def loss(density, distance, start, ray, color, progress):
         color, color[:, 0], color[:, 1], color[:, :1], density, samples,
         progress=progress, tracks=tracks, pairs=rays // 2,
     )
-    penalty = penalty_of(PenaltyInput(samples, progress, distance[:rays]))
+    penalty = penalty_of(PenaltyInput(samples, progress, distance[:rays], tracks))
     _, penalty = composite_penalized(density, mx.zeros((SLOTS, 3)), samples, penalty)
     return sum(loss(batch, color).sum() for loss in losses) + penalty.sum()
 

@@ -14,9 +14,17 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.tracks import Tracks, distances_of
 from nerfmac.geometry.views import Views
+from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.draw_pixels import chosen_pixels
 from nerfmac.training.goal import Goal
-from nerfmac.training.losses import RayBatch, configured_extra_losses, depth_loss
+from nerfmac.training.losses import (
+    PenaltyInput,
+    RayBatch,
+    configured_extra_losses,
+    configured_penalty,
+    depth_constant,
+    depth_penalty,
+)
 from nerfmac.training.track_rays import TrackRays, TrackTargets, fractions_of
 from nerfmac.training.trainer import Trainer
 from tests.numerics import assert_matches
@@ -105,7 +113,7 @@ STARTS = (0, 4, 4, 9, 12, 20, 24)  # six rays, three of them with a track
 SLOTS, TRACKED = 26, 3
 
 
-def batch_of(density: mx.array) -> RayBatch:
+def samples_of_rays() -> Samples:
     random = np.random.default_rng(8)
     distance = np.zeros(SLOTS, np.float32)
     ray = np.zeros(SLOTS, np.int32)
@@ -115,55 +123,65 @@ def batch_of(density: mx.array) -> RayBatch:
     width = random.uniform(0.05, 0.2, SLOTS).astype(np.float32)
     start = mx.array(STARTS, mx.int32)
     arrays = mx.zeros((SLOTS, 3)), mx.array(distance), mx.array(width), mx.array(ray)
-    samples = Samples(*arrays, start, start[1:] - start[:-1])
-    known = TrackTargets(
-        mx.array([1.3, 1.2, 1.45]), mx.array([0.9, 0.5, 0.7]), mx.array([0.1, 0.1, 0.15])
-    )
-    rays = len(STARTS) - 1
-    color, others = mx.zeros((rays, 3)), mx.zeros((2, rays))
-    return RayBatch(color, *others, mx.ones((rays, 1)), density, samples, tracks=known)
+    return Samples(*arrays, start, start[1:] - start[:-1])
 
 
-def depth_by_hand(density: np.ndarray) -> np.ndarray:
+KNOWN = TrackTargets(
+    mx.array([1.3, 1.2, 1.45]), mx.array([0.9, 0.5, 0.7]), mx.array([0.1, 0.1, 0.15])
+)
+
+
+def losses_of(density: mx.array) -> mx.array:
+    """The depth loss of each ray, (rays,)."""
+    samples, color = samples_of_rays(), mx.zeros((SLOTS, 3))
+    penalty = depth_penalty(PenaltyInput(samples, tracks=KNOWN))
+    seen, loss = composite_penalized(density, color, samples, penalty)
+    batch = RayBatch(*seen, mx.ones((len(loss), 1)), tracks=KNOWN)
+    return loss + depth_constant(batch, color)
+
+
+def losses_by_hand(density: np.ndarray) -> np.ndarray:
     """The loss of each ray in float64: twice as much for each of the half that has a track."""
-    batch, losses = batch_of(mx.array(density)), np.zeros(len(STARTS) - 1)
+    samples, losses = samples_of_rays(), np.zeros(len(STARTS) - 1)
     for ray in range(TRACKED):
         here = slice(STARTS[ray], STARTS[ray + 1])
-        optical = density[here].astype(np.float64) * np.array(batch.samples.width)[here]
+        optical = density[here].astype(np.float64) * np.array(samples.width)[here]
         weight = np.exp(optical - np.cumsum(optical)) * (1 - np.exp(-optical))
-        away, confidence, spread = (float(values[ray]) for values in batch.tracks)
-        miss = (np.array(batch.samples.distance)[here] - away) / spread
+        away, confidence, spread = (float(values[ray]) for values in KNOWN)
+        miss = (np.array(samples.distance)[here] - away) / spread
         losses[ray] = 2 * confidence * (1 - (weight * np.exp(-(miss**2) / 2)).sum())
     return losses
 
 
 def test_the_depth_loss_is_its_formula_and_so_is_its_gradient():
     density = np.random.default_rng(9).uniform(0.5, 9.0, SLOTS).astype(np.float32)
-    got = np.array(depth_loss(batch_of(mx.array(density)), mx.zeros((6, 3))))
-    want = depth_by_hand(density)
+    got, want = np.array(losses_of(mx.array(density))), losses_by_hand(density)
     assert want[1] == 1.0, "a ray without samples ends nowhere"
     assert 0.1 < want[0] < 1.6
     np.testing.assert_allclose(got, want, atol=1e-6)
 
-    def total(density: mx.array) -> mx.array:
-        return depth_loss(batch_of(density), mx.zeros((6, 3))).sum()
-
-    slope = np.array(mx.grad(total)(mx.array(density)))
+    slope = np.array(mx.grad(lambda density: losses_of(density).sum())(mx.array(density)))
     steps = 1e-3 * np.eye(SLOTS)
-    ends = [[depth_by_hand(density + by).sum() for by in (step, -step)] for step in steps]
+    ends = [[losses_by_hand(density + by).sum() for by in (step, -step)] for step in steps]
     assert_matches(slope, -np.diff(ends)[:, 0] / 2e-3, rel=1e-3, name="d density")
     assert np.abs(slope[:9]).min() > 0
     assert not slope[9:].any()
 
 
-def test_the_loss_falls_to_nothing_over_a_part_of_the_run():
-    train = override(CONFIG, train={"depth": 0.2, "depth_until": 0.4}).train
+@pytest.mark.parametrize(
+    ("progress", "weight"), [(0.0, 0.2), (0.1, 0.15), (0.3, 0.05), (0.4, 0.0), (1.0, 0.0)]
+)
+def test_the_loss_falls_to_nothing_over_a_part_of_the_run(progress, weight):
+    train = override(CONFIG, train={"disparity": 0.0, "depth": 0.2, "depth_until": 0.4}).train
+    given, now = PenaltyInput(samples_of_rays(), tracks=KNOWN), mx.array(progress)
+    got = np.array(configured_penalty(train, 2.0)(given._replace(progress=now)))
+    np.testing.assert_allclose(got, weight * np.array(depth_penalty(given)), atol=1e-6)
+
     (loss,) = configured_extra_losses(train)
-    batch, target = batch_of(mx.ones(SLOTS)), mx.zeros((6, 3))
-    whole = np.array(depth_loss(batch, target))
-    for progress, weight in ((0.0, 0.2), (0.1, 0.15), (0.3, 0.05), (0.4, 0.0), (1.0, 0.0)):
-        got = np.array(loss(batch._replace(progress=mx.array(progress)), target))
-        np.testing.assert_allclose(got, weight * whole, atol=1e-6)
+    opacity, target = mx.full((6,), 0.3), mx.zeros((6, 3))
+    batch = RayBatch(target, opacity, opacity, mx.ones((6, 1)), tracks=KNOWN)
+    got = np.array(loss(batch._replace(progress=now), target))
+    np.testing.assert_allclose(got, weight * np.array([1.8, 1.0, 1.4, 0, 0, 0]), atol=1e-6)
 
 
 def after(config, scene, views, steps: int = 5):
