@@ -8,6 +8,10 @@ from math import sqrt
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
+FIRST_INTERVAL = 4
+"""Number of training steps between the first updates of the occupancy grid. In Instant-NGP it is 1.
+On a CPU, an update takes as long as two steps."""
+
 
 @dataclass(frozen=True)
 class MarchConfig:
@@ -78,7 +82,7 @@ class OccupancyConfig:
     decay: float = 0.95
     """Decay factor of all cells at each update. With smaller values, cells become empty sooner."""
     interval: int = 16
-    """Maximum number of training steps between grid updates. It begins at 1 and grows."""
+    """Maximum number of training steps between grid updates. The number begins at 4 and grows."""
     warmup_steps: int = 256
     """Number of training steps during which updates visit all cells evenly. Later updates prefer
     occupied cells."""
@@ -111,4 +115,4 @@ class OccupancyConfig:
 
     def interval_at(self, step: int) -> int:
         """Return the number of steps between updates at `step`."""
-        return max(1, min(step // 16, self.interval))
+        return min(max(FIRST_INTERVAL, step // 16), self.interval)

@@ -69,8 +69,9 @@ class Trainer:
     states.
 
     Examples:
-        Early in training, there is a report after every step. `Goal.steps` is the total number of
-        steps, so the second training in this example has 3 steps.
+        There is a report after the first step, after later updates of the occupancy grid, and at
+        the end. `Goal.steps` is the total number of steps, so the second training in this example
+        has 3 steps.
 
         >>> views = scene.views("train", progress=False)
         >>> trainer = nerfmac.Trainer(nerfmac.config.PRESETS["tiny"], scene.bounds, views)
@@ -79,7 +80,7 @@ class Trainer:
         [1, 2]
         >>> reports = list(trainer.train(reports[-1].state, nerfmac.Goal(steps=5)))
         >>> [report.state.step for report in reports]
-        [3, 4, 5]
+        [5]
         >>> camera = scene.splits["test"][0].camera
         >>> trainer.renderer(reports[-1].state).render(camera).color.shape
         (128, 128, 3)
@@ -276,14 +277,15 @@ class Trainer:
                 state, measured = self.advance(state, rate, progress)
                 queue.add(state)  # measurements are computed only where they are read
             state = replace(state, train_seconds=exchange.seconds(state.step, clock.read()))
-            is_due = self._is_update_at(state.step - 1) or goal.progress(state) >= 1.0
+            has_updated = self._is_update_at(state.step - 1)
+            is_due = has_updated or goal.progress(state) >= 1.0
             if not is_due and not clock.is_over(goal.report_interval):
                 continue
             with interval("report", step=state.step):
                 last = read(exchange.mean(measured) if is_due else measured, state, last)
             seconds = exchange.seconds(state.step, clock.read(), must_agree=is_due)
             state = replace(state, train_seconds=seconds)
-            if is_due:
+            if has_updated:  # A change at the end would change the results of resumed training.
                 state = replace(state, samples_per_ray=mx.array(last.samples_per_ray))
             yield Report.of(state, last, goal.progress(state), rays_done / clock.lap())
             rays_done = 0
