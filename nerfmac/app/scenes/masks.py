@@ -16,7 +16,7 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -104,9 +104,8 @@ def masks_of(photos: Iterable[Path], root: Path) -> dict[Path, Path]:
     is_folder = cache(os.path.isdir)
     found, known = {}, dict.fromkeys(photos)
     for photo in known:
-        for candidate in _candidates(photo, root):
-            is_there = is_folder(candidate.parent) and os.path.isfile(candidate)
-            if is_there and candidate not in known:
+        for candidate in _candidates(photo, root, is_folder):
+            if os.path.isfile(candidate) and candidate not in known:
                 found[photo] = candidate
                 break
     uses = Counter(found.values())
@@ -157,7 +156,7 @@ def _mask_stems(stems: Iterable[str]) -> set[str]:
     return {form.format(stem) for stem in stems for form in forms}
 
 
-def _candidates(photo: Path, root: Path) -> Iterator[Path]:
+def _candidates(photo: Path, root: Path, is_folder: Callable[[Path], bool]) -> Iterator[Path]:
     """Yield the paths that the mask of a photo may have, in the order in which they are tried."""
     adjacent = (f"{INVERTED}{photo.stem}.png", f"{photo.stem}_mask.png", f"{photo.stem}.mask.png")
     yield from (photo.with_name(name) for name in adjacent)
@@ -179,7 +178,8 @@ def _candidates(photo: Path, root: Path) -> Iterator[Path]:
         for name in FOLDERS:
             for skipped in range(len(below) + 1):
                 mask_folder = folder.joinpath(name, *below[skipped:])
-                yield from (mask_folder / file_name for file_name in names)
+                if is_folder(mask_folder):
+                    yield from (mask_folder / file_name for file_name in names)
 
 
 def _like_masks(root: Path) -> list[Path]:
