@@ -39,6 +39,12 @@ WATCHED_SHARE = 0.08
 MAX_WAIT = 1.8
 """Maximum training time in seconds between images of a page that is visible, but not in use."""
 
+FIRST_WAIT = 0.6
+"""`MAX_WAIT` at the start of training, when images change fastest."""
+
+WAIT_GROWTH = 0.2
+"""`MAX_WAIT` as a fraction of the training time so far, until it has its full value."""
+
 PATIENCE = 3.0
 """Maximum time in seconds that the preparation of training waits for the first image of a page."""
 
@@ -89,9 +95,15 @@ class WatchedTime:
         """Record training time. At most one image is saved up."""
         self._left = min(self._left + WATCHED_SHARE * seconds, WATCHED_SHARE * MAX_WAIT)
 
-    def draw(self, seconds: float) -> None:
-        """Record drawing time. The next image is due in time even after a slow one."""
-        self._left = max(self._left - seconds, -WATCHED_SHARE * MAX_WAIT)
+    def draw(self, seconds: float, trained: float) -> None:
+        """Record drawing time. The next image is due in time even after a slow one.
+
+        Args:
+            seconds: Drawing time in seconds.
+            trained: Training time of the run in seconds.
+        """
+        wait = min(max(FIRST_WAIT, WAIT_GROWTH * trained), MAX_WAIT)
+        self._left = max(self._left - seconds, -WATCHED_SHARE * wait)
 
     @property
     def is_left(self) -> bool:
@@ -199,7 +211,7 @@ class Loop:
             self._undrawable = target
         seconds = time.perf_counter() - start
         self._device_time.spend(seconds, training=False)
-        self._watched_time.draw(seconds)
+        self._watched_time.draw(seconds, self._session.run.state.train_seconds)
 
     def _draw_rows(self, target: Target, is_moving: bool) -> None:
         session = self._session

@@ -5,7 +5,7 @@ import pytest
 
 from nerfmac.app.run import Run
 from nerfmac.app.viewer import loop as loop_module
-from nerfmac.app.viewer.loop import DeviceTime
+from nerfmac.app.viewer.loop import DeviceTime, WatchedTime
 from nerfmac.common.checks import InputError
 from nerfmac.config import override
 from nerfmac.training.goal import Goal
@@ -231,6 +231,16 @@ def test_a_snapshot_stays_what_it_was(page):
     assert run.state.step == 120
     assert np.array_equal(run.render(camera).color, before)
     assert not np.array_equal(page.session.run.copy().render(camera).color, before)
+
+
+@pytest.mark.parametrize(("trained", "wait"), [(0.0, 0.6), (5.0, 1.0), (9.0, 1.8), (600.0, 1.8)])
+def test_after_a_slow_image_the_next_is_due_soon_at_first_and_later_after_longer(trained, wait):
+    watched = WatchedTime()
+    watched.draw(60.0, trained)
+    watched.train(0.99 * wait)
+    assert not watched.is_left
+    watched.train(0.02 * wait)
+    assert watched.is_left
 
 
 def test_the_page_chooses_what_is_refined_before_training_begins(scene):

@@ -1,6 +1,7 @@
 """Pages that move by themselves: which view is used, and the images for a page that warps."""
 
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -131,6 +132,7 @@ def test_an_untouched_page_gets_images_in_a_tenth_of_the_time_and_every_two_seco
     page.open(warps=True).settle()
     page.say("train")
     page.work()
+    page.session.run.state = replace(page.session.run.state, train_seconds=60.0)
     monkeypatch.setattr(training, "work", train)
     monkeypatch.setattr(screen, "draw", draw)
     monkeypatch.setattr(screen, "wants", lambda *_, **__: True)
@@ -177,7 +179,7 @@ def test_an_image_in_progress_is_dropped_when_training_starts_and_when_it_pauses
 def test_the_first_trained_image_waits_for_no_image_of_before(page):
     """An image that took an hour, before training, delays none of the images in training."""
     page.open(warps=True).settle()
-    page.loop._watched_time.draw(3600.0)
+    page.loop._watched_time.draw(3600.0, trained=60.0)
     page.take("frame")
     page.say("train")
     while page.session.run.state.step == 120:
