@@ -1,7 +1,7 @@
-"""A lock on a folder, against a second process that would write there.
+"""A lock that prevents two processes from writing to the same folder.
 
-The lock is `flock` on a file in the folder. It ends with the process that holds it, however that
-ends. Reading needs no lock.
+The lock is `flock` on a file in the folder. The system releases it when the process ends, even
+after a crash. Reading requires no lock.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 from nerfmac.common.checks import InputError
 
 LOCK = ".lock"
-"""Name of the locked file; it holds the name of the process that writes."""
+"""Name of the locked file. It contains the name of the process that holds the lock."""
 
 log = logging.getLogger("nerfmac")
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Context manager that locks the existing `folder` against other processes that write there.
+    """Return a context manager that locks an existing `folder` against writes by other processes.
 
-    Raises `InputError` while another one holds the lock. A file system without locks, or one that
-    cannot be written, locks nothing.
+    Raises `InputError` if another process holds the lock. If the file system does not support locks
+    or is read-only, the folder is not locked.
     """
     path = folder / LOCK
     file = _lock(path)
@@ -35,13 +35,13 @@ def locked(folder: Path) -> Iterator[None]:
     finally:
         if file is not None:
             with suppress(OSError):
-                path.unlink(missing_ok=True)  # while locked: a process that waits sees it is gone
+                path.unlink(missing_ok=True)  # while it is locked, so that a waiting process notices the removal
             os.close(file)
 
 
 def _lock(path: Path) -> int | None:
-    """The descriptor of the locked file at `path`; None where there are no locks."""
-    import fcntl  # not available on Windows, but nerfmac has exited with a message before
+    """Return the descriptor of the locked file at `path`; None if locks are not supported."""
+    import fcntl  # not available on Windows, where nerfmac exits with a message before this line
 
     while True:
         try:
@@ -68,4 +68,4 @@ def _lock(path: Path) -> int | None:
                 os.ftruncate(file, 0)
                 os.write(file, f"process {os.getpid()} on {socket.gethostname()}".encode())
                 return file
-        os.close(file)  # its last holder removed it after it was opened here
+        os.close(file)  # the last process that held the lock removed the file after it was opened here
