@@ -35,7 +35,7 @@ def locked(folder: Path) -> Iterator[None]:
     finally:
         if file is not None:
             with suppress(OSError):
-                path.unlink(missing_ok=True)  # while it is locked, so that a waiting process notices the removal
+                path.unlink(missing_ok=True)  # while locked, so that a waiting process notices
             os.close(file)
 
 
@@ -68,4 +68,4 @@ def _lock(path: Path) -> int | None:
                 os.ftruncate(file, 0)
                 os.write(file, f"process {os.getpid()} on {socket.gethostname()}".encode())
                 return file
-        os.close(file)  # the last process that held the lock removed the file after it was opened here
+        os.close(file)  # the process that held the lock has removed the file

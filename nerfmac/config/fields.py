@@ -54,7 +54,8 @@ class HashGridConfig:
         features = self.levels * self.features
         if features % 16 or features > WIDEST_FEATURES:
             raise InputError(
-                f"grid.levels * grid.features is {features}; expected a multiple of 16, the " f"networks' unit of width, up to {WIDEST_FEATURES}"
+                f"grid.levels * grid.features is {features}; expected a multiple of 16, the "
+                f"networks' unit of width, up to {WIDEST_FEATURES}"
             )
 
     def for_pixels(self, per_unit: float) -> HashGridConfig:

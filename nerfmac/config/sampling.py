@@ -95,7 +95,7 @@ class OccupancyConfig:
 
     def __post_init__(self) -> None:
         checks.number("occupancy.resolution", self.resolution, low=16, high=256, whole=True)
-        if self.resolution % 16:  # otherwise, a brick of cells could be partly inside a smaller cascade
+        if self.resolution % 16:  # a brick of cells could be partly inside a smaller cascade
             raise InputError(
                 f"occupancy.resolution is {self.resolution}; expected a multiple of 16"
             )

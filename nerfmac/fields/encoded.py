@@ -66,7 +66,8 @@ class EncodedField(Field):
         """
         if encoding.outputs > WIDEST_FEATURES:
             raise InputError(
-                f"the encoding has {encoding.outputs} outputs; expected at most {WIDEST_FEATURES}, " "because the gradient kernel of the networks has no threadgroup memory for more on a Mac"
+                f"the encoding has {encoding.outputs} outputs; expected at most {WIDEST_FEATURES}, "
+                "because the threadgroup memory of a Mac is too small for more features"
             )
         self.encoding = encoding
         layers = networks.density_layers, networks.color_layers

@@ -24,7 +24,7 @@ REACH = 1 / 32
 """Maximum distance between paired neighboring pixels, as a fraction of the image height and
 width."""
 
-_END = 1.0 - 2.0**-20  # largest fraction; it is in the last row or column of images with up to 2^20 rows or columns
+_END = 1.0 - 2.0**-20  # fraction in the last row and column of images with sides up to 2^20
 
 _TAKES = Signature(pixels=(mx.uint8, "pixels", "channels"), fractions=(mx.float32, 3, "rays"))
 _GIVES = Signature(

@@ -301,7 +301,7 @@ def _units(cotangent: mx.array, used: mx.array, levels: int) -> tuple[mx.array, 
     is_used = (mx.arange(cotangent.shape[0]) < used)[:, None]
     size = mx.abs(mx.where(is_used, cotangent, 0.0).astype(mx.float32)).sum(axis=0)
     size = size.reshape(levels, -1).max(axis=1)
-    exponent = (mx.view(size, mx.uint32) >> 23).astype(mx.int32)  # with the bias of 127 of float32 exponents
+    exponent = (mx.view(size, mx.uint32) >> 23).astype(mx.int32)  # biased by 127, as in float32
     one_over = mx.clip(283 - exponent, 1, 252)
     per_unit, unit = (
         mx.view(each.astype(mx.uint32) << 23, mx.float32) for each in (one_over, 254 - one_over)

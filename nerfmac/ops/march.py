@@ -158,7 +158,7 @@ def march(
     arrays = origins, directions, jitter, occupied
     if wanted is None:
         wanted = count_samples(*arrays)
-    skip = mx.array(np.zeros(wanted.shape[0], np.int32))  # a constant, so that it is not computed in each step
+    skip = mx.array(np.zeros(wanted.shape[0], np.int32))  # constant, so no step computes it
     ray_start = ray_starts(wanted, slots)
     return write_samples(*arrays, slots, ray_start, skip)._replace(wanted=wanted)
 

@@ -25,8 +25,8 @@ from nerfmac.ops.signature import Signature
 # Number of partial sums of the weight gradients, one for each threadgroup. On a CPU, the number is
 # fixed, so that results do not depend on the number of cores.
 _GROUPS = {"groups_32": 32, "groups_64": 64, "groups_256": 256, "groups_512": 512}
-_PADDING = {"close": 0, "padded": 8}  # number of padding values after each row of a tile in threadgroup memory
-_SPACE = {"metal": 32 * 2**10, "cuda": 48 * 2**10}  # bytes of threadgroup memory that a kernel may use
+_PADDING = {"close": 0, "padded": 8}  # values after each row of a tile in threadgroup memory
+_SPACE = {"metal": 32 * 2**10, "cuda": 48 * 2**10}  # bytes of threadgroup memory per kernel
 
 _TAKES = Signature(
     features=((mx.float32, working_dtype), "slots", "features"),

@@ -81,7 +81,7 @@ def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
     count = _PACK_TAKES.check(values, threshold)["count"]
     if count % BRICK_CELLS:
         raise checks.InputError(
-            f"values has shape {values.shape}; expected a length that is a multiple of {BRICK_CELLS}"
+            f"values has shape {values.shape}; expected a multiple of {BRICK_CELLS} values"
         )
     return _pack(values, threshold)
 

@@ -135,7 +135,7 @@ def _similarity(x: Image, y: Image) -> Image:
     moments = _joined([d, c, d * d, c * c])
     blurred = _blur(_blur(moments, channels), width * channels)
     rows = height - WINDOW + 1
-    beyond = (WINDOW - 1) * channels  # number of values that are missing in the last row of the last moment
+    beyond = (WINDOW - 1) * channels  # values missing in the last row of the last moment
     count = rows * width * channels - beyond
     mean_d, mean_c, square_d, square_c = (
         blurred[first : first + count] for first in range(0, x.size * 4, x.size)
@@ -184,7 +184,7 @@ def _pair(image: Image, target: Image) -> tuple[Image, Image]:
         if not library.issubdtype(values.dtype, library.floating):
             raise InputError(f"{name} is {values.dtype}; expected float values in [0, 1]")
     if tuple(image.shape) != tuple(target.shape):
-        raise InputError(f"image has shape {image.shape}, target {target.shape}; expected the same shape")
+        raise InputError(f"image has shape {image.shape}, but target has shape {target.shape}")
     if isinstance(image, np.ndarray) and isinstance(target, np.ndarray):
         return image.astype(np.float64), target.astype(np.float64)
     return _on_device(image), _on_device(target)

@@ -80,7 +80,9 @@ class Lpips:
         31 pixels.
         """
         if image.shape != target.shape or image.ndim != 3 or image.shape[2] != 3:
-            raise InputError(f"images have shapes {image.shape} and {target.shape}; expected the same shape")
+            raise InputError(
+                f"images have shapes {image.shape} and {target.shape}; expected (h, w, 3) for both"
+            )
         if min(image.shape[:2]) < SMALLEST:
             raise InputError(
                 f"images are {image.shape[1]}x{image.shape[0]}; LPIPS needs at least {SMALLEST} "
@@ -104,7 +106,7 @@ def _read(path: Path) -> dict[str, mx.array]:
         if is_zipfile(path) and (size := _inflated_bytes(path)) > MOST_BYTES:
             raise InputError(f"{path} has a decompressed size of {size} bytes; expected {RECIPE}")
         loaded = mx.load(str(path))
-    except Exception as error:  # zipfile does not convert exceptions of zlib, struct, and its parser
+    except Exception as error:  # zipfile also raises exceptions of zlib and struct
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} cannot be read: {error}") from error

@@ -90,7 +90,7 @@ class MarchingSampler(Sampler):
             visible = visible | visible_cells(batch, middle, everywhere, self.geometry)
             if near > self._march.near:
                 is_empty = is_empty | visible_cells(batch, middle, up_to_near, at_camera)
-            mx.eval(visible, is_empty)  # one batch at a time, because all batches together would not fit in memory
+            mx.eval(visible, is_empty)  # by batch: all together would not fit in memory
         return self._grid.init(visible, is_empty)._asdict()
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
