@@ -46,8 +46,8 @@ CUBE = Bounds(1.0)
 class Work(NamedTuple):
     """Bytes, operations, atomic additions, and launches, as defined in the module docstring."""
 
-    cached: int = 0  # bytes
-    uncached: int = 0  # bytes
+    cached: int = 0  # number of bytes
+    uncached: int = 0  # number of bytes
     operations: int = 0
     """Number of floating-point operations. A multiply-add counts as two. Only the operations of the
     hash encoding and the networks are counted. Other kernels have at most about one operation per

@@ -65,8 +65,8 @@ class Part(NamedTuple):
     """Part of a step: a kernel, a share of a computation between steps, or everything else."""
 
     name: str
-    timing: Timing  # per step
-    work: Work = Work()  # per step
+    timing: Timing  # time per step
+    work: Work = Work()  # work per step
     stage: str = "everything else"
     backend: str = "mlx"
     """Back end of the part: metal, cuda, or cpu for a kernel, or mlx for operations of MLX."""
