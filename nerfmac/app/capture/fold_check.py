@@ -45,7 +45,7 @@ class FoldCheck(NamedTuple):
     contradict it."""
 
     groups: Sequence[set[str]]  # Largest group first.
-    torn: Sequence[Torn] = ()  # Inconsistent pairs: images close in the order that match, in different groups.
+    torn: Sequence[Torn] = ()  # Inconsistent pairs: close images that match, in different groups.
     folded: Sequence[Torn] = ()  # Inconsistent pairs caused by ambiguous matches and not by a rig.
 
     @property

@@ -71,7 +71,7 @@ def _receive(url: str, part: Path, bar: Any) -> None:
         if size is not None and size - have > shutil.disk_usage(part.parent).free:
             needs = f"{(size - have) / 1e9:.1f} GB"
             raise InputError(
-                f"the disk of {part.parent} is too small: {url} requires {needs} more; free some space"
+                f"the disk of {part.parent} is too small: {url} needs {needs} more; free some space"
             )
         bar.total = bar.total or size
         bar.update(have)

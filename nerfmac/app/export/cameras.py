@@ -44,7 +44,7 @@ def extract_cameras(run: Run) -> dict[str, Any]:
     splits = _splits(run)
     frames = {
         name: _frame(name, camera, placement)
-        for views in reversed(splits.values())  # Training cameras replace cameras with the same name.
+        for views in reversed(splits.values())  # Training cameras replace equal names.
         for name, camera in views.items()
     }
     names = {f"{split}_filenames": [*views] for split, views in splits.items()}

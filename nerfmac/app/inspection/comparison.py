@@ -38,7 +38,7 @@ class Comparison:
     """Differences between the two cameras of each of n common images, after alignment."""
 
     names: tuple[str, ...]
-    away: Array  # (n,) distance, relative to the mean distance of the reference cameras from their center.
+    away: Array  # (n,) distance, relative to the mean distance from the center.
     degrees: Array  # (n,) angle of the rotation between the two cameras.
     lengths: Array  # (n,) ratio of the focal lengths, both relative to the image width.
     counts: tuple[int, int]  # Number of images of the two scenes.

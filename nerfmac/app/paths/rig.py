@@ -92,7 +92,7 @@ class Rig:
         eyes, axes = _axes(cameras)
         meeting = _center(eyes, axes)
         distance = float(np.median(np.sum((meeting - eyes) * axes, axis=1)))
-        outward = eyes - meeting if distance > 0.0 else -axes  # Direction from the center to each camera.
+        outward = eyes - meeting if distance > 0.0 else -axes  # From the center, per camera.
         azimuth, elevation, is_aside = _angles(outward @ frame.T)
         center = meeting if center is None else checks.finite("center", center, (3,))
         relative = np.ones(len(eyes))

@@ -86,7 +86,7 @@ class Run:
     is_checked: bool = False  # Whether the field has been compared with a constant image.
     last_good: TrainState | None = None  # Last reported state after a step that was not skipped.
     _prepared: Trainer | None = None  # Trainer with compiled functions.
-    aligned: dict[tuple[str, int], Views] = field(default_factory=dict)  # Aligned views by split and step.
+    aligned: dict[tuple[str, int], Views] = field(default_factory=dict)  # By split and step.
     _is_locked: bool = field(default=False, init=False)
     _written: tuple[int, int] | None = field(default=None, init=False)  # Last `checkpoint_mark`.
     saved_step: int = field(default=0, init=False)  # Step of the last checkpoint in the folder.

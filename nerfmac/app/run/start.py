@@ -167,7 +167,7 @@ def _check_effect(preset: str, seed: int | None, config: Config | None, *, resum
     names = [name for name, is_given in given.items() if is_given]
     if resume and names:
         raise InputError(
-            f"the configuration of a resumed run cannot be changed; remove {' and '.join(names)}, or start a new "
+            f"a resumed run uses its configuration; remove {' and '.join(names)}, or start a new "
             "run without resume (--resume)"
         )
     if config is not None and len(names) > 1:

@@ -156,7 +156,7 @@ class ImageSearch:
                     continue
                 for extension in ("", *TRIED):
                     path = base.with_name(base.name + extension)
-                    if os.path.isfile(path):  # Path.is_file raises an error for names that are too long.
+                    if os.path.isfile(path):  # Path.is_file fails for names that are too long.
                         return path
         return None
 

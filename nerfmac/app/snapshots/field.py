@@ -174,7 +174,7 @@ def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
     if kind not in ("hashgrid", "densegrid"):
         raise encoding.wrong("otype", "HashGrid or DenseGrid, the encodings that nerfmac supports")
     if "interpolation" in encoding and encoding.text("interpolation").lower() != "linear":
-        raise encoding.wrong("interpolation", "Linear, the only interpolation that nerfmac supports")
+        raise encoding.wrong("interpolation", "Linear, the only supported interpolation")
     features = encoding.count("n_features_per_level", 2)
     if features not in FEATURES:
         raise encoding.wrong("n_features_per_level", "1, 2, 4 or 8")
@@ -212,7 +212,7 @@ def _check_direction(encoding: Fields) -> None:
     first = encoding
     if encoding.text("otype").lower() == "composite":
         first, *others = encoding.objects("nested")
-        for other in others:  # these encode additional components of the direction, which do not exist
+        for other in others:  # encodings of further components, which do not exist
             if other.text("otype").lower() != "identity":
                 raise other.wrong("otype", "Identity")
     if first.text("otype").lower() != "sphericalharmonics":

@@ -182,7 +182,7 @@ def _rare_parts(trainer: Trainer, state: TrainState, seconds: float) -> Iterator
             current_device(),
         )
     average = measure(_compiled(trainer, state, sampler.phases + 1), seconds=seconds, queued=True)
-    moved = 3 * sum(array.nbytes for array in state.parameters.values())  # two arrays are read and one is written
+    moved = 3 * sum(array.nbytes for array in state.parameters.values())  # two read, one written
     yield Part(
         f"average, 1/{AVERAGED_EVERY}",
         average.times(1 / AVERAGED_EVERY),

@@ -219,11 +219,13 @@ def check_capture(path: Path) -> None:
     if not mx.metal.is_available():
         raise InputError("--gpu-trace requires Metal; use a Mac with an Apple GPU")
     if os.environ.get("MTL_CAPTURE_ENABLED") != "1":
-        raise InputError("--gpu-trace requires the environment variable MTL_CAPTURE_ENABLED=1; set it")
+        raise InputError(
+            "--gpu-trace requires MTL_CAPTURE_ENABLED=1; set this environment variable"
+        )
     if path.suffix != ".gputrace":
         raise InputError(f"--gpu-trace is {path}; expected the file extension .gputrace")
     if path.exists():
-        raise InputError(f"{path} already exists, and Metal does not overwrite GPU traces; choose another name")
+        raise InputError(f"{path} already exists and cannot be overwritten; choose another name")
 
 
 @contextmanager

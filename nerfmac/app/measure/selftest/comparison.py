@@ -75,7 +75,7 @@ class Outcome(NamedTuple):
     """Comparison of one array of a case."""
 
     array: str
-    error: float  # relative to the reference; infinite for NaN and for a wrong shape, type, or integer
+    error: float  # relative to the reference; infinite for NaN or a wrong shape, type, or integer
     passed: bool
 
 

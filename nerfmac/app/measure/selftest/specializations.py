@@ -32,7 +32,7 @@ from nerfmac.version import version as nerfmac_version
 
 _LEVELS = (2, 4, 16, 32)  # with fewer than 8 levels, arrays per level are `constant`
 _LAYERS = range(1, 4 + 1)
-_IMAGES = (1, 4, 64)  # numbers of pixels for which arrays per ray are `constant`, mixed, and `device`
+_IMAGES = (1, 4, 64)  # pixels; arrays per ray are then `constant`, mixed, or `device`
 
 
 def configurations() -> Iterator[Config]:

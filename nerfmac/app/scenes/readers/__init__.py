@@ -54,7 +54,7 @@ def read_scene(path: Path) -> ParsedScene:
         return read()
     below = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and reader_of(entry)]
     if below:
-        raise InputError(f"{path} contains no scene, but its folder {below[0]} does; pass that folder")
+        raise InputError(f"{path} contains no scene, but its folder {below[0]} does; pass it")
     state = "is empty" if not any(path.iterdir()) else "contains no scene"
     raise InputError(f"{path} {state}: searched for {SOUGHT}. {NEEDS_POSES}")
 
