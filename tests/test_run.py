@@ -261,7 +261,7 @@ def test_the_command_refuses_them_likewise(made, tmp_path, capsys, flags):
     made.save(tmp_path / "run")
     again = ("train", "--resume", "--out", tmp_path / "run", "--steps", 60, "--device", "cpu")
     assert command(*again, *flags) == 2
-    assert "a resumed run keeps its configuration" in capsys.readouterr().err
+    assert "a resumed run uses its configuration" in capsys.readouterr().err
 
 
 def test_the_curves_of_a_saved_run_are_those_of_its_scalars(tmp_path):

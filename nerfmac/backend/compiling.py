@@ -125,7 +125,7 @@ class Traces:
                 self.counts[name] += 1
                 log.debug("tracing the %s", name)
                 if (times := self.counts[name]) > 1:
-                    log.warning("a fault of nerfmac: the %s is traced %d times", name, times)
+                    log.warning("an error in nerfmac: the %s is traced %d times", name, times)
             return function(*arguments)
 
         return compiled_with_records(traced)  # type: ignore[return-value]

@@ -121,7 +121,7 @@ def why_no_extension() -> str | None:
         probe(inputs=[], output_shapes=[(1,)], output_dtypes=[mx.int32], grid=(1, 1, 1))
     except BuildError as error:
         log.warning(
-            "CPU kernels are off, plain MLX operations, about 60 times slower, replace them: %s",
+            "CPU kernels are not available; using plain MLX operations, about 60 times slower: %s",
             error,
         )
         return str(error)
@@ -146,5 +146,5 @@ def _why_not_this_gpu() -> str | None:
         return None
     own, least = (".".join(map(str, version)) for version in (capability, _OLDEST_GPU))
     reason = f"{device_name()} has compute capability {own}; the kernels need {least}"
-    log.warning("CUDA kernels are off, plain MLX operations replace them: %s", reason)
+    log.warning("CUDA kernels are not available; using plain MLX operations: %s", reason)
     return reason

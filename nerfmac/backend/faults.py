@@ -56,20 +56,20 @@ def in_words(error: RuntimeError | ValueError) -> str | None:
             return None
         return (
             "a kernel needs more registers than this GPU has for a threadgroup of that size: "
-            f"{error}; launch your own kernel with a smaller `group`, or report the error if you "
-            "have none"
+            f"{error}; launch a custom kernel with a smaller `group`, or report the error if you "
+            "do not use one"
         )
     if is_out_of_memory(error):
         return f"no memory is left: {error}"
     if any(sign in str(error) for sign in ENDED):
         return (
-            f"the system ended the GPU's work, since the display waited too long: {error}; "
+            f"the system stopped GPU work that delayed the display: {error}; "
             "try again with `--preset small`, over ssh, with the display asleep, or with the "
             "environment variable AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1"
         )
     if DISCARDED in str(error):
         return (
-            "macOS dropped the GPU's work, since work before it failed, perhaps another program's: "
+            "macOS discarded GPU work because earlier work failed, possibly of another program: "
             f"{error}; try again"
         )
     return None

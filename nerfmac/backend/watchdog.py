@@ -104,7 +104,7 @@ def to_numpy(array: mx.array) -> npt.NDArray[Any]:
 def _relax(why: str) -> None:
     global _is_relaxed
     _is_relaxed = True
-    log.warning("macOS ended the GPU's work: %s in %g s, with shorter launches", why, PAUSE)
+    log.warning("macOS stopped GPU work: %s in %g s, with shorter launches", why, PAUSE)
     time.sleep(PAUSE)
     with suppress(RuntimeError):  # of launches that were in flight
         mx.synchronize()

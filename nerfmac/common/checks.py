@@ -87,7 +87,10 @@ def flag(name: str, value: bool) -> None:
 
 
 def kind(name: str, value: object, allowed: type, expected: str) -> None:
-    """Raise `InputError` unless `value` has the type `allowed`, described as `expected`."""
+    """Raise `InputError` unless `value` has the type `allowed`.
+
+    `expected` is the description of the type in the message.
+    """
     if not isinstance(value, allowed):
         raise InputError(f"{name} is {value!r}; expected {expected}")
 

@@ -54,14 +54,14 @@ def _lock(path: Path) -> int | None:
             holder = os.read(file, 256).decode(errors="replace") or "another process"
             os.close(file)
             raise InputError(
-                f"{path.parent} is in use by {holder}; wait until that ends, or stop it, or "
+                f"{path.parent} is in use by {holder}; wait until it ends, stop it, or "
                 "choose another folder"
             ) from None
         except OSError as error:
             os.close(file)
             path.unlink(missing_ok=True)
             reason = path.parent, error.strerror
-            log.warning("%s cannot be locked (%s): let one process at a time use it", *reason)
+            log.warning("%s cannot be locked (%s); do not use it in several processes", *reason)
             return None
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file), path.stat()):

@@ -53,7 +53,8 @@ class OptimizerConfig:
         checks.number("optimizer.warmup_steps", self.warmup_steps, low=0, whole=True)
 
     def rate_at(self, progress: float, step: int) -> float:
-        """Return the learning rate of `step`, counted from 0, at the fraction `progress`."""
+        """Return the learning rate of `step`, counted from 0, if the fraction `progress` of the run
+        is finished."""
         rising = min((step + 1) / self.warmup_steps, 1.0) if self.warmup_steps else 1.0
         falling = max(0.0, (progress - self.hold) / (1.0 - self.hold))
         return self.rate * rising * self.final_rate**falling

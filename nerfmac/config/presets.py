@@ -1,4 +1,4 @@
-"""`Config`, which contains all settings of a run, and the presets."""
+"""`Config` contains all settings of a run. `PRESETS` contains the presets."""
 
 from __future__ import annotations
 
@@ -241,8 +241,8 @@ PRESETS: dict[str, Config] = {
 }
 
 
-# Vanilla model: network, rays per step, and the sample budget. The paper's sizes are for a GPU; a
-# CPU would need a minute a step.
+# Network, rays per step, and sample budget of the vanilla model for each preset. The sizes in the
+# paper are for a GPU. On a CPU, a step would take a minute.
 _VANILLA = {
     "big": (VanillaConfig(), 4096, 2**20),
     "base": (VanillaConfig(), 4096, 2**20),

@@ -172,7 +172,7 @@ class Cameras:
         return float(np.median(np.array(self.intrinsics[:, 0] / mx.maximum(away, 1e-6))))
 
     def __getitem__(self, index: int) -> Camera:
-        """Return the camera of view `index` on the host; waits for the device."""
+        """Return the camera of view `index` on the host. This waits for the device."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"camera {index} of {len(self)}")
         intrinsics = [float(number) for number in np.array(self.intrinsics[index])]

@@ -1,4 +1,4 @@
-"""`Signature`, which declares the names, types, and shapes of the arrays of an operation.
+"""`Signature` declares the names, types, and shapes of the arrays of an operation.
 
     _TAKES = Signature(color=(mx.float32, "slots", 3), widths=(mx.float32, "slots"))
     slots = _TAKES.check(color, widths)["slots"]

@@ -66,7 +66,9 @@ def noticed(ranks: Ranks) -> Iterator[None]:
         yield
     except RuntimeError as error:
         if str(error).startswith(("[ring]", "[jaccl]", "[nccl]")):
-            raise LostRankError(f"a rank is lost, as {ranks} sees: {error}") from error
+            raise LostRankError(
+                f"another rank has failed, as detected by {ranks}: {error}"
+            ) from error
         raise
 
 
@@ -139,15 +141,15 @@ class Watch:
                     end = end or time.monotonic() + GRACE
                 last, now = self._last, time.monotonic()
                 if end is not None and now > end and last is not None:
-                    self._give_up("it was told to end, and waits for the others")
+                    self._give_up("it received a signal to end while it waited for other ranks")
                 if last is not None and 0 < self._seconds < now - last:
-                    self._give_up(f"the others have not answered for {self._seconds:g} s")
+                    self._give_up(f"the other ranks have not answered for {self._seconds:g} s")
 
     def _give_up(self, why: str) -> None:
         threading.Timer(GRACE, os._exit, [LOST]).start()  # if saving hangs
-        left = "its last checkpoint stays"
+        left = "the last checkpoint is unchanged"
         with suppress(Exception):
             left = self._save()
-        log.error("a rank is lost, as %s sees: %s; %s", self._ranks, why, left)
+        log.error("another rank has failed, as detected by %s: %s; %s", self._ranks, why, left)
         logging.shutdown()
         os._exit(LOST)

@@ -139,7 +139,7 @@ class Ranks:
         """
         words = np.frombuffer(sha256(text.encode()).digest(), np.uint32)
         if self.size > 1 and not self._is_alike([mx.array(words)]):
-            raise InputError(f"the ranks differ in {what}; expected the same on all of them")
+            raise InputError(f"the ranks differ in {what}; they must be the same on all ranks")
 
     def _is_alike(self, words: list[mx.array]) -> bool:
         mine = mx.concatenate([values.reshape(-1) for values in words])

@@ -1,4 +1,4 @@
-"""`CameraRefinement`, which refines the poses, lenses, exposures, and colors of the training views.
+"""`CameraRefinement` refines the poses, lenses, exposures, and colors of the training views.
 
 A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are along the axes
 of the scene (so(3) x R^3). They are a linear function of six parameters per view; see

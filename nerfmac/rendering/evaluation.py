@@ -117,7 +117,7 @@ class Compared(NamedTuple):
 
 
 OnView = Callable[[ViewQuality, Compared], None]
-"""Callback with the metrics and the images of each view."""
+"""Callback that receives the metrics and the images of each view."""
 
 
 class _Comparison(NamedTuple):

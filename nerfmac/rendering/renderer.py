@@ -1,4 +1,4 @@
-"""`Renderer`, which renders images with the fastest method that the field and the sampler
+"""`Renderer` renders images with the fastest method that the field and the sampler
 support."""
 
 from __future__ import annotations

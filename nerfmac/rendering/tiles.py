@@ -1,4 +1,4 @@
-"""`Tiles`, which chooses the number of rays per launch so that a launch takes about `MOMENT`
+"""`Tiles` chooses the number of rays per launch so that a launch takes about `MOMENT`
 seconds.
 
 If a launch delays the display, the system stops it; macOS stops it after a second or less

@@ -1,4 +1,4 @@
-"""`MarchingSampler`, which marches rays through an occupancy grid and samples occupied cells."""
+"""`MarchingSampler` marches rays through an occupancy grid and samples occupied cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`OccupancyGrid`, which marks the cells that may contain density and is updated during training.
+"""`OccupancyGrid` marks the cells that may contain density and is updated during training.
 
 Each cell stores an estimate of the optical thickness of one shortest step in the cell. An update
 decays all estimates, evaluates the field at a random point in each of some cells, and raises the

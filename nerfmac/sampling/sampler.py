@@ -1,4 +1,4 @@
-"""`Sampler`, which selects the sample positions along rays. Implement it for custom sampling.
+"""`Sampler` selects the sample positions along rays. Implement it for custom sampling.
 
 Like a field, a sampler does not store trained values. Its state, if it has any, is a dictionary of
 named arrays. The state is an argument of every call, and an update returns a new state.

@@ -59,10 +59,12 @@ def save_checkpoint(
         try:
             mx.save_safetensors(str(partial), arrays, metadata)
         except RuntimeError as error:
-            raise InputError(f"{path} cannot be written: {error}; is there room for it?") from error
+            raise InputError(
+                f"{path} cannot be written: {error}; check the free disk space"
+            ) from error
         # On a disk that fills up, MLX may lose part of the file without an error.
         if fault := _length_fault(partial):
-            raise InputError(f"{path} cannot be written: it {fault}; is there room for it?")
+            raise InputError(f"{path} cannot be written: it {fault}; check the free disk space")
 
 
 def load_checkpoint(

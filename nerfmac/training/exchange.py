@@ -63,9 +63,8 @@ class Exchange:
             step: Number of the step.
             seconds: Training time of this rank.
             must_agree: Whether to send the time of the first rank to all ranks. All ranks must pass
-                True at the same `step`. Between two of these steps, the time is extrapolated
-                without communication, with the mean time per step that the first rank had before
-                the first of them.
+                True at the same `step`. At other steps, the time is extrapolated from the last two
+                times that were sent, without communication.
         """
         if self._ranks.size == 1:
             return seconds

@@ -60,7 +60,7 @@ def refined_views(
     if not refinement.config.poses:
         return views
     log.info(
-        "%d cameras are moved as training moved its own, then refined each on its image",
+        "aligning %d cameras with the refined training cameras and refining them on their images",
         len(views.names),
     )
     cameras = align_cameras(views.cameras, refinement.initial, refined)

@@ -79,7 +79,7 @@ class RayBatch(NamedTuple):
     """Rendered batch of rays, the input of losses. Properties are computed on access.
 
     The first three fields are the fields of `Composited`. All values except `samples` and `mask`
-    are differentiable in the parameters of the field.
+    are differentiable with respect to the parameters of the field.
     """
 
     color: mx.array  # (rays, 3) float32, over the random background of each ray

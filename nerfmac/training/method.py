@@ -1,4 +1,4 @@
-"""`Method`, which contains the components that users can replace in training."""
+"""`Method` contains the components that users can replace in training."""
 
 from __future__ import annotations
 

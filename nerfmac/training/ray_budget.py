@@ -1,4 +1,4 @@
-"""`RayBudget`, which adapts the number of rays per step to the number of samples per ray.
+"""`RayBudget` adapts the number of rays per step to the number of samples per ray.
 
 A step processes at most `march.max_samples` samples. Each step measures the mean number of samples
 per ray. From the next update of the sampler on, steps draw as many rays as fit.

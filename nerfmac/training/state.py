@@ -1,4 +1,4 @@
-"""`TrainState`, which contains all values that training changes, for saving and resuming."""
+"""`TrainState` contains all values that training changes, for saving and resuming."""
 
 from __future__ import annotations
 

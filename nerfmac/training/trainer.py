@@ -1,4 +1,4 @@
-"""`Trainer`, which trains step by step and yields reports.
+"""`Trainer` trains step by step and yields reports.
 
 MLX traces the step again for each new number of rays, so `RayBudget` limits the possible numbers.
 The trainer neither prints nor writes files.

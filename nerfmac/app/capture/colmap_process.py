@@ -1,4 +1,4 @@
-"""A stage of structure from motion with pycolmap, which runs in a separate process.
+"""A stage of structure from motion with pycolmap in a separate process.
 
 `python colmap_process.py STAGE FOLDER` reads `FOLDER/plan.json` and continues `FOLDER/database.db`.
 In a separate process, COLMAP can be interrupted at any time, its log goes to a file, and a crash
@@ -202,7 +202,7 @@ def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
 
 
 class _Progress:
-    """Progress of mapping, which prints only the growth of the largest model, because COLMAP may
+    """Progress of mapping. Only the growth of the largest model is printed, because COLMAP may
     start several models."""
 
     def __init__(self) -> None:

@@ -31,8 +31,8 @@ SAME = 1.02
 OTHER = 1.1
 """Ratio between two focal lengths above which they contradict each other."""
 AS_GOOD = 1.05
-"""Maximum ratio between the error of a trial and the smallest error at which the trial counts as
-equally good."""
+"""Maximum ratio between the error of a trial and the smallest error, if the trial counts as equally
+good."""
 NEARLY_ALL = 0.9
 """Minimum number of registered images of a complete trial, as a fraction of the largest number in
 any trial."""

@@ -54,7 +54,7 @@ class _Blocks(NamedTuple):
 
 
 def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
-    """Measure gray frames, uint8 (h, w), which all have the same size. There may be no frames."""
+    """Measure gray frames, uint8 (h, w), of the same size. There may be no frames."""
     sharpness, traveled, contrast = [], [], []
     reference: _Blocks | None = None
     before, longest = 0.0, 1
@@ -88,7 +88,8 @@ def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
 
     The motion is divided into equal stretches, so that one frame is selected while the camera rests
     and many while it moves fast. The sharpest frame near the middle of each stretch is selected.
-    Frames that are blurred compared with other selected frames are dropped, which is logged.
+    Frames that are blurred compared with other selected frames are dropped, and the log reports
+    this.
 
     Args:
         frames: Measurements of the frames.

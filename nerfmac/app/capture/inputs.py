@@ -57,7 +57,8 @@ log = logging.getLogger("nerfmac")
 
 
 class CapturedImage(NamedTuple):
-    """Image in `images`: name, size, and focal length in pixels (0 if unknown)."""
+    """Image in the folder `images`, with its name, size, and focal length in pixels (0 if
+    unknown)."""
 
     name: str
     width: int

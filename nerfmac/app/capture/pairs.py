@@ -18,7 +18,7 @@ WINDOW, LONG_WINDOW = 10, 40
 """Number of following images that each image is matched with, for `--matching sequential` and
 `--matching window`."""
 NEAREST = 12
-"""Maximum number of nearby cameras whose images each image is additionally matched with."""
+"""Maximum number of nearby cameras that each camera is additionally paired with."""
 SIFT_COSINE = np.cos(np.radians(35.0))
 """Cosine of the maximum angle between viewing axes at which SIFT matches reliably."""
 

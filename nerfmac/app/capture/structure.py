@@ -283,7 +283,8 @@ class Solver:
             InputError: If the stage fails, with the last line of COLMAP's log.
         """
         write_json(self.folder / "plan.json", self._plan)
-        # The stage runs as a file, because importing the package would take an unneeded second.
+        # The stage is executed as a file, because importing the package would take an additional
+        # second.
         command = [sys.executable, "-P", colmap_process.__file__, stage, str(self.folder)]
         log_path = self.folder / f"{stage}.log"
         with (

@@ -1,4 +1,4 @@
-"""Argument parsing, which converts command-line words to the dataclass of a command."""
+"""Conversion of command-line words to the dataclass of a command."""
 
 from __future__ import annotations
 

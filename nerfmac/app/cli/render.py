@@ -46,7 +46,7 @@ MAX_SIDE = 8192
 """Maximum width and height of a frame in pixels."""
 
 MAX_FRAMES = 1_000_000
-"""Maximum number of frames, which corresponds to eleven hours at 24 fps and one gigabyte of camera
+"""Maximum number of frames. It corresponds to eleven hours at 24 fps and one gigabyte of camera
 data."""
 
 PANORAMA_SIZE = 1920, 960

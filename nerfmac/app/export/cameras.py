@@ -1,4 +1,4 @@
-"""`extract_cameras`, which converts the cameras of a run to a `transforms.json`.
+"""`extract_cameras` converts the cameras of a run to a `transforms.json`.
 
 This is the format of instant-ngp and nerfstudio, in the coordinates of the input scene. The file
 contains the placement of the scene, so `load_scene` places the cameras as in the run, unless the

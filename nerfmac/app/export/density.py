@@ -1,4 +1,4 @@
-"""`extract_density`, which evaluates the density of a field on a regular grid of points.
+"""`extract_density` evaluates the density of a field on a regular grid of points.
 
 If the sampler has an occupancy grid, the density is zero outside the occupied cells, as in
 rendering, because the field was not trained there.

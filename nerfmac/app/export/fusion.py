@@ -29,7 +29,7 @@ from nerfmac.geometry.placement import Placement
 from nerfmac.rendering.renderer import Renderer
 
 MAX_VIEWS = 64
-"""Maximum number of training cameras, evenly spaced, from which depth is rendered."""
+"""Maximum number of depth images, rendered from evenly spaced training cameras."""
 MAX_SIDE = 1024
 """Maximum number of pixels along the longer side of a rendered depth image."""
 MAX_TANGENT = 2.0

@@ -1,4 +1,4 @@
-"""`extract_mesh`, which extracts the surfaces of a field as a triangle mesh.
+"""`extract_mesh` extracts the surfaces of a field as a triangle mesh.
 
 Marching cubes (Lorensen and Cline 1987, in Lewiner's form of 2003, from scikit-image) is applied to
 fused depth (`export.fusion`) or to the logarithm of the density. Between two points, the logarithm

@@ -1,5 +1,4 @@
-"""HTML pages that open from disk, and `evaluate_to_page`, which writes a page with all views of a
-split.
+"""HTML pages that open from disk. `evaluate_to_page` writes a page with all views of a split.
 
 Images are embedded in a page. Its content security policy forbids all requests.
 """

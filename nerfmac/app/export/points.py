@@ -1,4 +1,4 @@
-"""`extract_points`, which extracts points on the surfaces that training cameras see."""
+"""`extract_points` extracts points on the surfaces that training cameras see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`write_report`, which writes an HTML report about a run, for example for a paper or a bug
+"""`write_report` writes an HTML report about a run, for example for a paper or a bug
 report."""
 
 from __future__ import annotations

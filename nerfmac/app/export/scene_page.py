@@ -1,8 +1,8 @@
-"""`write_scene_page`, which writes an HTML page for interactive viewing of the field of a run.
+"""`write_scene_page` writes an HTML page for interactive viewing of the field of a run.
 
 The page opens from disk, without Python and without a network: its content security policy forbids
-all requests. It contains the field, which it renders with WebGPU, and a still image, which is shown
-immediately. In browsers without WebGPU, only the still image is shown.
+all requests. It contains a still image, shown immediately, and the field, rendered with WebGPU. In
+browsers without WebGPU, only the still image is shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`Source`, the field, occupied cells, and scene placement of a run, which exports use."""
+"""`Source` contains the field, the occupied cells, and the scene placement of a run for exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`surface_threshold`, which finds the density with the level set that best matches the surfaces
+"""`surface_threshold` finds the density with the level set that best matches the surfaces
 along training rays.
 
 A surface is where the transmittance of a ray decreases to one half. A lower threshold moves the
@@ -21,7 +21,7 @@ DEFAULT = 100.0
 """Density at the surface of well-trained runs, per scene unit. It is also used if no ray hits a
 surface."""
 CANDIDATES = DEFAULT * 10.0 ** (np.arange(-24, 13) / 12.0)
-"""Candidate thresholds, which are densities from 1 to 1000 per scene unit."""
+"""Candidate thresholds in density per scene unit, from 1 to 1000."""
 RAYS = 4096
 STEPS = 256
 """Number of ray steps along the longest side of the box."""

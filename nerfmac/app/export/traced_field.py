@@ -32,7 +32,7 @@ class TracedField(NamedTuple):
     """Field with the occupancy grid in which it is sampled."""
 
     constants: dict[str, int | float]
-    """Constants of the shader, which are the sizes of the table and of the networks."""
+    """Constants of the shader: sizes of the table and of the networks."""
     march: dict[str, float]
     """Parameters of the scene cube, the occupancy grid, and the marching steps, with the names of
     `MarchSettings` in march.wgsl."""

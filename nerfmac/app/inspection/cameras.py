@@ -32,13 +32,13 @@ STEEP = 0.2
 """Sine of the angle between the viewing axis and the up direction below which the roll is
 ignored."""
 SQUARE = 1.1
-"""Ratio between fl_x and fl_y from which intrinsics are implausible, because the pixels of cameras
-are square."""
+"""Minimum ratio between fl_x and fl_y that is reported, because the pixels of cameras are
+square."""
 MIN_FOV, MAX_FOV, MAX_FISHEYE_FOV = 0.5, 175.0, 220.0
 """Range of plausible horizontal fields of view in degrees."""
 OFF_CENTER = 0.2
-"""Distance between the principal point and the image center, relative to a side, from which it is
-reported. In real cameras it is below 0.1."""
+"""Minimum distance between the principal point and the image center, relative to a side, that is
+reported. In real cameras, it is below 0.1."""
 BENT = 0.5
 """Maximum plausible shift of an image corner by distortion, relative to its distance from the
 principal point. With wide-angle lenses of action cameras, the shift is up to 0.2."""
@@ -87,7 +87,7 @@ def camera_findings(
             twice.append(f"{names[index]} has the same camera as {names[int(same.argmax())]}")
     return [
         *summed_up(far, "are far away from the others"),
-        *summed_up(astray, "look away from the target of the others"),
+        *summed_up(astray, "do not look at the target of the other cameras"),
         *summed_up(rolled, "are rolled, unlike the others"),
         *summed_up(twice, "have the same camera as an earlier image"),
     ]

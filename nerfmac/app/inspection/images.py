@@ -17,7 +17,7 @@ from nerfmac.app.scenes import Frame
 from nerfmac.app.scenes.image_cache import decode_once
 
 SIZE = 640
-"""Longer side in pixels to which larger images are downscaled for measurements."""
+"""Maximum length of the longer side in pixels. Larger images are downscaled for measurements."""
 THUMBNAIL = (32, 32)
 BLURRED = 0.2
 """Sharpness, relative to the median over the images, below which an image counts as blurred."""

@@ -1,4 +1,4 @@
-"""`inspect_scene`, which describes a scene and its cube, and reports possible problems."""
+"""`inspect_scene` describes a scene and its cube, and reports possible problems."""
 
 from __future__ import annotations
 

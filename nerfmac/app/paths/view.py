@@ -220,7 +220,8 @@ class View:
         return {**{name: array.tolist() for name, array in arrays.items()}, "fov": self.fov}
 
     def camera(self, width: int, height: int) -> Camera:
-        """Return the undistorted camera with square pixels for an image of this size in pixels."""
+        """Return the camera for an image of `width` x `height` square pixels, without
+        distortion."""
         return Keyframe(self.pose, self.fov).camera(width, height)
 
     def _centered(self, distance: float) -> Self:

@@ -1,4 +1,4 @@
-"""`Scalars`, which writes metrics during training as JSON lines and TensorBoard events.
+"""`Scalars` writes metrics during training as JSON lines and TensorBoard events.
 
 Each line of `scalars.jsonl` contains a report with the step, the training time in seconds, the
 number of rays, the loss, the PSNR, and the rays and samples per second. At most one line per second

@@ -1,4 +1,4 @@
-"""`train`, which trains, saves, and evaluates a run. The command `nerfmac train` calls it."""
+"""`train` trains, saves, and evaluates a run. The command `nerfmac train` calls it."""
 
 from __future__ import annotations
 

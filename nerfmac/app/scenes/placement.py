@@ -102,7 +102,7 @@ def fit(
     if meet and looks_away.mean() > OUTWARD:
         min_extent = min_extent if len(points) else ROOM_EXTENT
         max_extent = OUTWARD_EXTENT
-        log.warning(f"most cameras of {where} look outwards; using a larger cube, as for a room")
+        log.warning(f"most cameras of {where} face outward; using a larger cube, as for a room")
     in_scene = scale * (points - center) @ rotation.T
     is_stray = stray_points(in_scene, min_extent, max_extent)
     points, in_scene = points[~is_stray], in_scene[~is_stray]

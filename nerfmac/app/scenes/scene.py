@@ -1,4 +1,4 @@
-"""`Scene`, which contains images, their cameras, and the scene cube.
+"""`Scene` contains images, their cameras, and the scene cube.
 
 The scene space is the same as in instant-ngp, but without the permutation of axes. The cube has the
 side `extent` and the center (0.5, 0.5, 0.5). For an object without surroundings, `extent` is 1, the

@@ -1,4 +1,4 @@
-"""`find_subject`, which finds the sphere around the object that the cameras look at, from sparse
+"""`find_subject` finds the sphere around the object that the cameras look at, from sparse
 points.
 
 The points of the subject are in the middle of most photos. Background points move through the

@@ -34,7 +34,7 @@ Array = npt.NDArray[np.float32]
 COLORS, DEGREE = 3, 4
 TYPES = {"__half": "<f2", "float": "<f4"}
 LAST_ROWS = {"fullyfusedmlp": 16, "megakernelmlp": 16, "cutlassmlp": 8}
-"""Number, by kind of network, to a multiple of which the rows of the last layer are padded."""
+"""Padding of the last layer by kind of network. The number of rows is a multiple of this value."""
 LAYERS = range(1, 5)
 FINEST = 2048.0
 """Number of cells per unit at the finest level, for files without the growth factor of the

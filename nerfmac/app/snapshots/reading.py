@@ -1,4 +1,4 @@
-"""`load_snapshot`, which reads a snapshot of instant-ngp as a run."""
+"""`load_snapshot` reads a snapshot of instant-ngp as a run."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _extent(snapshot: Fields) -> float:
     if not SMALLEST_EXTENT <= extent <= MAX_EXTENT:
         raise dataset.wrong("aabb_scale", f"{SMALLEST_EXTENT:g} up to {MAX_EXTENT:g}")
     if any(dataset.numbers("envmap_resolution", 2, (0.0, 0.0))):
-        log.warning("%s: the environment map is left out", dataset.where)
+        log.warning("%s: the environment map is ignored", dataset.where)
     return extent
 
 
@@ -157,7 +157,7 @@ def _shown(snapshot: Fields, bounds: Bounds) -> Box | None:
     if "render_aabb_to_local" in snapshot:
         turned = np.array(snapshot.table("render_aabb_to_local", (3,), 3))
     if not np.allclose(turned, np.eye(3), atol=1e-5) or (low >= high).any():
-        log.warning("%s: its render_aabb is turned or empty; all is shown", snapshot.where)
+        log.warning("%s: render_aabb is rotated or empty and is ignored", snapshot.where)
         return None
     (a, b, c), (d, e, f) = low.tolist(), high.tolist()
     return (a, b, c), (d, e, f)

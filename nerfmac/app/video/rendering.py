@@ -1,4 +1,4 @@
-"""`render_video`, which renders a run to a video or to numbered files."""
+"""`render_video` renders a run to a video or to numbered files."""
 
 from __future__ import annotations
 

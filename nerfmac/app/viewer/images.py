@@ -64,7 +64,7 @@ SURFACE_OPACITY = 0.5
 
 
 class Drawn(NamedTuple):
-    """Image in host memory."""
+    """Drawn viewer image in host memory."""
 
     rgb: npt.NDArray[np.uint8]  # (h, w, 3).
     depth: FloatImage  # (h, w) distance as in `Rendered`; 0 for empty pixels.

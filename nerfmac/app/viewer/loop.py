@@ -1,4 +1,4 @@
-"""`Loop`, which runs a `Session` in slices: it handles messages, and then draws an image or trains.
+"""`Loop` runs a `Session` in slices: it handles messages, and then draws an image or trains.
 
 Any thread may post messages. The worker thread handles them in order, trains, and draws images. It
 handles all waiting messages before the next image, so that images show the latest camera.

@@ -1,4 +1,4 @@
-"""`PathEditor`, which contains the camera path of a session and the video along this path."""
+"""`PathEditor` contains the camera path of a session and the video along this path."""
 
 from __future__ import annotations
 

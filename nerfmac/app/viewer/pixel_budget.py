@@ -1,4 +1,4 @@
-"""`PixelBudget`, which estimates the image size that can be drawn in a given time.
+"""`PixelBudget` estimates the image size that can be drawn in a given time.
 
 Images have one of a few sizes, so that functions compiled for a size are reused.
 """

@@ -1,4 +1,4 @@
-"""`Screen`, which decides the content, size, and time of the next image. It is used on the worker
+"""`Screen` decides the content, size, and time of the next image. It is used on the worker
 thread only.
 
 While the camera moves, images are small enough to be drawn in time. If the page can warp images, it

@@ -1,4 +1,4 @@
-"""`Status`, which sends changes of the session state to the page a few times per second."""
+"""`Status` sends changes of the session state to the page a few times per second."""
 
 from __future__ import annotations
 

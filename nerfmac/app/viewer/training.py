@@ -1,4 +1,4 @@
-"""`Training`, which trains a run in slices and can be started and paused."""
+"""`Training` trains a run in slices and can be started and paused."""
 
 from __future__ import annotations
 

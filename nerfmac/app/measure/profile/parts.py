@@ -130,7 +130,7 @@ def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
 
 
 def time_launch(seconds: float) -> Timing:
-    """Time a kernel launch with almost no work, which packs 32 bits."""
+    """Time a kernel launch with almost no work (packing 32 bits)."""
     cells, threshold = mx.zeros(32), mx.zeros(1)
     return measure(partial(pack_bits, cells, threshold), seconds=seconds, queued=True)
 

@@ -128,10 +128,10 @@ def case_of(
     """Return a case that compares the results and the gradients of `kernel` and `reference`.
 
     Both functions are called with the arrays of `inputs`, in order. They return one or several
-    float32 arrays that are differentiable in every input. `terms` is the approximate number of
-    rounding errors that add up in one output. `outliers` is the fraction of the entries to ignore,
-    beginning with the largest errors. Use it for discontinuous functions, for which a rounding
-    error may cause a jump.
+    float32 arrays that are differentiable with respect to every input. `terms` is the approximate
+    number of rounding errors that add up in one output. `outliers` is the fraction of the entries
+    to ignore, beginning with the largest errors. Use it for discontinuous functions, for which a
+    rounding error may cause a jump.
     """
 
     def run() -> Arrays:

@@ -65,7 +65,7 @@ class Report:
         return all(device["passed"] for device in self.values["devices"])
 
     def begin_device(self) -> None:
-        """Begin the findings of the current device."""
+        """Start recording the findings of the current device."""
         details: dict[str, Any] = {}
         if current_device() == "cpu":
             details["compiler"] = compiler_version()
