@@ -146,7 +146,7 @@ class Kernel:
             output_dtypes: Type of each output.
             template: Pairs of name and value for the first template parameters, in order.
             zeroed: Whether outputs are initialized to zero. They always are if the kernel
-            accumulates.
+                accumulates.
 
         Returns:
             Output arrays, in the order of `outputs`. MLX evaluates them when they are needed.
@@ -216,7 +216,7 @@ class Kernel:
 
         Args:
             template: Template arguments of the function. They are empty if the function is not a
-            template.
+                template.
 
         Returns:
             Source code.

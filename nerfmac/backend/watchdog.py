@@ -56,8 +56,9 @@ def resumed(
 
     Args:
         begin: Function that returns the remaining items, given the number of items that have been
-        yielded. retries: Maximum number of consecutive failures after which `begin` is called
-        again. on_failure: Callback after each of these failures, before the pause.
+            yielded.
+        retries: Maximum number of consecutive failures after which `begin` is called again.
+        on_failure: Callback after each of these failures, before the pause.
 
     Raises:
         RuntimeError: If there is another error, or too many consecutive failures.

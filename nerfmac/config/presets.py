@@ -115,7 +115,7 @@ class Config:
 
         Args:
             values: Values in the format of `to_json`. Settings that are missing have their default
-            values.
+                values.
 
         Returns:
             Configuration.
@@ -296,7 +296,8 @@ def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Co
 
     Args:
         name: Name of the preset. `auto` selects a preset that fits the device and its memory.
-        device: `metal`, `cuda`, or `cpu`. memory_bytes: Memory that the device may use, in bytes.
+        device: `metal`, `cuda`, or `cpu`.
+        memory_bytes: Memory that the device may use, in bytes.
         model: `hash` or `vanilla`.
 
     Raises:

@@ -122,7 +122,7 @@ def march(
         slots: Number of samples that fit. Rays get their samples in order. If the samples of a ray
             do not all fit, this ray and all later rays get none (`Samples.fits`).
         wanted: (rays,) int32, number of samples to use from the start of each ray, or None for all
-        samples.
+            samples.
 
     Returns:
         Packed samples. Slots without a sample are zero.

@@ -47,7 +47,7 @@ def with_median(seen: Composited, median: mx.array) -> Composited:
     Args:
         seen: Composited rays.
         median: (rays,) float32, the result of `median_distance`. Where it is 0, the depth does not
-        change.
+            change.
 
     Returns:
         Composited rays with the new depth.

@@ -75,10 +75,11 @@ def thin(
 
     Args:
         samples: Packed samples. A ray with samples that did not fit into them also has no samples
-        in the result. density: (slots of `samples`,) float32, not negative. offsets: (rays,)
-        float32 in [0, 1), initial value of the sum of probabilities of each ray. slots: Number of
-        samples that fit. Rays get their samples in order, as in `march`. below: Minimum weight of
-        samples that are always kept. With 0, all visible samples are kept.
+            in the result.
+        density: (slots of `samples`,) float32, not negative.
+        offsets: (rays,) float32 in [0, 1), initial value of the sum of probabilities of each ray.
+        slots: Number of samples that fit. Rays get their samples in order, as in `march`.
+        below: Minimum weight of samples that are always kept. With 0, all visible samples are kept.
 
     Returns:
         Packed samples with the correction `Samples.thinning` for `composite`.

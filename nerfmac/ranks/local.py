@@ -30,8 +30,8 @@ def start_local(
         command: Program and arguments.
         count: Number of ranks.
         folder: Existing folder for the list of hosts.
-        backend: `ring`, or `nccl` to use a separate GPU for each rank. popen: Further arguments of
-        `subprocess.Popen`.
+        backend: `ring`, or `nccl` to use a separate GPU for each rank.
+        popen: Further arguments of `subprocess.Popen`.
     """
     if count == 1:
         own = {name: value for name, value in os.environ.items() if name != "MLX_RANK"}

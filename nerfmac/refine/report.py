@@ -20,10 +20,10 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
     """Return the median and the maximum change over the views as JSON values; {} without
     refinement.
 
-    - `poses`: rotation in `degrees` and `shift` in scene units, including motion that all cameras
-    share. - `lenses`: for each lens, the number of `views`, the `focal_factor`, and the changes of
-    `k1` and `k2`. - `exposures`: `stops` of the color channel that changes most. - `colors`: change
-    of a medium `gray`, in [0, 1], of the channel that changes most.
+    - `poses`: rotation in `degrees` and `shift` in scene units, with motion that all cameras share.
+    - `lenses`: for each lens, number of `views`, `focal_factor`, and changes of `k1` and `k2`.
+    - `exposures`: `stops` of the color channel that changes most.
+    - `colors`: change of a medium `gray`, in [0, 1], of the channel that changes most.
 
     The mean exposure and the mean color map of the views are subtracted from exposures and colors.
     """

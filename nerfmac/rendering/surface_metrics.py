@@ -39,8 +39,8 @@ def depth_errors(depth: Array, distance: Array) -> DepthErrors | None:
     """Compare depths with true distances.
 
     Args:
-        depth: Rendered distances (n,) from the camera, or 0 in empty space. distance: True
-        distances (n,) in the same unit, greater than 0.
+        depth: Rendered distances (n,) from the camera, or 0 in empty space.
+        distance: True distances (n,) in the same unit, greater than 0.
 
     Returns:
         The statistics of |depth - distance| / distance; None without values.

@@ -40,8 +40,8 @@ def save_checkpoint(
     Args:
         path: File to write. If writing fails, an older file is not changed.
         state: Training state.
-        notes: JSON values to store with the state. own: `Method.own`, the names of the user-defined
-        field, sampler, and loss.
+        notes: JSON values to store with the state.
+        own: `Method.own`, the names of the user-defined field, sampler, and loss.
 
     Raises:
         InputError: If the file cannot be written.
@@ -74,8 +74,8 @@ def load_checkpoint(
 
     Args:
         path: File to read.
-        shapes: Expected shapes of the arrays, by name. own: Names of the user-defined field and
-        sampler of this run.
+        shapes: Expected shapes of the arrays, by name.
+        own: Names of the user-defined field and sampler of this run.
 
     Returns:
         The training state and the notes.

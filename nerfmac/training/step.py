@@ -131,8 +131,11 @@ class Step:
 
         Args:
             before: Parameters and moments. Parameters that the flags exclude do not change.
-            sampling: State of the sampler. scale: Loss scale. key: Random key. numbers: Settings of
-            Adam. schedule: Arguments that change over the run.
+            sampling: State of the sampler.
+            scale: Loss scale.
+            key: Random key.
+            numbers: Settings of Adam.
+            schedule: Arguments that change over the run.
         """
         parameters, moments = before
         batch = self.draw(parameters, key)

@@ -51,8 +51,9 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
     No features are extracted in the black pixels of the image `IMAGE.png` in the plan's `masks`.
 
     Args:
-        pycolmap: The module `pycolmap`. folder: Working folder of the capture. plan: Contents of
-        `plan.json`.
+        pycolmap: The module `pycolmap`.
+        folder: Working folder of the capture.
+        plan: Contents of `plan.json`.
     """
     database = folder / "database.db"
     options = pycolmap.FeatureExtractionOptions()
@@ -92,8 +93,9 @@ def match(pycolmap: Any, folder: Path, plan: Any) -> None:
     """Match the plan's pairs of images. COLMAP skips pairs that are in the database.
 
     Args:
-        pycolmap: The module `pycolmap`. folder: Working folder of the capture. plan: Contents of
-        `plan.json`.
+        pycolmap: The module `pycolmap`.
+        folder: Working folder of the capture.
+        plan: Contents of `plan.json`.
     """
     options = pycolmap.ImportedPairingOptions()
     options.match_list_path = folder / "pairs.txt"
@@ -125,8 +127,9 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     the number of points `seen` by each image, `points` as in `Structure`, and the adjusted `lens`.
 
     Args:
-        pycolmap: The module `pycolmap`. folder: Working folder of the capture. plan: Contents of
-        `plan.json`.
+        pycolmap: The module `pycolmap`.
+        folder: Working folder of the capture.
+        plan: Contents of `plan.json`.
     """
     options = pycolmap.IncrementalPipelineOptions()
     options.random_seed = SEED

@@ -33,8 +33,8 @@ def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item,
     of the cameras on the same side.
 
     Args:
-        items: Items in order of capture, such as image names. window: Number of next items that
-        each item is paired with.
+        items: Items in order of capture, such as image names.
+        window: Number of next items that each item is paired with.
 
     Returns:
         The pairs.

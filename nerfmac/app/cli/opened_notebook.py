@@ -56,8 +56,8 @@ class OpenedNotebook(AsyncLargeFileManager):
         Args:
             path: Path of the file, relative to the server's folder.
             content: Whether to include the content of the file.
-            arguments: Additional arguments of the base class. options: Additional keyword arguments
-            of the base class.
+            arguments: Additional arguments of the base class.
+            options: Additional keyword arguments of the base class.
 
         Returns:
             The model of the file, as JSON values.

@@ -122,9 +122,11 @@ def measure_interleaved(
 
     Args:
         timers: Functions that return the time of one call in seconds, such as the results of
-        `timer`. seconds: Approximate total time. rounds: Number of rounds, instead of `seconds`.
-        least: Minimum number of rounds if `rounds` is None. what: Label of the progress bar, or
-        None to show no bar.
+            `timer`.
+        seconds: Approximate total time.
+        rounds: Number of rounds, instead of `seconds`.
+        least: Minimum number of rounds if `rounds` is None.
+        what: Label of the progress bar, or None to show no bar.
 
     Returns:
         Times in seconds in every round, for each timer.

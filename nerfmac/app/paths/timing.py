@@ -30,8 +30,8 @@ class Timing:
 
         Args:
             walked: Traveled length (n + 1,) at each keyframe, and at the end of a closed path.
-            seconds: Duration in seconds of each of the n segments, or None. ease: Whether the
-            camera stops at each keyframe, n + 1 values.
+            seconds: Duration in seconds of each of the n segments, or None.
+            ease: Whether the camera stops at each keyframe, n + 1 values.
         """
         lengths = np.diff(walked)
         is_timed = np.array([time is not None for time in seconds], bool)

@@ -31,8 +31,10 @@ def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[A
     """Create a progress bar.
 
     Args:
-        done: Number of steps or seconds that are finished. limit: Total number of steps or seconds.
-        unit: `steps` or `s`. shown: Whether to show the bar.
+        done: Number of steps or seconds that are finished.
+        limit: Total number of steps or seconds.
+        unit: `steps` or `s`.
+        shown: Whether to show the bar.
 
     Returns:
         The `tqdm` bar.

@@ -93,8 +93,9 @@ class Outputs:
 
         Args:
             all_views: Whether to evaluate all test views. The evaluation then does not count for
-            the time limit. progress: Whether to show progress bars. on_end: Callback with the run
-            and the remaining time in seconds, or None.
+                the time limit.
+            progress: Whether to show progress bars.
+            on_end: Callback with the run and the remaining time in seconds, or None.
         """
         log_memory("after training")
         run, folder = self._run, self._run.folder

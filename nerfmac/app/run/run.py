@@ -256,7 +256,7 @@ class Run:
 
         Raises:
             InputError: If another process trains in the folder, or has trained in it since the last
-            save or load.
+                save or load.
         """
         if self.folder is None or self._is_locked:
             yield
@@ -296,7 +296,7 @@ class Run:
 
         Args:
             switches: New values for `poses`, `lenses`, `exposures`, and `colors`. Values that are
-            not passed do not change.
+                not passed do not change.
 
         Raises:
             InputError: If a name is unknown, after the first step, or if there are no images.

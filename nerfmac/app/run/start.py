@@ -94,9 +94,9 @@ def train(
         memory_limit: Maximum device memory for MLX in GiB. By default, all free memory.
         memory_fraction: Maximum fraction of the device memory for MLX, instead of `memory_limit`.
         tensorboard: Whether to also write TensorBoard events to `out/tensorboard`. It requires
-        `out`. all_views: Whether to evaluate all test views, even if this takes long. It requires
-        `out`. interruptible: Whether an interruption (Ctrl-C) stops the training and returns the
-        run,
+            `out`.
+        all_views: Whether to evaluate all test views, even if this takes long. It requires `out`.
+        interruptible: Whether an interruption (Ctrl-C) stops the training and returns the run,
             which `run.train(...)` can continue. If False, it raises `KeyboardInterrupt`.
         progress: Whether to show progress bars.
         on_report: Callback for each `Report`.

@@ -77,10 +77,11 @@ def fit(
 
     Args:
         poses: Camera-to-file poses (3, 4).
-        is_object: Whether the images show an object that is cut out with an alpha channel. where:
-        File for warnings. points: Sparse points (n, 3) in the coordinates of the file; n may be 0.
-        tangents: (width / (2 fl_x), height / (2 fl_y)) of the image of each camera. rotation:
-        Rotation (3, 3) from the axes of the file to the axes of the scene.
+        is_object: Whether the images show an object that is cut out with an alpha channel.
+        where: File for warnings.
+        points: Sparse points (n, 3) in the coordinates of the file; n may be 0.
+        tangents: (width / (2 fl_x), height / (2 fl_y)) of the image of each camera.
+        rotation: Rotation (3, 3) from the axes of the file to the axes of the scene.
 
     Returns:
         The placement that maps file coordinates to scene coordinates.

@@ -49,13 +49,15 @@ def render_video(
         run: Run to render in its current state, or several runs of the same scene to render side by
             side.
         cameras: A camera for each frame or, for motion blur, several cameras for each frame. All
-        cameras have the same image size. out: Video file with the extension .mp4, .webm, or .gif,
-        or a folder for numbered files. options: Content and appearance of the images. By default,
-        RGB over the scene's `backdrop`. fps: Frames per second of the video. form: Format of the
-        files in a folder: `png`, `exr`, or `npz` (`video.series`). resume: Whether to resume an
-        interrupted rendering. In this case, the frames of a video are stored in the folder
-        OUT.frames until the video is complete. overwrite: Whether to replace an existing `out`, and
-        stored frames of another video. progress: Whether to show a progress bar.
+            cameras have the same image size.
+        out: Video file with the extension .mp4, .webm, or .gif, or a folder for numbered files.
+        options: Content and appearance of the images. By default, RGB over the scene's `backdrop`.
+        fps: Frames per second of the video.
+        form: Format of the files in a folder: `png`, `exr`, or `npz` (`video.series`).
+        resume: Whether to resume an interrupted rendering. In this case, the frames of a video are
+            stored in the folder OUT.frames until the video is complete.
+        overwrite: Whether to replace an existing `out`, and stored frames of another video.
+        progress: Whether to show a progress bar.
 
     Raises:
         InputError: If existing files would be replaced without `overwrite`, a video would need a

@@ -78,7 +78,7 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
 
     Raises:
         InputError: If the folder cannot be created or already contains frames, or if the series to
-        resume has another record.
+            resume has another record.
     """
     record = folder / RECORD
     if not (resume and record.is_file()):

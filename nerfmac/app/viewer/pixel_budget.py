@@ -49,8 +49,8 @@ class PixelBudget:
 
         Args:
             seconds: Allowed time for an image in seconds.
-            pixels: Initial estimate of the number of pixels. max_seconds: Maximum time for an image
-            of `MIN_FRACTION` in seconds.
+            pixels: Initial estimate of the number of pixels.
+            max_seconds: Maximum time for an image of `MIN_FRACTION` in seconds.
         """
         self._seconds, self._pixels, self._max_seconds = seconds, float(pixels), max_seconds
         self._recent: deque[tuple[int, float]] = deque(maxlen=RECENT)  # Pixels, seconds.

@@ -98,10 +98,10 @@ def compare_models(
 
     Args:
         scene: Scene with training and test views.
-        configs: Configurations by model name, such as the result of `model_configs`. seconds:
-        Training time of each model, or training times by model name. points: Number of evaluations
-        of each model, at `evaluation_times`. test_views: Number of test views to evaluate, evenly
-        spaced.
+        configs: Configurations by model name, such as the result of `model_configs`.
+        seconds: Training time of each model, or training times by model name.
+        points: Number of evaluations of each model, at `evaluation_times`.
+        test_views: Number of test views to evaluate, evenly spaced.
 
     Raises:
         InputError: If the scene has no test views, or a number is out of range.

@@ -190,8 +190,8 @@ def tracks_of(
 
     Args:
         model: COLMAP model.
-        entries: Model entry of each image, or None for images that are not in the model. images:
-        Images, which may be smaller than those used to create the model.
+        entries: Model entry of each image, or None for images that are not in the model.
+        images: Images, which may be smaller than those used to create the model.
 
     Returns:
         Tracks in the coordinates of the model, or None if it contains no observations.
