@@ -249,7 +249,7 @@ def test_settings_that_a_resumed_run_cannot_take_are_refused(made, tmp_path, giv
     made.save(tmp_path / "run")
     saved = (tmp_path / "run/config.json").read_bytes()
     request = {"device": "cpu", "progress": False, "resume": True, "out": tmp_path / "run"}
-    with pytest.raises(InputError, match=f"keeps its configuration; remove {named}"):
+    with pytest.raises(InputError, match=f"uses its configuration; remove {named}"):
         train(**request, **given, steps=60)
     assert (tmp_path / "run/config.json").read_bytes() == saved
 
