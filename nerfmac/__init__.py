@@ -19,11 +19,11 @@ else:  # hidden from type checkers: they would accept any misspelled name as an 
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
-            from nerfmac.version import version  # a name that is the module's here
+            from nerfmac.version import version  # here, this name is the module
 
             return version()
-        # The public names are imported when the first one is asked for: MLX and NumPy take a
-        # second, and `nerfmac --help` needs neither.
+        # The public names are imported on first use: importing MLX and NumPy takes a second, and
+        # `nerfmac --help` needs neither.
         if name.startswith("__") and name != "__all__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         public = import_module("nerfmac.public")

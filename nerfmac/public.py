@@ -1,4 +1,4 @@
-"""The public names of nerfmac, as `import nerfmac` shows them; needs MLX."""
+"""The public names of nerfmac, which `import nerfmac` provides. This module requires MLX."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ from nerfmac.training.trainer import Trainer
 if TYPE_CHECKING:
     from nerfmac.app.viewer import Viewer
 
-    __version__: str  # nerfmac's `__getattr__` gives it, without the others
+    __version__: str  # `__getattr__` of nerfmac returns it without importing this module
 
 __all__ = [
     "Bounds",
@@ -89,7 +89,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "Viewer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Imported here: only the viewer needs the notebook's packages.
+    # Imported here, because only the viewer requires the packages for notebooks.
     from nerfmac.app.viewer import Viewer
 
     return Viewer

@@ -13,9 +13,9 @@ from importlib.metadata import PathDistribution, distributions
 from pathlib import Path
 
 UNKNOWN = "0.0.0+unknown"
-"""Version of a copy of the files without git and without an installed package."""
+"""Version of a copy of the source files that is neither a git checkout nor an installed package."""
 _ARCHIVED = "$Format:%(describe:tags=true,match=v[0-9]*)|%h$"
-"""Described state and commit, if `git archive` made this copy: it fills them in here."""
+"""Placeholder that `git archive` replaces with the output of `git describe` and the commit hash."""
 _DESCRIBED = re.compile(
     r"(?:v(?P<tag>[^-]+))?(?:-(?P<since>\d+)-)?(?:g?(?P<commit>[0-9a-f]+))?(?:-(?P<dirty>dirty))?"
 )
@@ -34,15 +34,15 @@ def version() -> str:
 
 
 def version_of(root: Path, archived: str) -> str:
-    """The version of the package in the folder `root`: a checkout, site-packages, or a copy.
+    """Return the version of the package in the folder `root`: a checkout, site-packages, or a copy.
 
-    `archived` is what `git archive` wrote in place of `_ARCHIVED`, or that text itself.
+    `archived` is the value of `_ARCHIVED`, either replaced by `git archive` or unchanged.
     """
     if (root / ".git").exists():  # a file in a worktree
         return _from_description(_describe(root)) or UNKNOWN
     if (root / "PKG-INFO").is_file():  # an unpacked sdist
         return PathDistribution(root).version
-    # In this very folder alone: another nerfmac may be installed for the same Python.
+    # Search only this folder: another nerfmac may be installed for the same Python.
     for installed in distributions(name="nerfmac", path=[str(root)]):
         return installed.version
     state, _, commit = archived.partition("|")
@@ -65,7 +65,8 @@ def _describe(root: Path) -> str:
 
 
 def _from_description(described: str) -> str | None:
-    """A version by PEP 440 from `git describe`, such as `v0.2.0-12-g557ba1e-dirty`."""
+    """Convert the output of `git describe`, such as `v0.2.0-12-g557ba1e-dirty`, to a PEP 440
+    version."""
     found = _DESCRIBED.fullmatch(described)
     if not described or not found:
         return None

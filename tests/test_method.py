@@ -172,7 +172,7 @@ def test_several_losses_of_a_ray_count_as_their_mean(scene):
 
 def test_an_own_sampler_is_not_taken_for_the_configurations(scene, tmp_path):
     Run.begin(scene, CONFIG).save(tmp_path)
-    with pytest.raises(nerfmac.InputError, match="with the configuration's sampler, not Even"):
+    with pytest.raises(nerfmac.InputError, match="with the configured sampler, not with Even"):
         Run.load(tmp_path, method=Method(sampler=Even()))
 
 

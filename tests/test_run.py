@@ -249,7 +249,7 @@ def test_settings_that_a_resumed_run_cannot_take_are_refused(made, tmp_path, giv
     made.save(tmp_path / "run")
     saved = (tmp_path / "run/config.json").read_bytes()
     request = {"device": "cpu", "progress": False, "resume": True, "out": tmp_path / "run"}
-    with pytest.raises(InputError, match=f"keeps its configuration; remove {named}"):
+    with pytest.raises(InputError, match=f"uses its configuration; remove {named}"):
         train(**request, **given, steps=60)
     assert (tmp_path / "run/config.json").read_bytes() == saved
 
@@ -261,7 +261,7 @@ def test_the_command_refuses_them_likewise(made, tmp_path, capsys, flags):
     made.save(tmp_path / "run")
     again = ("train", "--resume", "--out", tmp_path / "run", "--steps", 60, "--device", "cpu")
     assert command(*again, *flags) == 2
-    assert "a resumed run keeps its configuration" in capsys.readouterr().err
+    assert "a resumed run uses its configuration" in capsys.readouterr().err
 
 
 def test_the_curves_of_a_saved_run_are_those_of_its_scalars(tmp_path):

@@ -1,5 +1,5 @@
 """The application: scenes, runs, videos, exports, the viewer, and the commands.
 
-The application uses the library, which consists of all other packages of nerfmac. The library never
-imports the application.
+The application uses the library, that is, all other packages of nerfmac. The library never imports
+the application.
 """

@@ -1,4 +1,4 @@
-"""The compute device, and kernels that are compiled for it and launched on it."""
+"""Compute devices, and kernels that are compiled for and launched on the current device."""
 
 import mlx.core as mx
 
@@ -26,7 +26,7 @@ from nerfmac.backend.variants import variant as variant
 from nerfmac.backend.watchdog import to_numpy as to_numpy
 
 Arrays = dict[str, mx.array]
-"""Named arrays: parameters, gradients, a sampler's state."""
+"""Named arrays, such as parameters, gradients, or the state of a sampler."""
 
 Shapes = dict[str, tuple[int, ...]]
 """Shapes of named arrays."""

@@ -13,17 +13,18 @@ from nerfmac.backend.device import apple_generation, current_device
 from nerfmac.backend.watchdog import SHORTER, is_relaxed
 
 NATIVE_FLOATS = 15
-"""First generation that adds floats to memory in one instruction, as the measurement suggests: the
-M3's. Generations 13 and 14 (M1, M2) repeat a compare-and-exchange until it succeeds
+"""First GPU generation (M3) that adds a float to memory with one instruction, according to the
+measurement. Generations 13 and 14 (M1, M2) repeat a compare-and-exchange until it succeeds
 (dougallj/applegpu, pull request 25)."""
 
 LONGEST_LAUNCH = 0.1
-"""Longest acceptable launch in seconds. macOS ends GPU work that delays the display."""
+"""Maximum acceptable duration of a launch in seconds. macOS stops GPU work that delays the
+display."""
 
 SLOWEST = 2.6e12
-"""Float32 operations per second of the slowest chip, an M1; approximate."""
+"""Approximate number of float32 operations per second of the slowest chip, an M1."""
 
-# Additions per float32 operation, of an M1 Max (10.4e12 operations per second) and an M3 Max.
+# Atomic additions per float32 operation of an M1 Max (10.4e12 operations per second) and an M3 Max.
 _FLOATS_BY_LOOP = 33.5e6 / 30e-3 / 10.4e12
 _FLOATS = 33.5e6 / 1.2e-3 / 16.4e12
 # No measurement of atomic integer additions on generations 13 and 14 has been published. They are
@@ -32,7 +33,8 @@ _INTEGERS_BEFORE = 33.5e6 / 1.8e-3 / 10.4e12
 
 
 def has_native_floats(of: int | None) -> bool:
-    """Whether a generation adds floats atomically in one instruction; an unknown one does."""
+    """Return whether a generation adds floats atomically in one instruction. For None, return
+    True."""
     return of is None or of >= NATIVE_FLOATS
 
 
@@ -45,7 +47,7 @@ def additions_per_second(of: int, rate: float, *, floats: bool) -> float:
         floats: Whether to count additions of floats instead of integers.
     """
     if has_native_floats(of):
-        return _FLOATS * rate  # assumed of integers too
+        return _FLOATS * rate  # assumed for integers as well
     return (_FLOATS_BY_LOOP if floats else _INTEGERS_BEFORE) * rate
 
 

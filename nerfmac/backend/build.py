@@ -43,7 +43,8 @@ _FLAGS = ("-O3", "-fPIC", "-shared")
 
 
 class BuildError(RuntimeError):
-    """Error in building or loading a kernel or the extension, with the reason and a remedy."""
+    """Error if a kernel or the extension cannot be built or loaded. The message has the reason and
+    a remedy."""
 
 
 class Cached(Protocol):
@@ -51,24 +52,24 @@ class Cached(Protocol):
 
     @property
     def stem(self) -> str:
-        """Beginning of the file's name."""
+        """Beginning of the file name in the cache."""
 
     def path(self) -> Path:
-        """The file's path in the cache. Raises `BuildError` without a compiler."""
+        """Return the path of the file in the cache. Raises `BuildError` if no compiler is found."""
 
     def compile(self, path: Path) -> None:
-        """Write the file to `path`. Raises `BuildError`."""
+        """Compile the program and write it to `path`. Raises `BuildError` if this fails."""
 
 
 class Library(NamedTuple):
     """A shared library and the sources that it is compiled from."""
 
-    stem: str  # beginning of its file's name
-    sources: dict[str, str]  # file name -> text
-    flags: tuple[str, ...] = ()  # appended to the flags of every library
+    stem: str  # beginning of the file name
+    sources: dict[str, str]  # dictionary from file name to source code
+    flags: tuple[str, ...] = ()  # compiler flags in addition to the flags of all libraries
 
     def path(self) -> Path:
-        """The file's path in the cache. Raises `BuildError` without a compiler."""
+        """Return the path of the file in the cache. Raises `BuildError` if no compiler is found."""
         parts = (
             *(compiler_version(), processor_features(), platform.platform(), sys.version),
             *(*_FLAGS, *self.flags, *self.sources.values()),
@@ -77,7 +78,7 @@ class Library(NamedTuple):
         return cache_folder() / f"{self.stem}-{digest}.so"
 
     def compile(self, path: Path) -> None:
-        """Write the library to `path`. Raises `BuildError`."""
+        """Compile the library and write it to `path`. Raises `BuildError` if this fails."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory() as scratch, appearing(path) as partial:
@@ -116,7 +117,8 @@ def compiler() -> str:
 
 
 def _is_stand_in(path: str) -> bool:
-    """Whether a program only opens a window that offers Apple's command line tools.
+    """Return whether a program only opens a window that offers to install Apple's command line
+    tools.
 
     macOS has such programs in /usr/bin until the tools are installed.
     """
@@ -128,7 +130,7 @@ def _is_stand_in(path: str) -> bool:
 
 @cache
 def compiler_version() -> str:
-    """The compiler's version and the processor that it compiles for, in one line."""
+    """Return the version of the compiler and its target processor in one line."""
     command = [compiler(), "--version"]
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -141,7 +143,8 @@ def compiler_version() -> str:
 
 
 def shared_library(library: Library) -> Path:
-    """Compile `library` unless the cache has it; return its path. Raises `BuildError`."""
+    """Compile `library` unless it is in the cache, and return its path. Raises `BuildError` if this
+    fails."""
     compile_together([library])
     return library.path()
 
@@ -149,7 +152,8 @@ def shared_library(library: Library) -> Path:
 def compile_together(libraries: Iterable[Cached]) -> None:
     """Compile the `libraries` that are not in the cache, one per processor at a time.
 
-    If some fail, this raises the `BuildError` of the first one after all have ended.
+    If some libraries fail to compile, the `BuildError` of the first one is raised after all have
+    ended.
     """
     wanted = {library.path(): library for library in libraries}
     missing = {path: library for path, library in wanted.items() if not path.is_file()}
@@ -169,14 +173,15 @@ def compile_together(libraries: Iterable[Cached]) -> None:
 
 @cache
 def announce_compiling() -> None:
-    """Log that compilation starts, once per process even if several batches are compiled."""
+    """Log that compilation starts. The message is logged once per process."""
     log.info("compiling kernels, once for this machine; this takes about 20 s ...")
 
 
 def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:
     """Return the C type of the array `name`, given the `types` of all dtypes.
 
-    Raises `InputError` for a dtype that is not in `types`; `where` is the back end in the message.
+    Raises `InputError` if the dtype is not in `types`. `where` is the name of the back end in the
+    message.
     """
     if dtype not in types:
         got, *known = (str(one).removeprefix("mlx.core.") for one in (dtype, *types))

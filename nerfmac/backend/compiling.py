@@ -1,5 +1,4 @@
-"""Control of `mx.compile`: disabling compilation, and disabling fusion of rare computations on
-CUDA.
+"""Control of `mx.compile`, to disable compilation, or fusion of rare computations on CUDA.
 
 The CUDA compiler takes three seconds for a fused kernel, because MLX compiles 42 variants of each
 kernel one after the other. A training step runs thousands of times, so fusion is worth this time. A
@@ -74,7 +73,7 @@ def compiled_with_records(function: Callable[..., Any]) -> Callable[..., Any]:
     compiled = mx.compile(of_tuples)
 
     def run(*arguments: Any) -> Any:
-        if not taken:  # once: this runs at every step
+        if not taken:  # computed once, because this function runs in every step
             taken.extend(map(_kind, arguments))
         result = compiled(*arguments)
         return _as_record(returned, result)
@@ -83,7 +82,7 @@ def compiled_with_records(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _Kind = tuple[type, list["_Kind"]] | None
-"""A class of records with the kinds of its fields; None for anything else."""
+"""Class of a record with the kinds of its fields, or None for any other value."""
 
 
 def _kind(value: Any) -> _Kind:
@@ -96,7 +95,7 @@ def _as_record(kind: _Kind, value: Any) -> Any:
 
 
 def compile_seldom(function: Function) -> Function:
-    """`mx.compile` for a function that runs seldom: on CUDA without fusing kernels."""
+    """Compile a function that runs rarely with `mx.compile`, without kernel fusion on CUDA."""
     compiled: Any = mx.compile(function)
 
     def run(*arguments: Any) -> Any:
@@ -107,10 +106,10 @@ def compile_seldom(function: Function) -> Function:
 
 
 class Traces:
-    """Compiles functions and counts MLX's traces of each: more than one is a fault.
+    """Compiles functions with `mx.compile` and counts how often MLX traces each of them.
 
-    Tracing takes as long as half a step. MLX traces a function again if the shapes, dtypes or names
-    of its inputs change.
+    Tracing takes half as long as a training step. MLX traces a function again if the shapes,
+    dtypes, or names of its inputs change, so more than one trace of a function is a fault.
     """
 
     def __init__(self) -> None:
@@ -118,21 +117,22 @@ class Traces:
         """Number of traces by function name."""
 
     def compiled(self, function: Function, name: str) -> Function:
-        """`mx.compile` of `function`, counted as `name`. A second trace is logged as a fault."""
+        """Compile `function` with `mx.compile`. Its traces are counted as `name`, and a second one
+        is logged as a fault."""
 
         def traced(*arguments: Any) -> Any:
             if not _is_off:
                 self.counts[name] += 1
                 log.debug("tracing the %s", name)
                 if (times := self.counts[name]) > 1:
-                    log.warning("a fault of nerfmac: the %s is traced %d times", name, times)
+                    log.warning("an error in nerfmac: the %s is traced %d times", name, times)
             return function(*arguments)
 
         return compiled_with_records(traced)  # type: ignore[return-value]
 
     @property
     def needless(self) -> int:
-        """Number of traces that were not the first of their function."""
+        """Number of unnecessary traces, which are all traces of a function except the first."""
         return self.counts.total() - len(self.counts)
 
 
@@ -140,7 +140,7 @@ class Traces:
 def _compile_mode() -> Callable[[int], object]:
     """Return the C++ function `set_compile_mode` of MLX, or `_keep_mode` if it is not found.
 
-    It has no Python binding.
+    The C++ function has no Python binding.
     """
     if "MLX_DISABLE_COMPILE" in os.environ:
         return _keep_mode
@@ -154,4 +154,4 @@ def _compile_mode() -> Callable[[int], object]:
 
 
 def _keep_mode(_mode: int) -> None:
-    """Leave MLX's compile mode as it is."""
+    """Do not change the compile mode of MLX."""

@@ -1,7 +1,8 @@
-"""`CpuKernel`: the CPU's counterpart of `mx.fast.metal_kernel`, with its calling convention.
+"""`CpuKernel`, the counterpart of `mx.fast.metal_kernel` for CPUs, with the same calling
+convention.
 
-The body is compiled as C++ inside a loop over the grid. It runs on all cores as an MLX operation
-(extension.cpp) and works within `mx.compile` and `mx.grad` like any other operation.
+The kernel body is compiled as C++ inside a loop over the grid. It runs on all cores as an MLX
+operation (extension.cpp), and can be used in `mx.compile` and `mx.grad` like any other operation.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ Template = Sequence[tuple[str, int | bool | mx.Dtype]]
 
 _TYPES = {mx.float32: "float", mx.int32: "int", mx.uint32: "unsigned", mx.uint8: "unsigned char"}
 
-# Not -ffast-math: it reorders all sums, while kernels request that only where it is harmless. It
-# also assumes that there are no NaNs, so a diverged run would go unnoticed.
+# The flag -ffast-math is not used, because it reorders all sums, while kernels request this only
+# where it is harmless. It also assumes that there are no NaNs, so a diverged run would not be
+# detected.
 _FLAGS = (
-    "-std=c++14",  # Metal's standard; the headers of later ones take three times as long
+    "-std=c++14",  # as in Metal; headers of later standards take three times as long to compile
     *("-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
 )
 
@@ -53,7 +55,7 @@ extern "C" void run(
 
 @dataclass(frozen=True, eq=False)
 class CpuKernel:
-    """A kernel with the body `source`, compiled for the types of the arrays it is called with.
+    """Kernel with the body `source`, compiled for the types of the arrays in a call.
 
     With `atomic_outputs`, each row of the grid (fixed y and z) runs in order on one thread. If rows
     write to different elements, results repeat bit for bit.
@@ -77,7 +79,8 @@ class CpuKernel:
         init_value: float | None = None,
         **_unused: Any,
     ) -> list[mx.array]:
-        """Launch over `grid`; outputs start from zero if `init_value` is 0. Raises `BuildError`."""
+        """Launch the kernel over `grid`. Outputs are initialized to zero if `init_value` is 0.
+        Raises `BuildError`."""
         library = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
         outputs: list[mx.array] = extension().launch(
             self.name,
@@ -99,7 +102,7 @@ class CpuKernel:
         template: Template = (),
         **_unused: Any,
     ) -> Library:
-        """The library that a call with these arguments compiles and runs."""
+        """Return the library that a call with these arguments compiles and runs."""
         types = (*(array.dtype for array in inputs), *output_dtypes)
         names = (*self.input_names, *self.output_names)
         text = _program(names, types, len(inputs), tuple(template), self.source, self.header)
@@ -139,7 +142,8 @@ def _library(name: str, text: str) -> Library:
 
 @cache
 def _function(name: str, text: str) -> int:
-    """Address of the compiled program `text`; its library stays loaded. Raises `BuildError`."""
+    """Return the address of the compiled program `text`. Its library remains loaded. Raises
+    `BuildError`."""
     path = shared_library(_library(name, text))
     try:
         library = ctypes.CDLL(str(path))

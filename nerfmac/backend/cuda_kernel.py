@@ -1,8 +1,9 @@
-"""`CudaKernel`: CUDA's counterpart of `CpuKernel`, with its calling convention.
+"""`CudaKernel`, the counterpart of `CpuKernel` for CUDA, with the same calling convention.
 
-`mx.fast.cuda_kernel` compiles a kernel when its result is evaluated: one kernel at a time, again in
-every process, and mostly busy with MLX's headers. Here kernels are compiled without these headers,
-one per processor at a time, and cached on disk. `mx.fast.precompiled_cuda_kernel` launches them.
+`mx.fast.cuda_kernel` compiles a kernel when its result is evaluated, one kernel at a time and again
+in every process. Most of the time is spent on MLX's headers. `CudaKernel` compiles kernels without
+these headers, in parallel on all processors, and caches them on disk.
+`mx.fast.precompiled_cuda_kernel` launches them.
 """
 
 from __future__ import annotations
@@ -42,23 +43,23 @@ extern "C" __global__ void {name}({parameters}) {{
 
 
 class Cubin(NamedTuple):
-    """A kernel's program; its binary for this machine's GPU is kept in the cache."""
+    """Program of a kernel. The cache stores its binary for the GPU of this machine."""
 
     name: str  # unique for each source code, because MLX caches loaded kernels under their names
-    text: str  # has {name} in the place of the kernel's name
+    text: str  # contains {name} instead of the kernel name
 
     @property
     def stem(self) -> str:
-        """Name without its digest; the kernel's files in the cache begin with it."""
+        """Name without its digest. The names of the kernel files in the cache begin with it."""
         return self.name.rpartition("_")[0]
 
     def path(self) -> Path:
-        """The file's path in the cache. Raises `BuildError` without a compiler."""
+        """Return the path of the file in the cache. Raises `BuildError` if no compiler is found."""
         major, minor = _capability()
         return cache_folder() / f"{self.name}-sm{major}{minor}-{nvrtc.version()}.cubin"
 
     def compile(self, path: Path) -> None:
-        """Write the binary to `path`. Raises `BuildError`."""
+        """Compile the binary and write it to `path`. Raises `BuildError` if this fails."""
         text = self.text.replace("{name}", self.name)
         binary = nvrtc.compile_cubin(self.name, text, _capability())
         try:
@@ -71,7 +72,7 @@ class Cubin(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CudaKernel:
-    """A kernel with the body `source`, compiled for the types of the arrays it is called with."""
+    """Kernel with the body `source`, compiled for the types of the arrays in a call."""
 
     name: str
     input_names: Sequence[str]
@@ -90,7 +91,8 @@ class CudaKernel:
         template: Sequence[tuple[str, int]] = (),
         init_value: float | None = None,
     ) -> list[mx.array]:
-        """Launch over `grid`; outputs start from `init_value` if given. Raises `BuildError`."""
+        """Launch the kernel over `grid`. Outputs are initialized to `init_value` if it is set.
+        Raises `BuildError`."""
         cubin = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
         lengths = [length for i in self._shaped() for length in inputs[i].shape]
         return mx.fast.precompiled_cuda_kernel(
@@ -114,13 +116,14 @@ class CudaKernel:
         template: Sequence[tuple[str, int]] = (),
         **_unused: Any,
     ) -> Cubin:
-        """The program for a call with these arguments. Raises `InputError` for an unknown dtype."""
+        """Return the program for a call with these arguments. Raises `InputError` if a dtype is not
+        supported."""
         types = (*(array.dtype for array in inputs), *output_dtypes)
         ranks = tuple(inputs[i].ndim for i in self._shaped())
         return _cubin(self, types, ranks, tuple(template))
 
     def _shaped(self) -> list[int]:
-        """Indices of the inputs that have a shape parameter in the kernel body."""
+        """Return the indices of the inputs that have a shape parameter in the kernel body."""
         return [i for i, name in enumerate(self.input_names) if f"{name}_shape" in self.source]
 
 
@@ -131,7 +134,8 @@ def _cubin(
     ranks: tuple[int, ...],
     template: tuple[tuple[str, int], ...],
 ) -> Cubin:
-    """The program for arrays of `types`; `ranks`: number of axes of each `_shaped` input."""
+    """Return the program for arrays of the given types. `ranks` contains the number of axes of each
+    input in `_shaped`."""
     names, inputs = (*kernel.input_names, *kernel.output_names), len(kernel.input_names)
     parameters = [
         f"{'const ' if i < inputs else ''}{type_in_c(name, dtype, _TYPES, 'as CUDA')}* {name}"
@@ -156,12 +160,13 @@ def _cubin(
 def _capability() -> tuple[int, int]:
     capability = compute_capability()
     if capability is None:
-        raise BuildError("MLX finds no NVIDIA GPU")
+        raise BuildError("MLX does not find an NVIDIA GPU")
     return capability
 
 
 @cache
 def _binary(cubin: Cubin) -> bytes:
-    """The binary, compiled if the cache lacks it. Raises `BuildError`."""
+    """Return the binary, and compile it if it is not in the cache. Raises `BuildError` if this
+    fails."""
     compile_together([cubin])
     return cubin.path().read_bytes()

@@ -1,7 +1,7 @@
-"""The device that computes. It decides which back end runs the kernels.
+"""The compute device, which determines the back end of the kernels.
 
-It is MLX's default device; there is no other state. On a GPU, kernels run as Metal or CUDA,
-whichever MLX was built with. On the CPU, kernels run as compiled C++.
+It is always MLX's default device. On a GPU, kernels run as Metal or CUDA, depending on the build of
+MLX. On the CPU, kernels run as compiled C++.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _ARCHITECTURE = re.compile(r"applegpu_g(\d+)")
 
 DEVICES = ("auto", "metal", "cuda", "cpu")
 
-_pretended: tuple[str, int | None] | None = None  # the arguments of `pretended`
+_pretended: tuple[str, int | None] | None = None  # arguments of `pretended`
 _took_cpu = False  # whether `choose_device`, not the user, made the CPU MLX's default
 
 
 def gpu() -> str | None:
-    """The GPU that MLX finds: `metal`, `cuda` or None."""
+    """Return the type of the GPU that MLX finds: `metal`, `cuda`, or None."""
     if mx.metal.is_available():
         return "metal"
     return "cuda" if mx.cuda.is_available() else None
@@ -55,7 +55,7 @@ def choose_device(name: str = "auto") -> str:
     if chosen != "cpu" and chosen != gpu():
         available = " and ".join(filter(None, (gpu(), "cpu")))
         raise checks.InputError(
-            f"device is {name!r}; MLX finds only {available} on this machine, which auto takes"
+            f"device is {name!r}; MLX finds only {available} on this machine, which auto selects"
         )
     if chosen == "cuda":
         # By default, MLX stores compiled kernels in a temporary folder. A restart deletes it.
@@ -86,7 +86,7 @@ def refuse_windows() -> None:
 
 
 def current_device() -> str:
-    """The name of MLX's default device: `metal`, `cuda` or `cpu`."""
+    """Return the type of MLX's default device: `metal`, `cuda`, or `cpu`."""
     if _pretended:
         return _pretended[0]
     refuse_windows()
@@ -122,14 +122,14 @@ def apple_generation() -> int | None:
 
 
 def device_name() -> str:
-    """The current device's product name, such as `NVIDIA H200`."""
+    """Return the product name of the current device, such as `NVIDIA H200`."""
     if current_device() != "cpu":
         return str(mx.device_info()["device_name"])
     return processor_name()
 
 
 def compute_capability() -> tuple[int, int] | None:
-    """The NVIDIA GPU's compute capability, such as (9, 0); None on other devices."""
+    """Return the compute capability of the NVIDIA GPU, such as (9, 0), or None on other devices."""
     info = mx.device_info()
     if "compute_capability_major" not in info:
         return None

@@ -1,8 +1,8 @@
-"""The MLX operation of extension.cpp: built once against the installed MLX, and loaded.
+"""The MLX operation in extension.cpp, which is built once against the installed MLX and loaded.
 
-Python can pass arrays to it only if its nanobind has the ABI of MLX's nanobind, and MLX's C++
-interface changes between releases. So it is built only for `VERSIONS`, and tested before a kernel
-depends on it. Only CPU kernels need this operation and nanobind.
+Python can pass arrays to the operation only if its nanobind has the same ABI as MLX's nanobind, and
+MLX's C++ interface changes between releases. Therefore, the operation is built only for `VERSIONS`
+and tested before a kernel uses it. Only CPU kernels require this operation and nanobind.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from nerfmac.backend.host import processors
 from nerfmac.common.installing import pip_install
 
 VERSIONS = {"mlx": ("0.32.3", "0.33"), "nanobind": ("3.0.1", "4")}
-"""Versions that are known to work: the first one, and later ones below the second."""
+"""Supported versions of each package: at least the first version and below the second."""
 
 _NAME = "nerfmac_cpu_extension"
 
 
 @cache
 def extension() -> ModuleType:
-    """The loaded module, built on first use. Raises `BuildError`."""
+    """Return the loaded module, and build it on first use. Raises `BuildError` if this fails."""
     versions = {package: _fitting_version(package) for package in VERSIONS}
     nanobind = _folder("nanobind")
     sources = {
         "extension.cpp": Path(__file__).with_name("extension.cpp").read_text(),
         "nanobind.cpp": (nanobind / "src" / "nb_combined.cpp").read_text(),
-        # A comment only: it makes the library's name depend on the versions.
+        # This is only a comment. It makes the library name depend on the versions.
         "versions.cpp": f"// mlx {versions['mlx']}, nanobind {versions['nanobind']}\n",
     }
     path = shared_library(Library(_NAME, sources, _flags(Path(mx.__file__).parent, nanobind)))
@@ -61,7 +61,7 @@ def check_requirements() -> None:
 
 
 def _fitting_version(package: str) -> str:
-    """The installed version. Raises `BuildError` unless it is within `VERSIONS`."""
+    """Return the installed version. Raises `BuildError` unless it is within `VERSIONS`."""
     first, end = VERSIONS[package]
     advice = pip_install(f"{package}>={first},<{end}")
     try:
@@ -74,13 +74,14 @@ def _fitting_version(package: str) -> str:
 
 
 def _release(text: str) -> tuple[int, ...]:
-    """The numbers at the start of a version: (0, 33, 0) for `0.33.0.dev5`."""
+    """Return the numbers at the start of a version, such as (0, 33, 0) for `0.33.0.dev5`."""
     numbers = re.match(r"\d+(\.\d+)*", text)
     return tuple(map(int, numbers[0].split("."))) if numbers else ()
 
 
 def _folder(package: str) -> Path:
-    """Return the folder of a package without importing it. Raises `BuildError`."""
+    """Return the folder of a package without importing it. Raises `BuildError` if it is not
+    found."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise BuildError(f"{package} is installed, but cannot be found")
@@ -109,7 +110,8 @@ def _flags(mlx: Path, nanobind: Path) -> tuple[str, ...]:
 
 
 def _loaded(path: Path) -> ModuleType:
-    """The module at `path`, tested. Raises `ImportError`, or `TypeError` from the test."""
+    """Load and test the module at `path`. Raises `ImportError`, or `TypeError` if the test
+    fails."""
     spec = importlib.util.spec_from_file_location(_NAME, path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""Choice between the kernel of an operation and its plain MLX reference.
+"""Selection of the kernel of an operation or of its reference in plain MLX.
 
 The reference replaces the kernel if the machine cannot run kernels, with one warning. It also
 replaces the operations in the environment variable NERFMAC_DISABLE_KERNELS, to find a faulty
@@ -24,14 +24,15 @@ from nerfmac.common.checks import InputError
 
 log = logging.getLogger("nerfmac")
 
-_DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1, or operations separated by commas
+_DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1 for all kernels, or operations separated by commas
 
-# Least compute capability: older GPUs lack the instructions for products of matrices and sums of
-# integers in kernels/dialects/cuda.
+# Minimum compute capability. Older GPUs lack the instructions for matrix products and integer sums
+# in kernels/dialects/cuda.
 _OLDEST_GPU = (8, 0)
 
 users_operations: set[str] = set()
-"""Operations of user-defined kernels. NERFMAC_DISABLE_KERNELS accepts them too."""
+"""Names of operations with user-defined kernels. NERFMAC_DISABLE_KERNELS also accepts these
+names."""
 
 
 def working_dtype() -> mx.Dtype:
@@ -44,18 +45,18 @@ def working_dtype() -> mx.Dtype:
 
 
 def backend(operation: str | None = None) -> str:
-    """The back end of `operation`, or of all kernels: metal, cuda, cpu or reference."""
+    """Return the back end of `operation`, or of all kernels: metal, cuda, cpu, or reference."""
     return "reference" if why_reference(operation) else current_device()
 
 
 def runs_kernel(operation: str) -> bool:
-    """Whether `operation` runs as a kernel, not as its plain MLX reference."""
+    """Return whether `operation` runs as a kernel instead of as its plain MLX reference."""
     return why_reference(operation) is None
 
 
 @contextmanager
 def kernels_disabled() -> Iterator[None]:
-    """Context manager: every operation runs as its reference."""
+    """Return a context manager in which every operation runs as its reference."""
     before = os.environ.get(_DISABLE)
     os.environ[_DISABLE] = "1"
     try:
@@ -90,7 +91,8 @@ def why_reference(operation: str | None = None, *, builds: bool = True) -> str |
 
 
 def references() -> dict[str, str]:
-    """The operations that run as references: name -> the reason in one line."""
+    """Return the operations that run as references, as a dictionary from name to reason in one
+    line."""
     known = sorted({*operations(), *users_operations})
     return {name: why.splitlines()[0] for name in known if (why := why_reference(name))}
 
@@ -109,15 +111,17 @@ def _disabled(value: str) -> frozenset[str]:
 
 @cache
 def why_no_extension() -> str | None:
-    """The reason why kernels cannot run on this CPU, logged once; None if they can."""
+    """Return the reason why kernels cannot run on this CPU, or None if they can. It is logged
+    once."""
     try:
         extension()
-        # Kernels have compiler flags that the extension lacks, and a compiler may refuse these.
+        # Kernels use compiler flags that the extension does not use, and a compiler may reject
+        # these flags.
         probe = CpuKernel("nerfmac_probe", [], ["one"], "one[0] = 1;", dialect_source("cpu"))
         probe(inputs=[], output_shapes=[(1,)], output_dtypes=[mx.int32], grid=(1, 1, 1))
     except BuildError as error:
         log.warning(
-            "CPU kernels are off, plain MLX operations, about 60 times slower, replace them: %s",
+            "CPU kernels are not available; using plain MLX operations, about 60 times slower: %s",
             error,
         )
         return str(error)
@@ -135,11 +139,12 @@ def _why_not_built() -> str | None:
 
 @cache
 def _why_not_this_gpu() -> str | None:
-    """The reason why kernels cannot run on this NVIDIA GPU, logged once; None if they can."""
+    """Return the reason why kernels cannot run on this NVIDIA GPU, or None if they can. It is
+    logged once."""
     capability = compute_capability()
     if capability is None or capability >= _OLDEST_GPU:
         return None
     own, least = (".".join(map(str, version)) for version in (capability, _OLDEST_GPU))
     reason = f"{device_name()} has compute capability {own}; the kernels need {least}"
-    log.warning("CUDA kernels are off, plain MLX operations replace them: %s", reason)
+    log.warning("CUDA kernels are not available; using plain MLX operations: %s", reason)
     return reason

@@ -3,19 +3,19 @@
 A threadgroup that is too large raises a `ValueError` instead.
 
 The messages are from MLX 0.32.4 (its allocators and mlx/backend/metal/device.cpp). On Metal they
-are followed by messages of macOS's IOGPU, and on CUDA by messages of the CUDA runtime. A later call
-than the failed one may raise the error. The CPU back end of MLX raises no error: the system ends a
-process that runs out of memory.
+are followed by messages of macOS's IOGPU, and on CUDA by messages of the CUDA runtime. The error
+may be raised by a later call than the call that failed. The CPU back end of MLX raises no error,
+because the system ends a process that runs out of memory.
 """
 
 from __future__ import annotations
 
 NO_MEMORY = (
     "[malloc] Unable to allocate ",  # Metal and CUDA
-    "[metal::malloc] Attempting to allocate ",  # more than one buffer may have
+    "[metal::malloc] Attempting to allocate ",  # larger than the maximum size of a buffer
     "[metal::malloc] Resource limit (",  # too many buffers
-    "Insufficient Memory",  # a launch on Metal, kIOGPUCommandBufferCallbackErrorOutOfMemory
-    " failed: out of memory",  # a call of CUDA
+    "Insufficient Memory",  # launch on Metal, kIOGPUCommandBufferCallbackErrorOutOfMemory
+    " failed: out of memory",  # call of a CUDA function
 )
 """Phrases in MLX errors that indicate a lack of memory."""
 
@@ -36,40 +36,40 @@ DISCARDED = "Discarded (victim of GPU error/recovery)"
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether MLX raised `error` for lack of memory."""
+    """Return whether MLX raised `error` because of a lack of memory."""
     return any(sign in str(error) for sign in NO_MEMORY)
 
 
 def is_ended_by_macos(error: RuntimeError) -> bool:
-    """Whether macOS ended the GPU's work, after which a process can continue.
+    """Return whether macOS stopped GPU work. The process can continue after this error.
 
-    After the same error on CUDA no further call succeeds.
+    After the corresponding error on CUDA, all later calls fail.
     """
     text = str(error)
     return "[METAL]" in text and any(sign in text for sign in (*ENDED, DISCARDED))
 
 
 def in_words(error: RuntimeError | ValueError) -> str | None:
-    """An explanation of MLX's `error` with advice; None for other errors."""
+    """Return an explanation of MLX's `error` with advice, or None for other errors."""
     if isinstance(error, ValueError):
         if TOO_MANY_THREADS not in str(error):
             return None
         return (
             "a kernel needs more registers than this GPU has for a threadgroup of that size: "
-            f"{error}; launch your own kernel with a smaller `group`, or report the error if you "
-            "have none"
+            f"{error}; launch a custom kernel with a smaller `group`, or report the error if you "
+            "do not use one"
         )
     if is_out_of_memory(error):
         return f"no memory is left: {error}"
     if any(sign in str(error) for sign in ENDED):
         return (
-            f"the system ended the GPU's work, since the display waited too long: {error}; "
+            f"the system stopped GPU work that delayed the display: {error}; "
             "try again with `--preset small`, over ssh, with the display asleep, or with the "
             "environment variable AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1"
         )
     if DISCARDED in str(error):
         return (
-            "macOS dropped the GPU's work, since work before it failed, perhaps another program's: "
+            "macOS discarded GPU work because earlier work failed, possibly of another program: "
             f"{error}; try again"
         )
     return None

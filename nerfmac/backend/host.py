@@ -34,14 +34,14 @@ def cache_folder() -> Path:
 
 
 def processors() -> int:
-    """Number of logical processors that this process may use."""
+    """Return the number of logical processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def processor_name() -> str:
-    """The processor's product name, from the operating system."""
+    """Return the product name of the processor, as reported by the operating system."""
     name = _cpuinfo("model name")
     if platform.system() == "Darwin":
         name = _sysctl("-n", "machdep.cpu.brand_string")
@@ -49,9 +49,10 @@ def processor_name() -> str:
 
 
 def processor_features() -> str:
-    """The processor's instruction sets, from the operating system.
+    """Return the instruction sets of the processor, as reported by the operating system.
 
-    The product name is not enough: virtual machines of one name may differ in them.
+    The product name is not sufficient, because virtual machines with the same product name may
+    support different instruction sets.
     """
     if platform.system() == "Darwin":
         return _sysctl("hw.optional", "machdep.cpu.features")  # on Apple silicon, and on Intel

@@ -1,4 +1,4 @@
-"""`Kernel`: a function in a Metal file that can be launched on four back ends.
+"""`Kernel`, a function in a Metal file that can be launched on several back ends.
 
 The body passed to MLX only calls this function:
 
@@ -30,7 +30,7 @@ from nerfmac.backend.sources import kernel_source, read_ascii, user_source
 from nerfmac.common.checks import InputError
 from nerfmac.common.constants import OF_DEVICES
 
-_GROUP = 256  # threads of a threadgroup; some Apple GPUs do not allow more
+_GROUP = 256  # number of threads in a threadgroup; some Apple GPUs do not support more
 
 _MAKERS: dict[str, Callable[..., Any]] = {
     "metal": mx.fast.metal_kernel,
@@ -41,7 +41,7 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A function written in Metal, to be launched over a grid of threads like an MLX operation.
+    """Function written in Metal that is launched over a grid of threads as an MLX operation.
 
     It runs as Metal on an Apple GPU, as CUDA on an NVIDIA GPU, and as C++ on a CPU. The fourth back
     end, `reference`, is plain MLX: it is used if no compiler is available, and tests compare
@@ -104,15 +104,16 @@ class Kernel:
     """C++ expression for the number of rows, such as "x_shape[0]"; NAME_shape is the shape of input
     NAME. The grid's first axis has one thread, or one simdgroup, for each row."""
     space: str | None = None
-    """Declaration of a threadgroup array named `space`, as in "float space[64]", or None. Metal
-    allows it in a kernel's own body only."""
+    """Declaration of a threadgroup array named `space`, such as "float space[64]", or None. Metal
+    allows this declaration only in the body of a kernel."""
     accumulates: bool = False
-    """Whether the function adds to its outputs. If so, outputs start from zero and, on Metal, have
-    atomic elements. On a CPU each row of the grid (fixed y and z) runs on one thread, so different
-    rows must add to different elements."""
+    """Whether the function adds to its outputs. In this case, outputs are initialized to zero and,
+    on Metal, have atomic elements. On a CPU, each row of the grid (fixed y and z) runs on one
+    thread, so different rows must add to different elements."""
     source: Path | str | None = None
-    """A .metal file, or Metal text. `#include "NAME"` finds files next to it and nerfmac's headers.
-    The file is read at the first launch: after changing it, create the `Kernel` again."""
+    """A .metal file, or Metal source code. `#include "NAME"` finds files next to the file and
+    nerfmac's headers. The file is read at the first launch. After changing it, create the `Kernel`
+    again."""
 
     def __post_init__(self) -> None:
         if self.source is not None:
@@ -120,7 +121,9 @@ class Kernel:
         if isinstance(self.source, Path):
             read_ascii(self.source)
         elif self.source is not None and not self.source.isascii():
-            raise InputError(f"the source of {self.function} has a character that is not ASCII")
+            raise InputError(
+                f"the source code of {self.function} has characters that are not ASCII"
+            )
 
     def __call__(
         self,
@@ -142,7 +145,8 @@ class Kernel:
             output_shapes: Shape of each output.
             output_dtypes: Type of each output.
             template: Pairs of name and value for the first template parameters, in order.
-            zeroed: Whether outputs start from zero. They always do if the kernel accumulates.
+            zeroed: Whether outputs are initialized to zero. They always are if the kernel
+                accumulates.
 
         Returns:
             Output arrays, in the order of `outputs`. MLX evaluates them when they are needed.
@@ -183,7 +187,7 @@ class Kernel:
 
     @property
     def source_name(self) -> str:
-        """The file or the source code of the function, for messages."""
+        """Name of the file or of the source code of the function, for messages."""
         if self.source is None:
             return f"{self.operation}.metal"
         return self.source.name if isinstance(self.source, Path) else f"source of {self.operation}"
@@ -211,7 +215,8 @@ class Kernel:
         """Return the body of the kernel: a call of its function with all arguments.
 
         Args:
-            template: Template arguments of the function; empty for a function that is no template.
+            template: Template arguments of the function. They are empty if the function is not a
+                template.
 
         Returns:
             Source code.
@@ -229,7 +234,8 @@ def _launch_here(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.a
     return build(**call)
 
 
-# A context variable, because one thread may compile with dummy launches while another renders.
+# This is a context variable, because one thread may compile with dummy launches while another
+# renders.
 _launch: ContextVar[Callable[..., list[mx.array]]] = ContextVar("launch", default=_launch_here)
 
 
@@ -267,7 +273,7 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
     return built
 
 
-_kernels: dict[int, Kernel] = {}  # by id of the built kernel; `_build` keeps that alive
+_kernels: dict[int, Kernel] = {}  # by the id of the built kernel, which `_build` keeps alive
 
 
 def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:
@@ -279,8 +285,9 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
     """Compile all kernels that `build_graph` launches, one per processor at a time.
 
     Launches also compile their kernels, but one after the other. During `build_graph`, launches
-    return zeros, so it must not depend on values. On an Apple GPU, the system compiles kernels at
-    the first launch, so this function only logs a message. Raises `BuildError`.
+    return zeros, so the graph must not depend on values. On an Apple GPU, the system compiles
+    kernels at the first launch, so this function only logs a message. Raises `BuildError` if
+    compilation fails.
     """
     if backend() == "metal":
         announce_compiling()

@@ -1,4 +1,4 @@
-"""Device and software of the machine that a measurement was made on, as JSON values."""
+"""Description of the device and software on which a measurement was made, as JSON values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SETTINGS = ("MTL_", "METAL_")  # prefixes of the environment variables that Met
 
 
 def machine() -> dict[str, str]:
-    """The current device, its back end and `software()`."""
+    """Return the current device, its back end, and the result of `software`."""
     return {
         "device": current_device(),
         "device_name": device_name(),
@@ -24,7 +24,8 @@ def machine() -> dict[str, str]:
 
 
 def software() -> dict[str, str]:
-    """Versions of nerfmac, MLX and Python, the operating system, Metal's environment variables."""
+    """Return the versions of nerfmac, MLX, and Python, the operating system, and the environment
+    variables for Metal."""
     return {
         "nerfmac_version": nerfmac_version(),
         "mlx_version": version("mlx"),
@@ -35,7 +36,7 @@ def software() -> dict[str, str]:
 
 
 def _system() -> str:
-    """The operating system, such as `macOS 15.3 (Darwin 24.3.0, arm64)`."""
+    """Return the operating system, such as `macOS 15.3 (Darwin 24.3.0, arm64)`."""
     name = platform.system()
     if mac := platform.mac_ver()[0]:
         name = f"macOS {mac}"

@@ -1,7 +1,7 @@
-"""Memory of the current device: its size, the limit for MLX, and the amount in use.
+"""Memory of the current device: size, limit for MLX, and current use.
 
-On a CPU, it is the memory that this process may use. If it runs out, no operation raises an error:
-the system ends the process, or MLX 0.32.4 does at its next array.
+On a CPU, the size is the memory that this process may use. If memory runs out, no operation raises
+an error. The system ends the process, or MLX 0.32.4 ends it when it allocates the next array.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
 GIB = 2**30
-"""Bytes of a gibibyte."""
+"""Number of bytes in a gibibyte."""
 
 CACHE_FRACTION = 1 / 4
-"""Fraction of the limit that MLX may keep as free buffers for its next arrays. By default MLX
-may keep all of it, but on a Mac other programs need some."""
+"""Fraction of the memory limit that MLX may keep as free buffers for later arrays. By default, MLX
+may keep all of it, but on a Mac other programs also need memory."""
 
 
 def memory_bytes() -> int:
-    """Memory in bytes that the current device can use: the GPU's, or on a CPU this process's."""
+    """Return the memory in bytes of the GPU or, on a CPU, the memory that this process may use."""
     if current_device() != "cpu":
         info = mx.device_info()  # the keys differ between Metal and CUDA
         for key in ("max_recommended_working_set_size", "total_memory", "memory_size"):
@@ -36,9 +36,11 @@ def memory_bytes() -> int:
 
 
 def check_memory_limit(gib: float | None, fraction: float | None) -> None:
-    """Raise `InputError` if both limits (of `limit_memory`) are given, or one is out of range."""
+    """Raise `InputError` if both limits of `limit_memory` are set, or if one is out of range."""
     if gib is not None and fraction is not None:
-        raise InputError("both a memory limit and a fraction are given; expected one of them")
+        raise InputError(
+            "a memory limit and a fraction cannot be used together; remove one of them"
+        )
     if fraction is not None:
         checks.number("memory fraction", fraction, low=0.01, high=1.0)
     if gib is not None:
@@ -62,22 +64,22 @@ def limit_memory(gib: float | None = None, fraction: float | None = None) -> int
 
 
 def active_memory_bytes() -> int:
-    """Return the bytes that the arrays of MLX currently use."""
+    """Return the memory in bytes that MLX arrays currently use."""
     return int(mx.get_active_memory())
 
 
 def peak_memory_bytes() -> int:
-    """Peak memory in bytes: on a GPU as MLX counts it, on a CPU this process's."""
+    """Return the peak memory use in bytes of MLX on a GPU or, on a CPU, of this process."""
     if current_device() != "cpu":
         return int(mx.get_peak_memory())
-    import resource  # not at the top: Windows lacks it, and gets a clear message first
+    import resource  # not available on Windows, where nerfmac exits with a message before this line
 
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def host_memory_bytes(root: Path = Path("/")) -> int:
-    """Bytes of the host's memory that this process may use.
+    """Return the host memory in bytes that this process may use.
 
     It is the smallest of three limits: the memory of the machine, the limits of the control groups
     of the process (containers; versions 1 and 2), and the remaining address space under
@@ -88,7 +90,8 @@ def host_memory_bytes(root: Path = Path("/")) -> int:
 
 
 def _group_limits(root: Path) -> Iterator[int]:
-    """Limits, in bytes, of this process's control groups and of the groups around them."""
+    """Yield the limits in bytes of the control groups of this process and of their parent
+    groups."""
     try:
         lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -102,7 +105,8 @@ def _group_limits(root: Path) -> Iterator[int]:
         for folder in (inner, *inner.parents):
             if not folder.is_relative_to(base):
                 break
-            # In a container the group's own folder may be `base` itself, and the others missing.
+            # In a container, the folder of the group may be `base` itself, and the other folders
+            # may be missing.
             try:
                 yield int((folder / name).read_text(encoding="utf-8"))
             except (OSError, ValueError):  # ValueError: the file contains `max`

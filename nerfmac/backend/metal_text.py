@@ -1,8 +1,8 @@
 """Recording of the Metal source code and the launch of every kernel, on any machine.
 
-MLX writes the signature of a kernel when the kernel is called, and this needs Metal. However,
-`mx.export_function` records a call on any machine. The recorded source code is the input that MLX
-passes to the Metal compiler, except for MLX's header, which includes metal_stdlib. Kernels can
+MLX generates the signature of a kernel when the kernel is called, and this requires Metal. However,
+`mx.export_function` can record a call on any machine. The recorded source code is the input that
+MLX passes to the Metal compiler, except for MLX's header, which includes metal_stdlib. Kernels can
 therefore be read, checked, and executed on a machine without an Apple GPU.
 """
 
@@ -18,41 +18,42 @@ from nerfmac.backend import device, kernel
 from nerfmac.backend.compiling import uncompiled
 
 DEVICE_SIZE = 8
-"""Least number of elements of an input that MLX passes as `device`; others are `constant`."""
+"""Minimum number of elements of an input that MLX passes in the address space `device`. Smaller
+inputs are in the address space `constant`."""
 
 Size = tuple[int, int, int]
 
 
 class Launch(NamedTuple):
-    """One launch of one kernel, as MLX would make it on Metal."""
+    """Launch of a kernel, as MLX would execute it on Metal."""
 
-    name: str  # MLX's name: the kernel's, template arguments and input dtypes, joined
+    name: str  # name in MLX: kernel name, template arguments, and input dtypes
     text: str
     grid: Size  # threads
     group: Size  # threads per threadgroup
     output_shapes: list[tuple[int, ...]]
     output_dtypes: list[mx.Dtype]
-    zeroed: bool  # outputs start from zero
+    zeroed: bool  # whether outputs are initialized to zero
 
     @property
     def specialization(self) -> str:
-        """The name without the prefix that all kernels share."""
+        """Kernel name in MLX without the prefix that all kernels share."""
         return self.name.removeprefix("custom_kernel_nerfmac_")
 
     def zeros(self) -> list[mx.array]:
-        """Outputs of zeros, for a launch that is not executed."""
+        """Return outputs of zeros, for a launch that is not executed."""
         return list(map(mx.zeros, self.output_shapes, self.output_dtypes))
 
 
 StandIn = Callable[[Launch, Sequence[mx.array]], list[mx.array]]
-"""A substitute for the GPU: computes a launch's outputs from its inputs."""
+"""Substitute for the GPU, a function that computes the outputs of a launch from its inputs."""
 
 
 @contextmanager
 def on_metal(stand_in: StandIn) -> Iterator[None]:
     """Return a context manager that simulates a Metal device and passes launches to `stand_in`.
 
-    Functions of `mx.compile` run uncompiled, because compiled ones contain launches on another
+    Functions of `mx.compile` run uncompiled, because compiled functions contain launches on another
     device.
     """
 
@@ -80,7 +81,8 @@ def recorded() -> Iterator[dict[str, Launch]]:
 
 
 def exported(build: Callable[..., list[mx.array]], call: dict[str, Any]) -> Launch:
-    """The launch that `build(**call)` would make, where `build` is an `mx.fast.metal_kernel`."""
+    """Return the launch that `build(**call)` would execute, where `build` is an
+    `mx.fast.metal_kernel`."""
     recorded_arguments: list[list[Any]] = []
 
     def note(event: dict[str, Any]) -> None:

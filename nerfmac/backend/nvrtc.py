@@ -1,7 +1,7 @@
-"""NVIDIA's run-time compiler (NVRTC): CUDA C++ to a binary for one GPU.
+"""NVIDIA's run-time compiler (NVRTC), which compiles CUDA C++ to a binary for one GPU.
 
-MLX's CUDA build has loaded the library. Calls through ctypes release Python's global lock, so
-several threads may compile at once.
+The CUDA build of MLX has already loaded the library. Calls through ctypes release Python's global
+interpreter lock, so several threads can compile at the same time.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _HEADER = "cuda_fp16.h"  # the only header of the CUDA toolkit that the kernels 
 
 @cache
 def version() -> str:
-    """The compiler's version. Raises `BuildError` without a compiler."""
+    """Return the version of the compiler. Raises `BuildError` if the compiler is not found."""
     major, minor = ctypes.c_int(), ctypes.c_int()
     _check(_library().nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
     return f"{major.value}.{minor.value}"
 
 
 def compile_cubin(name: str, text: str, capability: tuple[int, int]) -> bytes:
-    """The binary of the program `text` for GPUs of a compute `capability`, such as (9, 0).
+    """Compile the program `text` to a binary for GPUs with a compute `capability`, such as (9, 0).
 
-    Raises `BuildError` without a compiler, and for a faulty program, with `name` and the first
-    lines of the compiler's messages.
+    Raises `BuildError` if the compiler is not found, or if the program does not compile. The
+    message then contains `name` and the first lines of the compiler messages.
     """
     library, program = _library(), ctypes.c_void_p()
     # The dialect defines `device` as an empty macro, but some macros of the toolkit contain it.
@@ -72,7 +72,8 @@ def _library() -> Any:
 
 @cache
 def _include() -> tuple[str, ...]:
-    """The option for the folder of the CUDA toolkit's headers, looked for where MLX looks."""
+    """Return the option for the header folder of the CUDA toolkit, which is searched in the same
+    places as in MLX."""
     roots = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
     folders = [Path(folder) / "include" for folder in roots if folder]
     for packages in (*site.getsitepackages(), site.getusersitepackages()):
@@ -80,7 +81,7 @@ def _include() -> tuple[str, ...]:
     for folder in folders:
         if (folder / _HEADER).is_file():
             return (f"--include-path={folder}",)
-    return ()  # the compiler then names the missing header
+    return ()  # the compiler then reports the missing header
 
 
 def _check(result: int) -> None:

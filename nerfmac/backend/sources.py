@@ -1,4 +1,4 @@
-"""The kernels' text: `kernels/*.metal`, their headers, and each back end's dialect."""
+"""Source code of the kernels: `kernels/*.metal`, their headers, and a dialect for each back end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"[ \t]*(//.
 
 @cache
 def kernels_folder() -> Path:
-    """The kernels' folder: inside the installed package, or next to it in the repository."""
+    """Return the folder of the kernels, inside the installed package or next to it in the
+    repository."""
     candidates = (
         Path(str(files("nerfmac"))) / "kernels",
         Path(__file__).resolve().parents[2] / "kernels",
@@ -30,12 +31,13 @@ def kernels_folder() -> Path:
 
 @cache
 def operations() -> tuple[str, ...]:
-    """The names of all operations that have kernels, sorted."""
+    """Return the names of all operations that have kernels, sorted."""
     return tuple(sorted(path.stem for path in kernels_folder().glob("*.metal")))
 
 
 def dialect_source(dialect: str) -> str:
-    """Return the shared constants, and the header with the names that a dialect lacks.
+    """Return declarations of the shared constants, and the header that defines the Metal names a
+    dialect lacks.
 
     Args:
         dialect: `metal`, `cuda`, or `cpu`.
@@ -46,9 +48,10 @@ def dialect_source(dialect: str) -> str:
 
 @cache
 def kernel_source(operation: str, dialect: str) -> str:
-    """The text of `kernels/<operation>.metal` with its headers, for `metal`, `cuda` or `cpu`.
+    """Return the source code of `kernels/<operation>.metal` with its headers, for `metal`, `cuda`,
+    or `cpu`.
 
-    A dialect's header replaces the common header of the same name.
+    A header of a dialect replaces the common header with the same name.
     """
     text = (kernels_folder() / f"{operation}.metal").read_text()
     return dialect_source(dialect) + "\n" + _pasted(text, _header_folders(dialect), set())
@@ -84,7 +87,8 @@ def _header_folders(dialect: str) -> tuple[Path, ...]:
 
 
 def _pasted(text: str, folders: Sequence[Path], included: set[Path], name: str = "") -> str:
-    """Replace the first include of each header in `text`. With a `name`, add `#line` directives."""
+    """Replace the first include of each header in `text` with the header. With a `name`, add
+    `#line` directives."""
 
     def paste(match: re.Match[str]) -> str:
         paths = [folder / match["name"] for folder in folders]

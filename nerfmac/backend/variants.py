@@ -1,4 +1,4 @@
-"""Variants: operations with several implementations, and the choice between them.
+"""Selection of variants, for operations with several implementations.
 
 The fastest variant depends on the chip. A variant is selected, in order of precedence, with
 `using`, with the environment variable NERFMAC_VARIANTS
@@ -36,15 +36,15 @@ _VARIABLE = "NERFMAC_VARIANTS"
 
 
 class Variants(NamedTuple):
-    """The variants of an operation that may be the fastest; the first is the default."""
+    """Variants of an operation that may be the fastest. The first one is the default."""
 
     on_gpu: tuple[str, ...]
     on_cpu: tuple[str, ...]
-    on_first_macs: tuple[str, ...] = ()  # GPUs that add floats by a loop; empty: as `on_gpu`
+    on_first_macs: tuple[str, ...] = ()  # Apple GPUs that add floats in a loop; if empty, `on_gpu`
 
     @property
     def here(self) -> tuple[str, ...]:
-        """The variants to choose from on the current device."""
+        """Variants that can be selected on the current device."""
         if current_device() == "cpu":
             return self.on_cpu
         is_first = self.on_first_macs and not has_native_floats(apple_generation())
@@ -52,7 +52,7 @@ class Variants(NamedTuple):
 
     @property
     def all(self) -> tuple[str, ...]:
-        """The variants of all devices, without duplicates; each device can run them all."""
+        """Variants of all devices, without duplicates. Every device can run all of them."""
         return tuple(dict.fromkeys(self.on_gpu + self.on_cpu))
 
 
@@ -66,17 +66,19 @@ VARIANTS: Mapping[str, Variants] = {
     "hash_encode_gradient": Variants(
         ("float", "summed", "fixed"), ("float",), on_first_macs=("fixed", "summed", "float")
     ),
-    # Rays per simdgroup. Counting waits for the grid's memory, and other rays fill that time; but
-    # more rays take more registers. On x86-64 CPUs with AVX-512 four are fastest.
+    # Number of rays per simdgroup. Counting waits for reads of the grid, and processing other rays
+    # hides this latency, but more rays use more registers. On x86-64 CPUs with AVX-512, four rays
+    # are fastest.
     "march_count": Variants(("one", "two", "four"), ("four", "two", "eight")),
-    # Number of threadgroups, each with its own partial sum of the weights' gradient. It should be
-    # the number that run at a time (an M1 has 8 cores, an H200 132): fewer groups leave less to add
-    # up. On a CPU sums must not depend on the number of cores.
+    # Number of threadgroups, each with a separate partial sum of the weight gradients. It should be
+    # the number that run at the same time (an M1 has 8 cores, an H200 132), because with fewer
+    # threadgroups fewer partial sums have to be added. On a CPU, sums must not depend on the number
+    # of cores.
     "networks_gradient": Variants(("groups_256", "groups_64", "groups_512"), ("groups_32",)),
-    # Layout of a tile in threadgroup memory, where eight rows are read at a time. `close` rows all
-    # begin in the same memory bank, so the eight reads conflict. `padded` leaves 16 bytes between
-    # rows, as MLX's own products do on Apple's GPUs (kernels/steel/gemm/gemm.h, tgp_padding). It
-    # takes an eighth more threadgroup memory, so fewer threadgroups may fit.
+    # Layout of a tile in threadgroup memory, where eight rows are read at a time. With `close`, all
+    # rows begin in the same memory bank, so the eight reads conflict. With `padded`, there are 16
+    # bytes between rows, as in MLX's matrix products on Apple GPUs (kernels/steel/gemm/gemm.h,
+    # tgp_padding). This uses an eighth more threadgroup memory, so fewer threadgroups may fit.
     "networks_gradient_rows": Variants(("padded", "close"), ("close",)),
 }
 
@@ -84,7 +86,7 @@ _using: ContextVar[Mapping[str, str]] = ContextVar("variants", default={})  # no
 
 
 def variant(name: str) -> str:
-    """The chosen variant of the operation `name` on the current device.
+    """Return the selected variant of the operation `name` on the current device.
 
     Outside `tuned_for`, the choices of `nerfmac tune` are not used. Raises `InputError` if
     NERFMAC_VARIANTS contains an unknown operation or variant.
@@ -96,14 +98,16 @@ def variant(name: str) -> str:
 
 
 def variants_here(config: Config) -> dict[str, str]:
-    """The chosen variant of each operation in `VARIANTS`, on the current device, for `config`."""
+    """Return the selected variant of each operation in `VARIANTS` for `config` on the current
+    device."""
     with tuned_for(config):
         return {name: variant(name) for name in VARIANTS}
 
 
 @contextmanager
 def using(**chosen: str) -> Iterator[None]:
-    """Context manager: this thread uses the `chosen` variants. Raises `InputError`."""
+    """Return a context manager in which this thread uses the `chosen` variants. Raises `InputError`
+    if one is unknown."""
     _check(chosen, "variants")
     before = _using.set({**_using.get(), **chosen})
     try:
@@ -113,16 +117,18 @@ def using(**chosen: str) -> Iterator[None]:
 
 
 def repeatable() -> AbstractContextManager[None]:
-    """Context manager: graphs that this thread builds give the same bits in every run.
+    """Return a context manager in which this thread builds graphs with reproducible results, bit
+    for bit.
 
-    Only the gradient of the hash encoding adds floats atomically, in an order that varies; its
-    variant `fixed` adds integers.
+    Only the gradient of the hash encoding adds floats atomically, in an order that varies. The
+    variant `fixed` of this operation adds integers.
     """
     return using(hash_encode_gradient="fixed")
 
 
 def from_environment() -> dict[str, str]:
-    """The variants that NERFMAC_VARIANTS names. Raises `InputError` for unknown ones."""
+    """Return the variants that NERFMAC_VARIANTS specifies. Raises `InputError` if one is
+    unknown."""
     return _parsed(os.environ.get(_VARIABLE, ""))
 
 
@@ -174,7 +180,8 @@ def _sizes_of(config: Config) -> str:
 
 
 def path(config: Config) -> Path:
-    """Path of the file that stores the choice for the current device and the sizes of `config`."""
+    """Return the path of the file that stores the selection for the current device and the sizes of
+    `config`."""
     return _path(current_device(), _sizes_of(config))
 
 
@@ -185,7 +192,7 @@ def _path(device: str, sizes: str) -> Path:
 def keep(config: Config, chosen: Mapping[str, str], measured: Mapping[str, Any]) -> Path:
     """Write the fastest variants on the current device, and the measurements, to `path(config)`.
 
-    Returns the path. Raises `InputError` if it cannot be written.
+    Returns the path. Raises `InputError` if the file cannot be written.
     """
     file = path(config)
     measured_on = {"device_name": device_name(), "mlx_version": version("mlx")}
@@ -196,13 +203,14 @@ def keep(config: Config, chosen: Mapping[str, str], measured: Mapping[str, Any])
 
 
 def is_tuned(config: Config) -> bool:
-    """Whether the cache has a choice of variants for the current device and sizes of `config`."""
+    """Return whether the cache has selected variants for the current device and the sizes of
+    `config`."""
     return bool(_stored(current_device(), _sizes_of(config)))
 
 
 @cache
 def _stored(device: str, sizes: str) -> Mapping[str, str]:
-    """The stored variants; empty without a file, or if it is broken."""
+    """Return the stored variants. The result is empty if the file does not exist or is broken."""
     file = _path(device, sizes)
     if not file.is_file():
         return {}
@@ -217,7 +225,7 @@ def _stored(device: str, sizes: str) -> Mapping[str, str]:
 
 @cache
 def _digest(device: str, sizes: str) -> str:
-    """Hash of everything that a choice of variants depends on."""
+    """Return a hash of all inputs that the selection of variants depends on."""
     texts = [kernel_source(operation, device) for operation in operations()]
     parts = (device_name(), version("mlx"), repr(dict(VARIANTS)), sizes, *texts)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]

@@ -28,19 +28,20 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 PAUSE = 5.0
-"""Seconds to wait before the next attempt."""
+"""Time in seconds before work starts again after a stop."""
 RETRIES = 3
-"""Largest number of failures in a row after which work begins again."""
+"""Maximum number of consecutive failures after which work starts again."""
 SHORTER = 4
-"""Factor that shortens launches in the relaxed mode."""
+"""Factor by which launches are shorter in the relaxed mode."""
 
 _is_relaxed = False  # from the first failure to the end of the process
 
 
 def is_relaxed() -> bool:
-    """Whether the system has ended GPU work of this process.
+    """Return whether the system has stopped GPU work of this process.
 
-    Then at most one training step is in flight, and launches are shorter by the factor `SHORTER`.
+    In this relaxed mode, at most one training step is in flight, and launches are shorter by the
+    factor `SHORTER`.
     """
     return _is_relaxed
 
@@ -51,16 +52,16 @@ def resumed(
     *,
     on_failure: Callable[[], object] = lambda: None,
 ) -> Iterator[Item]:
-    """Yield the items of `begin(0)`. After the watchdog stops GPU work, continue with
-    `begin(done)`.
+    """Yield the items of `begin(0)`. If the watchdog stops GPU work, continue with `begin(done)`.
 
     Args:
-        begin: Called with the number of items that have been yielded; returns the remaining items.
-        retries: Largest number of failures in a row after which `begin` is called again.
-        on_failure: Called after each of these failures, before the pause.
+        begin: Function that returns the remaining items, given the number of items that have been
+            yielded.
+        retries: Maximum number of consecutive failures after which `begin` is called again.
+        on_failure: Callback after each of these failures, before the pause.
 
     Raises:
-        RuntimeError: Another error, or one failure too many.
+        RuntimeError: If there is another error, or too many consecutive failures.
     """
     done = failures = 0
     while True:
@@ -104,7 +105,7 @@ def to_numpy(array: mx.array) -> npt.NDArray[Any]:
 def _relax(why: str) -> None:
     global _is_relaxed
     _is_relaxed = True
-    log.warning("macOS ended the GPU's work: %s in %g s, with shorter launches", why, PAUSE)
+    log.warning("macOS stopped GPU work: %s in %g s, with shorter launches", why, PAUSE)
     time.sleep(PAUSE)
     with suppress(RuntimeError):  # of launches that were in flight
         mx.synchronize()

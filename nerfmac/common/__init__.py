@@ -1,1 +1,1 @@
-"""Argument checks, atomic files, strict JSON, a timeline, optional packages."""
+"""Utilities: argument checks, atomic files, strict JSON, a timeline, and optional packages."""

@@ -1,4 +1,4 @@
-"""Checks of arguments. `InputError` reports the name, the value, and the expected values.
+"""Argument checks. They raise `InputError` with the name, the value, and the expected values.
 
 The command line prints the message of an `InputError` and exits with code 2. Any other exception
 is a program error and keeps its traceback.
@@ -15,17 +15,21 @@ import numpy as np
 import numpy.typing as npt
 
 LARGEST = 1e15
-"""Largest absolute value accepted in arrays and files; the product of two fits in float32."""
+"""Largest absolute value accepted in arrays and files. Products of two such values fit in
+float32."""
 
 
 class InputError(ValueError):
-    """A request that cannot be met. The message contains the error, its location, and the expected
-    value."""
+    """Error in the arguments, options, or files that the user provides.
+
+    The message contains the error, its location, and the expected value.
+    """
 
 
 @contextmanager
 def prefix_errors(where: str) -> Iterator[None]:
-    """Context manager that puts `where`, such as a file, before an `InputError`'s message."""
+    """Return a context manager that prefixes `InputError` messages with `where`, such as a file
+    name."""
     try:
         yield
     except InputError as error:
@@ -42,7 +46,7 @@ def shape(name: str, values: mx.array, expected: Sequence[int | None]) -> None:
 
 
 def dtype(name: str, values: mx.array, *allowed: mx.Dtype) -> None:
-    """Raise unless the dtype of `values` is one of `allowed`."""
+    """Raise `InputError` unless the dtype of `values` is one of `allowed`."""
     if values.dtype not in allowed:
         names = " or ".join(str(kind).removeprefix("mlx.core.") for kind in allowed)
         got = str(values.dtype).removeprefix("mlx.core.")
@@ -52,7 +56,7 @@ def dtype(name: str, values: mx.array, *allowed: mx.Dtype) -> None:
 def number(
     name: str, value: float, *, low: float = -math.inf, high: float = math.inf, whole: bool = False
 ) -> None:
-    """Raise unless `value` is finite, within [low, high] and, if `whole`, an integer."""
+    """Raise `InputError` unless `value` is finite, in [low, high], and, if `whole`, an integer."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     is_number = is_number and abs(value) < 1e300  # a larger integer does not fit in a float
     if not is_number or not math.isfinite(value) or (whole and value != int(value)):
@@ -63,7 +67,11 @@ def number(
 
 
 def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """A float64 copy of `values`. Raise for another shape, NaN, or a number beyond +-LARGEST."""
+    """Return a float64 copy of `values`.
+
+    Raises `InputError` if the shape is not `expected`, or if a value is NaN or larger than
+    `LARGEST` in absolute value.
+    """
     array = np.array(values, np.float64)
     if array.shape != expected:
         raise InputError(f"{name} has shape {array.shape}; expected {expected}")
@@ -73,18 +81,21 @@ def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.N
 
 
 def flag(name: str, value: bool) -> None:
-    """Raise unless `value` is True or False."""
+    """Raise `InputError` unless `value` is True or False."""
     if not isinstance(value, bool):
         raise InputError(f"{name} is {value!r}; expected true or false")
 
 
 def kind(name: str, value: object, allowed: type, expected: str) -> None:
-    """Raise unless `value` is an instance of `allowed`; `expected` describes it in the message."""
+    """Raise `InputError` unless `value` has the type `allowed`.
+
+    `expected` is the description of the type in the message.
+    """
     if not isinstance(value, allowed):
         raise InputError(f"{name} is {value!r}; expected {expected}")
 
 
 def choice(name: str, value: str, allowed: Collection[str]) -> None:
-    """Raise unless `value` is one of the `allowed` words."""
+    """Raise `InputError` unless `value` is one of the `allowed` words."""
     if value not in allowed:
         raise InputError(f"{name} is {value!r}; expected one of: {', '.join(sorted(allowed))}")

@@ -1,8 +1,8 @@
-"""Constants that Python and the kernels share.
+"""Constants that the Python code and the kernels share.
 
-`nerfmac.backend.sources` declares each of them, with the same name, in front of every kernel, and
-`nerfmac.app.export` in front of the shaders of the exported page. Therefore, kernels do not contain
-these numbers.
+`nerfmac.backend.sources` declares each constant, with the same name, before the source code of
+every kernel, and `nerfmac.app.export` declares it before the shaders of the exported page.
+Therefore, kernels do not repeat these numbers.
 """
 
 from __future__ import annotations
@@ -10,30 +10,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 EARLY_STOP_TRANSMITTANCE = 1e-4
-"""Transmittance below which a ray ends."""
+"""Transmittance threshold: samples after the point where a ray's transmittance falls below it are
+ignored."""
 
 DENSITY_LIMIT = 15.0
-"""Maximum logarithm of the density: e^15 per scene unit is opaque within one marching step.
+"""Maximum natural logarithm of the density. A density of e^15 per scene unit is opaque within one
+marching step.
 
 Without the limit, the optical depth of a ray becomes infinite if a network output exceeds 88."""
 
 THINNING_UNITS = 32
-"""The integer for a probability of 1 in `nerfmac.ops.thin`; a power of two."""
+"""Integer that represents a probability of 1 in `nerfmac.ops.thin`. It is a power of two."""
 
 FRACTION_UNITS = 2**24
-"""The integer for 1 where fractions are compared as integers; float32 has all integers up to it."""
+"""Integer that represents 1 where fractions are compared as integers. float32 represents all
+integers up to it exactly."""
 
 LONGEST_STEP = 0.5
-"""Largest Newton step that inverts a distortion: in focal lengths or, for fisheyes, in radians."""
+"""Maximum Newton step when a lens distortion is inverted, in focal lengths or, for fisheye lenses,
+in radians."""
 
 SCENE_CENTER = 0.5
-"""Every coordinate of the center of the scene's cube and of all cascades, in scene units."""
+"""Coordinate of the center of the scene cube and of all cascades on each axis, in scene units."""
 
 PARALLEL_SLOPE = 1e-9
-"""Component of a unit direction below which a ray is parallel to the planes across that axis."""
+"""Component of a unit direction along an axis below which the ray counts as perpendicular to the
+axis."""
 
 FAR_DISTANCE = 1e9
-"""Distance that is farther than every sample; Metal's fast math has no infinity."""
+"""Distance greater than the distance of any sample. Metal's fast math does not support infinity."""
 
 BRICK_WIDTH = 4
 """Number of cells along x and along y in an occupancy grid brick."""
@@ -42,13 +47,14 @@ BRICK_DEPTH = 2
 """Number of cells along z in an occupancy grid brick."""
 
 BRICK_CELLS = BRICK_WIDTH**2 * BRICK_DEPTH
-"""Number of cells in a brick. It must be 32, because the bits of a brick are one word."""
+"""Number of cells in a brick. It must be 32, because the bits of a brick are one 32-bit word."""
 
 HASH_PRIME_Y = 2654435761
-"""Factor of y in the hash of a vertex; elsewhere, the factor of a multiplicative hash."""
+"""Factor of the y coordinate in the spatial hash of a vertex. It is also used as the factor of
+multiplicative hashes."""
 
 HASH_PRIME_Z = 805459861
-"""Factor of z in the hash of a vertex."""
+"""Factor of the z coordinate in the spatial hash of a vertex."""
 
 NETWORK_OUTPUTS = 16
 """Number of outputs of each network; only the first three of the color network are used."""
@@ -63,11 +69,12 @@ TILE_ROWS = 16
 """Number of rows of the matrix tile that a simdgroup computes."""
 
 NARROW_TRACE_FEATURES = 64
-"""Maximum number of features with which all simdgroups of a threadgroup trace rays. With more
-features, the threadgroup memory is sufficient for WIDE_TRACE_SIMDGROUPS."""
+"""Maximum number of encoding features with which all simdgroups of a threadgroup trace rays. With
+more features, the threadgroup memory is sufficient only for WIDE_TRACE_SIMDGROUPS simdgroups."""
 
 WIDE_TRACE_SIMDGROUPS = 2
-"""Maximum number of simdgroups per threadgroup that trace rays with more features."""
+"""Maximum number of simdgroups per threadgroup that trace rays if the number of features is above
+NARROW_TRACE_FEATURES."""
 
 OF_DEVICES = {
     "SIMD_WIDTH": {"metal": 32, "cuda": 32, "cpu": 1},

@@ -1,4 +1,7 @@
-"""Atomic files: written under another name, flushed, then renamed; and checks of paths."""
+"""Atomic file writing, and checks of paths.
+
+A file is written under a temporary name and then renamed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ from nerfmac.common.checks import InputError
 _DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 _HERE = f"{crc32(platform.node().encode()):08x}"
-"""Hash of this machine's name, for partial files: other machines may write to the same disk."""
+"""Hash of the host name. It is part of the names of partial files, because other machines may write
+to the same disk."""
 
 _appearing: dict[Path, Path] = {}
 """Final path of each partial file that this process is writing."""
@@ -31,7 +35,7 @@ def user_path(path: str | os.PathLike[str]) -> Path:
 
 
 def partial_path(path: Path) -> Path:
-    """Path of the partial file that this thread writes and then renames to `path`.
+    """Return the path of the partial file that this thread writes and then renames to `path`.
 
     `path` may be a partial file itself.
     """
@@ -41,9 +45,9 @@ def partial_path(path: Path) -> Path:
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """Whether `path` is outside of `folder`, after resolving each `..`, or is the folder itself.
+    """Return whether `path` is outside of `folder` or is the folder itself, after resolving `..`.
 
-    Links are not followed.
+    Symbolic links are not followed.
     """
     return Path(os.path.abspath(folder)) not in Path(os.path.abspath(path)).parents
 
@@ -89,7 +93,7 @@ def _flush(path: Path) -> None:
     On a Mac, `fsync` leaves data in the cache of the drive; F_FULLFSYNC flushes this cache too (see
     Apple's man page of fsync). Network disks and folders without read permission may reject both.
     """
-    import fcntl  # not available on Windows, but nerfmac has exited with a message before
+    import fcntl  # not available on Windows, where nerfmac exits with a message before this line
 
     full_flush = getattr(fcntl, "F_FULLFSYNC", None)
     try:
@@ -113,7 +117,7 @@ def _remove_abandoned(path: Path) -> None:
 
     Partial files of running processes and of other machines are not removed.
     """
-    with suppress(OSError):  # a file that cannot be removed stays
+    with suppress(OSError):  # ignore files that cannot be removed
         for name in os.listdir(path.parent):
             stem, _, rest = name.rpartition(f".{_HERE}-")
             process = rest.partition("-")[0]
@@ -133,15 +137,16 @@ def _is_running(process: int) -> bool:
 
 
 def write_json(path: Path, values: Any) -> None:
-    """Write `values` to `path` as indented JSON. Raises `InputError` as `appearing` does."""
+    """Write `values` to `path` as indented JSON. Raises `InputError` if this fails."""
     with appearing(path) as partial:
         partial.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> Any:
-    """The JSON values in `path`.
+    """Return the JSON values in the file `path`.
 
-    Raises `InputError` for a file that cannot be read, and with the line of a syntax error.
+    Raises `InputError` if the file cannot be read or has a syntax error; the message contains the
+    line of the error.
     """
     try:
         return json.loads(path.read_bytes())  # detects UTF-8, with or without a mark, and UTF-16
@@ -180,11 +185,11 @@ def check_free(folder: Path) -> None:
 
 
 def visible_names(folder: Path) -> set[str]:
-    """Return the names in `folder` that are not hidden; none if it does not exist."""
+    """Return the file names in `folder` that are not hidden; an empty set if it does not exist."""
     names = os.listdir(folder) if folder.is_dir() else []
     return {name for name in names if not name.startswith(".")}
 
 
 def counted(name: str) -> list[str | int]:
-    """Sort key of file names that compares numbers by value: 9.jpg is before 10.jpg."""
+    """Return a sort key for file names that compares numbers by value: 9.jpg is before 10.jpg."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]

@@ -1,4 +1,4 @@
-"""`to_halves`: float16 copies of parameters, for files that other programs read."""
+"""Conversion of parameters to float16, for files that other programs read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from nerfmac.common.checks import InputError
 
 
 def to_halves(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float16]:
-    """`values` rounded to little-endian float16; `InputError` for one that float16 cannot hold."""
+    """Round `values` to little-endian float16.
+
+    Raises `InputError` if a value is not finite or exceeds the range of float16.
+    """
     limit = float(np.finfo(np.float16).max)
     if not (np.abs(values) < limit).all():
         raise InputError(f"a parameter is not finite or beyond half precision, {limit:g}")

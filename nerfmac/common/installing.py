@@ -1,4 +1,5 @@
-"""Commands that install packages, and reasons why MLX is missing. It imports no package."""
+"""Commands that install packages, and reasons why MLX is missing. This module imports no
+packages."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from pathlib import Path
 from shutil import which
 
 OLDEST_MACOS = 14
-"""First macOS for which MLX has packages."""
+"""Oldest major version of macOS for which MLX has packages."""
 
 MLX = (("cpu", ["mlx[cpu]"]), ("cuda", ["mlx[cuda13]"]))
-"""Extras that install the library of MLX on Linux, with their main requirements."""
+"""Extras of nerfmac that install the MLX library on Linux, each with its main requirements."""
 
 
 def pip_install(*requirements: str) -> str:
@@ -80,7 +81,7 @@ def why_no_mlx(error: ImportError) -> str | None:
 
 
 def _is_editable() -> bool:
-    """Whether nerfmac is installed from a checkout that it runs in."""
+    """Return whether nerfmac is installed in editable mode, so that it runs from a checkout."""
     try:
         text = Distribution.from_name("nerfmac").read_text("direct_url.json")
     except PackageNotFoundError:
@@ -104,7 +105,7 @@ def _why_not_on_this_mac() -> str | None:
 
 
 def _is_translated() -> bool:
-    """Whether this process is an Intel program that Rosetta runs on Apple silicon."""
+    """Return whether this process is an Intel program that Rosetta runs on Apple silicon."""
     command = ["sysctl", "-in", "sysctl.proc_translated"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""`Fields`: strict reading of a JSON object. An error contains the location of the wrong value."""
+"""Strict reading of JSON objects. Error messages contain the location of the wrong value."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.common.files import read_json
 
 ROW = 400
-"""Maximum number of characters of a row of numbers in a message."""
+"""Maximum number of characters of a row of numbers in an error message."""
 
 
 @dataclass(frozen=True)
 class Fields:
-    """A JSON object and its location.
+    """A JSON object and its location in a file.
 
     Every reading method raises `InputError` with the location, the key, the value, and the expected
     values. A key may only be absent if a `default` is given.
@@ -26,11 +26,12 @@ class Fields:
 
     values: Mapping[str, Any]
     where: str
-    """The location, such as "a/transforms.json, frame 3"."""
+    """Location for error messages, such as "a/transforms.json, frame 3"."""
 
     @classmethod
     def of(cls, values: Any, where: str) -> Fields:
-        """The fields of JSON `values`. Raises `InputError` unless they are an object."""
+        """Return the fields of the JSON object `values`. Raises `InputError` if it is not an
+        object."""
         if not isinstance(values, dict):
             raise InputError(f"{where} is {_shown(values)}; expected an object")
         return cls(values, where)
@@ -44,18 +45,18 @@ class Fields:
         return InputError(f"{self.where}: {key} is {shown}; expected {expected}")
 
     def allow_only(self, *known: str) -> None:
-        """Raise `InputError` for a key that is not `known`."""
+        """Raise `InputError` if the object has a key that is not in `known`."""
         for key in self.values:
             if key not in known:
                 expected = ", ".join(known)
                 raise InputError(f"{self.where}: {key} is unknown; expected one of: {expected}")
 
     def is_null(self, key: str) -> bool:
-        """Whether the value is JSON's null."""
+        """Return whether the value of `key` is null."""
         return self._present(key) is None
 
     def number(self, key: str, default: float | None = None, *, above: float = -math.inf) -> float:
-        """A finite number greater than `above`."""
+        """Return the value of `key`, a finite number greater than `above`."""
         if key not in self.values and default is not None:
             return default
         value = self._present(key)
@@ -66,14 +67,14 @@ class Fields:
         return float(value)
 
     def index(self, key: str) -> int:
-        """An integer of at least 0."""
+        """Return the value of `key`, an integer of at least 0."""
         value = self.like(key, 0)
         if value < 0:
             raise self.wrong(key, "0 or more")
         return int(value)
 
     def count(self, key: str, default: int | None = None) -> int:
-        """A positive integer; JSON may write it as 540.0."""
+        """Return the value of `key`, a positive integer. JSON may contain it as 540.0."""
         value = self.number(key, default, above=0)
         if value != int(value):
             raise self.wrong(key, "a whole number")
@@ -82,7 +83,7 @@ class Fields:
     def numbers(
         self, key: str, length: int, default: tuple[float, ...] | None = None
     ) -> tuple[float, ...]:
-        """A list of `length` finite numbers."""
+        """Return the value of `key`, a list of `length` finite numbers."""
         if key not in self.values and default is not None:
             return default
         value = self._present(key)
@@ -95,7 +96,10 @@ class Fields:
         return tuple(float(number) for number in value)
 
     def table(self, key: str, rows: tuple[int, ...], columns: int) -> tuple[tuple[float, ...], ...]:
-        """A list of lists of `columns` finite numbers; `rows` are its allowed lengths."""
+        """Return the value of `key`, a list of lists of `columns` finite numbers.
+
+        `rows` contains the allowed lengths of the outer list.
+        """
         value = self._present(key)
         if not isinstance(value, list) or len(value) not in rows:
             raise self.wrong(key, f"{max(rows)} rows of {columns} numbers")
@@ -103,7 +107,7 @@ class Fields:
         return tuple(lists.numbers(name, columns) for name in lists.values)
 
     def rows(self, key: str, columns: int) -> tuple[tuple[float, ...], ...]:
-        """A non-empty list of lists of `columns` finite numbers."""
+        """Return the value of `key`, a non-empty list of lists of `columns` finite numbers."""
         value = self._present(key)
         length = len(value) if isinstance(value, list) else 0
         if not length:
@@ -111,7 +115,7 @@ class Fields:
         return self.table(key, (length,), columns)
 
     def flag(self, key: str, default: bool | None = None) -> bool:
-        """True or false."""
+        """Return the value of `key`, true or false."""
         if key not in self.values and default is not None:
             return default
         value = self._present(key)
@@ -120,7 +124,7 @@ class Fields:
         return value
 
     def like(self, key: str, example: float | str) -> Any:
-        """A value of the same type as `example`: float, int or str."""
+        """Return the value of `key`, which has the same type as `example`: float, int, or str."""
         if isinstance(example, float):
             return self.number(key)
         value, kind = self._present(key), type(example)
@@ -130,14 +134,14 @@ class Fields:
         return value
 
     def text(self, key: str) -> str:
-        """A non-empty string."""
+        """Return the value of `key`, a non-empty string."""
         value = self._present(key)
         if not isinstance(value, str) or not value:
             raise self.wrong(key, "a text")
         return value
 
     def texts(self, key: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
-        """A list of non-empty strings; it may be empty."""
+        """Return the value of `key`, a list of non-empty strings. The list may be empty."""
         if key not in self.values and default is not None:
             return default
         value = self._present(key)
@@ -146,11 +150,12 @@ class Fields:
         return tuple(value)
 
     def object(self, key: str) -> Fields:
-        """A JSON object."""
+        """Return the value of `key`, a JSON object."""
         return Fields.of(self._present(key), f"{self.where}: {key}")
 
     def objects(self, key: str) -> list[Fields]:
-        """A non-empty list of JSON objects; their locations are numbered from 0."""
+        """Return the value of `key`, a non-empty list of JSON objects, with locations numbered from
+        0."""
         value = self._present(key)
         if not isinstance(value, list) or not value:
             raise self.wrong(key, "a list with at least one entry")
@@ -167,27 +172,31 @@ class Fields:
 
 
 def read_fields(path: Path) -> Fields:
-    """The JSON object in the file `path`. Raises `InputError` for other or broken JSON."""
+    """Return the JSON object in the file `path`.
+
+    Raises `InputError` if the file is not valid JSON or contains another value than an object.
+    """
     values = read_json(path)
     if not isinstance(values, dict):
-        raise InputError(f"{path} holds a JSON {type(values).__name__}; expected an object")
+        raise InputError(f"{path} contains a JSON {type(values).__name__}; expected an object")
     return Fields(values, str(path))
 
 
 def _shown(value: Any) -> str:
     try:
-        # Values from msgpack may hold bytes, and keys of other types.
+        # Values from msgpack may contain bytes, and keys of other types.
         shown = json.dumps(value, default=lambda other: type(other).__name__, skipkeys=True)
     except RecursionError:
         shown = f"a deeply nested {type(value).__name__}"
-    # A row of numbers is shown whole: any of them may be the wrong one.
+    # A row of numbers is not truncated, because any of the numbers may be the wrong one.
     is_row = isinstance(value, list) and all(isinstance(each, int | float) for each in value[:17])
     longest = ROW if is_row else 60
     return shown if len(shown) <= longest else shown[:longest] + "..."
 
 
 def _is_number(value: object) -> bool:
-    # Python counts true as an integer, and reads NaN and Infinity as floats: refuse these.
+    # In Python, True is an integer, and the JSON reader accepts NaN and Infinity. These values are
+    # rejected.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= LARGEST

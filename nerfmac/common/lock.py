@@ -1,7 +1,7 @@
-"""A lock on a folder, against a second process that would write there.
+"""A lock that prevents two processes from writing to the same folder.
 
-The lock is `flock` on a file in the folder. It ends with the process that holds it, however that
-ends. Reading needs no lock.
+The lock is `flock` on a file in the folder. The system releases it when the process ends, even
+after a crash. Reading requires no lock.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 from nerfmac.common.checks import InputError
 
 LOCK = ".lock"
-"""Name of the locked file; it holds the name of the process that writes."""
+"""Name of the locked file. It contains the name of the process that holds the lock."""
 
 log = logging.getLogger("nerfmac")
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Context manager that locks the existing `folder` against other processes that write there.
+    """Return a context manager that locks an existing `folder` against writes by other processes.
 
-    Raises `InputError` while another one holds the lock. A file system without locks, or one that
-    cannot be written, locks nothing.
+    Raises `InputError` if another process holds the lock. If the file system does not support locks
+    or is read-only, the folder is not locked.
     """
     path = folder / LOCK
     file = _lock(path)
@@ -35,13 +35,13 @@ def locked(folder: Path) -> Iterator[None]:
     finally:
         if file is not None:
             with suppress(OSError):
-                path.unlink(missing_ok=True)  # while locked: a process that waits sees it is gone
+                path.unlink(missing_ok=True)  # while locked, so that a waiting process notices
             os.close(file)
 
 
 def _lock(path: Path) -> int | None:
-    """The descriptor of the locked file at `path`; None where there are no locks."""
-    import fcntl  # not available on Windows, but nerfmac has exited with a message before
+    """Return the descriptor of the locked file at `path`; None if locks are not supported."""
+    import fcntl  # not available on Windows, where nerfmac exits with a message before this line
 
     while True:
         try:
@@ -54,18 +54,18 @@ def _lock(path: Path) -> int | None:
             holder = os.read(file, 256).decode(errors="replace") or "another process"
             os.close(file)
             raise InputError(
-                f"{path.parent} is in use by {holder}; wait until that ends, or stop it, or "
+                f"{path.parent} is in use by {holder}; wait until it ends, stop it, or "
                 "choose another folder"
             ) from None
         except OSError as error:
             os.close(file)
             path.unlink(missing_ok=True)
             reason = path.parent, error.strerror
-            log.warning("%s cannot be locked (%s): let one process at a time use it", *reason)
+            log.warning("%s cannot be locked (%s); do not use it in several processes", *reason)
             return None
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file), path.stat()):
                 os.ftruncate(file, 0)
                 os.write(file, f"process {os.getpid()} on {socket.gethostname()}".encode())
                 return file
-        os.close(file)  # its last holder removed it after it was opened here
+        os.close(file)  # the process that held the lock has removed the file

@@ -1,8 +1,9 @@
-"""`joined_modules`: a page's ES modules as one, for pages that may load no files.
+"""Bundling of ES modules into one module, for pages that cannot load other files.
 
-Browsers and Node can run the modules as they are. The joined module has each module after those
-that it imports, and the main one last. Imports between modules are removed, and so is `export`,
-except in the main one. The joined modules share one scope, so no two may declare the same name.
+Browsers and Node can also run the modules without bundling. In the bundle, each module follows the
+modules that it imports, and the main module is last. Imports between modules are removed, and so is
+`export`, except in the main module. All modules share one scope, so no two modules may declare the
+same name.
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ Read = Callable[[str], str]
 
 
 def joined_modules(read: Read, main: str) -> str:
-    """The module `main` with all that it imports. Raises RuntimeError if they form a circle."""
+    """Return a bundle of the module `main` and all modules that it imports.
+
+    Raises RuntimeError if the imports are circular.
+    """
     order: dict[str, str] = {}
     _visit(read, main, order, ())
     return "\n".join(order.values())
 
 
 def _visit(read: Read, name: str, order: dict[str, str], above: tuple[str, ...]) -> None:
-    """Add module `name` to `order`, after the modules it imports."""
+    """Add the module `name` to `order`, after the modules that it imports."""
     if name in above:
         raise RuntimeError(f"the page's modules import each other: {' > '.join((*above, name))}")
     if name in order:

@@ -1,15 +1,16 @@
-"""Timeline of a program, recorded for a trace viewer.
+"""Recording of a timeline of the program for a trace viewer.
 
     with recording() as timeline:
         with interval("step", number=3):
             event("found in the cache", kernel="adam")
     timeline.write(Path("trace.json"))
 
-Training, evaluation, the video encoder and the viewer call `interval` and `event`. Outside of a
-`recording` they do nothing. Each thread has a separate lane with nested intervals.
+Training, evaluation, the video encoder, and the viewer call `interval` and `event`. Outside of a
+`recording`, these calls do nothing. Each thread has a separate lane with nested intervals.
 
-The file is JSON in Chrome's format ("Trace Event Format", Google 2016: complete events X, instants
-i, names M; microseconds). It can be opened in ui.perfetto.dev, chrome://tracing, and speedscope.
+The file is JSON in Chrome's trace event format ("Trace Event Format", Google 2016) with complete
+events (X), instants (i), and names (M). Times are in microseconds. It can be opened in
+ui.perfetto.dev, chrome://tracing, and speedscope.
 """
 
 from __future__ import annotations
@@ -38,23 +39,24 @@ class Entry(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Duration; 0 for an event."""
+        """Duration in seconds; 0 for an event."""
         return (self.end - self.start) / 1e9 if self.end is not None else 0.0
 
 
 class Timeline:
-    """The entries recorded so far, in the order of their ends."""
+    """The entries recorded so far, sorted by their end times."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []  # appending is safe from any thread
         self._begin = time.perf_counter_ns()
 
     def seconds(self, name: str) -> list[float]:
-        """Durations of the intervals called `name`, in order."""
+        """Return the durations in seconds of the intervals with the name `name`, in order."""
         return [entry.seconds for entry in list(self.entries) if entry.name == name]
 
     def to_json(self) -> dict[str, Any]:
-        """The timeline in Chrome's format, times in microseconds since recording began."""
+        """Return the timeline in Chrome's trace event format. Time 0 is the start of the
+        recording."""
         entries = sorted(self.entries, key=lambda entry: (entry.start, -(entry.end or entry.start)))
         lanes = {lane: number for number, lane in enumerate(dict.fromkeys(e.lane for e in entries))}
         process = {"pid": os.getpid()}
@@ -81,7 +83,7 @@ _recorded: Timeline | None = None
 
 @contextmanager
 def recording() -> Iterator[Timeline]:
-    """Context manager that records all threads. An inner recording pauses the outer one.
+    """Return a context manager that records all threads. An inner recording pauses the outer one.
 
     Yields:
         Timeline that receives the entries.
@@ -95,19 +97,20 @@ def recording() -> Iterator[Timeline]:
 
 
 def interval(name: str, lane: str | None = None, **values: Any) -> AbstractContextManager[object]:
-    """Context manager that records its duration, in the thread's lane or in `lane`."""
+    """Return a context manager that records its duration, in the lane of the thread or in
+    `lane`."""
     return _NOTHING if _recorded is None else _Interval(_recorded, name, lane, values)
 
 
 def event(name: str, **values: Any) -> None:
-    """Record an event now."""
+    """Record an event at the current time."""
     if _recorded is not None:
         now = time.perf_counter_ns()
         _recorded.entries.append(Entry(name, _thread(), now, None, values))
 
 
 class _Interval:
-    """Adds itself to a timeline when it ends."""
+    """Context manager that adds an interval to a timeline when it ends."""
 
     def __init__(
         self, timeline: Timeline, name: str, lane: str | None, values: dict[str, Any]

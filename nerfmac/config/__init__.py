@@ -1,8 +1,9 @@
-"""Run configuration: small frozen records with defaults, read from JSON without unknown keys.
+"""Run configuration: frozen dataclasses with defaults. They can be read from JSON, where unknown
+keys are errors.
 
 Most defaults are from Instant-NGP (Müller et al. 2022, and the `base.json` of its authors). Lengths
-are in scene units; an object-centered scene is the unit cube. The docstring of a setting is also
-the help text of its flag, as `nerfmac train --help` prints it.
+are in scene units; an object-centered scene is in the unit cube. The docstring of a setting is also
+the help text of its option in `nerfmac train --help-all`.
 """
 
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig

@@ -1,4 +1,5 @@
-"""Encodings and networks: from positions and directions to density and color."""
+"""Settings of the encodings and networks, which map positions and directions to density and
+color."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ FEATURES = (1, 2, 4, 8)
 """Supported numbers of features per table entry, as in tiny-cuda-nn."""
 
 WIDEST_FEATURES = 128
-"""Maximum number of features of all levels. The gradient kernel of the networks does not have
-memory for more."""
+"""Maximum total number of features of all levels. The gradient kernel of the networks does not have
+enough threadgroup memory for more features."""
 
 WIDEST_LAYERS = 4
-"""Maximum total number of hidden layers of both networks at the largest width. With these layers,
+"""Maximum total number of hidden layers of both networks at the largest width. With this number,
 the gradient kernel uses all registers."""
 
 WIDTHS = (16, 32, 64, 128)
@@ -24,7 +25,7 @@ WIDTHS = (16, 32, 64, 128)
 
 @dataclass(frozen=True)
 class HashGridConfig:
-    """The multiresolution hash encoding."""
+    """Settings of the multiresolution hash encoding."""
 
     levels: int = 16
     """Number of resolution levels of the grid. levels x features must be a multiple of 16. Larger
@@ -58,11 +59,13 @@ class HashGridConfig:
             )
 
     def for_pixels(self, per_unit: float) -> HashGridConfig:
-        """This configuration; a `finest` of None is chosen for `per_unit` pixels per scene unit.
+        """Return this configuration with a `finest` level for `per_unit` pixels per scene unit, if
+        it is None.
 
-        Five cells for four pixels: a finer table learns details that no other view confirms. On the
-        full-size chair 1024 cells for 835 pixels beat 512; on Lego at half the size 512 cells for
-        417 pixels beat 1024 and 2048.
+        The finest level has about five cells for four pixels. A finer table learns details that
+        only one view contains. For the full-size Chair, 1024 cells for 835 pixels are better than
+        512 cells. For Lego at half size, 512 cells for 417 pixels are better than 1024 and 2048
+        cells.
         """
         if self.finest is not None:
             return self
@@ -71,7 +74,8 @@ class HashGridConfig:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """The two stacked MLPs: density, then color."""
+    """Settings of the density network and the color network, which reads the outputs of the density
+    network."""
 
     width: int = 64
     """Number of neurons per hidden layer: 16, 32, 64, or 128. Larger values give better quality and
@@ -105,14 +109,16 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class VanillaConfig:
-    """The original NeRF (Mildenhall et al. 2020): coarse and fine networks and their samples."""
+    """Settings of the original NeRF (Mildenhall et al. 2020): coarse and fine networks and their
+    samples."""
 
     width: int = 256
-    """Number of neurons per hidden layer, an even number. The layer with the direction has half."""
+    """Number of neurons per hidden layer, an even number. The layer that reads the direction has
+    half as many."""
     layers: int = 8
     """Number of hidden layers before the density output."""
     skip: int = 4
-    """Index, from 0, of the hidden layer after which the encoded position is input again."""
+    """Index, from 0, of the hidden layer after which the encoded position is concatenated again."""
     position_frequencies: int = 10
     """Number of position encoding frequencies. Larger values give finer details."""
     direction_frequencies: int = 4
@@ -130,7 +136,7 @@ class VanillaConfig:
             raise InputError(f"vanilla.width is {self.width}; expected an even number")
         checks.number("vanilla.layers", self.layers, low=2, high=32, whole=True)
         checks.number("vanilla.skip", self.skip, low=0, high=self.layers - 2, whole=True)
-        # Beyond 16 frequencies float32 has few bits left of a sine's argument.
+        # Beyond 16 frequencies, float32 represents the argument of the sine with only a few bits.
         for name in ("position_frequencies", "direction_frequencies"):
             checks.number(f"vanilla.{name}", getattr(self, name), low=1, high=16, whole=True)
         checks.number("vanilla.coarse", self.coarse, low=2, high=1024, whole=True)

@@ -18,15 +18,15 @@ class ParameterGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class OptimizerConfig:
-    """Adam, the learning rate schedule, and the moving average of the parameters for rendering.
+    """Settings of Adam, the learning rate schedule, and the moving average of the parameters.
 
     The learning rate rises over `warmup_steps`, as in nerfacc's training of Instant-NGP. Without a
-    warm-up, Adam's first steps have full length for any gradient; in a dark scene, colors then
-    became so black that the sigmoid had no gradient. If the length of the run is known, the rate is
-    constant up to the fraction `hold` of the run and then decays exponentially. (Instant-NGP uses
-    0.01 for all parameters, times 0.33 at fixed steps.) Networks have a smaller rate than tables,
-    because every sample changes them. L2 applies to networks only, because it would decay table
-    entries that a step does not read.
+    warm-up, Adam's first steps have full length for any gradient. In a dark scene, the colors then
+    became so dark that the gradient of the sigmoid vanished. If the length of the run is known, the
+    rate is constant up to the fraction `hold` of the run and then decays exponentially.
+    (Instant-NGP uses 0.01 for all parameters, times 0.33 at fixed steps.) Networks have a smaller
+    learning rate than tables, because every sample contributes to their gradients. The L2 penalty
+    applies to networks only, because it would decay table entries that a step does not read.
     """
 
     rate: float = 3e-2  # Learning rate after the warm-up. Reduce it if training diverges.
@@ -53,7 +53,8 @@ class OptimizerConfig:
         checks.number("optimizer.warmup_steps", self.warmup_steps, low=0, whole=True)
 
     def rate_at(self, progress: float, step: int) -> float:
-        """Return the learning rate of `step`, counted from 0, at the fraction `progress`."""
+        """Return the learning rate of `step`, counted from 0, if the fraction `progress` of the run
+        is finished."""
         rising = min((step + 1) / self.warmup_steps, 1.0) if self.warmup_steps else 1.0
         falling = max(0.0, (progress - self.hold) / (1.0 - self.hold))
         return self.rate * rising * self.final_rate**falling

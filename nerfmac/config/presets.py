@@ -1,4 +1,4 @@
-"""`Config`: all settings of a run, read from strict JSON and written to it; and its presets."""
+"""`Config` contains all settings of a run. `PRESETS` contains the presets."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ PRESET_NAMES = ("tiny", "small", "base", "big")
 class Config:
     """All settings of a run, saved with it as `config.json`.
 
-    `Config()` is preset base. `nerfmac.config.PRESETS` has the other presets, and `override`
-    replaces some of their settings.
+    `Config()` is the preset `base`. `nerfmac.config.PRESETS` contains all presets, and `override`
+    replaces some of the settings.
 
     Raises:
-        InputError: If a setting has a wrong type or size, or if `preset` is not base,
-            but every part has its default value.
+        InputError: If a setting has a wrong type or value, or if `preset` is not `base` but all
+            other settings have their default values.
     """
 
     preset: str = "base"  # Preset that the settings were taken from.
     seed: int = 0  # Seed of all random numbers, from 0 to 2^32 - 1.
     deterministic: bool = False
-    """Make training on a GPU repeatable bit for bit, for the same seed and steps: gradients are
-    summed as integers, in any order. Training on a CPU always is repeatable."""
+    """Make training on a GPU reproducible bit for bit, for the same seed and number of steps, by
+    summing gradients as integers. Training on a CPU is always reproducible."""
     model: Literal["hash", "vanilla"] = "hash"
-    """hash: an encoding and small networks. vanilla: two large MLPs (Mildenhall et al. 2020)."""
+    """hash uses an encoding and small MLPs. vanilla uses two large MLPs (Mildenhall et al.
+    2020)."""
     encoding: Literal["hash", "dense", "frequency"] = "hash"
-    """Encoding of positions for model hash: a hash grid, dense grids without hashing, or sines."""
+    """Position encoding for the model hash: a hash grid, dense grids without hashing, or sines and
+    cosines."""
     grid: HashGridConfig = field(default_factory=HashGridConfig)
     networks: NetworkConfig = field(default_factory=NetworkConfig)
     vanilla: VanillaConfig = field(default_factory=VanillaConfig)
@@ -55,7 +57,7 @@ class Config:
         parts = [part.name for part in fields(self) if part.default is MISSING]
         if self.preset != "base" and all(getattr(self, x) == getattr(Config(), x) for x in parts):
             raise InputError(
-                f"preset is {self.preset!r}, but every part has its default value; pass "
+                f"preset is {self.preset!r}, but all settings have their default values; pass "
                 f"preset={self.preset!r} to nerfmac.train or nerfmac.Viewer, or take "
                 f"nerfmac.config.PRESETS[{self.preset!r}]"
             )
@@ -65,7 +67,8 @@ class Config:
         checks.choice("encoding", self.encoding, ("hash", "dense", "frequency"))
 
     def __repr__(self) -> str:
-        """The preset's name, and a line for each setting that differs from the preset."""
+        """Return the name of the preset, followed by a line for each setting that differs from the
+        preset."""
         of_preset = dict(flattened(self.unchanged.to_json()))
         changed = [item for item in flattened(self.to_json()) if item[1] != of_preset[item[0]]]
         width = max((len(name) for name, _ in changed), default=0)
@@ -111,7 +114,8 @@ class Config:
         """Return the configuration from JSON values.
 
         Args:
-            values: Values as from `to_json`. Absent keys keep their defaults.
+            values: Values in the format of `to_json`. Settings that are missing have their default
+                values.
 
         Returns:
             Configuration.
@@ -132,22 +136,24 @@ def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
 
 
 def with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
-    """`config` with the JSON values of some `settings`, by names as `flattened` yields them.
+    """Return `config` with some `settings` replaced. The keys are dotted names, such as
+    "train.steps".
 
-    Raises `InputError` for a name that no setting has, and for a value of the wrong type or size.
+    Raises `InputError` if a setting does not exist, or if a value has the wrong type or is out of
+    range.
     """
     values = config.to_json()
     for name, value in settings.items():
         part, _, key = name.rpartition(".")
         of_part = values.get(part) if part else values
         if not isinstance(of_part, dict) or key not in of_part:
-            raise InputError(f"{name} is no setting; expected a name such as train.steps")
+            raise InputError(f"{name} is not a setting; expected a name such as train.steps")
         of_part[key] = value
     return Config.from_json(values)
 
 
 def override(config: Config, **changes: Any) -> Config:
-    """`config` with some settings replaced, as in `override(config, train={"steps": 9})`."""
+    """Return `config` with some settings replaced, as in `override(config, train={"steps": 9})`."""
     parts: dict[str, Any] = {}
     for name, change in changes.items():
         part: Any = getattr(config, name)
@@ -170,14 +176,16 @@ def _from_json(kind: Any, json: Fields) -> Any:
 
 
 def _setting(json: Fields, name: str, hint: Any, default: Any) -> Any:
-    """The JSON value of a setting with the type `hint`; only a default of None permits null."""
+    """Return the JSON value of a setting with the type `hint`. null is valid only if the default is
+    None."""
     if default is not None:
         return json.like(name, default)
     (kind,) = (option for option in get_args(hint) if option is not NoneType)
     return None if json.is_null(name) else json.like(name, kind())
 
 
-# Few steps along a ray: the shortest step and its growth with distance are four times base's.
+# There are few steps along a ray: the shortest step and its growth with distance are four times as
+# large as in base.
 _CPU_MARCH = MarchConfig(steps=256, cone=1 / 64, march_factor=4)
 _CPU_OPTIMIZER = OptimizerConfig(networks=0.5)
 _CPU_REFINE = RefineConfig(coarse_steps=500)  # a CPU trains for fewer steps
@@ -191,11 +199,11 @@ PRESETS: dict[str, Config] = {
         march=MarchConfig(max_samples=2**18),
         train=TrainConfig(steps=30_000),
     ),
-    # For a CPU, where the time per sample decides: narrow networks with one hidden layer each, few
-    # steps along a ray, small tables, and few rays per step. With an initial density of 1, one or
-    # two of the built-in scene's flowers vanished permanently with each of three seeds; with
-    # exp(-2), none. march_factor is 1: thinning omits samples, and this saves more time than
-    # finding them takes, but a larger factor finds too few additional samples.
+    # For a CPU, where the time per sample dominates: narrow networks with one hidden layer each,
+    # few steps along a ray, small tables, and few rays per step. With an initial density of 1, one
+    # or two flowers of the built-in scene vanished permanently with each of three seeds; with
+    # exp(-2), none vanished. march_factor is 1: omitting samples by thinning saves more time than
+    # thinning costs, but a larger factor finds too few additional samples.
     "small": override(
         Config(),
         preset="small",
@@ -233,8 +241,8 @@ PRESETS: dict[str, Config] = {
 }
 
 
-# Vanilla model: network, rays per step, and the sample budget. The paper's sizes are for a GPU; a
-# CPU would need a minute a step.
+# Network, rays per step, and sample budget of the vanilla model for each preset. The sizes in the
+# paper are for a GPU. On a CPU, a step would take a minute.
 _VANILLA = {
     "big": (VanillaConfig(), 4096, 2**20),
     "base": (VanillaConfig(), 4096, 2**20),
@@ -244,10 +252,10 @@ _VANILLA = {
 
 
 def vanilla(config: Config) -> Config:
-    """The preset `config` for the vanilla model, trained as in Mildenhall et al. 2020.
+    """Return the preset `config` for the vanilla model, trained as in Mildenhall et al. 2020.
 
-    Adam with a learning rate from 5e-4 to 5e-5, squared error, no regularization. Smaller networks
-    take four times the rate.
+    The learning rate of Adam decays from 5e-4 to 5e-5, and the loss is the squared error without
+    regularization. Smaller networks use four times the learning rate.
     """
     sizes, rays, max_samples = _VANILLA[config.preset]
     is_full = sizes == VanillaConfig()
@@ -287,7 +295,7 @@ def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Co
     """Return a preset.
 
     Args:
-        name: Name of the preset; `auto` chooses one by the device and its memory.
+        name: Name of the preset. `auto` selects a preset that fits the device and its memory.
         device: `metal`, `cuda`, or `cpu`.
         memory_bytes: Memory that the device may use, in bytes.
         model: `hash` or `vanilla`.
@@ -301,12 +309,15 @@ def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Co
 
 
 AUTOMATIC = {"base": 1.2e9, "small": 0.0}
-"""Bytes that training takes on a GPU with the presets that `auto` chooses from, largest first.
+"""Memory in bytes that training uses on a GPU, for the presets that `auto` selects from, largest
+first.
 
-Base: parameters, average and Adam's packed moments 140 MB, activations about 1 GB."""
+With base, the parameters, their average, and Adam's packed moments use 140 MB, and activations
+about 1 GB."""
 MARGIN = 2.0
-"""Memory that `auto` requires in addition to `AUTOMATIC`: for images, free buffers of MLX, and the
-viewer. A Mac with 8 GB offers its GPU two thirds of it, more than twice the size that base needs.
+"""Factor between the memory of the device and the memory in `AUTOMATIC` that `auto` requires, to
+leave memory for images, free buffers of MLX, and the viewer. On a Mac with 8 GB, the GPU can use
+two thirds of the memory, more than twice the size that base needs.
 """
 
 

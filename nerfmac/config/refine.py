@@ -1,4 +1,4 @@
-"""Settings of the refinement of training views: parameters, learning rates, and schedule."""
+"""Settings for refining training views: parameters, learning rates, and schedule."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from nerfmac.common import checks
 
 REFINED = ("poses", "lenses", "exposures", "colors")
-"""Names of the switches of refinement."""
+"""Names of the settings that enable refinement."""
 
 
 @dataclass(frozen=True)
 class RefineConfig:
     """Refinement of training views: camera poses, intrinsics, exposures, and colors.
 
-    They are optimized together with the field (BARF, Lin et al. 2021), with separate learning
-    rates.
+    These parameters are optimized together with the field (BARF, Lin et al. 2021), with separate
+    learning rates.
     """
 
     poses: bool = False  # Refine the rotation and position of each camera.
@@ -36,7 +36,7 @@ class RefineConfig:
     final_rate: float = 0.01
     """Factor of the learning rates of poses, lenses, exposures, and colors at the end of the run,
     in addition to the decay of the learning rate of the field."""
-    l2: float = 0.0  # Weight of the L2 penalty on changes of the given views.
+    l2: float = 0.0  # Weight of the L2 penalty on refinements of the views.
     coarse_steps: int = 1000
     """Number of steps over which levels fade in from coarse to fine (BARF), if poses or lenses are
     refined."""
@@ -55,7 +55,7 @@ class RefineConfig:
 
     @property
     def changes_colors(self) -> bool:
-        """Whether exposures or colors are refined. Test views have neither."""
+        """Whether exposures or colors are refined. They are refined for training views only."""
         return bool(self.exposures or self.colors)
 
     @property
@@ -64,28 +64,28 @@ class RefineConfig:
         return self.poses or self.lenses
 
     def learns_cameras_at(self, step: int) -> bool:
-        """Whether `step`, counted from 0, updates poses and lenses."""
+        """Return whether `step`, counted from 0, updates poses and lenses."""
         return self.cameras and (step < self.coarse_steps or step % self.every == 0)
 
     def camera_updates(self, step: int) -> int:
-        """Number of steps from 0 to `step`, inclusive, that update poses and lenses."""
+        """Return the number of steps from 0 to `step`, inclusive, that update poses and lenses."""
         if step < self.coarse_steps:
             return step + 1
         return self.coarse_steps + step // self.every - (self.coarse_steps - 1) // self.every
 
     def is_coarse_at(self, step: int) -> bool:
-        """Whether `step`, counted from 0, omits the finest levels of the field (BARF)."""
+        """Return whether `step`, counted from 0, omits the finest levels of the field (BARF)."""
         return self.cameras and step < self.coarse_steps
 
     def level_progress_at(self, step: int) -> float:
-        """Coarse-to-fine progress in [0, 1] at `step`, for `Field.coarse_to_fine`."""
+        """Return the coarse-to-fine progress in [0, 1] at `step`, for `Field.coarse_to_fine`."""
         return _fraction(step, self.coarse_steps)
 
     def warmup_at(self, step: int) -> float:
-        """Factor in [0, 1] of the learning rates of poses and lenses in `step`.
+        """Return the warm-up factor in [0, 1] for the learning rates of poses and lenses at `step`.
 
-        Early fields contain no information about cameras, but Adam's steps have full length from
-        the start.
+        At the beginning of training, the field contains no information about the cameras, but
+        Adam's steps have full length from the start.
         """
         return _fraction(step, self.warmup_steps)
 

@@ -15,7 +15,7 @@ On a CPU, an update takes as long as two steps."""
 
 @dataclass(frozen=True)
 class MarchConfig:
-    """Ray marching and the sample budget."""
+    """Settings of ray marching and the sample budget."""
 
     steps: int = 1024
     """Number of marching steps along the diagonal of the unit cube. It determines the length of the
@@ -70,7 +70,7 @@ class MarchConfig:
 
 @dataclass(frozen=True)
 class OccupancyConfig:
-    """The occupancy grid and its updates."""
+    """Settings of the occupancy grid and its updates."""
 
     resolution: int = 128
     """Number of cells along each axis of a cascade, a multiple of 16. With larger values, fewer
@@ -99,7 +99,7 @@ class OccupancyConfig:
 
     def __post_init__(self) -> None:
         checks.number("occupancy.resolution", self.resolution, low=16, high=256, whole=True)
-        if self.resolution % 16:  # or a brick of cells could be half inside a smaller cascade
+        if self.resolution % 16:  # a brick of cells could be partly inside a smaller cascade
             raise InputError(
                 f"occupancy.resolution is {self.resolution}; expected a multiple of 16"
             )

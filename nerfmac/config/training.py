@@ -1,4 +1,4 @@
-"""Settings of a training step: samples, rays, loss, and the exchange between ranks."""
+"""Settings of a training step: samples, rays, losses, and communication between ranks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nerfmac.common import checks
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """The training step and the number of steps."""
+    """Settings of the training step, and the number of steps."""
 
     steps: int = 20_000  # Number of training steps, unless --steps or --seconds is given.
     rays: int = 4096  # Number of rays in the first step. Later steps fill max-samples.
@@ -66,7 +66,7 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class RanksConfig:
-    """The exchange between ranks; a run on one device has none."""
+    """Settings of the communication between ranks, for runs on several devices."""
 
     allreduce_dtype: Literal["bfloat16", "float32"] = "bfloat16"
     """Data type of large arrays sent between ranks. float32 is exact but sends twice the bytes."""

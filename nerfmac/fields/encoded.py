@@ -1,4 +1,4 @@
-"""`EncodedField`: an encoding of the position, followed by two small networks.
+"""`EncodedField`, an encoding of the position followed by two small MLPs.
 
 The density network reads the encoding. The color network reads the density network's outputs and
 spherical harmonics of the direction (Müller et al. 2022, section 5.4). With the hash encoding this
@@ -67,7 +67,7 @@ class EncodedField(Field):
         if encoding.outputs > WIDEST_FEATURES:
             raise InputError(
                 f"the encoding has {encoding.outputs} outputs; expected at most {WIDEST_FEATURES}, "
-                "since the networks' gradient kernel has no threadgroup memory for more on a Mac"
+                "because the threadgroup memory of a Mac is too small for more features"
             )
         self.encoding = encoding
         layers = networks.density_layers, networks.color_layers
@@ -76,17 +76,18 @@ class EncodedField(Field):
 
     @property
     def networks_shape(self) -> NetworksShape:
-        """The sizes of the two networks."""
+        """Layer widths and numbers of layers of both networks."""
         return self._networks.shape
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """The parameters of the encoding, and the flat network weights `density` and `color`.
+        """Declarations of the encoding parameters and of the flat network weights `density` and
+        `color`.
 
-        The gradient of a `HashGrid`'s table is bounded if the networks' kernel computes in half
-        precision. That kernel clamps the gradients of features, so the gradient of the table is
-        finite. If they were not finite before clamping, the gradients of the network weights are
-        not finite.
+        The gradient of the table of a `HashGrid` is bounded if the network kernel computes in half
+        precision. This kernel clamps the gradients of features, so the gradient of the table is
+        finite. If the gradients of features were not finite before clamping, the gradients of the
+        network weights are not finite either.
         """
         encoding = dict(self.encoding.parameter_specs)
         is_clamped = working_dtype() == mx.float16 and runs_kernel("networks")
@@ -117,8 +118,8 @@ class EncodedField(Field):
             directions: Unit vectors (rays, 3), one for each ray.
 
         Returns:
-            Density (slots,) per scene unit and color (slots, 3) in [0, 1], differentiable in the
-            parameters and, if the encoding is, in the positions.
+            Density (slots,) per scene unit and color (slots, 3) in [0, 1]. They are differentiable
+            with respect to the parameters and, if the encoding is differentiable, the positions.
         """
         used = samples.used
         features = self.encoding(parameters, samples.position, used)
@@ -161,7 +162,7 @@ class EncodedField(Field):
 
         Args:
             parameters: Parameters of the field.
-            level_progress: () float32; it grows from 0 to 1 as levels are added.
+            level_progress: () float32, which grows from 0 to 1 as levels are added.
 
         Returns:
             Parameters for this step.
@@ -183,7 +184,7 @@ class EncodedField(Field):
         """
         if not isinstance(self.encoding, HashGrid) or not runs_kernel("trace"):
             return None
-        # A GPU reads the table in half precision: it is rounded once, here, for all images.
+        # A GPU reads the table in half precision. The table is rounded here, once for all images.
         rounded = parameters | {"table": parameters["table"].astype(working_dtype())}
         sizes = TraceGeometry(occupied.geometry, self.encoding.levels, self._networks.shape)
         return partial(_traced, rounded, sizes, occupied.bits)

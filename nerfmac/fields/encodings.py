@@ -1,4 +1,4 @@
-"""Encodings of a position: they map three coordinates to the input features of a small network.
+"""Encodings of positions. They map three coordinates to the input features of a small MLP.
 
 An encoding stores no parameters. Trained parameters, such as the table of a grid, are arguments.
 """
@@ -19,14 +19,15 @@ from nerfmac.fields.field import Parameters, ParameterSpec
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
-_FINEST = 1024  # cells per scene unit, if neither the user nor the scene's images set it
+_FINEST = 1024  # cells per scene unit, if neither the user nor the images of the scene determine it
 
 FIRST_LEVELS = 0.25
 """Fraction of the levels that have full weight when coarse-to-fine begins."""
 
 
 def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
-    """Weights (levels,) float32 that fade levels in, from the coarsest to the finest.
+    """Return the weights (levels,) float32 that add levels gradually, from the coarsest to the
+    finest.
 
         weight_k = (1 - cos(pi clip(a - k, 0, 1))) / 2
 
@@ -61,11 +62,11 @@ class Encoding(ABC):
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """Number of features: a multiple of 16, at most 128, as the networks need."""
+        """Number of features. The networks require a multiple of 16, at most 128."""
 
     @property
     def parameter_specs(self) -> Mapping[str, ParameterSpec]:
-        """Names and declarations of the parameters, by default none."""
+        """Names and declarations of the parameters. By default, an encoding has none."""
         return {}
 
     def init(self, key: mx.array) -> Parameters:
@@ -99,12 +100,13 @@ class Encoding(ABC):
         Args:
             parameters: Parameters of the field, including the parameters of the encoding.
             position: Scene coordinates (points, 3).
-            used: (1,) int32, number of valid points at the start of `position`; None: all. The
-                features of other points are arbitrary.
+            used: (1,) int32, number of valid points at the start of `position`, or None for all
+                points. The features of other points are arbitrary.
 
         Returns:
             Features (points, outputs) of the type `nerfmac.backend.working_dtype()`. They are
-            differentiable in the parameters, and, if cameras are refined, in the positions.
+            differentiable with respect to the parameters. To refine cameras, they must also be
+            differentiable with respect to the positions.
         """
 
 
@@ -117,15 +119,17 @@ class HashGrid(Encoding):
 
     @cached_property
     def levels(self) -> HashLevels:
-        """Levels in geometric progression.
+        """Levels with resolutions in geometric progression.
 
-        From `coarsest` cells along the cube to `finest` cells per scene unit.
+        The coarsest level has `coarsest` cells along the cube, and the finest level has `finest`
+        cells per scene unit.
         """
         finest = _FINEST if self.config.finest is None else self.config.finest
         return self._levels(self.bounds.cells_across(finest))
 
     def _levels(self, finest: float) -> HashLevels:
-        """Levels in geometric progression, from `coarsest` to `finest` cells along the cube."""
+        """Return levels in geometric progression, from `coarsest` to `finest` cells along the
+        cube."""
         config = self.config
         growth = exp(log(finest / config.coarsest) / (config.levels - 1))
         return HashLevels(config.levels, config.log2_entries, config.coarsest, growth)
@@ -137,42 +141,46 @@ class HashGrid(Encoding):
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """The table (entries, features)."""
+        """Declaration of the table (entries, features)."""
         return {"table": ParameterSpec((self.levels.entries, self.config.features))}
 
     def init(self, key: mx.array) -> Parameters:
-        """The table, drawn uniformly from [-1e-4, 1e-4] (Müller et al. 2022, section 4)."""
+        """Return a table with uniform random values in [-1e-4, 1e-4] (Müller et al. 2022, section
+        4)."""
         shape = self.parameter_specs["table"].shape
         return {"table": mx.random.uniform(-1e-4, 1e-4, shape, key=key)}
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """Coarse-to-fine weights (outputs,): a level's features share one weight."""
+        """Return the coarse-to-fine weights (outputs,). The features of a level have the same
+        weight."""
         weights = coarse_to_fine_weights(self.config.levels, level_progress)
         return mx.repeat(weights, self.config.features)
 
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """Features (points, outputs) of scene positions (points, 3), from `hash_encode`."""
+        """Return the features (points, outputs) of scene positions (points, 3), computed by
+        `hash_encode`."""
         return hash_encode(self.bounds.to_unit(position), parameters["table"], self.levels, used)
 
 
 class DenseGrid(HashGrid):
-    """Dense grids: each vertex has a separate entry, as in the hash encoding without hashing.
+    """Dense grids, which store a separate entry for each vertex, without hashing.
 
-    The finest grid has as many vertices as fit in a level's table (Müller et al. 2022, figure 2d).
+    The finest grid has as many vertices as fit in the table of a level (Müller et al. 2022, figure
+    2d).
     """
 
     @cached_property
     def levels(self) -> HashLevels:
-        """Levels in geometric progression.
+        """Levels with resolutions in geometric progression.
 
         The coarsest level has `coarsest` cells along the cube. The finest level is the largest one
         that has all its vertices in a level table.
         """
         vertices = floor(2 ** (self.config.log2_entries / 3) + 1e-9)
-        # HashLevels gives a level of c cells ceil(c - 1) + 1 vertices: c, or c + 1 by rounding.
-        # So one cell less than there is room for.
+        # In HashLevels, a level of c cells has ceil(c - 1) + 1 vertices, which is c, or c + 1 after
+        # rounding. The level therefore has one cell less than fits.
         return self._levels(max(vertices - 1, self.config.coarsest))
 
 
@@ -182,7 +190,8 @@ class Frequencies:
 
         (p, sin(2^0 pi p), cos(2^0 pi p), ..., sin(2^(L-1) pi p), cos(2^(L-1) pi p))
 
-    for L = `count` (Mildenhall et al. 2020, equation 4; p itself is in their published code only).
+    for L = `count` (Mildenhall et al. 2020, equation 4; only their published code includes p
+    itself).
     """
 
     count: int
@@ -193,14 +202,16 @@ class Frequencies:
         return 3 * (1 + 2 * self.count)
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """Coarse-to-fine weights (outputs,) of the features; `level_progress` () in [0, 1]."""
+        """Return the coarse-to-fine weights (outputs,) of the features; `level_progress` is () in
+        [0, 1]."""
         weights = coarse_to_fine_weights(self.count, level_progress)
         return mx.concatenate([mx.ones(3), mx.repeat(weights, 6)])
 
     def __call__(self, points: mx.array) -> mx.array:
-        """Features (points, outputs) of `points` (points, 3) in [-1, 1]^3.
+        """Return the features (points, outputs) of `points` (points, 3) in [-1, 1]^3.
 
-        Each sine and cosine takes three columns, one for each coordinate. Differentiable.
+        Each sine and cosine has three columns, one for each coordinate. The result is
+        differentiable.
         """
         factors = pi * mx.power(2.0, mx.arange(self.count).astype(mx.float32))
         angles = points[:, None] * factors[:, None]
@@ -210,7 +221,7 @@ class Frequencies:
 
 @dataclass(frozen=True)
 class FrequencyEncoding(Encoding):
-    """`Frequencies` of positions within `bounds`, padded with zeros to a multiple of 16."""
+    """The `Frequencies` of positions within `bounds`, padded with zeros to a multiple of 16."""
 
     frequencies: Frequencies
     bounds: Bounds
@@ -221,14 +232,15 @@ class FrequencyEncoding(Encoding):
         return -(-self.frequencies.outputs // 16) * 16
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """Coarse-to-fine weights (outputs,) of the features; 1 for the padding."""
+        """Return the coarse-to-fine weights (outputs,) of the features; 1 for the padding."""
         padding = mx.ones(self.outputs - self.frequencies.outputs)
         return mx.concatenate([self.frequencies.weights(level_progress), padding])
 
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """Features (points, outputs) of scene positions (points, 3); differentiable."""
+        """Return the features (points, outputs) of scene positions (points, 3). They are
+        differentiable."""
         encoded = self.frequencies(self.bounds.to_symmetric(position))
         padding = mx.zeros((position.shape[0], self.outputs - self.frequencies.outputs))
         return mx.concatenate([encoded, padding], axis=1).astype(working_dtype())

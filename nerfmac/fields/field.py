@@ -1,7 +1,8 @@
-"""`Field`: the interface of a radiance field; implement it to train a custom field.
+"""`Field`, the interface of a radiance field. Implement it to train a custom field.
 
-A field stores no parameters: they are arguments of each call. The same field can therefore be used
-in the training step, for images with averaged parameters, and with parameters from a checkpoint.
+A field does not store its parameters. They are arguments of each call. The same field can therefore
+be used in the training step, for images with averaged parameters, and with parameters from a
+checkpoint.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 
 Parameters = Arrays
-"""Values of the field parameters: a dictionary from name to float32 array."""
+"""Values of the field parameters, as a dictionary from name to float32 array."""
 
 Tracer = Callable[[Rays, int | None], Composited]
-"""Function that composites rays. The number is the image width if the rays are image pixels in
-row-major order, otherwise None."""
+"""Function that composites rays. The second argument is the image width if the rays are image
+pixels in row-major order, otherwise None."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class ParameterSpec:
     shape: tuple[int, ...]
     """Shape of the array."""
     is_l2_regularized: bool = False
-    """Whether L2 regularization applies. Exclude tables: a step reads only a few of their entries,
-    and the other entries must not decay."""
+    """Whether L2 regularization applies. Set it to False for tables, because a step reads only a
+    few of their entries, and the other entries must not decay."""
     has_bounded_gradient: bool = False
     """Whether the gradient is finite if the gradients of all other parameters are finite. A step is
     skipped if a gradient is not finite, and a bounded gradient is not checked: for a large table,
@@ -52,7 +53,7 @@ def shapes_of(specs: Mapping[str, ParameterSpec]) -> Shapes:
 
 
 class Field(ABC):
-    """A radiance field; positions are in scene coordinates, density is per scene unit.
+    """A radiance field. Positions are in scene coordinates, and density is per scene unit.
 
     Examples:
         >>> class Ball(nerfmac.Field):
@@ -104,14 +105,14 @@ class Field(ABC):
             directions: Unit vectors (rays, 3), one for each ray.
 
         Returns:
-            Density (slots,) per scene unit and color (slots, 3) in [0, 1], differentiable in the
-            parameters. Slots from `samples.ray_start[-1]` on are unused, and their values are
-            arbitrary.
+            Density (slots,) per scene unit and color (slots, 3) in [0, 1], differentiable with
+            respect to the parameters. Slots from `samples.ray_start[-1]` on are unused, and their
+            values are arbitrary.
         """
 
     @abstractmethod
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Return the density at positions; needs no gradient.
+        """Return the density at positions. It does not have to be differentiable.
 
         Args:
             parameters: Parameters of the field.
@@ -139,13 +140,15 @@ class Field(ABC):
         return self.density(parameters, position)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Return the parameters without the effect of the finest levels; by default all parameters.
+        """Return parameters that suppress the finest levels. By default, the parameters do not
+        change.
 
-        Coarse shapes correct wrong cameras first (BARF, Lin et al. 2021, section 3.3).
+        With coarse levels only, inaccurate camera poses can be corrected first (BARF, Lin et al.
+        2021, section 3.3).
 
         Args:
             parameters: Parameters of the field.
-            level_progress: () float32; it grows from 0 to 1 as levels are added.
+            level_progress: () float32, which grows from 0 to 1 as levels are added.
 
         Returns:
             Parameters for this step.

@@ -1,4 +1,5 @@
-"""`StackedMlps`: a density network, and a color network that reads its outputs."""
+"""`StackedMlps`, a density network and a color network that reads the outputs of the density
+network."""
 
 from __future__ import annotations
 
@@ -16,21 +17,22 @@ from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 class StackedMlps:
     """The density network and the color network, without biases, with ReLU between layers.
 
-    The parameters `density` and `color` are their flat weights.
+    The parameters `density` and `color` are the flat weights of the two networks.
     """
 
     shape: NetworksShape
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """The flat weights `density` and `color`, with L2 regularization."""
+        """Declarations of the flat weights `density` and `color`, with L2 regularization."""
         return {
             "density": ParameterSpec((self.shape.density.weights,), is_l2_regularized=True),
             "color": ParameterSpec((self.shape.color.weights,), is_l2_regularized=True),
         }
 
     def init(self, density: mx.array, color: mx.array) -> Parameters:
-        """Fresh weights, float32; each network is drawn from its own key."""
+        """Return initial weights, float32. `density` and `color` are the random keys of the
+        networks."""
         return {
             "density": uniform_by_layer(self.shape.density, density),
             "color": uniform_by_layer(self.shape.color, color),
@@ -44,20 +46,23 @@ class StackedMlps:
         ray: mx.array,
         used: mx.array,
     ) -> tuple[mx.array, mx.array]:
-        """Density (slots,) and color (slots, 3); arguments as in `ops.networks.networks`."""
+        """Return density (slots,) and color (slots, 3), with arguments as in
+        `ops.networks.networks`."""
         weights = parameters["density"], parameters["color"]
         return networks(features, basis, ray, used, *weights, self.shape)
 
     def density(
         self, parameters: Parameters, features: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """Density (points,) alone, without a gradient; arguments as in `ops.networks`."""
+        """Return density (points,) without a gradient, with arguments as in
+        `ops.networks.networks_density`."""
         weights = parameters["density"], parameters["color"]
         return networks_density(features, *weights, self.shape, used)
 
 
 def uniform_by_layer(shape: MlpShape, key: mx.array) -> mx.array:
-    """Flat weights (shape.weights,) float32: `glorot_uniform` of one layer after the other."""
+    """Return flat weights (shape.weights,) float32, initialized with `glorot_uniform` layer by
+    layer."""
     keys = mx.random.split(key, len(shape.matrices))
     return mx.concatenate(
         [
@@ -68,6 +73,6 @@ def uniform_by_layer(shape: MlpShape, key: mx.array) -> mx.array:
 
 
 def glorot_uniform(key: mx.array, inputs: int, outputs: int) -> mx.array:
-    """Random weights (inputs, outputs) float32 (Glorot and Bengio 2010, equation 16)."""
+    """Return random weights (inputs, outputs) float32 (Glorot and Bengio 2010, equation 16)."""
     bound = sqrt(6.0 / (inputs + outputs))
     return mx.random.uniform(-bound, bound, (inputs, outputs), key=key)

@@ -1,10 +1,12 @@
-"""`VanillaField`: NeRF as first published, two stacked MLPs of encoded positions and directions.
+"""`VanillaField`, the original NeRF: two MLPs that read encoded positions and directions.
 
-A coarse network estimates where density is. A fine network of the same shape is evaluated there,
-and images are made with it (Mildenhall et al. 2020, section 5 and figure 7). Both are trained.
+A coarse network estimates the positions of density along a ray. A fine network with the same layers
+is evaluated at these positions, and its output is rendered (Mildenhall et al. 2020, section 5 and
+figure 7). Both networks are trained.
 
-The density's activation is softplus(x - 1), as in mip-NeRF (Barron et al. 2021). The paper's ReLU
-has no gradient where it is zero, so a network that begins without any density would never learn.
+The activation of the density is softplus(x - 1), as in mip-NeRF (Barron et al. 2021). The ReLU in
+the paper has no gradient where it is zero, so a network with an initial density of zero everywhere
+would never learn.
 """
 
 from __future__ import annotations
@@ -23,15 +25,16 @@ from nerfmac.geometry.samples import Samples
 
 @dataclass(frozen=True)
 class VanillaNetwork:
-    """One of the two networks; its parameters' names begin with `name`.
+    """One of the two networks. The names of its parameters begin with `name`.
 
-    There are `layers` hidden layers. Layer `skip + 1` reads the encoded position again. The last
-    hidden layer gives the density and `bottleneck`, `width` features. One more layer, `view`, of
-    half the width, reads these and the encoded direction; the color comes from it.
+    There are `layers` hidden layers. Layer `skip + 1` reads the encoded position again. The density
+    and the `bottleneck`, which has `width` features, are computed from the last hidden layer. The
+    layer `view`, with half the width, reads the bottleneck and the encoded direction. The color is
+    computed from this layer.
 
-    A layer with two inputs has a matrix for each and adds the two products. That equals one larger
-    matrix times the concatenated inputs, without a copy. The product with the direction is computed
-    once for each ray, not for each sample.
+    A layer with two inputs has a matrix for each input and adds the two products. This is
+    equivalent to a larger matrix times the concatenated inputs, but avoids a copy. The product with
+    the direction is computed once for each ray, not for each sample.
     """
 
     name: str
@@ -49,7 +52,8 @@ class VanillaNetwork:
 
     @property
     def layers(self) -> dict[str, tuple[dict[str, int], int]]:
-        """Layer's name -> (name of each matrix -> its number of inputs, number of outputs)."""
+        """Dictionary from layer name to (dictionary from matrix name to number of inputs, number of
+        outputs)."""
         width, skip = self.config.width, self.config.skip
         layers: dict[str, tuple[dict[str, int], int]] = {
             str(layer): ({"weight": width if layer else self.position.outputs}, width)
@@ -64,7 +68,7 @@ class VanillaNetwork:
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """The matrices and the bias of each layer, without L2 regularization."""
+        """Declarations of the matrices and the bias of each layer, without L2 regularization."""
         specs = {}
         for layer, (matrices, outputs) in self.layers.items():
             for matrix, rows in matrices.items():
@@ -73,9 +77,9 @@ class VanillaNetwork:
         return specs
 
     def init(self, key: mx.array) -> Parameters:
-        """Fresh parameters: zero biases and Glorot uniform weights.
+        """Return initial parameters: zero biases and Glorot uniform weights.
 
-        The matrices of one layer are drawn as one matrix.
+        All matrices of a layer are initialized together, as one matrix.
         """
         parameters: Parameters = {}
         layers = self.layers
@@ -90,7 +94,8 @@ class VanillaNetwork:
         return parameters
 
     def trunk(self, parameters: Parameters, points: mx.array) -> tuple[mx.array, mx.array]:
-        """Density (points,) and the last hidden layer (points, width) of `points` in [-1, 1]^3."""
+        """Return the density (points,) and the last hidden layer (points, width) at `points` in
+        [-1, 1]^3."""
         encoded = hidden = self.position(points)
         for layer in range(self.config.layers):
             is_fed = layer == self.config.skip + 1
@@ -102,9 +107,9 @@ class VanillaNetwork:
     def __call__(
         self, parameters: Parameters, points: mx.array, directions: mx.array, ray: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Density (points,) and color (points, 3) in [0, 1] of `points` in [-1, 1]^3.
+        """Return density (points,) and color (points, 3) in [0, 1] at `points` in [-1, 1]^3.
 
-        `directions` are (rays, 3) unit vectors, `ray` (points,) int32 is the ray of each point.
+        `directions` are unit vectors (rays, 3), and `ray` int32 (points,) is the ray of each point.
         """
         density, hidden = self.trunk(parameters, points)
         bottleneck = self._affine(parameters, "bottleneck", hidden)
@@ -113,7 +118,8 @@ class VanillaNetwork:
         return density, mx.sigmoid(self._affine(parameters, "color", view))
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Fade in the position's frequencies: each feature's weight multiplies its matrix rows."""
+        """Fade in the position frequencies by multiplying the matrix rows of each feature by its
+        weight."""
         weights = self.position.weights(level_progress)[:, None]
         names = f"{self.name}.0.weight", f"{self.name}.{self.config.skip + 1}.position"
         return parameters | {name: weights * parameters[name] for name in names}
@@ -133,10 +139,10 @@ class VanillaNetwork:
 
 
 class VanillaField(Field):
-    """The coarse and the fine network of positions within `bounds`.
+    """Field with a coarse network and a fine network for positions within `bounds`.
 
-    The networks see the bounds as [-1, 1]^3, and their density is per unit of these coordinates. So
-    scenes of all sizes are equally easy to learn.
+    The networks use coordinates in which the bounds are [-1, 1]^3, and their density is per unit of
+    these coordinates. Therefore, training does not depend on the size of the scene.
     """
 
     def __init__(self, config: VanillaConfig, bounds: Bounds) -> None:
@@ -146,36 +152,40 @@ class VanillaField(Field):
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """The parameters of both networks, the coarse network's first."""
+        """Declarations of the parameters of the coarse network, then of the fine network."""
         return self._coarse.parameter_specs | self._fine.parameter_specs
 
     def init(self, key: mx.array) -> Parameters:
-        """Fresh parameters of both networks, drawn by the random `key`."""
+        """Return initial parameters of both networks, drawn with the random `key`."""
         coarse, fine = mx.random.split(key)
         return self._coarse.init(coarse) | self._fine.init(fine)
 
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Density (slots,) per scene unit and color (slots, 3) in [0, 1] by the fine network.
+        """Return density (slots,) per scene unit and color (slots, 3) in [0, 1] of the fine
+        network.
 
-        `directions` (rays, 3) are unit vectors. Differentiable in parameters and positions.
+        `directions` (rays, 3) are unit vectors. The results are differentiable with respect to
+        parameters and positions.
         """
         return self._evaluate(self._fine, parameters, samples, directions)
 
     def coarse(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Density and color by the coarse network: the proposal of a `HierarchicalSampler`."""
+        """Return density and color of the coarse network, the proposal of a
+        `HierarchicalSampler`."""
         return self._evaluate(self._coarse, parameters, samples, directions)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Fade in the frequencies of both networks, as `VanillaNetwork` does."""
+        """Fade in the position frequencies of both networks."""
         coarse = self._coarse.coarse_to_fine(parameters, level_progress)
         return self._fine.coarse_to_fine(coarse, level_progress)
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Density (points,) per scene unit at `position` (points, 3), without a gradient."""
+        """Return the density (points,) per scene unit at `position` (points, 3), without a
+        gradient."""
         density, _ = self._fine.trunk(parameters, self._bounds.to_symmetric(position))
         return mx.stop_gradient(self._per_unit * density)
 

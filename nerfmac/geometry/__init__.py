@@ -1,1 +1,1 @@
-"""Cameras, lenses, rays, samples, cells and color, with one convention for each."""
+"""Geometry: cameras, lenses, rays, samples, grid cells, and color, with one convention for each."""

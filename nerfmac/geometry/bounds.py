@@ -1,7 +1,8 @@
-"""`Bounds`: the trained region, and its map to coordinates of encodings; `Sphere`.
+"""`Bounds`, the region of the scene that a field represents, and `Sphere`.
 
-`kernels/bounds.h` has the map for the kernels. To use another map, change `to_unit` and
-`to_symmetric` with its scale here, and `bounds_unit` there.
+`kernels/bounds.h` contains the map from scene coordinates to encoding coordinates for the kernels.
+To use another map, change `to_unit`, `to_symmetric`, and `symmetric_scale` here, and `bounds_unit`
+there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from nerfmac.common.constants import FAR_DISTANCE, PARALLEL_SLOPE, SCENE_CENTER
 
 Positions = Any
-"""Positions (..., 3) in scene coordinates, as an array of MLX or NumPy."""
+"""Positions (..., 3) in scene coordinates, as an MLX or NumPy array."""
 
 
 class Sphere(NamedTuple):
@@ -37,18 +38,19 @@ class Sphere(NamedTuple):
 
 @dataclass(frozen=True)
 class Bounds:
-    """The scene's cube: axis-aligned, of side `extent` scene units around (0.5, 0.5, 0.5)."""
+    """The scene cube: an axis-aligned cube with the side `extent` in scene units around (0.5, 0.5,
+    0.5)."""
 
     extent: float
 
     @property
     def cascades(self) -> int:
-        """Number of nested grids that cover the cube: cascade c has the side 2^c."""
+        """Number of nested occupancy grids that cover the cube. Cascade c has the side 2^c."""
         return max(0, ceil(log2(self.extent))) + 1
 
     @property
     def diagonal(self) -> float:
-        """Length of the longest way through the cube, in scene units."""
+        """Length of the space diagonal of the cube, in scene units."""
         return sqrt(3.0) * self.extent
 
     @property
@@ -99,7 +101,7 @@ class Bounds:
             position: Scene coordinates (..., 3).
 
         Returns:
-            Unit coordinates (..., 3), differentiable in `position`.
+            Unit coordinates (..., 3). They are differentiable with respect to `position`.
         """
         return (
             position if self.extent == 1 else (position - SCENE_CENTER) / self.extent + SCENE_CENTER
@@ -112,13 +114,13 @@ class Bounds:
             position: Scene coordinates (..., 3).
 
         Returns:
-            Symmetric coordinates (..., 3), differentiable in `position`.
+            Symmetric coordinates (..., 3). They are differentiable with respect to `position`.
         """
         return (position - SCENE_CENTER) * self.symmetric_scale
 
     @property
     def symmetric_scale(self) -> float:
-        """The Jacobian of `to_symmetric`, in 1 / scene unit."""
+        """Derivative of `to_symmetric`, the same for each axis, in 1 / scene unit."""
         return 2.0 / self.extent
 
     def cells_across(self, per_scene_unit: float) -> float:
@@ -134,5 +136,5 @@ class Bounds:
 
 
 def from_center(position: Positions) -> Any:
-    """Largest |coordinate - SCENE_CENTER| of each position, (...)."""
+    """Return the largest |coordinate - SCENE_CENTER| of each position, an array (...)."""
     return abs(position - SCENE_CENTER).max(axis=-1)

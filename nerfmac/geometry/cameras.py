@@ -1,8 +1,8 @@
-"""Cameras on the host, and stacked on the device.
+"""Cameras: single ones on the host, and stacked ones on the device.
 
-Axes are OpenGL's: x right, y up, z backwards, so a camera looks along its -z axis. A pose is the
-matrix [R | t] (3, 4) from camera to scene; t is the camera position in scene units.
-`geometry.lenses` maps directions to pixels.
+Cameras have OpenGL axes: x is right, y is up, and z is backward, so a camera looks along its -z
+axis. A pose is the matrix [R | t] (3, 4) from camera to scene; t is the camera position in scene
+units. `geometry.lenses` maps directions to pixels.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.pixel_places import COLUMNS, pixel_places
 
 PARALLEL = 1e-3
-"""Smallest eigenvalue of mean(I - d d^T) over unit directions d, below which axes are considered
-parallel (within about 2 degrees)."""
+"""Threshold for parallel viewing axes, within about 2 degrees. Axes with the unit directions d are
+parallel if the smallest eigenvalue of mean(I - d d^T) is below it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class Camera:
 def _unit(vector: npt.NDArray[np.float64], complaint: str) -> npt.NDArray[np.float64]:
     length = float(np.linalg.norm(vector))
     if not length > 1e-9:
-        raise InputError(f"{complaint}: no camera can be turned so")
+        raise InputError(f"{complaint}: no camera can have this orientation")
     return vector / length
 
 
@@ -172,7 +172,7 @@ class Cameras:
         return float(np.median(np.array(self.intrinsics[:, 0] / mx.maximum(away, 1e-6))))
 
     def __getitem__(self, index: int) -> Camera:
-        """Return the camera of view `index` on the host; waits for the device."""
+        """Return the camera of view `index` on the host. This waits for the device."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"camera {index} of {len(self)}")
         intrinsics = [float(number) for number in np.array(self.intrinsics[index])]

@@ -1,4 +1,4 @@
-"""Indices and corners of the occupancy grid cells, as in `kernels/occupancy.h`.
+"""Indices and corners of occupancy grid cells, as in `kernels/occupancy.h`.
 
 Cascade c is a cube of side 2^c around (0.5, 0.5, 0.5). Each axis is divided into `resolution`
 cells, a multiple of 16 if there are several cascades. Cells are grouped into bricks of 4 x 4 x 2.
@@ -18,11 +18,12 @@ from nerfmac.common.constants import BRICK_DEPTH, BRICK_WIDTH, SCENE_CENTER
 BRICK = (BRICK_WIDTH, BRICK_WIDTH, BRICK_DEPTH)
 
 Integers = Any
-"""An array of integers of MLX, NumPy or PyTorch."""
+"""Integer array of MLX, NumPy, or PyTorch."""
 
 
 class Cells(NamedTuple):
-    """Cells: cascades, and indices along each axis of the cascade; arrays of one shape."""
+    """Cells, as the cascade of each cell and its indices along the axes. All arrays have the same
+    shape."""
 
     cascade: Integers
     x: Integers
@@ -31,7 +32,7 @@ class Cells(NamedTuple):
 
 
 def number_of(cells: Cells, resolution: int) -> Integers:
-    """Linear index of each of the `cells`, in the order described in the module docstring."""
+    """Return the linear index of each cell, in the order described in the module docstring."""
     wide, high, deep = BRICK
     cascade, x, y, z = cells
     brick = (cascade * (resolution // deep) + z // deep) * (resolution // high) + y // high
@@ -40,7 +41,7 @@ def number_of(cells: Cells, resolution: int) -> Integers:
 
 
 def cells_of(number: Integers, resolution: int) -> Cells:
-    """The cells with the linear indices `number`; inverse of `number_of`."""
+    """Return the cells with the linear indices `number`. This is the inverse of `number_of`."""
     wide, high, deep = BRICK
     within, brick = number, number // (wide * high * deep)
     x = within % wide + wide * (brick % (resolution // wide))
@@ -52,7 +53,11 @@ def cells_of(number: Integers, resolution: int) -> Cells:
 
 
 def corners_of(number: mx.array, resolution: int) -> tuple[mx.array, mx.array]:
-    """Lowest corners (cells, 3) in scene coordinates, and sides (cells,), from linear indices."""
+    """Return the lowest corners (cells, 3) in scene coordinates and the side lengths (cells,) of
+    cells.
+
+    `number` contains the linear indices of the cells.
+    """
     cascade, *index = cells_of(number, resolution)
     size = mx.power(2.0, cascade)
     side = size / resolution

@@ -1,4 +1,4 @@
-"""Color: the sRGB transfer functions, and blending images with alpha over a background."""
+"""sRGB transfer functions, exposure, and alpha blending of images over a background."""
 
 from __future__ import annotations
 
@@ -6,29 +6,31 @@ import mlx.core as mx
 
 
 def srgb_to_linear(values: mx.array) -> mx.array:
-    """The linear light of sRGB `values` in [0, 1], by IEC 61966-2-1."""
+    """Convert sRGB `values` in [0, 1] to linear light (IEC 61966-2-1)."""
     return mx.where(values <= 0.04045, values / 12.92, mx.power((values + 0.055) / 1.055, 2.4))
 
 
 def linear_to_srgb(values: mx.array) -> mx.array:
-    """The inverse of `srgb_to_linear`."""
-    # The power's slope is infinite at zero, so its argument stays above that.
+    """Convert linear light in [0, 1] to sRGB values."""
+    # The derivative of the power function is infinite at zero, so its argument is clipped to a
+    # positive value.
     curve = 1.055 * mx.power(mx.maximum(values, 1e-6), 1 / 2.4) - 0.055
     return mx.where(values <= 0.0031308, values * 12.92, curve)
 
 
 def exposed(values: mx.array, stops: float) -> mx.array:
-    """sRGB `values` in [0, 1] with 2^stops times the light, clipped at 1."""
+    """Multiply the linear light of sRGB `values` in [0, 1] by 2^stops, and clip the result at 1."""
     if stops == 0.0:
         return values
     return linear_to_srgb(mx.minimum(srgb_to_linear(values) * 2.0**stops, 1.0))
 
 
 def over(rgba: mx.array, background: mx.array, blend: str) -> mx.array:
-    """A straight-alpha sRGB image (..., 4) over `background` (..., 3) sRGB: (..., 3) sRGB.
+    """Blend a straight-alpha sRGB image (..., 4) over a sRGB `background` (..., 3).
 
-    `blend` `srgb` mixes encoded values, as browsers and most benchmarks of radiance fields do;
-    `linear` mixes linear light, as in nature.
+    With `blend` = `srgb`, encoded values are blended, as in browsers and most radiance field
+    benchmarks. With `linear`, linear light is blended, which is physically correct. The result is
+    sRGB (..., 3).
     """
     rgb, alpha = rgba[..., :3], rgba[..., 3:]
     if blend == "srgb":

@@ -1,9 +1,10 @@
 """The ground plane of sparse points, such as a floor or a table.
 
-Structure from motion triangulates points on textured surfaces only. A plain floor between them has
-the right color wherever its density is along a ray, but the points at its seams and stains define
-its plane. The ground plane is the level plane that most points are on. Random sample consensus
-finds it (Fischler and Bolles 1981). It ends at the convex hull of its points.
+Structure from motion triangulates points on textured surfaces only. A textureless floor between
+these points has the correct color for density at any distance along a ray, but the points at its
+seams and stains determine its plane. The ground plane is the horizontal plane that contains the
+most points. Random sample consensus finds it (Fischler and Bolles 1981). It ends at the convex hull
+of its points.
 """
 
 from __future__ import annotations
@@ -24,18 +25,20 @@ Flags = npt.NDArray[np.bool_]
 TOLERANCE = 0.01
 """Maximum distance of a point from its plane, relative to the distance from the nearest camera."""
 TRIALS = 512
-"""Number of random planes in RANSAC; the plane with the most inliers is used. If a quarter of the
-points are on one plane, the probability of missing it is 0.03 %."""
+"""Number of random planes in RANSAC. The plane with the most inliers is selected. If a quarter of
+the points are on one plane, the probability of missing this plane is 0.03 %."""
 MAX_POINTS = 4096
-"""Maximum number of points in the search for a plane, spread evenly over all points."""
+"""Maximum number of points that are used in the search for a plane. They are spaced evenly in the
+list of points."""
 MIN_SHARE = 0.05
-"""Minimum fraction of the points that are on the ground plane."""
+"""Minimum fraction of the points that a ground plane contains."""
 LEVEL = 15.0
-"""Maximum angle, in degrees, between the normal of a level plane and the up direction."""
+"""Maximum angle, in degrees, between the normal of a ground plane and the up direction."""
 DIRECTIONS = 64
-"""Number of half planes that bound a hull."""
+"""Number of half planes that bound the convex hull of the points on a plane."""
 WITHIN = 0.98
-"""Fraction of the points on the inner side of each half plane of a hull; others may be strays."""
+"""Fraction of the points on the inner side of each half plane of a hull. The other points may be
+outliers."""
 
 
 class GroundPlane(NamedTuple):
@@ -136,17 +139,18 @@ def nearest_distance(points: Array, eyes: Array) -> Array:
 
 
 def _along(vectors: mx.array, axis: Array) -> mx.array:
-    """Inner products (n,) of vectors (n, 3) with an axis."""
-    # A sum of products, not a matmul: a GPU may compute that in TF32, with ten bits of mantissa.
+    """Return the inner products (n,) of vectors (n, 3) with an axis."""
+    # This is a sum of products because a GPU may compute a matmul in TF32, with a mantissa of ten
+    # bits.
     return (vectors * mx.array(axis, mx.float32)).sum(axis=1)
 
 
 def _is_level(normal: Array, up: tuple[float, float, float]) -> Flags:
-    """Whether planes with unit normals (..., 3) are level, (...)."""
+    """Return whether planes with unit normals (..., 3) are horizontal, bool (...)."""
     return np.asarray(np.abs(normal @ np.array(up)) >= np.cos(np.radians(LEVEL)))
 
 
 def _circle() -> Array:
-    """Unit directions (DIRECTIONS, 2) at equal angles."""
+    """Return unit directions (DIRECTIONS, 2) at equal angular intervals."""
     angle = 2.0 * np.pi * np.arange(DIRECTIONS) / DIRECTIONS
     return np.stack([np.cos(angle), np.sin(angle)], axis=1)

@@ -1,4 +1,4 @@
-"""Camera models: mapping directions to pixels, and pixels to directions.
+"""Camera models, which map directions to pixels and pixels to directions.
 
 A pixel position has x to the right and y down in pixels, and the center of the top left pixel is
 (0.5, 0.5). A lens that is not a fisheye maps the direction (x, y, 1), y down, to a pixel with
@@ -31,16 +31,20 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.constants import LONGEST_STEP
 
 NEWTON_STEPS = 5
-"""Newton steps that invert a distortion. For float32 precision usual lenses need 3, strong 4."""
+"""Number of Newton steps that invert a lens distortion. For float32 precision, most lenses need 3
+steps and strongly distorted ones need 4."""
 
 
 @dataclass(frozen=True)
 class Lens:
-    """Focal lengths, principal point and distortion for an image of `width` x `height` pixels.
+    """Camera intrinsics: focal lengths, principal point, and distortion of a `width` x `height`
+    image.
 
-    Lengths are in pixels, distortion coefficients without unit; a fisheye lens has no p1 and p2.
-    Raises InputError for a size that is not a positive integer, a focal length that is not
-    positive, a number that is not finite, and a fisheye lens with p1 or p2.
+    Lengths are in pixels, and distortion coefficients have no unit. A fisheye lens has no p1 and
+    p2.
+
+    Raises `InputError` if a size is not a positive integer, a focal length is not positive, a
+    number is not finite, or a fisheye lens has p1 or p2.
     """
 
     width: int
@@ -88,17 +92,18 @@ class Lens:
 
     @property
     def distortion(self) -> tuple[float, float, float, float, float, float]:
-        """k1, k2, k3, k4, p1, p2."""
+        """Distortion coefficients k1, k2, k3, k4, p1, and p2."""
         return self.k1, self.k2, self.k3, self.k4, self.p1, self.p2
 
     @property
     def tangents(self) -> tuple[float, float]:
-        """Tangents of half the angles of view, across and down, of the lens without distortion."""
+        """Tangents of half the horizontal and vertical angle of view, without distortion."""
         return 0.5 * self.width / self.fl_x, 0.5 * self.height / self.fl_y
 
     @property
     def is_distorted(self) -> bool:
-        """Whether the lens is not a pinhole: (x, y, 1) to fl_x x + cx, fl_y y + cy."""
+        """Whether the lens differs from a pinhole, which maps (x, y, 1) to (fl_x x + cx, fl_y y +
+        cy)."""
         return self.is_fisheye or any(self.distortion)
 
     def scaled(self, width: int, height: int) -> Lens:
@@ -160,7 +165,7 @@ class Lens:
 
 
 def focal_length(name: str, angle: float, size: int) -> float:
-    """Focal length in pixels of a lens that covers `angle` radians with `size` pixels.
+    """Return the focal length in pixels of a lens that covers `angle` radians with `size` pixels.
 
     Raises `InputError`, with `name` as the name of the angle, unless it is between 0 and pi.
     """
@@ -171,7 +176,8 @@ def focal_length(name: str, angle: float, size: int) -> float:
 
 
 def distort(point: mx.array, distortion: mx.array) -> mx.array:
-    """Distorted points (x', y') (r, 2) of the directions (x, y, 1), with `point` (r, 2) = (x, y).
+    """Return the distorted points (x', y') (r, 2) of the directions (x, y, 1), where `point` is (x,
+    y).
 
     `distortion` is float32 (r, 6) or (1, 6). The formulas are in the module's docstring.
     """
@@ -180,10 +186,11 @@ def distort(point: mx.array, distortion: mx.array) -> mx.array:
 
 
 def undistort(point: mx.array, distortion: mx.array) -> mx.array:
-    """The inverse of `distort` by Newton's method: (x', y') (r, 2) to (x, y) (r, 2).
+    """Invert `distort` with Newton's method: map points (x', y') (r, 2) to (x, y) (r, 2).
 
-    The number of steps is fixed, so this may be compiled. Beyond the fold of a strong lens no
-    direction maps to a point: the result is then arbitrary but finite.
+    The number of steps is fixed, so the function can be compiled. With strong distortion, no
+    direction maps to points beyond a limit, the fold. For these points the result is arbitrary but
+    finite.
     """
     wanted_x, wanted_y = x, y = _columns(point)
     coefficients = _columns(distortion)
@@ -191,8 +198,8 @@ def undistort(point: mx.array, distortion: mx.array) -> mx.array:
         got_x, got_y, xx, xy, yy = distort_with_slopes(x, y, coefficients)
         miss_x, miss_y = got_x - wanted_x, got_y - wanted_y
         determinant = xx * yy - xy * xy
-        # At the fold the Jacobian is singular. Limiting the step keeps a pixel there from becoming
-        # NaN, because one NaN would spoil a training run.
+        # At the fold, the Jacobian is singular. The step is limited so that a pixel at the fold
+        # does not become NaN, because a single NaN would invalidate a training run.
         inverse = 1.0 / mx.where(mx.abs(determinant) < 1e-6, 1e-6, determinant)
         step_x = (yy * miss_x - xy * miss_y) * inverse
         step_y = (xx * miss_y - xy * miss_x) * inverse
@@ -202,11 +209,12 @@ def undistort(point: mx.array, distortion: mx.array) -> mx.array:
 
 
 def fisheye_directions(point: mx.array, coefficients: mx.array) -> mx.array:
-    """Unit directions (r, 3), x right, y down, z forwards, that lenses map to points (r, 2).
+    """Return the unit directions (r, 3) that fisheye lenses map to points (r, 2).
 
-    `point` is (x', y') from the principal point, in focal lengths; `coefficients` are k1 to k4,
-    (r, 4) or (1, 4). A fixed number of Newton steps inverts the model. The direction of a point
-    that no direction maps to is arbitrary but finite.
+    In directions, x is right, y is down, and z is forward. `point` is (x', y') relative to the
+    principal point, in focal lengths, and `coefficients` are k1 to k4, (r, 4) or (1, 4). A fixed
+    number of Newton steps inverts the model. If no direction maps to a point, the result is
+    arbitrary but finite.
     """
     away = mx.sqrt(mx.sum(mx.square(point), axis=-1, keepdims=True))
     k1, k2, k3, k4 = mx.split(coefficients, 4, axis=-1)
@@ -226,7 +234,7 @@ def fisheye_directions(point: mx.array, coefficients: mx.array) -> mx.array:
 def distort_with_slopes(
     x: mx.array, y: mx.array, coefficients: Sequence[mx.array]
 ) -> list[mx.array]:
-    """x', y' and the Jacobian's dx'/dx, dx'/dy = dy'/dx, dy'/dy, each (r, 1).
+    """Return x', y', and the derivatives dx'/dx, dx'/dy = dy'/dx, and dy'/dy, each (r, 1).
 
     `coefficients` are k1, k2, k3, k4, p1, p2, each (r, 1) or (1, 1).
     """
@@ -245,5 +253,5 @@ def distort_with_slopes(
 
 
 def _columns(values: mx.array) -> list[mx.array]:
-    """Splits (r, c) into its columns (r, 1)."""
+    """Split an array (r, c) into its columns (r, 1)."""
     return list(mx.split(values, values.shape[-1], axis=-1))

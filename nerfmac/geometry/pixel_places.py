@@ -18,12 +18,12 @@ COLUMNS = ("first", "height", "width", "kept", "other")
 
 
 def pixel_places(sizes: Sequence[tuple[int, int]]) -> npt.NDArray[np.int32]:
-    """A row of `COLUMNS` for each of the `sizes` (width, height): int32 (n, 5).
+    """Return the table int32 (n, 5), with a row of `COLUMNS` for each image size (width, height).
 
-    `first` is the index of the first pixel of the view among all pixels, row by row from the top.
-    It is wrong with 2^31 pixels or more. The columns `kept` and `other` are an alias table: within
-    the share of a view, the view itself is drawn with the probability `kept` / `FRACTION_UNITS`,
-    otherwise the view `other`.
+    `first` is the index of the first pixel of the view among all pixels, in row-major order. It
+    overflows if there are 2^31 pixels or more. The columns `kept` and `other` are an alias table:
+    within the share of a view, the view itself is drawn with the probability `kept` /
+    `FRACTION_UNITS`, otherwise the view `other`.
     """
     counts = np.array([width * height for width, height in sizes], np.float64)
     first = np.cumsum([0, *counts[:-1]]) % 2**31

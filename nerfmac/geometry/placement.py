@@ -1,4 +1,5 @@
-"""`Placement`: file coordinates to scene space, scale * rotation @ position + offset."""
+"""`Placement`, the transform from file coordinates to scene space: scale * rotation @ position +
+offset."""
 
 from __future__ import annotations
 
@@ -16,10 +17,11 @@ MIRROR = np.array([-1.0, 1.0, 1.0])
 
 
 class Placement(NamedTuple):
-    """`scale` in scene units per file unit; `offset` (3,) and `extent` in scene units.
+    """Transform from file coordinates to scene space, with the extent of the scene cube.
 
-    `rotation` (3, 3) turns the file's axes to the scene's. With a determinant of -1 it also mirrors
-    them: the file's are then left-handed.
+    `scale` is in scene units per file unit; `offset` (3,) and `extent` are in scene units.
+    `rotation` (3, 3) maps the axes of the file to the axes of the scene. If the axes of the file
+    are left-handed, its determinant is -1.
     """
 
     scale: float
@@ -51,13 +53,14 @@ class Placement(NamedTuple):
         return np.asarray(direction, np.float64) @ self.rotation
 
     def box_to_file(self, low: npt.ArrayLike, high: npt.ArrayLike) -> tuple[Array, Array]:
-        """Corners (3,) of the box in the file's coordinates around a box of scene space."""
+        """Return the corners (3,) of the axis-aligned box in file coordinates around a box in scene
+        space."""
         corners = self.to_file(list(product(*zip(np.array(low), np.array(high), strict=True))))
         return corners.min(axis=0), corners.max(axis=0)
 
     @property
     def is_mirrored(self) -> bool:
-        """Whether the file's axes are left-handed, so that its poses mirror space."""
+        """Whether the axes of the file are left-handed, so that the transform mirrors space."""
         return bool(np.linalg.det(self.rotation) < 0)
 
     def mirrored(self) -> Placement:

@@ -1,4 +1,5 @@
-"""Pixels to rays in scene space, by the camera convention of `nerfmac.geometry.cameras`."""
+"""Conversion of pixels to rays in scene space, with the camera axes of
+`nerfmac.geometry.cameras`."""
 
 from __future__ import annotations
 
@@ -20,11 +21,12 @@ class Rays(NamedTuple):
 
 
 def rays_through(cameras: Cameras, view: mx.array, pixel: mx.array) -> Rays:
-    """Rays from the cameras' centers through pixel positions.
+    """Return the rays from camera centers through pixel positions.
 
-    `view` int32 (r,) holds indices of the cameras, `pixel` float32 (r, 2) x right and y down in
-    pixels. May be compiled, with the arrays of `cameras` captured or as arguments. Raises
-    InputError for a wrong shape or dtype; indices are not checked.
+    `view` int32 (r,) contains the index of the camera of each ray, and `pixel` float32 (r, 2)
+    contains x (right) and y (down) in pixels. The function can be compiled, with the arrays of
+    `cameras` captured or as arguments. Raises `InputError` if a shape or dtype is wrong. Indices
+    are not checked.
     """
     checks.dtype("view", view, mx.int32)
     checks.dtype("pixel", pixel, mx.float32)
@@ -44,7 +46,8 @@ def _through(
 ) -> Rays:
     seen = directions((pixel - intrinsics[:, 2:]) / intrinsics[:, :2], distortion, is_fisheye)
     x, y, z = seen[:, :1], seen[:, 1:2], seen[:, 2:]
-    # Sums of columns, not matmul: a GPU may compute that in TF32, with ten bits of mantissa.
+    # These are sums of columns because a GPU may compute a matmul in TF32, with a mantissa of ten
+    # bits.
     direction = poses[:, :, 0] * x - poses[:, :, 1] * y - poses[:, :, 2] * z
     length = mx.sqrt(mx.sum(mx.square(direction), axis=-1, keepdims=True))
     origin = mx.broadcast_to(poses[:, :, 3], direction.shape)
@@ -52,10 +55,11 @@ def _through(
 
 
 def directions(point: mx.array, distortion: mx.array | None, is_fisheye: bool) -> mx.array:
-    """Directions (r, 3) of any length, x right, y down, z forwards, that lenses map to `point`.
+    """Return the directions (r, 3), of any length, that lenses map to points.
 
-    `point` (r, 2) is relative to the principal point, in focal lengths. `distortion` is (r, 7) or
-    (1, 7) as in `Cameras`, None for pinholes. `is_fisheye`: some lenses may be fisheyes.
+    In directions, x is right, y is down, and z is forward. `point` (r, 2) is relative to the
+    principal point, in focal lengths. `distortion` is (r, 7) or (1, 7) as in `Cameras`, or None for
+    pinhole cameras. `is_fisheye` specifies whether any lens is a fisheye lens.
     """
     ahead = mx.ones((point.shape[0], 1))
     if distortion is None:
@@ -67,7 +71,7 @@ def directions(point: mx.array, distortion: mx.array | None, is_fisheye: bool) -
 
 
 def camera_rays(camera: Camera) -> Rays:
-    """The rays through all pixel centers of the camera, row by row from the top left."""
+    """Return the rays through all pixel centers of the camera, in row-major order."""
     cameras = Cameras.stack([camera])
     distortion = cameras.distortion if cameras.is_distorted else None
     width, height = camera.lens.width, camera.lens.height
@@ -77,15 +81,16 @@ def camera_rays(camera: Camera) -> Rays:
 
 
 def panorama_rays(camera: Camera, eye: float = 0.0) -> Rays:
-    """The rays of an equirectangular panorama, row by row from the top left.
+    """Return the rays of an equirectangular panorama, in row-major order.
 
-    The width covers 360 degrees: back, left, front, right, back of the camera. The height covers
-    180 degrees, from above to below. The lens gives only the size and a shift: pixels are shifted
-    by the distance of the principal point from the middle.
+    The width covers 360 degrees, from the back of the camera over left, front, and right to the
+    back again. The height covers 180 degrees, from top to bottom. Of the lens, only the image size
+    and the principal point are used. The panorama is shifted by the distance of the principal point
+    from the center of the image.
 
-    `eye` is the distance of a stereo eye to the right of the camera in scene units, negative to
-    the left. Its rays touch a circle around the camera, since the head turns with the view (Peleg,
-    Ben-Ezra, Pritch: Omnistereo: panoramic stereo imaging, 2001).
+    `eye` is the distance of a stereo eye to the right of the camera in scene units. It is negative
+    for an eye to the left. The rays are tangent to a circle around the camera, because the head
+    turns with the view (Peleg, Ben-Ezra, Pritch: Omnistereo: panoramic stereo imaging, 2001).
     """
     lens, pose = camera.lens, mx.array(camera.pose)
     index = mx.arange(lens.width * lens.height)
@@ -106,7 +111,7 @@ def panorama_rays(camera: Camera, eye: float = 0.0) -> Rays:
 @mx.compile
 def _pixel_rays(
     index: mx.array,
-    width: mx.array,  # an array: with a number each width would need another compiled kernel
+    width: mx.array,  # an array, because a number would compile a separate kernel for each width
     intrinsics: mx.array,
     distortion: mx.array | None,
     is_fisheye: bool,

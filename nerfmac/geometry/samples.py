@@ -1,8 +1,8 @@
 """`Samples`: sample points of rays, packed without gaps in a fixed number of slots.
 
-Ray r has the slots ray_start[r] to ray_start[r + 1] - 1, ordered front to back; ray_start never
-decreases. Slots from ray_start[-1] on are unused: their position, distance, and width are zero, and
-results must not depend on them.
+The samples of ray r are in the slots ray_start[r] to ray_start[r + 1] - 1, from front to back.
+`ray_start` never decreases. Slots from ray_start[-1] on are unused. Their position, distance, and
+width are zero, and results must not depend on them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """`Tracks`: observations of sparse points in the training images.
 
-Structure from motion triangulates each sparse point from its track, the pixels that show it in
-several images. Each observation therefore provides the distance of the surface at its pixel, empty
-space in front of it, and equal colors of its pixels in different images.
+Structure from motion triangulates each sparse point from its track, the pixels that show the point
+in several images. Each observation therefore determines three properties: the distance of the
+surface at the pixel, the empty space in front of the surface, and the color of the point, which is
+the same in all images of the track.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ MOST_OBSERVATIONS = 2**20
 FEWEST_VIEWS = 3
 """Minimum number of training images of a track. Points in only two images are often wrong."""
 HELD_OUT_EVERY = 5
-"""Every fifth sparse point is excluded from training, for measuring the surfaces."""
+"""Interval of the sparse points that are excluded from training and used to measure surfaces: every
+fifth."""
 
 
 class Tracks(NamedTuple):
@@ -73,9 +75,10 @@ class Tracks(NamedTuple):
         return self._replace(points=to.to_scene(self.points))
 
     def well_seen(self, fewest: int = FEWEST_VIEWS, most: int = MOST_OBSERVATIONS) -> Self:
-        """Return the points in at least `fewest` images, with about `most` observations.
+        """Return the tracks of points in at least `fewest` images, with about `most` observations.
 
-        If there are too many observations, points are dropped evenly with all their observations.
+        If there are too many observations, evenly spaced points are dropped with all their
+        observations.
         """
         shown = np.bincount(self.point, minlength=len(self.points))
         is_kept = shown >= fewest

@@ -1,4 +1,4 @@
-"""Differentiable operations: each with a plain MLX reference and, where it pays, kernels.
+"""Operations with a reference in plain MLX and, where this is faster, kernels.
 
 The module of an operation contains a public function that checks the arguments, the reference that
 defines the operation, and the launches of the kernel and of its gradient. `operation` combines

@@ -1,13 +1,14 @@
 """One step of Adam over one array, in one pass (Kingma and Ba 2015, algorithm 1).
 
-An element with a zero gradient (L2 term included) keeps its value and its moments, as in
-tiny-cuda-nn: a step reads only a few entries of a table, and momentum must not move the others.
+If the gradient of an element, including the L2 term, is zero, the value and the moments of the
+element do not change, as in tiny-cuda-nn. A step reads only a few entries of a table, and momentum
+must not change the other entries.
 
 Memory bandwidth limits the speed, so both moments share one word of 32 bits. The second moment has
 the exponent of a float and 12 bits of its fraction. The first moment is at most `most_first` times
-the root of the second (Cauchy-Schwarz inequality). Its fraction of that bound is stored in 12 bits
-with stochastic rounding; the random bits come from the gradient. The step itself uses both moments
-before they are rounded.
+the root of the second (Cauchy-Schwarz inequality). The ratio to this bound is stored in 12 bits
+with stochastic rounding, and the random bits are derived from the gradient. The step itself uses
+both moments before rounding.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from nerfmac.ops.operation import operation
 
 @cache
 def _kernel(axes: int) -> Kernel:
-    """The kernel for arrays with `axes` axes: flattening arrays would add to each step's graph."""
+    """Return the kernel for arrays with `axes` axes. Flattening arrays would add operations to
+    every step."""
     rows = " * ".join(f"gradient_shape[{axis}]" for axis in range(axes)) or "1"
     inputs = ("parameters", "moments", "gradient", "unscale", "step")
     return Kernel("adam", "adam", inputs, ("new_parameters", "new_moments"), rows)
@@ -121,28 +123,27 @@ def _adam(
 def pack_moments(
     first: mx.array, second: mx.array, most: mx.array | float, dither: mx.array | float = 0.5
 ) -> mx.array:
-    """Pack both float32 moments of each element into one uint32, as described in the module
-    docstring.
+    """Pack both float32 moments of each element into one uint32; see the module docstring.
 
-    `most` is `most_first(beta1, beta2)`. `dither` in [0, 1) is added to the first moment's 12-bit
-    fraction before that is rounded down.
+    `most` is `most_first(beta1, beta2)`. `dither` in [0, 1) is added to the 12-bit fraction of the
+    first moment before the fraction is rounded down.
     """
     high = (mx.view(second, mx.uint32) + 1024) >> 11
     bound = most * mx.sqrt(mx.view(high << 11, mx.float32))
     fraction = mx.where(bound > 0, first / mx.maximum(bound, 1e-38), 0.0)
-    # NaN compares as false, and cannot become an integer.
+    # Comparisons with NaN are false, so NaN is never converted to an integer.
     fraction = mx.where(mx.abs(fraction) <= 1, fraction, mx.where(fraction > 0, 1.0, -1.0))
     low = mx.floor(2047.0 * fraction + dither).astype(mx.int32) + 2048
     return (high << 12) | low.astype(mx.uint32)
 
 
 def _dither(gradient: mx.array) -> mx.array:
-    """Pseudo-random number in [0, 1), hashed from the gradient's bits."""
+    """Return pseudo-random numbers in [0, 1), computed by hashing the bits of the gradient."""
     return ((mx.view(gradient, mx.uint32) * HASH_PRIME_Y) >> 8).astype(mx.float32) / FRACTION_UNITS
 
 
 def unpack_moments(packed: mx.array, most: mx.array | float) -> tuple[mx.array, mx.array]:
-    """The first and second moments, float32; inverse of `pack_moments`."""
+    """Return the first and second moments, float32. This is the inverse of `pack_moments`."""
     second = mx.view((packed >> 12) << 11, mx.float32)
     fraction = ((packed & 4095).astype(mx.int32) - 2048).astype(mx.float32) / 2047.0
     return fraction * most * mx.sqrt(second), second

@@ -5,8 +5,8 @@
     opacity = 1 - exp(-(omitted + sum_i tau_i))
 
 (Mildenhall et al. 2020, equation 3.) A ray ends before the first sample with T_i below 1e-4.
-Samples of ray r are rows ray_start[r] : ray_start[r + 1]; rows after the last ray belong to no
-ray. Density is per scene unit; width and distance are in scene units.
+The samples of ray r are in the slots ray_start[r] : ray_start[r + 1]. Slots after the last ray
+belong to no ray. Density is per scene unit; width and distance are in scene units.
 
 If `thin` omitted samples at random, p_i is the probability that sample i was kept, omitted_i is the
 optical depth of the samples omitted in front of it, and omitted is the optical depth of all samples
@@ -106,7 +106,7 @@ def composite(
             by default.
 
     Returns:
-        `Composited`, differentiable in `density` and `color`; no gradient flows to the
+        `Composited`, differentiable with respect to `density` and `color`. No gradient flows to the
         samples or to `expected`.
 
     Raises:
@@ -150,7 +150,8 @@ def composite_penalized(
 ) -> tuple[Composited, mx.array]:
     """Composite packed samples and sum one more value of each sample along its ray.
 
-    A loss that is linear in the weights costs no further pass over the samples.
+    With this function, a loss that is linear in the weights requires no additional pass over the
+    samples.
 
     Args:
         density: (slots,) float32, not negative.
@@ -161,7 +162,7 @@ def composite_penalized(
 
     Returns:
         The result of `composite`, and the sums (rays,) float32 of weight times penalty. Both are
-        differentiable in `density`; no gradient flows to `penalty`.
+        differentiable with respect to `density`. No gradient flows to `penalty`.
 
     Raises:
         InputError: If an array has a wrong shape or type.
@@ -197,14 +198,15 @@ def composite_penalized(
 def sample_weights(density: mx.array, samples: Samples) -> mx.array:
     """Return the weight of each sample in the color of its ray.
 
-    It is plain MLX on every back end: a scan of log2(slots) passes.
+    It is computed with plain MLX on every back end, as a parallel scan with log2(slots) passes.
 
     Args:
         density: (slots,) float32, not negative.
         samples: The samples.
 
     Returns:
-        Array (slots,) float32, differentiable in `density`; 0 in slots of no ray.
+        Array (slots,) float32, differentiable with respect to `density`. It is 0 in slots that
+        belong to no ray.
     """
     thinning = samples.thinning
     scale, omitted = (thinning.inverse_probability, thinning.omitted) if thinning else (None, None)
@@ -212,7 +214,7 @@ def sample_weights(density: mx.array, samples: Samples) -> mx.array:
 
 
 def composite_reference(density, color, *samples):  # type: ignore[no-untyped-def]
-    """Composite in plain MLX; arguments and results as in the kernel `composite_forward`."""
+    """Composite in plain MLX, with the arguments and results of the kernel `composite_forward`."""
     distances, widths, ray_start, *thinned, expected, penalty, ray_omitted = samples
     inverse_probability, omitted = thinned
     slots, rays = density.shape[0], ray_start.shape[0] - 1
@@ -220,7 +222,7 @@ def composite_reference(density, color, *samples):  # type: ignore[no-untyped-de
         return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays), mx.zeros(rays)
     along = weights_along(density, widths, ray_start, inverse_probability, omitted)
     expected = mx.stop_gradient(expected)
-    # Slots of no ray may hold NaN, and zero times NaN is not zero.
+    # Slots that belong to no ray may contain NaN, and zero times NaN is not zero.
     distances, penalty = (
         mx.where(along.is_visible, mx.stop_gradient(values), 0.0) for values in (distances, penalty)
     )
@@ -234,9 +236,9 @@ def composite_reference(density, color, *samples):  # type: ignore[no-untyped-de
 
 
 class Along(NamedTuple):
-    """Samples along their rays, each array (slots,)."""
+    """Optical depths and weights of samples along their rays. Each array is (slots,)."""
 
-    ray: mx.array  # int32, the slot's ray; 0 without one
+    ray: mx.array  # int32, ray of the slot; 0 if the slot belongs to no ray
     is_visible: mx.array  # bool
     optical: mx.array  # float32, optical depth; its gradient represents 1 / p samples
     before: mx.array  # float32, optical depth of the ray's samples in front of it
@@ -250,7 +252,8 @@ def weights_along(
     inverse_probability: mx.array | None = None,
     omitted: mx.array | None = None,
 ) -> Along:
-    """Return the weights of samples in plain MLX; arguments as in `composite` and `Thinning`."""
+    """Return the weights of samples in plain MLX, with arguments as in `composite` and
+    `Thinning`."""
     slots = density.shape[0]
     slot = mx.arange(slots)
     is_alive = slot < ray_start[-1]
@@ -270,10 +273,11 @@ def weights_along(
 
 
 def sum_before(values: mx.array, place: mx.array) -> mx.array:
-    """Sum (slots,) of the values before each slot on its ray; `place` counts samples along a ray.
+    """Return the sum (slots,) of the values before each slot on its ray.
 
-    A parallel scan by doubling (Hillis and Steele 1986). A difference of sums over all rays would
-    be simpler, but its rounding error grows with the number of rays.
+    `place` is the index of the sample on its ray. This is a parallel scan by doubling (Hillis and
+    Steele 1986). A difference of cumulative sums over all rays would be simpler, but its rounding
+    error grows with the number of rays.
     """
     values = _earlier(values, place, 1)
     shift = 1
@@ -284,7 +288,8 @@ def sum_before(values: mx.array, place: mx.array) -> mx.array:
 
 
 def _earlier(values: mx.array, place: mx.array, shift: int) -> mx.array:
-    """The value `shift` samples before each slot on its ray; zero where there is none."""
+    """Return the value `shift` samples before each slot on its ray, or zero if the ray has no such
+    sample."""
     shifted = mx.concatenate([mx.zeros(shift), values[:-shift]])
     return mx.where(place >= shift, shifted, 0.0)
 

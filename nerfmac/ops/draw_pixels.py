@@ -1,4 +1,5 @@
-"""Drawing pixels for a training step: rays through them and their colors."""
+"""Drawing of random pixels for a training step, with the rays through these pixels and their
+colors."""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ BATCH = 2**12
 """Number of rays in a batch of `ray_batches`."""
 
 REACH = 1 / 32
-"""Largest distance of a neighbor, as a fraction of the image's height and of its width."""
+"""Maximum distance between paired neighboring pixels, as a fraction of the image height and
+width."""
 
-_END = 1.0 - 2.0**-20  # the last row and column begin before it in images of up to 2^20 pixels
+_END = 1.0 - 2.0**-20  # fraction in the last row and column of images with sides up to 2^20
 
 _TAKES = Signature(pixels=(mx.uint8, "pixels", "channels"), fractions=(mx.float32, 3, "rays"))
 _GIVES = Signature(
@@ -49,7 +51,7 @@ class Drawn(NamedTuple):
 
 
 def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
-    """Draw the pixels that `fractions` choose.
+    """Draw the pixels that `fractions` select.
 
     Args:
         pixels: (pixels of all views, 3 or 4) uint8, view after view, row by row from the top.
@@ -65,7 +67,8 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
             are 2^31 pixels or more in all, because an int32 cannot count them.
     """
     checks.number("pixels of all views", cameras.pixels, high=2**31 - 1)
-    # One fraction for each axis: one float32 for all pixels would skip some beyond 2^24.
+    # Each axis has a separate fraction, because a single float32 cannot select every pixel of more
+    # than 2^24.
     _TAKES.check(pixels, fractions, pixels=cameras.pixels)
     checks.number("channels of pixels", pixels.shape[1], low=3, high=4)
     return _draw(pixels, cameras, fractions)
@@ -83,7 +86,7 @@ def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) ->
 
 
 def draw_pixels_reference(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
-    """Plain-MLX reference of `draw_pixels`."""
+    """Draw pixels in plain MLX, with the arguments and results of `draw_pixels`."""
     view, first, row, column, width = _chosen(cameras, fractions)
     place = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
     color = pixels[first + row * width + column].astype(mx.float32) / 255.0
@@ -112,7 +115,8 @@ def chosen_pixels(cameras: Cameras, fractions: mx.array) -> mx.array:
 
 
 def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
-    """Return int32 arrays: view of each ray, first pixel, row, and column, and the view width."""
+    """Return int32 arrays for each ray: the view, its first pixel, the row, the column, and the
+    view width."""
     share = fractions[0] * len(cameras)
     view = mx.minimum(share.astype(mx.int32), len(cameras) - 1)
     _, _, _, kept, other = cameras.places[view].T

@@ -1,9 +1,9 @@
-"""Multiresolution hash encoding: trilinear interpolation in one table for each level.
+"""Multiresolution hash encoding: trilinear interpolation of table entries at several resolutions.
 
 Müller et al. 2022, section 3 and equations 2 to 4, with the conventions of tiny-cuda-nn: level l
 has scale_l = coarsest * growth^l - 1 and ceil(scale_l) + 1 vertices along an axis; a point x has
 the coordinate x * scale_l + 0.5 in the grid of the level. Levels that fit in 2^log2_entries entries
-are stored densely, the others hashed with the primes 1, 2654435761 and 805459861.
+are stored densely. The other levels are hashed with the primes 1, 2654435761, and 805459861.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
 CORNERS = 8
-"""Corners of a cell: rows of the table that the encoding of a point reads or adds to."""
+"""Number of corners of a cell, and so of the table rows that the encoding of a point reads or adds
+to."""
 
 _TAKES = Signature(
     positions=(mx.float32, "points", 3),
@@ -81,7 +82,7 @@ class HashLevels:
 
     @cached_property
     def scales(self) -> tuple[float, ...]:
-        """Grid units per unit of position, for each level."""
+        """Number of grid units per unit of position, for each level."""
         return tuple(self.coarsest * self.growth**level - 1.0 for level in range(self.levels))
 
     @cached_property
@@ -146,12 +147,12 @@ def hash_encode(
         positions: (points, 3) float32, in [0, 1]; outside, vertex indices wrap around.
         table: (levels.entries, features) float32; on a GPU float16 too. Features are 1, 2, 4 or 8.
         levels: Resolutions and table sizes of the levels.
-        used: (1,) int32, number of valid points; None: all. The features of other points are
-            arbitrary and have no gradient.
+        used: (1,) int32, number of valid points, or None for all points. The features of other
+            points are arbitrary and have no gradient.
 
     Returns:
-        (points, levels.levels * features), float16 on a GPU and float32 on a CPU; differentiable
-        in `positions` and `table`.
+        (points, levels.levels * features), float16 on a GPU and float32 on a CPU, differentiable
+        with respect to `positions` and `table`.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -178,7 +179,7 @@ def hash_encode(
 
 
 def hash_encode_reference(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.array:
-    """Plain-MLX reference of `hash_encode`, for all points."""
+    """Encode all points in plain MLX, with the arguments and results of `hash_encode`."""
     encoded = []
     for level, scale in enumerate(levels.scales):
         place = positions * mx.array(scale, mx.float32) + 0.5
@@ -211,7 +212,7 @@ def _used_reference(
     positions: mx.array, table: mx.array, used: mx.array, *, levels: HashLevels
 ) -> mx.array:
     is_used = (mx.arange(positions.shape[0]) < used)[:, None]
-    # Points that do not count may be NaN.
+    # Points after the first `used` ones may be NaN.
     encoded = hash_encode_reference(mx.where(is_used, positions, 0.0), table, levels)
     return mx.where(is_used, encoded, 0.0).astype(working_dtype())
 
@@ -247,14 +248,14 @@ def _hash_encode_vjp(primals, cotangent, _output, *, levels):  # type: ignore[no
 
 
 _SHORTEST = {"float": 3, "summed": 1, "fixed": 3}
-"""Minimum mean number of consecutive samples in one cell for summing them before adding the sum to
-the table, for each variant of the gradient kernel."""
+"""Minimum mean number of consecutive samples in the same cell, for each variant of the gradient
+kernel. From this number on, the kernel sums their gradients before it adds the sum to the table."""
 
 
 def _table_gradient(
     positions: mx.array, cotangent: mx.array, used: mx.array, levels: HashLevels, features: int
 ) -> mx.array:
-    """The gradient of the table (levels.entries, features), float32."""
+    """Return the gradient of the table, float32 (levels.entries, features)."""
     chosen = variant("hash_encode_gradient")
     template = [("FEATURES", features), ("SHORTEST", _SHORTEST[chosen])]
     kernel, dtype, units = _TABLE_GRADIENT, mx.float32, []
@@ -289,16 +290,18 @@ def _table_gradient(
 
 
 def _units(cotangent: mx.array, used: mx.array, levels: int) -> tuple[mx.array, mx.array]:
-    """Return the fixed-point scale of each level's gradient, 1 / unit, and its unit; (levels,).
+    """Return the fixed-point scale 1 / unit and the unit of the gradient of each level, both
+    (levels,).
 
     The unit is the smallest power of two for which the absolute gradients of all points sum to less
-    than 2^30 units. The sum of an entry is not larger, because weights are at most 1. If the sum is
-    not finite, the unit is NaN, and so is the gradient of the whole level. Both are float32.
+    than 2^30 units. The sum of an entry is not larger, because interpolation weights are at most 1.
+    If the sum is not finite, the unit and the gradient of the whole level are NaN. Both arrays are
+    float32.
     """
     is_used = (mx.arange(cotangent.shape[0]) < used)[:, None]
     size = mx.abs(mx.where(is_used, cotangent, 0.0).astype(mx.float32)).sum(axis=0)
     size = size.reshape(levels, -1).max(axis=1)
-    exponent = (mx.view(size, mx.uint32) >> 23).astype(mx.int32)  # biased by 127, as a float's is
+    exponent = (mx.view(size, mx.uint32) >> 23).astype(mx.int32)  # biased by 127, as in float32
     one_over = mx.clip(283 - exponent, 1, 252)
     per_unit, unit = (
         mx.view(each.astype(mx.uint32) << 23, mx.float32) for each in (one_over, 254 - one_over)

@@ -1,4 +1,4 @@
-"""Marching rays through the occupancy grid: packed samples in occupied cells, in fixed slots.
+"""Ray marching through the occupancy grid, which generates packed samples in occupied cells.
 
 Steps near the camera have the length `step`. Beyond the distance step / cone they grow in
 proportion to the distance, as a pixel's footprint does (Müller et al. 2022, appendix E.1). The
@@ -30,7 +30,8 @@ from nerfmac.ops.operation import operation
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.signature import Signature
 
-# Rays that a simdgroup counts in alternation, see kernels/march.metal; on a CPU that is a thread.
+# Number of rays that a simdgroup, or a thread on a CPU, counts alternately; see
+# kernels/march.metal.
 _INTERLEAVED = {"one": 1, "two": 2, "four": 4, "eight": 8}
 
 _TAKES = Signature(
@@ -65,7 +66,7 @@ class MarchGeometry:
     resolution: int  # number of cells of the occupancy grid along an axis
     near: float  # minimum distance of a sample from the camera
     step: float  # length of the shortest steps
-    cone: float  # ratio of step length to distance for distant steps; 0: all steps are equal
+    cone: float  # ratio of step length to distance for distant steps; with 0, all steps are equal
 
     @property
     def cells(self) -> int:
@@ -78,7 +79,8 @@ class MarchGeometry:
         diagonal = self.bounds.diagonal
         if self.cone * diagonal <= self.step:
             return ceil(diagonal / self.step) + 1
-        # Steps are shortest at the camera, so a diagonal that begins there has most intervals.
+        # Steps are shortest at the camera, so a diagonal that begins at the camera has the most
+        # intervals.
         steps = log(self.cone * diagonal / self.step)
         return ceil((1 + steps * self.cone / log(1 + self.cone)) / self.cone) + 1
 
@@ -93,7 +95,7 @@ class MarchGeometry:
 
 
 class Occupied(NamedTuple):
-    """Cells of the scene cube that marching samples."""
+    """Occupied cells of the scene cube. Marching generates samples only in these cells."""
 
     geometry: MarchGeometry  # scene cube, grid, and steps
     bits: mx.array  # (geometry.cells / BRICK_CELLS,) uint32, one bit per cell
@@ -119,7 +121,8 @@ def march(
         occupied: Occupied cells, the scene cube, and the marching steps.
         slots: Number of samples that fit. Rays get their samples in order. If the samples of a ray
             do not all fit, this ray and all later rays get none (`Samples.fits`).
-        wanted: (rays,) int32, number of samples to use from each ray, from the first on; None: all.
+        wanted: (rays,) int32, number of samples to use from the start of each ray, or None for all
+            samples.
 
     Returns:
         Packed samples. Slots without a sample are zero.
@@ -155,7 +158,7 @@ def march(
     arrays = origins, directions, jitter, occupied
     if wanted is None:
         wanted = count_samples(*arrays)
-    skip = mx.array(np.zeros(wanted.shape[0], np.int32))  # a constant, so that no step computes it
+    skip = mx.array(np.zeros(wanted.shape[0], np.int32))  # constant, so no step computes it
     ray_start = ray_starts(wanted, slots)
     return write_samples(*arrays, slots, ray_start, skip)._replace(wanted=wanted)
 
@@ -226,8 +229,8 @@ def write_samples(
     rays = origins.shape[0]
     _SLOTS_OF_RAYS.check(ray_start, skip, **{"rays": rays, "rays + 1": rays + 1})
     written = _write(origins, directions, jitter, occupied, slots, ray_start, skip)
-    # Gradients are stopped at the results, since the reference does not stop them at its arguments:
-    # if two calls do that for the same rays, mx.compile in MLX 0.32 may lose an array.
+    # Gradients are stopped at the results instead of at the arguments of the reference. If two
+    # calls stop them at the same rays, mx.compile in MLX 0.32 may lose an array.
     position, distance, width, ray = map(mx.stop_gradient, written)
     return Samples(position, distance, width, ray, ray_start, ray_start[1:] - ray_start[:-1])
 
@@ -264,7 +267,8 @@ def _write(origins, directions, jitter, occupied, slots, ray_start, skip):  # ty
 def march_reference(
     origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
 ) -> tuple[mx.array, mx.array, mx.array, mx.array]:
-    """Whether each interval (rays, intervals) has a sample; position, distance and width of all."""
+    """Return whether each interval (rays, intervals) has a sample, and all positions, distances,
+    and widths."""
     geometry = occupied.geometry
     enter, leave = geometry.bounds.crossing(origins, directions, geometry.near)
     first = _number(enter, geometry)
@@ -280,14 +284,15 @@ def march_reference(
 
 
 def is_occupied(position: mx.array, bits: mx.array, geometry: MarchGeometry) -> mx.array:
-    """Whether each position (..., 3), in scene coordinates, is in an occupied cell."""
+    """Return whether each position (..., 3), in scene coordinates, is in an occupied cell."""
     cell = cell_of(position, geometry)
     word = bits[mx.maximum(cell, 0) >> 5]
     return (cell >= 0) & ((word >> (cell & 31).astype(mx.uint32)) & 1).astype(mx.bool_)
 
 
 def cell_of(position: mx.array, geometry: MarchGeometry) -> mx.array:
-    """The occupancy cell of each position (..., 3): (...) int32, -1 outside every cascade."""
+    """Return the occupancy cell index of each position (..., 3), int32 (...); -1 outside all
+    cascades."""
     resolution, cascades = geometry.resolution, geometry.bounds.cascades
     sizes = mx.array([2.0**c for c in range(cascades)])
     cascade = (from_center(position)[..., None] >= 0.5 * sizes).astype(mx.int32).sum(axis=-1)

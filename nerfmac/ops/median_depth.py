@@ -1,8 +1,8 @@
 """Median depth: the distance where the transmittance along a ray decreases to one half.
 
 Thin haze in front of a surface changes the mean distance of the density along a ray, but hardly
-changes the median. Within a sample, density is constant: optical depth grows linearly over its
-width.
+changes the median. Within the interval of a sample, the density is constant, so the optical depth
+grows linearly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from nerfmac.ops.composite import Composited, weights_along
 def median_distance(density: mx.array, samples: Samples, reaching: mx.array) -> mx.array:
     """Return the distance where the transmittance of each ray decreases to one half.
 
-    It is plain MLX on every back end, without a gradient. The kernel `trace` has the same formula.
+    It is computed with plain MLX on every back end, without a gradient. The kernel `trace` uses the
+    same formula.
 
     Args:
         density: (slots,) float32 per scene unit, not negative.
@@ -45,7 +46,8 @@ def with_median(seen: Composited, median: mx.array) -> Composited:
 
     Args:
         seen: Composited rays.
-        median: (rays,) float32, as from `median_distance`. Where it is 0, the depth remains.
+        median: (rays,) float32, the result of `median_distance`. Where it is 0, the depth does not
+            change.
 
     Returns:
         Composited rays with the new depth.

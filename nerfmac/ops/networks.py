@@ -1,4 +1,4 @@
-"""The density and color networks in one pass: features and directions to density and color.
+"""The density and color networks in one pass, from features and directions to density and color.
 
 The density network maps the features of a position to an embedding. The first value x of the
 embedding determines the density exp(x - density_bias). The color network maps the embedding and a
@@ -22,11 +22,11 @@ from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
-# Partial sums of the weights' gradient, one for each threadgroup. Their number on a CPU is fixed,
-# so that results do not depend on the number of cores.
+# Number of partial sums of the weight gradients, one for each threadgroup. On a CPU, the number is
+# fixed, so that results do not depend on the number of cores.
 _GROUPS = {"groups_32": 32, "groups_64": 64, "groups_256": 256, "groups_512": 512}
-_PADDING = {"close": 0, "padded": 8}  # values after each row of a tile in a threadgroup's memory
-_SPACE = {"metal": 32 * 2**10, "cuda": 48 * 2**10}  # bytes of threadgroup memory for one kernel
+_PADDING = {"close": 0, "padded": 8}  # values after each row of a tile in threadgroup memory
+_SPACE = {"metal": 32 * 2**10, "cuda": 48 * 2**10}  # bytes of threadgroup memory per kernel
 
 _TAKES = Signature(
     features=((mx.float32, working_dtype), "slots", "features"),
@@ -81,8 +81,8 @@ def networks(
         shape: Widths of the layers.
 
     Returns:
-        Density (slots,) and color (slots, 3) in [0, 1], float32; differentiable in `features` and
-        the weights.
+        Density (slots,) and color (slots, 3) in [0, 1], float32, differentiable with respect to
+        `features` and the weights.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -133,8 +133,8 @@ def networks_density(
         features: (points, shape.features), float32; on a GPU float16 too.
         density_weights, color_weights: Weights as in `networks`.
         shape: Widths of the layers.
-        used: (1,) int32, number of valid points; None: all. The results of other points are
-            arbitrary.
+        used: (1,) int32, number of valid points, or None for all points. The results of other
+            points are arbitrary.
 
     Returns:
         Density (points,) float32.
@@ -148,7 +148,8 @@ def networks_density(
 
 
 def stored_weights(density: mx.array, color: mx.array, shape: NetworksShape) -> mx.array:
-    """Both networks' weights in the order of tile.h, then again with each matrix transposed."""
+    """Return the weights of both networks in the order of tile.h, followed by the transposed
+    matrices."""
     template = [each for each in shape.template if each[0] != "DENSITY_BIAS"]
     size = 2 * (density.size + color.size)
     (stored,) = _STORE(
@@ -163,16 +164,16 @@ def stored_weights(density: mx.array, color: mx.array, shape: NetworksShape) -> 
 
 
 def _check(features: mx.array, density: mx.array, color: mx.array, shape: NetworksShape) -> int:
-    """Checks the arrays; returns the number of rows of the features."""
+    """Check the arrays, and return the number of rows of the features."""
     weights = {"density weights": shape.density.weights, "color weights": shape.color.weights}
     return _TAKES.check(features, density, color, features=shape.features, **weights)["slots"]
 
 
 @mx.custom_function
 def truncated_exp(x: mx.array) -> mx.array:
-    """exp(min(x, DENSITY_LIMIT)).
+    """Return exp(min(x, DENSITY_LIMIT)).
 
-    Its gradient is exp's at the nearest point of [-DENSITY_LIMIT, DENSITY_LIMIT], as in
+    The gradient is the gradient of exp at x clipped to [-DENSITY_LIMIT, DENSITY_LIMIT], as in
     Instant-NGP.
     """
     return mx.exp(mx.minimum(x, DENSITY_LIMIT))
@@ -184,7 +185,8 @@ def _truncated_exp_vjp(x, cotangent, _output):  # type: ignore[no-untyped-def]
 
 
 def mlp_reference(inputs: mx.array, weights: mx.array, shape: MlpShape) -> mx.array:
-    """One network in plain MLX: (rows, shape.outputs) from `inputs` (rows, shape.inputs)."""
+    """Evaluate a network in plain MLX: map `inputs` (rows, shape.inputs) to (rows,
+    shape.outputs)."""
     *hidden, last = shape.split(weights)
     for matrix in hidden:
         inputs = mx.maximum(inputs @ matrix, 0.0)
@@ -194,7 +196,7 @@ def mlp_reference(inputs: mx.array, weights: mx.array, shape: MlpShape) -> mx.ar
 def _embedded(
     features: mx.array, weights: mx.array, shape: NetworksShape
 ) -> tuple[mx.array, mx.array]:
-    """Density and embedding in plain MLX."""
+    """Return density and embedding, computed in plain MLX."""
     embedding = mlp_reference(features.astype(mx.float32), weights, shape.density)
     return cast(mx.array, truncated_exp(embedding[:, 0] - shape.density_bias)), embedding
 
@@ -210,7 +212,7 @@ def _density(features, density_weights, color_weights, used, shape):  # type: ig
         *(features.astype(working_dtype()), used),
         stored_weights(density_weights, color_weights, shape),
         **_tiles(points),
-        template=shape.template[:4],  # without the color network's
+        template=shape.template[:4],  # without the arguments of the color network
         output_shapes=[(points,)],
         output_dtypes=[mx.float32],
     )
@@ -218,7 +220,7 @@ def _density(features, density_weights, color_weights, used, shape):  # type: ig
 
 def _reference(features, basis, ray, used, density_weights, color_weights, *, shape):  # type: ignore[no-untyped-def]
     is_used = mx.arange(features.shape[0]) < used
-    # Slots without a sample may hold NaN, and zero times NaN is not zero.
+    # Slots without a sample may contain NaN, and zero times NaN is not zero.
     features = mx.where(is_used[:, None], features, 0.0)
     basis = mx.stop_gradient(basis)
     ray = mx.where(is_used, ray, 0)
@@ -269,12 +271,14 @@ def _groups(groups: int) -> dict[str, Any]:
 
 
 def gradient_groups() -> int:
-    """Number of threadgroups of the gradient kernel; each has separate partial sums."""
+    """Return the number of threadgroups of the gradient kernel. Each threadgroup has separate
+    partial sums."""
     return _GROUPS[variant("networks_gradient")]
 
 
 def gradient_padding(shape: NetworksShape) -> int:
-    """Padding after each row of the gradient's tiles, in values; 0 if there is no memory for it."""
+    """Return the padding, in values, after each row of the gradient tiles; 0 if memory is
+    insufficient."""
     if simd_width() == 1:
         return 0
     padding = _PADDING[variant("networks_gradient_rows")]

@@ -37,7 +37,7 @@ _CHOOSE = Kernel(
 
 
 def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
-    """Return the largest estimate in each cell; 0 in cells without one.
+    """Return the largest estimate in each cell, or 0 in cells without an estimate.
 
     Args:
         cells: (estimates,) int32, in [0, count).
@@ -81,7 +81,7 @@ def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
     count = _PACK_TAKES.check(values, threshold)["count"]
     if count % BRICK_CELLS:
         raise checks.InputError(
-            f"values has shape {values.shape}; expected a multiple of {BRICK_CELLS}"
+            f"values has shape {values.shape}; expected a multiple of {BRICK_CELLS} values"
         )
     return _pack(values, threshold)
 
@@ -105,7 +105,7 @@ def _pack(values: mx.array, threshold: mx.array) -> list[mx.array]:
 def choose(bits: mx.array, draws: mx.array) -> mx.array:
     """Return random occupied cells.
 
-    For n set bits, in the order of their cells, a draw selects bit number floor(draw n / 2^32).
+    If n bits are set, a draw selects the set bit with the index floor(draw n / 2^32).
 
     Args:
         bits: (words,) uint32, one bit per cell, low bit first; up to 2^26 words.
@@ -122,7 +122,7 @@ def choose(bits: mx.array, draws: mx.array) -> mx.array:
 
 
 def _set_bits(words: mx.array) -> mx.array:
-    """Number of set bits of each word, int32: sums of pairs, fours, bytes and words."""
+    """Return the number of set bits of each word, int32, by adding up adjacent groups of bits."""
     words = words - ((words >> 1) & 0x55555555)
     words = (words & 0x33333333) + ((words >> 2) & 0x33333333)
     return (((words + (words >> 4)) & 0x0F0F0F0F) * 0x01010101 >> 24).astype(mx.int32)
@@ -132,7 +132,8 @@ def _choose_reference(bits: mx.array, draws: mx.array) -> mx.array:
     is_set = (bits[:, None] >> mx.arange(BRICK_CELLS, dtype=mx.uint32)) & 1
     is_set = is_set.reshape(-1).astype(mx.int32)
     ends, count = mx.cumsum(is_set), is_set.shape[0]
-    # List the set bits without gaps: each goes to its rank, the others to one extra element.
+    # List the set bits without gaps. Each set bit is written at its rank, and other bits are
+    # written to an extra element.
     chosen = mx.zeros(count + 1, mx.int32)
     chosen[mx.where(is_set == 1, ends - 1, count)] = mx.arange(count, dtype=mx.int32)
     rank = (draws.astype(mx.uint64) * ends[-1].astype(mx.uint64)) >> 32

@@ -10,7 +10,8 @@
 
     cubes = _power(x, exponent=3)
 
-This is `mx.custom_function`, but plain MLX replaces the kernel where no kernel can run.
+An operation works like `mx.custom_function`, but plain MLX replaces the kernel if the machine
+cannot run kernels.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ Function = Callable[..., Any]
 
 
 class Operation(Generic[Arguments, Result]):
-    """A function that launches a kernel or, where no kernel can run, calls the reference."""
+    """A function that launches a kernel or, if the machine cannot run kernels, calls the
+    reference."""
 
     def __init__(self, name: str, launch: Function, reference: Callable[Arguments, Result]) -> None:
-        """Combine a launch and a reference; prefer the decorator `operation`.
+        """Combine a launch and a reference. Use the decorator `operation` instead of this
+        constructor.
 
         Args:
             name: Name of the operation, as in `nerfmac.backend.runs_kernel`.
@@ -44,7 +47,7 @@ class Operation(Generic[Arguments, Result]):
         self._vjp: Function | None = None
 
     def vjp(self, gradient: Function) -> Function:
-        """Register the gradient of the kernel; a decorator.
+        """Register the gradient of the kernel. This method is a decorator.
 
         Args:
             gradient: Function with the same signature as for `mx.custom_function` (arguments,

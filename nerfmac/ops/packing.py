@@ -1,4 +1,5 @@
-"""Packing ray samples into slots: the first slot of each ray, and the number of slots per ray."""
+"""Packing of ray samples into slots: the first slot of each ray, and the number of slots per
+ray."""
 
 from __future__ import annotations
 
@@ -62,8 +63,8 @@ def _starts(counts: mx.array, slots: int) -> list[mx.array]:
 def samples_per_ray(marched: mx.array, kept: mx.array, capacity: int, slots: int) -> mx.array:
     """Return the mean number of slots per ray such that both marched and kept samples fit.
 
-    It is the following number, with means over the rays that begin within the capacity. Later rays
-    were not evaluated.
+    The result is the following number. The means are over the rays that begin within the capacity,
+    because later rays were not evaluated.
 
         max(mean(kept), mean(marched) slots / capacity)
 

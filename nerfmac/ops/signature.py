@@ -1,10 +1,10 @@
-"""`Signature`: names, types and shapes of an operation's arrays, declared once with its kernel.
+"""`Signature` declares the names, types, and shapes of the arrays of an operation.
 
     _TAKES = Signature(color=(mx.float32, "slots", 3), widths=(mx.float32, "slots"))
     slots = _TAKES.check(color, widths)["slots"]
 
-The type of an array is followed by the lengths of its axes. A length is a number or a name; all
-occurrences of a name have the same value.
+The type of an array is followed by the lengths of its axes. A length is a number or a name. All
+axes with the same name have the same length.
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ import mlx.core as mx
 from nerfmac.common import checks
 
 Dtype = mx.Dtype | Callable[[], mx.Dtype]
-"""A type, or a function that returns it, such as `nerfmac.backend.working_dtype`."""
+"""A dtype, or a function that returns a dtype, such as `nerfmac.backend.working_dtype`."""
 
 
 class Signature:
-    """Named arrays in order, each with one or several allowed types and the lengths of its axes."""
+    """Ordered names of arrays, each with one or several allowed types and the lengths of its
+    axes."""
 
     def __init__(self, **arrays: tuple[Dtype | tuple[Dtype, ...] | int | str, ...]) -> None:
         self._arrays: Mapping[str, tuple[Any, ...]] = arrays
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the arrays, as arguments of a `Kernel`."""
+        """Names of the arrays, for the arguments `inputs` and `outputs` of a `Kernel`."""
         return tuple(self._arrays)
 
     def check(self, *arrays: mx.array, **lengths: int) -> dict[str, int]:
-        """Check `arrays`; return the length of each named axis. `lengths` are known lengths.
+        """Check `arrays` and return the length of each named axis. `lengths` contains known
+        lengths.
 
         Raises `InputError` for the first array with a wrong shape or type. If two arrays have
         different lengths of a named axis, the message contains both.
@@ -54,7 +56,8 @@ class Signature:
         return lengths
 
     def outputs(self, **lengths: int) -> dict[str, Any]:
-        """Keyword arguments of a launch with these arrays as outputs; each has one type."""
+        """Return the keyword arguments of a launch with these arrays as outputs. Each array must
+        have one type."""
         return {
             "output_shapes": [
                 tuple(lengths[a] if isinstance(a, str) else a for a in axes)

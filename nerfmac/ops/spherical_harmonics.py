@@ -1,6 +1,6 @@
-"""Real spherical harmonics of a direction, degrees 0 to 3: sixteen coefficients.
+"""Real spherical harmonics of directions, with the sixteen functions of the degrees 0 to 3.
 
-Order and signs follow tiny-cuda-nn. It calls this set "degree 4".
+The order and signs are as in tiny-cuda-nn, which calls this set "degree 4".
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def spherical_harmonics(directions: mx.array) -> mx.array:
         directions: Unit vectors (count, 3) float32.
 
     Returns:
-        Values (count, 16) float32, differentiable in `directions`. The gradient is the gradient of
-        the polynomials. It is not projected onto the sphere.
+        Values (count, 16) float32, differentiable with respect to `directions`. The gradient is the
+        gradient of the polynomials and is not projected onto the sphere.
 
     Raises:
         InputError: If the shape or type is wrong.
@@ -48,7 +48,7 @@ def spherical_harmonics(directions: mx.array) -> mx.array:
 
 
 def spherical_harmonics_reference(directions: mx.array) -> mx.array:
-    """Plain-MLX reference of `spherical_harmonics`."""
+    """Evaluate the spherical harmonics in plain MLX, as `spherical_harmonics` does."""
     x, y, z = (directions[:, axis] for axis in range(3))
     x2, y2, z2 = x * x, y * y, z * z
     return mx.stack(

@@ -6,16 +6,16 @@ A sample with the weight weight_i (as in `composite`) is kept with the probabili
 
 and its color, its depth, and its gradients then represent 1 / p_i samples. Its width does not
 change: `Thinning` records the optical depth of the omitted samples, so that transmittance and
-opacity are exact for the whole ray. If a kept sample were 1 / p_i times as wide instead, both would
-be random, and training with random backgrounds would avoid this noise with opaque walls in front of
-cameras. Samples after the end of a ray are omitted and not recorded. The probabilities along a ray
-are summed; a sample is kept where the sum passes a whole number, beginning at the offset of the ray
-(systematic sampling). Probabilities are powers of two, so that rounding hardly ever changes which
-samples are kept.
+opacity are exact for the whole ray. If a kept sample were 1 / p_i times as wide instead,
+transmittance and opacity would be random, and training with random backgrounds would avoid this
+noise with opaque walls in front of cameras. Samples after the end of a ray are omitted and not
+recorded. Samples are selected with systematic sampling: the probabilities along a ray are summed,
+beginning at the offset of the ray, and a sample is kept where the sum exceeds the next integer.
+Probabilities are powers of two, so that rounding hardly ever changes the selection.
 
 Most samples of a ray contribute almost no color: samples in thin haze, in front of a surface, and
-inside it. Instant-NGP trains on all of them, and nerfacc on none below its `alpha_thre`. Thinning
-still trains on some of them, and the sample budget of a step fits more rays.
+inside it. Instant-NGP trains on all these samples, and nerfacc on none below its `alpha_thre`.
+Thinning trains on some of them, so that more rays fit into the sample budget of a step.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def thin(
     corrects the colors, so that their means do not change.
 
     Args:
-        samples: Packed samples. A ray that does not fit there keeps none, and does not fit.
+        samples: Packed samples. A ray with samples that did not fit into them also has no samples
+            in the result.
         density: (slots of `samples`,) float32, not negative.
         offsets: (rays,) float32 in [0, 1), initial value of the sum of probabilities of each ray.
         slots: Number of samples that fit. Rays get their samples in order, as in `march`.
@@ -131,7 +132,7 @@ def count_kept_reference(
     offsets: mx.array,
     below: float,
 ) -> mx.array:
-    """Plain-MLX reference of `count_kept`, with its arguments and result."""
+    """Count the kept samples in plain MLX, with the arguments and the result of `count_kept`."""
     rays = offsets.shape[0]
     if density.shape[0] == 0 or rays == 0:
         return mx.zeros(rays, mx.int32)
@@ -178,7 +179,7 @@ def _choice(
 
 
 def _count_before(values: mx.array, ray_start: mx.array, ray: mx.array) -> mx.array:
-    """Sum (slots,) of the integers before each slot on its ray."""
+    """Return the sum (slots,) of the integers before each slot on its ray."""
     sums = mx.cumsum(values) - values
     return sums - sums[mx.minimum(ray_start[:-1], values.shape[0] - 1)][ray]
 

@@ -1,8 +1,9 @@
-"""Tracing whole rays through a field: `march`, `hash_encode`, `networks`, `composite` in one.
+"""Tracing of whole rays in one kernel, which combines `march`, `hash_encode`, `networks`, and
+`composite`.
 
-One kernel follows each ray from sample to sample, until the ray leaves the scene or its
-transmittance is below 1e-4. So no sample behind a surface is evaluated, no sample is stored, and
-the host does not wait in between. There is no gradient: the operation is for rendering only.
+The kernel processes each ray sample by sample, until the ray leaves the scene or its transmittance
+is below 1e-4. Therefore, no samples behind surfaces are evaluated, no samples are stored, and the
+host does not wait between operations. The operation has no gradient and is for rendering only.
 
 Ray depth is the distance where the transmittance decreases to one half, times the opacity
 (`nerfmac.ops.median_depth`). If the transmittance stays higher, the depth is as in `composite`.

@@ -1,8 +1,8 @@
-"""Visibility along rays: the termination distance, and the cells up to that distance.
+"""Visibility along rays: the termination distances, and the cells up to these distances.
 
-A ray ends as in `composite`: before the first sample with a transmittance below 1e-4. Samples
-behind need no color and have no gradient. The density of all marched samples is evaluated first,
-in parallel over samples, to find that end.
+As in `composite`, a ray ends before the first sample with a transmittance below 1e-4. Later samples
+require no color and have no gradient. To find the end, the density of all marched samples is
+evaluated first, in parallel over the samples.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def termination_distances(
     opacity = composite(densities, no_color, marched).opacity
     visible = count_kept(densities, *along, mx.zeros_like(jitter), 0.0)
     last = mx.maximum(marched.ray_start[:-1] + visible - 1, 0)
-    # Half a step further: rounding must not exclude the last sample.
+    # Half a step is added so that rounding does not exclude the last sample.
     end = marched.distance[last] + 0.5 * marched.width[last]
     end = mx.where(opacity > 1.0 - EARLY_STOP_TRANSMITTANCE, end, FAR_DISTANCE)
     return mx.stop_gradient(mx.where(marched.fits, end, 0.0))

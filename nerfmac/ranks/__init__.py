@@ -1,8 +1,9 @@
-"""Ranks: processes, on one machine or several, that train one model together.
+"""Ranks, which are processes on one or several machines that train one model together.
 
-`mlx.launch -n 4 -- nerfmac train ...` starts them, or any program that sets MLX's environment
-variables. Each rank has the whole scene and the whole model, and draws its share of a step's rays.
-Gradients or parameters are averaged by `mlx.core.distributed`. A single process exchanges nothing.
+Ranks are started by `mlx.launch -n 4 -- nerfmac train ...` or by any program that sets MLX's
+environment variables. Each rank has the whole scene and the whole model, and draws its share of the
+rays of a step. Gradients or parameters are averaged with `mlx.core.distributed`. A single process
+does not communicate.
 """
 
 from nerfmac.ranks.lost import LostRankError as LostRankError

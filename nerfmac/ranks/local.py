@@ -1,4 +1,5 @@
-"""Starting ranks on this machine, as `mlx.launch -n N` does; with NCCL each has its own GPU."""
+"""Starting of ranks on this machine, like `mlx.launch -n N`. With NCCL, each rank uses a separate
+GPU."""
 
 from __future__ import annotations
 
@@ -22,13 +23,14 @@ the system could give an ephemeral port to another program, and the ring would c
 def start_local(
     command: Sequence[str], count: int, folder: Path, *, backend: str = "ring", **popen: Any
 ) -> list[subprocess.Popen[Any]]:
-    """Start `command` as `count` ranks that find each other. A single process runs without ranks.
+    """Start `command` as `count` connected ranks. If `count` is 1, it runs as a single process
+    without ranks.
 
     Args:
         command: Program and arguments.
         count: Number of ranks.
         folder: Existing folder for the list of hosts.
-        backend: `ring`, or `nccl`, where each rank uses one GPU only.
+        backend: `ring`, or `nccl` to use a separate GPU for each rank.
         popen: Further arguments of `subprocess.Popen`.
     """
     if count == 1:

@@ -1,10 +1,10 @@
-"""Detection of lost ranks: if one rank ends, training ends on all ranks.
+"""Detection of lost ranks, so that training ends on all ranks if one rank ends.
 
-With the ring backend, the next exchange of the neighboring ranks usually raises an exception at
-once. If the rank ended between two exchanges, they may wait forever (MLX 0.32.4). With NCCL and
-JACCL, the other ranks always wait, and they also wait for a rank that hangs. A `Watch` therefore
-ends a process that has waited too long, or that receives a termination signal while it waits.
-`mlx.launch` sends this signal when another rank has ended.
+With the ring backend, the next collective operation usually raises an exception at once on the
+neighboring ranks. If the rank ended between two collective operations, they may wait forever (MLX
+0.32.4). With NCCL and JACCL, the other ranks always wait, and they also wait for a rank that hangs.
+A `Watch` therefore ends a process that has waited too long, or that receives a termination signal
+while it waits. `mlx.launch` sends this signal when another rank has ended.
 """
 
 from __future__ import annotations
@@ -29,23 +29,26 @@ log = logging.getLogger("nerfmac")
 Item = TypeVar("Item")
 
 LOST = 2
-"""Exit code of a rank that gave up waiting, the same as for a request that cannot be met."""
+"""Exit code of a rank that gives up waiting for other ranks, the same code as for an
+`InputError`."""
 
 GRACE = 10.0
-"""Seconds after a signal until a rank that waits is ended; also the seconds it may take to save."""
+"""Grace period in seconds: how long a rank may wait or take to save its state after a signal before
+its process ends."""
 
 _VARIABLE = "NERFMAC_RANK_TIMEOUT"
 _SECONDS = "120"
 
 
 class LostRankError(RuntimeError):
-    """Another rank has ended, so this rank cannot continue. The message contains the symptom."""
+    """Error if this rank cannot continue because another rank has ended. The message contains the
+    symptom."""
 
 
 def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Generator[Item]:
-    """Yield the `items` that the `ranks` compute together, and watch each computation.
+    """Yield the `items` that the `ranks` compute together, with a time limit for each item.
 
-    `save` is as in `Watch`. Raises `LostRankError`.
+    `save` is as in `Watch`. Raises `LostRankError` if another rank has ended.
     """
     with Watch(ranks, save) as watch, noticed(ranks):
         watch.beat()
@@ -57,21 +60,25 @@ def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Gen
 
 @contextmanager
 def noticed(ranks: Ranks) -> Iterator[None]:
-    """Context manager that raises MLX's errors of an exchange as `LostRankError`."""
+    """Return a context manager that converts MLX's errors of collective operations to
+    `LostRankError`."""
     try:
         yield
     except RuntimeError as error:
         if str(error).startswith(("[ring]", "[jaccl]", "[nccl]")):
-            raise LostRankError(f"a rank is lost, as {ranks} sees: {error}") from error
+            raise LostRankError(
+                f"another rank has failed, as detected by {ranks}: {error}"
+            ) from error
         raise
 
 
 class Watch:
-    """`with Watch(ranks, save) as watch:` ends the process if `beat` is not called in time.
+    """Context manager that ends the process if `beat` is not called within a time limit.
 
-    The limit is 120 seconds, or NERFMAC_RANK_TIMEOUT seconds; 0 waits for ever. Python cannot
-    interrupt an exchange, so the whole process ends, with a message and exit code 2. A single rank
-    is not watched.
+    The limit is 120 seconds, or the value of the environment variable NERFMAC_RANK_TIMEOUT in
+    seconds, where 0 disables the limit. Python cannot interrupt a collective operation, so the
+    whole process ends with a message and the exit code 2. If there is only one rank, there is no
+    limit.
     """
 
     def __init__(self, ranks: Ranks, save: Callable[[], str]) -> None:
@@ -97,7 +104,8 @@ class Watch:
     def __enter__(self) -> Watch:
         if self._ranks.size > 1:
             self._told.setblocking(False)
-            # Handlers in Python wait for the main thread, but it may be in an exchange.
+            # Signal handlers in Python run on the main thread, which may be waiting in a collective
+            # operation.
             if threading.current_thread() is threading.main_thread():
                 self._before = signal.set_wakeup_fd(self._told.fileno(), warn_on_full_buffer=False)
             threading.Thread(target=self._watch, daemon=True).start()
@@ -111,12 +119,12 @@ class Watch:
     ) -> None:
         if self._before is not None:
             signal.set_wakeup_fd(self._before)
-        self._told.close()  # which ends the thread
+        self._told.close()  # this ends the thread
         if self._ranks.size == 1:
             self._signals.close()
 
     def beat(self) -> None:
-        """Restart the time limit, because training has progressed."""
+        """Restart the time limit. Call this method when training has progressed."""
         self._last = time.monotonic()
 
     def pause(self) -> None:
@@ -133,15 +141,15 @@ class Watch:
                     end = end or time.monotonic() + GRACE
                 last, now = self._last, time.monotonic()
                 if end is not None and now > end and last is not None:
-                    self._give_up("it was told to end, and waits for the others")
+                    self._give_up("it received a signal to end while it waited for other ranks")
                 if last is not None and 0 < self._seconds < now - last:
-                    self._give_up(f"the others have not answered for {self._seconds:g} s")
+                    self._give_up(f"the other ranks have not answered for {self._seconds:g} s")
 
     def _give_up(self, why: str) -> None:
-        threading.Timer(GRACE, os._exit, [LOST]).start()  # in case saving hangs
-        left = "its last checkpoint stays"
+        threading.Timer(GRACE, os._exit, [LOST]).start()  # if saving hangs
+        left = "the last checkpoint is unchanged"
         with suppress(Exception):
             left = self._save()
-        log.error("a rank is lost, as %s sees: %s; %s", self._ranks, why, left)
+        log.error("another rank has failed, as detected by %s: %s; %s", self._ranks, why, left)
         logging.shutdown()
         os._exit(LOST)

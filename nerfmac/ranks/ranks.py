@@ -1,7 +1,7 @@
-"""`Ranks`: this process among those that train together, and their collective operations.
+"""`Ranks`, the processes that train one model together, and their collective operations.
 
 All ranks must call the same functions in the same order. A sum is computed once and distributed, so
-all ranks get the same bits.
+all ranks receive the same bits.
 """
 
 from __future__ import annotations
@@ -20,55 +20,57 @@ from nerfmac.common.checks import InputError
 AllreduceDtype = Literal["bfloat16", "float32"]
 
 LARGE = 2**16
-"""`weighted_mean` sends arrays of at least this many elements one by one, as `AllreduceDtype`, and
-smaller ones together."""
+"""Minimum number of elements of a large array. `weighted_mean` sends large arrays one by one in the
+`AllreduceDtype`, and smaller arrays together."""
 
 _VARIABLES = {
     "nccl": ("NCCL_HOST_IP", "NCCL_PORT", "MLX_WORLD_SIZE"),
     "jaccl": ("MLX_IBV_DEVICES",),
     "ring": ("MLX_HOSTFILE",),
 }
-"""MLX's environment variables that select each back end."""
+"""Environment variables of MLX that select each back end."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes that train one model together, and this process's rank among them."""
+    """The processes that train one model together, and the rank of this process."""
 
     rank: int = 0
     size: int = 1
-    backend: str = "none"  # `ring`, `jaccl` or `nccl`
-    group: Any = None  # MLX's distributed group
+    backend: str = "none"  # `ring`, `jaccl`, or `nccl`; `none` for a single process
+    group: Any = None  # `mlx.core.distributed.Group`
 
     @property
     def is_first(self) -> bool:
-        """Whether this rank writes files, shows the bar and prints."""
+        """Whether this is the first rank, which writes files, prints, and shows progress bars."""
         return self.rank == 0
 
     def own(self, drawn: mx.array) -> mx.array:
-        """This rank's columns of `drawn` (rows, size * n): (rows, n)."""
+        """Return the columns (rows, n) of this rank from `drawn` (rows, size * n)."""
         if self.size == 1:
             return drawn
         share = drawn.shape[1] // self.size
         return mx.contiguous(drawn[:, self.rank * share : (self.rank + 1) * share])
 
     def sum(self, values: mx.array) -> mx.array:
-        """Sum over the ranks of `values`, of the same shape and type on all. Not evaluated."""
+        """Return the sum of `values` over all ranks. Shape and type must be the same on all ranks.
+        The result is lazy."""
         if self.size == 1:
             return values
         return mx.distributed.all_sum(values, group=self.group)
 
     def mean(self, values: mx.array) -> mx.array:
-        """Mean over the ranks of `values`, of a float type. Not evaluated."""
+        """Return the mean of float `values` over all ranks. The result is lazy."""
         return values if self.size == 1 else self.sum(values) / self.size
 
     def weighted_mean(
         self, arrays: Mapping[str, mx.array], weight: mx.array, dtype: AllreduceDtype
     ) -> dict[str, mx.array]:
-        """Mean over the ranks of float32 `arrays`, weighted by each rank's `weight` ().
+        """Return the mean of float32 `arrays` over all ranks, weighted by the `weight` () of each
+        rank.
 
-        Large arrays are sent as `dtype`; small ones and the weight go together in float32. If all
-        weights are 0, so is the mean. Not evaluated.
+        Large arrays are sent as `dtype`. Small arrays and the weight are sent together in float32.
+        If all weights are 0, the mean is 0. The result is lazy.
         """
         if self.size == 1:
             return dict(arrays)
@@ -89,29 +91,35 @@ class Ranks:
         return means
 
     def of_first(self, arrays: Mapping[str, mx.array]) -> dict[str, mx.array]:
-        """The first rank's `arrays` on all ranks, bit for bit; shapes and types must be equal."""
+        """Return the `arrays` of the first rank on all ranks, bit for bit.
+
+        Shapes and types must be the same on all ranks.
+        """
         if self.size == 1:
             return dict(arrays)
         received = {}
         for name, values in arrays.items():
             words = mx.view(values.reshape(-1), mx.uint32 if values.dtype.size == 4 else mx.uint8)
-            # One at a time, so that the zeros of the other ranks are never all in memory.
+            # Arrays are sent one at a time, so that the zeros of the other ranks are never all in
+            # memory.
             words = self.sum(words if self.is_first else mx.zeros_like(words))
             received[name] = mx.view(words, values.dtype).reshape(values.shape)
             mx.eval(received[name])
         return received
 
     def number_of_first(self, value: float) -> float:
-        """The first rank's `value` on all ranks, sent as a whole part and a fraction in float32."""
+        """Return the `value` of the first rank on all ranks. It is sent as an integer part and a
+        fraction."""
         if self.size == 1:
             return value
-        # In two parts: one float32 would lose the milliseconds of a day.
+        # The value is sent in two parts, because one float32 cannot represent a day with
+        # milliseconds.
         whole = float(int(value))
         both = mx.array([whole, value - whole]) * float(self.is_first)
         return float(np.array(self.sum(both), np.float64).sum())
 
     def texts(self, text: str) -> list[str]:
-        """The first 256 bytes of each rank's `text`, in the order of ranks."""
+        """Return the first 256 bytes of the `text` of each rank, in the order of the ranks."""
         if self.size == 1:
             return [text]
         row = np.zeros((self.size, 256), np.uint8)
@@ -121,14 +129,17 @@ class Ranks:
         return [bytes(line).rstrip(b"\0").decode(errors="replace") for line in rows]
 
     def alike(self, arrays: Mapping[str, mx.array]) -> bool:
-        """Whether `arrays`, of 32-bit types, have the same bits on all ranks."""
+        """Return whether `arrays` of 32-bit types have the same bits on all ranks."""
         return self.size == 1 or self._is_alike([_checksum(values) for values in arrays.values()])
 
     def check_alike(self, what: str, text: str) -> None:
-        """Raise `InputError` on all ranks unless all have the same `text`; `what` names it."""
+        """Raise `InputError` on all ranks unless `text` is the same on all ranks.
+
+        `what` is the description of the text in the message.
+        """
         words = np.frombuffer(sha256(text.encode()).digest(), np.uint32)
         if self.size > 1 and not self._is_alike([mx.array(words)]):
-            raise InputError(f"the ranks differ in {what}; expected the same on all of them")
+            raise InputError(f"the ranks differ in {what}; they must be the same on all ranks")
 
     def _is_alike(self, words: list[mx.array]) -> bool:
         mine = mx.concatenate([values.reshape(-1) for values in words])
@@ -145,22 +156,23 @@ _current = ALONE
 
 
 def current_ranks() -> Ranks:
-    """The ranks that `join` found; `ALONE` before."""
+    """Return the ranks that `join` has connected, or `ALONE` before a call of `join`."""
     return _current
 
 
 def rank_given() -> int:
-    """This process's rank, from MLX_RANK in the environment; 0 without it."""
+    """Return the rank of this process from the environment variable MLX_RANK, or 0 if it is not
+    set."""
     rank = os.environ.get("MLX_RANK", "0")
     return int(rank) if rank.isdecimal() else 0
 
 
 def join() -> Ranks:
-    """Connect to the other ranks that the environment names; `ALONE` if it names none.
+    """Connect to the other ranks that the environment variables specify.
 
-    The variables are MLX's: MLX_RANK with MLX_HOSTFILE (ring), with NCCL_HOST_IP, NCCL_PORT and
-    MLX_WORLD_SIZE (NCCL), or with MLX_IBV_DEVICES (JACCL). Later calls return the same ranks.
-    Raises `InputError` if the ranks cannot connect.
+    The variables are MLX_RANK with MLX_HOSTFILE (ring), with NCCL_HOST_IP, NCCL_PORT, and
+    MLX_WORLD_SIZE (NCCL), or with MLX_IBV_DEVICES (JACCL), as in MLX. Without them, the result is
+    `ALONE`. Later calls return the same ranks. Raises `InputError` if the ranks cannot connect.
     """
     global _current
     backend = _selected_backend()
@@ -169,7 +181,7 @@ def join() -> Ranks:
     try:
         group = mx.distributed.init(strict=True, backend=backend)
     except (RuntimeError, ValueError) as error:
-        raise InputError(f"the ranks do not find each other by {backend}: {error}") from error
+        raise InputError(f"the ranks cannot connect with {backend}: {error}") from error
     _current = Ranks(group.rank(), group.size(), backend, group) if group.size() > 1 else ALONE
     return _current
 
@@ -184,7 +196,10 @@ def _selected_backend() -> str | None:
 
 
 def _checksum(values: mx.array) -> mx.array:
-    """Checksum (1,) uint32; it differs if one element does, and almost surely if more do."""
+    """Return a checksum uint32 (1,).
+
+    It differs if a single element differs, and almost certainly if several elements differ.
+    """
     words = mx.view(values.reshape(-1), mx.uint32)
     factors = mx.arange(words.size, dtype=mx.uint32) * 2654435761 + 1
     return (words * (factors | 1)).sum().reshape(1)

@@ -1,1 +1,2 @@
-"""Refinement of training views, learned with the field: poses, lenses, exposures, colors."""
+"""Refinement of the training views together with the field: poses, lenses, exposures, and
+colors."""

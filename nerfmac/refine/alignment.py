@@ -1,8 +1,8 @@
-"""Moving test cameras along with refined training cameras, by a similarity (Procrustes).
+"""Alignment of test cameras with refined training cameras by a similarity transform (Procrustes).
 
-Refinement may rotate, shift and scale all training cameras and the field together, without any
-change of the images. Test cameras must follow before their images are compared (BARF, Lin et
-al. 2021, section 4.1).
+Refinement may rotate, shift, and scale all training cameras and the field together without changing
+the images. The same transform must be applied to the test cameras before their images are compared
+(BARF, Lin et al. 2021, section 4.1).
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ Poses = npt.NDArray[np.float64]
 
 
 def align_poses(poses: Poses, initial: Poses, refined: Poses) -> Poses:
-    """`poses` (m, 3, 4), moved by the similarity that best maps `initial` to `refined` (n, 3, 4).
+    """Move `poses` (m, 3, 4) by the similarity that best maps `initial` to `refined`, both (n, 3,
+    4).
 
-    The rotation is the mean of those from each initial to its refined camera, so one camera is
-    enough. Scale and shift are the least-squares fit of the camera positions.
+    The rotation is the mean of the rotations from each initial camera to its refined camera, so a
+    single camera is sufficient. Scale and shift are a least-squares fit of the camera positions.
     """
     u, _, v = np.linalg.svd(np.einsum("nij,nkj->ik", refined[:, :, :3], initial[:, :, :3]))
     rotation = u @ np.diag([1.0, 1.0, np.linalg.det(u @ v)]) @ v
@@ -36,6 +37,6 @@ def align_poses(poses: Poses, initial: Poses, refined: Poses) -> Poses:
 
 
 def align_cameras(cameras: Cameras, initial: Cameras, refined: Cameras) -> Cameras:
-    """`cameras`, moved as refinement moved the training cameras from `initial` to `refined`."""
+    """Move `cameras` by the similarity that best maps `initial` to `refined` training cameras."""
     poses = (np.array(group.poses, np.float64) for group in (cameras, initial, refined))
     return replace(cameras, poses=mx.array(align_poses(*poses).astype(np.float32)))

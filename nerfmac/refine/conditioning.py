@@ -1,12 +1,12 @@
-"""Preconditioning of camera parameters, so that each moves the image by about the same amount.
+"""Preconditioning of camera parameters, so that each parameter moves the image by a similar amount.
 
-Rotating a camera and moving it sideways change its image almost alike; rolling changes it little.
-The six pose variables are therefore P x, where x are the trained parameters and
+Rotating a camera and moving it sideways have almost the same effect on its image, and rolling it
+has a small effect. The six pose variables are therefore P x, where x are the trained parameters and
 
     P = (S + 0.1 diag(S))^(-1/2),   S = mean of J^T J over points,   J = d(direction) / d(pose)
 
-(CamP, Park et al. 2023, section 4). Lengths of x are then angles in radians. CamP has one matrix
-for a pose and its lens. Here many poses share a lens, so the lens has a separate matrix.
+(CamP, Park et al. 2023, section 4). Lengths of x are then angles in radians. CamP uses one matrix
+for a pose and its lens. In nerfmac, many poses share a lens, so the lens has a separate matrix.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from nerfmac.geometry.cameras import Cameras
 Array = npt.NDArray[np.float64]
 
 DAMPING = 0.1
-"""CamP's damping: it limits how much a parameter that barely changes the image is scaled up."""
+"""Damping factor from CamP, which limits the scale of parameters that barely change the image."""
 GRID = (-0.4, 0.0, 0.4)
-"""Coordinates of the sample points in an image, from its center, as fractions of its width and
-height."""
+"""Coordinates of the sample points in an image relative to its center, as fractions of its width
+and height."""
 DEPTHS = (0.6, 0.8, 1.0, 1.5, 3.0)
-"""Depths of the sample points, as multiples of the camera's distance from the scene's center."""
+"""Depths of the sample points, as multiples of the distance between the camera and the scene
+center."""
 LEAST_DISTANCE = 0.1
-"""Smallest distance from the scene's center assumed for a camera, in scene units."""
+"""Lower bound of the distance between a camera and the scene center, in scene units."""
 
 
 def pose_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
-    """The matrices P (n, 6, 6) of the poses: (rotation vector, shift) = P x."""
+    """Return the matrices P (n, 6, 6) that map parameters x to poses: (rotation vector, shift) = P
+    x."""
     poses = np.array(cameras.poses, np.float64)
     sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)
     center_distance = np.linalg.norm(poses[:, :, 3] - SCENE_CENTER, axis=1)
@@ -46,19 +48,21 @@ def pose_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
 
 
 def _pose_jacobian(poses: Array, x: Array, y: Array, depth: Array) -> Array:
-    """Jacobian d(x, y) / d(pose), (n, 2, 6), of the points depth (x, y, -1) in camera axes."""
+    """Return the Jacobian d(x, y) / d(pose), (n, 2, 6), at the points depth * (x, y, -1) in camera
+    axes."""
     one, zero = np.ones_like(x), np.zeros_like(x)
     axes = poses[:, :, :3].swapaxes(1, 2)  # (n, axis, 3)
     point = np.einsum("nki,nk->ni", axes, np.stack([x, y, -one], axis=1) * depth[:, None])
-    # A rotation w moves the point, as the camera sees it, by -w x point = point x w.
+    # A rotation w moves the point in camera coordinates by -w x point = point x w.
     rotated = np.cross(point[:, None], np.eye(3)).swapaxes(1, 2)
-    motion = np.concatenate([axes @ rotated, -axes], axis=2)  # (n, 3, 6) in the camera's axes
+    motion = np.concatenate([axes @ rotated, -axes], axis=2)  # (n, 3, 6) in camera axes
     projection = np.stack([np.stack([one, zero, x], 1), np.stack([zero, one, y], 1)], axis=1)
     return projection @ motion / depth[:, None, None]
 
 
 def lens_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
-    """The matrices P (n, 3, 3) of the lenses: (log focal factor, k1, k2) = P x.
+    """Return the matrices P (n, 3, 3) that map parameters x to lenses: (log focal factor, k1, k2) =
+    P x.
 
     The matrices are means over the points of `GRID` except the center, because lens changes do not
     move the center.
@@ -69,7 +73,7 @@ def lens_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
     for across, down in points:
         x, y = np.array([[across], [down]]) * sizes.T / lenses[:, :2].T
         square = x * x + y * y
-        # Radial motion of the point in radians, for a lens that has no distortion yet.
+        # Radial motion of the point in radians, for a lens without distortion.
         jacobian = np.stack([np.ones_like(x), square, square**2])
         jacobian = np.sqrt(square) / (1.0 + square) * jacobian
         total += np.einsum("in,jn->nij", jacobian, jacobian) / len(points)
@@ -77,7 +81,7 @@ def lens_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
 
 
 def _inverse_roots(total: Array) -> npt.NDArray[np.float32]:
-    """The matrices (S + DAMPING diag(S))^(-1/2) for each S in `total` (n, k, k)."""
+    """Return the matrices (S + DAMPING diag(S))^(-1/2) for each S in `total` (n, k, k)."""
     diagonal = np.einsum("nii->ni", total)[:, :, None] * np.eye(total.shape[1])
     values, vectors = np.linalg.eigh(total + DAMPING * diagonal)
     return np.einsum("nik,nk,njk->nij", vectors, values**-0.5, vectors).astype(np.float32)

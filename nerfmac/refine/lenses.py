@@ -1,8 +1,8 @@
-"""`SharedLenses`: which views share a lens, and how refinement changes it.
+"""`SharedLenses`, the lenses that several views share, and their refinement.
 
-Views with the same size and the same intrinsics are from one camera. A lens has three refined
-variables: the logarithm of a factor on both focal lengths, and additions to k1 and k2. These
-variables are P x, where x are the trained parameters and the matrix P is from `lens_conditioning`.
+Views with the same size and the same intrinsics share a lens. Three variables of a lens are
+refined: the logarithm of a factor for both focal lengths, and additions to k1 and k2. These
+variables are P x, where x are the trained parameters and P is the matrix from `lens_conditioning`.
 The principal point is not refined, because moving it is close to rotating the camera.
 
 `lens_jvp` computes the gradients of pixel directions with respect to the lens, to first order. A
@@ -10,7 +10,7 @@ pixel at the fixed position m has the direction (x, y, 1) with focal distort(x, 
 
     d(x, y) = -J^-1 (distort(x, y) dlog focal + d distort(x, y)),   J = d distort / d(x, y)
 
-where the last term varies the coefficients only. For a fisheye lens, the same formula applies along
+where only the coefficients vary in the last term. For a fisheye lens, the same formula applies to
 the angle.
 """
 
@@ -33,7 +33,7 @@ _LEAST = 1e-6
 
 
 class SharedLenses:
-    """The distinct lenses of `cameras`, in the order of their first views."""
+    """Distinct lenses of `cameras`, in the order of their first views."""
 
     def __init__(self, cameras: Cameras) -> None:
         keys = _keys(cameras)
@@ -50,17 +50,19 @@ class SharedLenses:
 
     @cached_property
     def of_views(self) -> mx.array:
-        """Index of each view's lens, (views,) int32."""
+        """Index of the lens of each view, int32 (views,)."""
         return mx.array([self._index[key] for key in _keys(self._cameras)], mx.int32)
 
     def changes(self, parameters: mx.array) -> mx.array:
-        """Log focal factor and changes of k1 and k2, (lenses, 3), from `parameters` (lenses, 3)."""
+        """Return the log focal factors and the changes of k1 and k2, (lenses, 3), given
+        `parameters` (lenses, 3)."""
         return (self._conditioning * parameters[:, None, :]).sum(axis=2)
 
     def refined(self, cameras: Cameras, changes: mx.array) -> Cameras:
-        """`cameras`, with `changes` (lenses, 3) applied to those that have one of these lenses.
+        """Return `cameras` with `changes` (lenses, 3) applied to all cameras that have one of these
+        lenses.
 
-        Cameras with other lenses do not change, such as test cameras with a separate lens.
+        Cameras with other lenses, such as test cameras with a separate lens, do not change.
         """
         indices = [self._index.get(key, len(self)) for key in _keys(cameras)]
         padded = mx.concatenate([changes, mx.zeros((1, LENS_PARAMETERS))])[mx.array(indices)]
@@ -76,12 +78,13 @@ class SharedLenses:
     def direction_jvp(
         self, refined: Cameras, changes: mx.array, rays: Rays, view: mx.array
     ) -> mx.array:
-        """Zeros (rays, 3) that carry gradients: d(ray direction) / d(`changes`).
+        """Return zeros (rays, 3) with the gradients of ray directions with respect to `changes`.
 
-        `refined` are the cameras with these `changes`; `view` (rays,) is the view of each ray.
+        `refined` contains the cameras with these `changes`, and `view` (rays,) the view of each
+        ray.
         """
-        axes = refined.poses[view, :, :3] * mx.array([1.0, -1.0, -1.0])  # y down, z forwards
-        direction = (axes * rays.direction[:, :, None]).sum(axis=1)  # in the camera's axes
+        axes = refined.poses[view, :, :3] * mx.array([1.0, -1.0, -1.0])  # y down, z forward
+        direction = (axes * rays.direction[:, :, None]).sum(axis=1)  # in camera axes
         change = (changes - mx.stop_gradient(changes))[self.of_views][view]
         radial = mx.concatenate([change[:, 1:], mx.zeros((change.shape[0], 5))], axis=1)
         distortion = mx.stop_gradient(refined.distortion)[view] + radial
@@ -97,11 +100,13 @@ def _keys(cameras: Cameras) -> list[Hashable]:
 def lens_jvp(
     direction: mx.array, stretch: mx.array, distortion: mx.array, is_fisheye: bool
 ) -> mx.array:
-    """Zeros (r, 3) that carry gradients: d(direction)/d(stretch), d(direction)/d(distortion).
+    """Return zeros (r, 3) with the gradients of directions with respect to `stretch` and
+    `distortion`.
 
-    `direction` (r, 3) is the unit direction of each pixel's ray through the lens as it is, with x
-    right, y down, z forwards. `stretch` (r, 1) is 0, the logarithm of a factor on the focal length.
-    `distortion` (r, 7) is as in `Cameras`. `is_fisheye`: some lenses are fisheyes.
+    `direction` (r, 3) is the unit direction of the ray of each pixel through the current lens, with
+    x right, y down, and z forward. `stretch` (r, 1) is 0, the logarithm of a factor for the focal
+    length. `distortion` (r, 7) is as in `Cameras`. `is_fisheye` specifies whether any lens is a
+    fisheye lens.
     """
     direction = mx.stop_gradient(direction)
     straight = _straight(direction, stretch, distortion)
@@ -139,5 +144,5 @@ def _fisheye(direction: mx.array, stretch: mx.array, distortion: mx.array) -> mx
 
 
 def _change(values: mx.array) -> mx.array:
-    """Zero, with the gradient of `values`."""
+    """Return zero with the gradient of `values`."""
     return values - mx.stop_gradient(values)

@@ -1,20 +1,21 @@
-"""`CameraRefinement`: poses, lenses, exposures and colors of the training views, as parameters.
+"""`CameraRefinement` refines the poses, lenses, exposures, and colors of the training views.
 
-A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are along the
-scene's axes (so(3) x R^3). `conditioning` maps six parameters per view to them, linearly.
-Views from one camera share a lens (`nerfmac.refine.lenses`).
+A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are along the axes
+of the scene (so(3) x R^3). They are a linear function of six parameters per view; see
+`conditioning`. Views from one camera share a lens (`nerfmac.refine.lenses`).
 
-Exposures multiply the linear light of red, green and blue by exp(parameter). Colors c, encoded as
-sRGB, become (1 + A) c + b with nine numbers A and three b per view. This is the affine map of Urban
-Radiance Fields (Rematas et al. 2022, section 3.3), learned directly instead of from a latent code.
-It replaces the appearance vectors of NeRF-W, because these would be an input of the color network.
-The mean over the views is subtracted from exposures and colors. The field therefore represents the
-mean of the images, and views without refined parameters show this mean.
+Exposures multiply the linear light of red, green, and blue by exp(parameter). The sRGB color c
+becomes (1 + A) c + b, where the 3 x 3 matrix A and the vector b are parameters of each view. This
+is the affine map of Urban Radiance Fields (Rematas et al. 2022, section 3.3), learned directly
+instead of from a latent code. nerfmac uses it instead of the appearance embeddings of NeRF-W,
+because embeddings would be an input of the color network. The mean over the views is subtracted
+from exposures and colors. The field therefore represents the mean of the images, and views without
+refined parameters show this mean.
 
 Gradients reach poses and lenses through the samples. A sample x on a ray with origin o moves by
 dv + dw x (x - o). A lens changes the direction of the ray. The distance between a sample and its
 camera is constant (`compute_cam_gradient_train_nerf` of Instant-NGP; BARF, Lin et al. 2021). The
-derivative with respect to w is taken at the refined pose, to first order.
+derivative with respect to w is computed at the refined pose, to first order.
 """
 
 from __future__ import annotations
@@ -36,24 +37,28 @@ from nerfmac.refine.conditioning import pose_conditioning
 from nerfmac.refine.lenses import LENS_PARAMETERS, SharedLenses
 
 POSES = "views.poses"
-"""Parameters (views, 6); `pose_conditioning` maps them to a rotation in radians and a shift."""
+"""Name of the pose parameters (views, 6). `pose_conditioning` maps them to a rotation in radians
+and a shift."""
 LENSES = "views.lenses"
-"""Parameters (lenses, 3); `lens_conditioning` maps them to log focal length, k1 and k2."""
+"""Name of the lens parameters (lenses, 3). `lens_conditioning` maps them to log focal factor, k1,
+and k2."""
 EXPOSURES = "views.exposures"
-"""Parameters (views, 3): logarithms of factors on the light of red, green and blue."""
+"""Name of the exposure parameters (views, 3), the logarithms of factors for the linear light of
+red, green, and blue."""
 COLORS = "views.colors"
-"""Parameters (views, 12): the matrix A row by row, then b."""
+"""Name of the color parameters (views, 12): the matrix A in row-major order, then the vector b."""
 
-_MIN_OPACITY = 1e-4  # lower bound of a divisor; such rays are black anyway
+_MIN_OPACITY = 1e-4  # lower bound of a divisor; rays with a lower opacity are black
 
 
 @dataclass(frozen=True)
 class CameraRefinement:
-    """Poses, lenses, exposures and colors that the configuration refines; by default none."""
+    """Refinement of the poses, lenses, exposures, and colors that the configuration enables. By
+    default, none is enabled."""
 
     config: RefineConfig
     initial: Cameras | None
-    """The training views' cameras before refinement; None without views."""
+    """Cameras of the training views before refinement, or None without views."""
 
     @property
     def _views(self) -> int:
@@ -66,13 +71,13 @@ class CameraRefinement:
 
     @cached_property
     def lenses(self) -> SharedLenses:
-        """The lenses that training views share; needs views."""
+        """Lenses of the training views. This property requires views."""
         assert self.initial is not None
         return SharedLenses(self.initial)
 
     @property
     def shapes(self) -> Shapes:
-        """The parameters' names and shapes. All are float32."""
+        """Names and shapes of the parameters. All parameters are float32."""
         shapes: Shapes = {}
         if self.config.poses:
             shapes[POSES] = (self._views, 6)
@@ -85,13 +90,14 @@ class CameraRefinement:
         return shapes
 
     def init(self) -> Parameters:
-        """Zeros: cameras stay as they were given, and colors as the field renders them."""
+        """Return initial parameters, which are zero and change neither cameras nor colors."""
         return {name: mx.zeros(shape) for name, shape in self.shapes.items()}
 
     def rates(self, step: int, factor: float, progress: float) -> dict[str, ParameterGroup]:
-        """Adam's settings of each parameter in `step`, counted from 0, at `progress` of the run.
+        """Return the settings of Adam for each parameter in `step`, counted from 0.
 
-        `factor` is the field's learning rate in this step over `OptimizerConfig.rate`.
+        `factor` is the learning rate of the field in this step divided by `OptimizerConfig.rate`,
+        and `progress` is the finished fraction of the run.
         """
         config = self.config
         decay = factor * config.final_rate**progress
@@ -109,12 +115,14 @@ class CameraRefinement:
         }
 
     def trained(self, parameters: Parameters, *, learns_cameras: bool) -> Parameters:
-        """The `parameters` that a step trains; poses and lenses only if it `learns_cameras`."""
+        """Return the `parameters` that a step trains. Poses and lenses are included only if
+        `learns_cameras` is True."""
         frozen = () if learns_cameras else (POSES, LENSES)
         return {name: values for name, values in parameters.items() if name not in frozen}
 
     def cameras(self, parameters: Parameters) -> Cameras:
-        """The training cameras with refined poses and lenses, without gradients; needs views."""
+        """Return the training cameras with refined poses and lenses, without gradients. It requires
+        views."""
         assert self.initial is not None
         cameras = self.with_lenses(self.initial, parameters)
         if not self.config.poses:
@@ -123,23 +131,25 @@ class CameraRefinement:
         return replace(cameras, poses=moved_poses(self.initial.poses, deltas))
 
     def with_lenses(self, cameras: Cameras, parameters: Parameters) -> Cameras:
-        """Any `cameras`, where a lens that training views share is replaced by its refined one."""
+        """Return `cameras` with refined lenses. Lenses that no training view has do not change."""
         if not self.config.lenses or self.initial is None:
             return cameras
         changes = self.lenses.changes(mx.stop_gradient(parameters[LENSES]))
         return self.lenses.refined(cameras, changes)
 
     def pose_deltas(self, parameters: Parameters) -> mx.array:
-        """Each camera's rotation vector in radians and shift in scene units, (views, 6)."""
-        # A sum, not matmul: a GPU may compute that in TF32, with ten bits of mantissa.
+        """Return the rotation vector in radians and the shift in scene units of each camera,
+        (views, 6)."""
+        # This is a sum because a GPU may compute a matmul in TF32, with a mantissa of ten bits.
         return (self._conditioning * parameters[POSES][:, None, :]).sum(axis=2)
 
     def warp_samples(
         self, parameters: Parameters, samples: Samples, rays: Rays, view: mx.array
     ) -> tuple[Samples, mx.array]:
-        """`samples` and ray directions (rays, 3), unchanged, with gradients for the cameras.
+        """Return `samples` and ray directions (rays, 3), unchanged but with gradients for the
+        cameras.
 
-        `view` (rays,) int32 is the training view of each ray.
+        `view` int32 (rays,) is the training view of each ray.
         """
         turn, shift = mx.zeros_like(rays.direction), None
         if self.config.lenses:
@@ -159,7 +169,7 @@ class CameraRefinement:
         return samples._replace(position=position), rays.direction + turn
 
     def expose(self, seen: Composited, parameters: Parameters, view: mx.array) -> Composited:
-        """`seen` with the exposure and color map of each ray's training `view` (rays,) int32."""
+        """Apply the exposure and color map of the training `view`, int32 (rays,), of each ray."""
         if self.config.exposures:
             logarithms = parameters[EXPOSURES]
             factor = mx.exp(logarithms - logarithms.mean(axis=0))[view]
@@ -176,9 +186,9 @@ class CameraRefinement:
 
 
 def moved_poses(poses: mx.array, deltas: mx.array) -> mx.array:
-    """`poses` (n, 3, 4), rotated and shifted by `deltas` (n, 6): [exp(w) R | t + v].
+    """Rotate and shift `poses` (n, 3, 4) by `deltas` (n, 6): [exp(w) R | t + v].
 
-    The exponential is by Rodrigues' formula (1840).
+    The exponential is computed with Rodrigues' formula (1840).
     """
     turn = deltas[:, None, :3]
     angle = mx.maximum(mx.linalg.norm(turn, axis=-1, keepdims=True), 1e-12)

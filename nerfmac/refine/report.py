@@ -1,4 +1,4 @@
-"""Report of the changes of training views by refinement, as JSON and as a sentence."""
+"""Report of the changes by refinement, as JSON values and as a line of text."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from nerfmac.fields.field import Parameters
 from nerfmac.refine.refinement import COLORS, EXPOSURES, LENSES, POSES, CameraRefinement
 
 GRAY = 0.5
-"""Gray value in [0, 1]. Its change by the color map of a view is the reported color change."""
+"""Gray value in [0, 1]. The reported color change of a view is the change of this value by its
+color map."""
 
 
 def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> dict[str, Any]:
-    """JSON values: median and largest change over the views; {} without refinement.
+    """Return the median and the maximum change over the views as JSON values; {} without
+    refinement.
 
-    - `poses`: rotation in `degrees`, `shift` in scene units; a common motion of all cameras counts.
-    - `lenses`, one entry per lens: number of `views`, `focal_factor`, changes of `k1` and `k2`.
+    - `poses`: rotation in `degrees` and `shift` in scene units, with motion that all cameras share.
+    - `lenses`: for each lens, number of `views`, `focal_factor`, and changes of `k1` and `k2`.
     - `exposures`: `stops` of the color channel that changes most.
-    - `colors`: change of a middle `gray`, in [0, 1], of the channel that changes most.
+    - `colors`: change of a medium `gray`, in [0, 1], of the channel that changes most.
 
-    The mean exposure and the mean color map of the views are subtracted first.
+    The mean exposure and the mean color map of the views are subtracted from exposures and colors.
     """
     report: dict[str, Any] = {}
     if POSES in parameters:
@@ -51,7 +53,10 @@ def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> d
 
 
 def refinement_summary(report: dict[str, Any]) -> str:
-    """One line of a `refinement_report`: medians, and up to three focal factors; or no text."""
+    """Summarize a `refinement_report` in one line, with medians and up to three focal factors.
+
+    The line is empty if the report is empty.
+    """
     parts = []
     if poses := report.get("poses"):
         degrees, shift = poses["degrees"]["median"], poses["shift"]["median"]

@@ -1,11 +1,11 @@
-"""Whether images differ in exposure or white balance, by the colors along tracks.
+"""Detection of images that differ in exposure or white balance, from the colors along tracks.
 
-All pixels of a track show one point. The light of red, green and blue in observation o of point p
-in image v is therefore, except for noise and gloss,
+All pixels of a track show the same point. The linear light of red, green, and blue in observation o
+of point p in image v is therefore, except for noise and specular reflections,
 
     log light_o = log gain_v + log color_p
 
-The gains are computed with alternating medians: over the observations of each point, then of each
+The gains are computed with alternating medians over the observations of each point and of each
 image (median polish, Tukey 1977). They are relative to the median over images.
 """
 
@@ -24,24 +24,27 @@ from nerfmac.geometry.views import Views
 Array = npt.NDArray[np.float64]
 
 DARKEST, BRIGHTEST = 0.01, 0.9
-"""Range of linear light that is used: noise dominates below, clipping above."""
+"""Range of linear light that is used. Noise dominates below the range, and clipping above it."""
 MOST_OBSERVATIONS = 2**17
-"""Maximum number of observations that are used; their points are evenly spaced over all points."""
+"""Maximum number of observations that are used. Their points are evenly spaced in the list of all
+points."""
 FEWEST_IN_IMAGE = 10
 """Minimum number of observations in an image for a valid gain."""
 FEWEST_IMAGES = 5
 """Minimum number of images with a valid gain for a valid spread."""
 TURNS = 10
-"""Number of iterations. Gains that drift slowly along a walk need several."""
+"""Number of iterations of median polish. Gains that drift slowly along the camera path require
+several."""
 DIFFERENT = 0.08
 """Minimum spread of log gains that indicates different exposures. It is 0.04 in a video with
 constant light, and 0.12 in photos with automatic exposure."""
 
 
 def gain_spread(views: Views) -> Array | None:
-    """(3,) robust standard deviation of the images' log gains in red, green and blue.
+    """Return the robust standard deviation (3,) of the log gains of the images in red, green, and
+    blue.
 
-    None if the `views` have no tracks, or too few.
+    The result is None if the `views` have no tracks or too few.
     """
     if views.tracks is None:
         return None
@@ -56,7 +59,8 @@ def gain_spread(views: Views) -> Array | None:
 
 
 def observed_light(views: Views, tracks: Tracks) -> Array:
-    """(observations, 3) linear light in [0, 1]: means of 3 x 3 pixels around the observations."""
+    """Return the mean linear light (observations, 3) in [0, 1] of 3 x 3 pixels around each
+    observation."""
     width, height = np.array(views.cameras.sizes).T[:, tracks.view]
     first = np.array(views.cameras.places)[tracks.view, 0]
     column, row = np.floor(tracks.pixel).astype(np.int64).T
@@ -69,9 +73,9 @@ def observed_light(views: Views, tracks: Tracks) -> Array:
 
 
 def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
-    """(views, 3) log gains of images, from the log `light` (observations, 3); median 0.
+    """Return the log gains (views, 3) of images, given the log `light` (observations, 3).
 
-    NaN for an image of too few observations.
+    The median over the images is 0. The gain of an image with too few observations is NaN.
     """
     shown = np.bincount(tracks.view, minlength=views)
     gains = np.zeros((views, 3))
@@ -84,7 +88,7 @@ def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
 
 
 def _medians(values: Array, group: npt.NDArray[np.int64], groups: int = 0) -> Array:
-    """(groups, 3) medians of the `values` (n, 3) in each group; 0 for a group without any."""
+    """Return the medians (groups, 3) of the `values` (n, 3) in each group; 0 for an empty group."""
     counts = np.bincount(group, minlength=groups)
     starts = np.cumsum(counts) - counts
     medians = np.zeros((len(counts), 3))

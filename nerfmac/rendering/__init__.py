@@ -1,1 +1,1 @@
-"""Rendering: shading of samples, whole images, and image metrics."""
+"""Rendering of samples and images, and image metrics."""

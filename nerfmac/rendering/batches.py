@@ -1,6 +1,6 @@
-"""Rendering in batches of a fixed size, for fields and machines without a kernel that traces rays.
+"""Rendering in batches of a fixed size, used if no kernel can trace whole rays.
 
-One compiled function serves images of any size, and memory use is bounded. `SampleBatches` skips
+One compiled function renders images of any size, and memory use is bounded. `SampleBatches` skips
 empty space and hidden samples behind surfaces. `RayBatches` is for samplers without an occupancy
 grid, and evaluates every sample.
 """
@@ -26,14 +26,15 @@ from nerfmac.sampling.sampler import Sampler
 Indices = npt.NDArray[np.signedinteger]
 Floats = npt.NDArray[np.float32]
 Shade = Callable[[Samples, mx.array, mx.array], tuple[Composited, mx.array]]
-"""Composites samples along rays with directions (rays, 3) and transmittances (rays,) in front of
-them, and returns their median distances (rays,) as well."""
+"""Function of samples, ray directions (rays, 3), and transmittances (rays,) in front of the
+samples. It returns the composited rays and their median distances (rays,)."""
 
 FIRST_ROUND = 8
-"""Largest number of samples per ray that `SampleBatches` evaluates in the first round."""
+"""Maximum number of samples per ray that `SampleBatches` evaluates in the first round."""
 
 MIDDLE = 0.5
-"""Value of all random numbers in an image: samples are in the middle of their intervals."""
+"""Value that replaces all random numbers in renderings, so that samples are in the middle of their
+intervals."""
 
 
 class RayBatches:
@@ -42,7 +43,8 @@ class RayBatches:
     def __init__(
         self, shade: Shade, sampler: Sampler, parameters: Arrays, sampling: Arrays, slots: int
     ) -> None:
-        """`sampling` is the sampler's state, `slots` the largest number of samples in a batch."""
+        """Create a renderer. `sampling` is the sampler state, and `slots` the maximum number of
+        samples per batch."""
         self._rays = max(slots // sampler.most_samples, 1)
 
         def batch(origin: mx.array, direction: mx.array) -> Composited:
@@ -54,12 +56,12 @@ class RayBatches:
         self._batch: Callable[[mx.array, mx.array], Composited] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int | None = None) -> Composited:
-        """Color, opacity and depth of `rays` in any order; `width` is not used."""
+        """Return color, opacity, and depth of `rays`, in any order. `width` is not used."""
         seen = []
         for first in range(0, len(rays.origin), self._rays):
             batch = [values[first : first + self._rays] for values in rays]
             missing = self._rays - len(batch[0])
-            if missing:  # all batches have one size: the last one repeats its first ray
+            if missing:  # all batches have the same size: the last one is padded with its first ray
                 batch = [mx.concatenate([v, mx.repeat(v[:1], missing, 0)]) for v in batch]
             seen.append(Composited(*self._batch(*batch)))
             mx.eval(seen[-1])  # all batches together would not fit in memory
@@ -70,14 +72,14 @@ class RayBatches:
 class SampleBatches:
     """Renders rays in rounds, with the next few samples of each ray that is not yet opaque.
 
-    Samples in occupied space are counted first: rays without any are background. The number of
-    samples per ray doubles with each round, so few samples behind a surface are evaluated.
+    Samples in occupied space are counted first, and rays without samples are background. The number
+    of samples per ray doubles with each round, so few samples behind surfaces are evaluated.
     """
 
     def __init__(self, shade: Shade, occupied: Occupied, slots: int) -> None:
-        """`slots` is the largest number of samples in a batch."""
+        """Create a renderer. `slots` is the maximum number of samples per batch."""
         self._slots = max(slots, FIRST_ROUND)
-        self._rays = self._slots // FIRST_ROUND  # most rays of a batch
+        self._rays = self._slots // FIRST_ROUND  # maximum number of rays in a batch
 
         def count(origin: mx.array, direction: mx.array) -> mx.array:
             jitter = mx.full(origin.shape[:1], MIDDLE)
@@ -99,9 +101,9 @@ class SampleBatches:
         self._batch: Callable[..., tuple[Composited, mx.array]] = mx.compile(batch)
 
     def __call__(self, rays: Rays, width: int | None = None) -> Composited:
-        """Color, opacity and depth of `rays` in any order; `width` is not used.
+        """Return color, opacity, and depth of `rays`, in any order. `width` is not used.
 
-        Waits for the device after each batch.
+        The host waits for the device after each batch.
         """
         left = to_numpy(self._count(rays.origin, rays.direction))  # samples not yet evaluated
         done = np.zeros_like(left)
@@ -129,12 +131,13 @@ class SampleBatches:
     def _see(
         self, rays: Rays, chosen: Indices, reaching: Floats, take: Indices, skip: Indices
     ) -> tuple[list[Floats], Floats]:
-        """Color, opacity and depth of the chosen rays' next `take` samples after `skip`.
+        """Return color, opacity, and depth of the chosen rays along their next `take` samples after
+        `skip`.
 
-        The last result is the distance where the transmittance decreases to one half; 0 if it does
-        not in these samples. `reaching` is the transmittance in front of these samples.
+        The last result is the distance where the transmittance decreases to one half, or 0 if this
+        distance is not in these samples. `reaching` is the transmittance in front of these samples.
         """
-        padding = (0, self._rays - len(chosen))  # repeats ray 0, without samples
+        padding = (0, self._rays - len(chosen))  # padding with ray 0, without samples
         ray, take_padded, skip_padded = (
             mx.array(np.pad(values, padding).astype(np.int32)) for values in (chosen, take, skip)
         )

@@ -1,4 +1,4 @@
-"""Color maps: numbers in [0, 1] to sRGB, by linear interpolation between anchors."""
+"""Color maps, which convert numbers in [0, 1] to sRGB by linear interpolation between anchors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ TURBO: Anchors = (
     (0.675, 0.089, 0.004),
     (0.480, 0.016, 0.011),
 )
-"""Google's Turbo (Mikhailov 2019), violet to green to red: it shows small differences."""
+"""Color map Turbo from Google (Mikhailov 2019), from violet over green to red. It makes small
+differences visible."""
 
 INFERNO: Anchors = (
     (0.001, 0.000, 0.014),
@@ -40,16 +41,17 @@ INFERNO: Anchors = (
     (0.965, 0.840, 0.267),
     (0.988, 0.998, 0.645),
 )
-"""Matplotlib's Inferno (Smith and van der Walt 2015), black to yellow, with even brightness."""
+"""Color map Inferno from Matplotlib (Smith and van der Walt 2015), from black to yellow, with
+brightness that increases uniformly."""
 
 GRAY: Anchors = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 MAPS = {"turbo": TURBO, "inferno": INFERNO, "gray": GRAY}
-"""The color maps that users can select: a dictionary from name to anchors."""
+"""Color maps that users can select, as a dictionary from name to anchors."""
 
 
 def colored(values: mx.array, anchors: Anchors) -> mx.array:
-    """Colors (n, 3), sRGB in [0, 1], of `values` (n,). Values are clipped to [0, 1]."""
+    """Convert `values` (n,) to sRGB colors (n, 3) in [0, 1]. Values are clipped to [0, 1]."""
     table = mx.array(anchors)
     position = mx.clip(values, 0.0, 1.0) * (len(anchors) - 1)
     below = mx.minimum(position.astype(mx.int32), len(anchors) - 2)

@@ -1,7 +1,7 @@
-"""Cropping: hides everything outside a box, in whole cells of the occupancy grid.
+"""Cropping to a box, which hides the occupancy grid cells outside of the box.
 
-Cells that do not overlap the box are marked as empty. This hides them in every kind of image at no
-cost. The crop therefore ends at cell faces, at most one cell outside the box.
+Cells that do not overlap the box are marked as empty. This hides them in all kinds of renderings
+without additional time. The crop therefore ends at cell faces, at most one cell outside the box.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nerfmac.ops.occupancy_update import pack_bits
 
 Corner = tuple[float, float, float]
 Box = tuple[Corner, Corner]
-"""Lowest and highest corner of a box."""
+"""Corners of a box with the lowest and highest coordinates."""
 
 
 def cropped(
@@ -28,8 +28,9 @@ def cropped(
 ) -> mx.array:
     """Return the occupancy `bits`, as in `ops.march`, with only the cells that overlap `box`.
 
-    The box is in scene coordinates, or, with a `placement`, in file coordinates. With None, all
-    cells remain. In a rotated box, a cell remains if it overlaps along each axis of the box.
+    The box is in scene coordinates or, with a `placement`, in file coordinates. If `box` is None,
+    all cells remain. If the box is rotated, a cell remains if it overlaps the box along each axis
+    of the box.
     """
     if box is None:
         return bits
@@ -46,9 +47,10 @@ def cropped(
 def _overlapping(
     geometry: MarchGeometry, low: Corner, high: Corner, axes: tuple[float, ...]
 ) -> mx.array:
-    """One bit per cell, (cells / 32,) uint32: 1 if it overlaps the box; touching does not count.
+    """Return one bit per cell, uint32 (cells / 32,), which is 1 if the cell overlaps the box.
 
-    The box is all positions p with low[k] < axes[k] . p < high[k]; `axes` is 3 x 3, row by row.
+    A cell that only touches the box does not overlap it. The box contains the positions p with
+    low[k] < axes[k] . p < high[k]. `axes` is a 3 x 3 matrix in row-major order.
     """
     cascade, *cell = cells_of(mx.arange(geometry.cells, dtype=mx.int32), geometry.resolution)
     values = mx.ones(geometry.cells)
@@ -63,13 +65,15 @@ def _overlapping(
 
 
 def _along(geometry: MarchGeometry, component: float) -> mx.array:
-    """`component` times the cell centers along a scene axis, (cascades, resolution) float32."""
+    """Return `component` times the cell centers along a scene axis, float32 (cascades,
+    resolution)."""
     middle = (np.arange(geometry.resolution) + 0.5) / geometry.resolution - 0.5
     sizes = 2.0 ** np.arange(geometry.bounds.cascades)
     return mx.array((component * (sizes[:, None] * middle + SCENE_CENTER)).astype(np.float32))
 
 
 def _reach(geometry: MarchGeometry, axis: npt.NDArray[np.float64]) -> mx.array:
-    """Half the extent of a cell along the direction `axis`, (cascades,) float32."""
+    """Return half the extent of the cells of each cascade along the direction `axis`, float32
+    (cascades,)."""
     half = 0.5 * 2.0 ** np.arange(geometry.bounds.cascades) / geometry.resolution
     return mx.array((half * np.abs(axis).sum()).astype(np.float32))

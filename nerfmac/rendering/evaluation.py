@@ -1,4 +1,5 @@
-"""Evaluation of a split: its views are rendered and compared with the photos on the device."""
+"""Evaluation of a split, which renders its views and compares the renderings with the photos on the
+device."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ class Evaluation(list[ViewQuality]):
 
     @property
     def psnr(self) -> float:
-        """Mean PSNR of the views in dB, as reported in papers (not the PSNR of the mean error)."""
+        """Mean PSNR of the views in dB, as in papers. It differs from the PSNR of the mean squared
+        error."""
         return self.mean("psnr")
 
     @property
@@ -115,11 +117,11 @@ class Compared(NamedTuple):
 
 
 OnView = Callable[[ViewQuality, Compared], None]
-"""Callback with the metrics and the images of each view."""
+"""Callback that receives the metrics and the images of each view."""
 
 
 class _Comparison(NamedTuple):
-    """Comparison that the device has not finished."""
+    """Comparison of a view that the device may not have finished."""
 
     name: str
     error: Sums
@@ -131,7 +133,8 @@ class _Comparison(NamedTuple):
     images: tuple[mx.array, ...]  # as in `Compared`
 
     def outcome(self, on_view: OnView | None) -> ViewQuality:
-        # Masked pixels are equal in both images: they add nothing to either sum of differences.
+        # Masked pixels are equal in both images, so they do not contribute to the sums of
+        # differences.
         with interval("wait for a view", view=self.name):
             unmasked = max(float(self.unmasked), 1e-9)
             psnr = decibels(self.error.mean() / unmasked)
@@ -158,11 +161,11 @@ def evaluate(
 ) -> Iterator[ViewQuality]:
     """Render views and compare them with their photos.
 
-    Masked pixels are copied from the photo: PSNR and SSIM ignore them, and LPIPS sees identical
-    pixels. Images are not kept, but passed to `on_view`. With `seconds`, as many evenly spaced
-    views are compared as fit into the time. At least one is compared; if it does not fit, only its
-    middle rows. The time is estimated from the size and pace of the first view, then from the pace
-    so far.
+    Masked pixels are copied from the photo. PSNR and SSIM ignore them, and LPIPS compares identical
+    pixels. Images are not stored, but passed to `on_view`. With `seconds`, as many evenly spaced
+    views are compared as fit into the time. At least one view is compared. If it does not fit, only
+    its middle rows are compared. The time is first estimated from the size and rendering time of
+    the first view, then from the mean rendering time so far.
 
     Args:
         new_renderer: Function that creates the renderer. It is called once, and again after the
@@ -203,7 +206,7 @@ def evaluate(
             with interval("begin a view", view=views.names[index]):
                 light = background, blend
                 comparison = _compare(renderer_now, views, index, light, fraction, lpips)
-            if previous:  # the device works on the next view while the host waits for this one
+            if previous:  # the device renders the next view while the host waits for this one
                 yield previous.outcome(on_view)
                 view_seconds = (time.perf_counter() - start) / begun
             previous = comparison
@@ -221,7 +224,8 @@ def _compare(
     fraction: float,
     lpips: Lpips | None,
 ) -> _Comparison:
-    """Start to render and compare the middle rows of a view, a `fraction` of all rows."""
+    """Start rendering and comparing the middle rows of a view. `fraction` is their fraction of all
+    rows."""
     background, blend = light
     color, (_, height) = BACKGROUNDS[background], views.cameras.sizes[index]
     rows = min(max(int(height * fraction), WINDOW), height)

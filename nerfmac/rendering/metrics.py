@@ -4,23 +4,24 @@
 
     SSIM = mean of (2 mu_x mu_y + C1) (2 s_xy + C2) / ((mu_x^2 + mu_y^2 + C1) (s_x^2 + s_y^2 + C2))
 
-with values in [0, 1], C1 = 0.01^2 and C2 = 0.03^2 (Wang et al. 2004). The means mu, variances and
-covariance s are weighted by a Gaussian window of 11 x 11 pixels, sigma 1.5, wherever it fits whole
-into the image, per channel; the scores are averaged. scikit-image agrees with
-`gaussian_weights=True, sigma=1.5, use_sample_covariance=False, data_range=1`, but not with its
-default, a flat 7 x 7 window.
+with values in [0, 1], C1 = 0.01^2 and C2 = 0.03^2 (Wang et al. 2004). The means mu, variances, and
+covariance s are weighted by a Gaussian window of 11 x 11 pixels with a sigma of 1.5. They are
+computed per channel, for all positions of the window within the image, and the scores are averaged.
+scikit-image computes the same value with `gaussian_weights=True, sigma=1.5,
+use_sample_covariance=False, data_range=1`, but not with its default settings, which use a uniform 7
+x 7 window.
 
 MLX arrays are compared on the device in float32 with precompiled MLX kernels, so a new image size
-requires no compilation. Two NumPy arrays are compared on the host in float64. Both agree to 1e-3 dB
-and 1e-4, because SSIM is computed from the difference d = x - y and the centered sum
-c = x + y - 1. Their moments lose little precision to cancellation:
+requires no compilation. Two NumPy arrays are compared on the host in float64. The results differ by
+at most 1e-3 dB in PSNR and 1e-4 in SSIM, because SSIM is computed from the difference d = x - y and
+the centered sum c = x + y - 1. Their moments lose little precision to cancellation:
 
     SSIM = mean of (1 - mu_d^2 / (mu_x^2 + mu_y^2 + C1)) (1 - s_d^2 / (s_x^2 + s_y^2 + C2))
 
     mu_x^2 + mu_y^2 = ((1 + mu_c)^2 + mu_d^2) / 2          s_x^2 + s_y^2 = (s_c^2 + s_d^2) / 2
 
-The PSNR of a set of images is the mean of their PSNRs, as papers report it, not the PSNR of their
-mean error.
+The PSNR of a set of images is the mean of the PSNRs of the images, as in papers, not the PSNR of
+their mean squared error.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ Image = mx.array | np.ndarray
 WINDOW = 11  # pixels on a side
 SIGMA = 1.5  # pixels
 C1, C2 = 0.01**2, 0.03**2
-FLAT = 1e-8  # variance below which an image is of one color, and has no gain
-BAND = 2**17  # pixels filtered at a time, to bound memory
+FLAT = 1e-8  # variance below which an image has a uniform color, so that no gain can be fitted
+BAND = 2**17  # number of pixels that are filtered at a time, to limit memory use
 
 _gauss = [math.exp(-0.5 * ((i - WINDOW // 2) / SIGMA) ** 2) for i in range(WINDOW)]
 TAPS = tuple(value / sum(_gauss) for value in _gauss)
 
 
 class Sums(NamedTuple):
-    """The terms of a mean, summed per row on the images' device; `mean` adds up the rows."""
+    """Terms of a mean, summed per row on the device of the images. `mean` adds up the rows."""
 
     parts: list[Image]  # each (rows,)
     terms: int  # number of terms of the mean
 
     def mean(self) -> float:
-        """The mean, summed in float64; waits for the device."""
+        """Return the mean, summed in float64. The host waits for the device."""
         mx.eval(self.parts)
         return sum(float(np.sum(np.asarray(part, np.float64))) for part in self.parts) / self.terms
 
@@ -60,25 +61,29 @@ class Sums(NamedTuple):
 def psnr(image: Image, target: Image) -> float:
     """Return the peak signal-to-noise ratio of two `(h, w, 3)` images in [0, 1], in dB.
 
-    Equal images give infinity. Raises `InputError` unless both are float images of one shape.
+    The result is infinity for equal images. Raises `InputError` unless both are float images of the
+    same shape.
     """
     return decibels(squared_error(image, target).mean())
 
 
 def ssim(image: Image, target: Image) -> float:
-    """Return the structural similarity of two `(h, w, 3)` images in [0, 1]: 1 when they are equal.
+    """Return the structural similarity (SSIM) of two `(h, w, 3)` images in [0, 1]; 1 if they are
+    equal.
 
-    Raises `InputError` unless both are float images of one shape, at least 11 pixels on a side.
+    Raises `InputError` unless both are float images of the same shape with sides of at least 11
+    pixels.
     """
     return similarity(image, target).mean()
 
 
 def color_corrected(image: mx.array, target: mx.array, kept: mx.array | None = None) -> mx.array:
-    """Return `image` (h, w, 3) after the gain and offset of each channel that best fit `target`.
+    """Fit `image` (h, w, 3) to `target` with a gain and an offset for each channel.
 
-    They are fitted with least squares over the pixels that are `kept`, (h, w) bool; None: over all.
-    The result is clipped to [0, 1]. This comparison is for views with unknown exposure or white
-    balance, as in RawNeRF (Mildenhall et al. 2022) and, with further terms, in Zip-NeRF.
+    The fit minimizes the squared error over the pixels that are `kept`, bool (h, w), or over all
+    pixels if `kept` is None. The result is clipped to [0, 1]. It is used to compare views with
+    unknown exposure or white balance, as in RawNeRF (Mildenhall et al. 2022) and, with additional
+    terms, in Zip-NeRF.
     """
     weights = mx.ones((*image.shape[:2], 1)) if kept is None else kept[..., None].astype(mx.float32)
     weights = weights / mx.maximum(weights.sum(), 1.0)
@@ -91,26 +96,27 @@ def color_corrected(image: mx.array, target: mx.array, kept: mx.array | None = N
 
 
 def decibels(error: float) -> float:
-    """Return the PSNR in dB of a mean squared error; infinity for none."""
+    """Return the PSNR in dB of a mean squared error; infinity for an error of 0."""
     return -10.0 * math.log10(error) if error != 0.0 else math.inf
 
 
 def squared_error(image: Image, target: Image) -> Sums:
-    """Return the squared errors of all values, launched on the device. Raises as `psnr` does."""
+    """Start computing the squared errors of all values on the device. Raises `InputError` as in
+    `psnr`."""
     x, y = _pair(image, target)
     d = (x - y).reshape(x.shape[0], -1)
     return Sums([_begun((d * d).sum(axis=1))], x.size)
 
 
 def similarity(image: Image, target: Image) -> Sums:
-    """Return the SSIM of all windows, launched on the device. Raises as `ssim` does."""
+    """Start computing the SSIM of all windows on the device. Raises `InputError` as in `ssim`."""
     x, y = _pair(image, target)
     height, width, channels = x.shape
     if min(height, width) < WINDOW:
         raise InputError(
             f"image has shape {x.shape}; SSIM needs at least {WINDOW} pixels on a side"
         )
-    rows = height - WINDOW + 1  # rows of windows
+    rows = height - WINDOW + 1  # number of rows of windows
     step = max(BAND // width, 1)
     bands = [slice(row, row + step + WINDOW - 1) for row in range(0, rows, step)]
     parts = [_begun(_similarity(x[band], y[band])) for band in bands]
@@ -118,10 +124,11 @@ def similarity(image: Image, target: Image) -> Sums:
 
 
 def _similarity(x: Image, y: Image) -> Image:
-    """Return the SSIM of two `(h, w, channels)` images' windows, summed over each row: `(h - 10,)`.
+    """Return the SSIM of the windows of two `(h, w, channels)` images, summed over each row: `(h -
+    10,)`.
 
     The four moments are filtered as one flat vector, because the neighbors of a pixel then have
-    fixed offsets. Windows across the end of a row or of a moment are meaningless and cut off.
+    fixed offsets. Windows that extend over the end of a row or of a moment are discarded.
     """
     height, width, channels = x.shape
     d, c = x - y, x + y - 1.0
@@ -144,7 +151,8 @@ def _similarity(x: Image, y: Image) -> Image:
 
 
 def _blur(values: Image, stride: int) -> Image:
-    """Return the mean of each value and the ten after it, `stride` apart, weighted by `TAPS`."""
+    """Return the mean of each value and the next ten values at the distance `stride`, weighted by
+    `TAPS`."""
     count = values.shape[0] - (WINDOW - 1) * stride
     shifted = [values[i * stride : i * stride + count] for i in range(WINDOW)]
     total = TAPS[WINDOW // 2] * shifted[WINDOW // 2]
@@ -154,33 +162,34 @@ def _blur(values: Image, stride: int) -> Image:
 
 
 def _joined(parts: list[Any]) -> Image:
-    """Return all values of `parts`, all MLX or all NumPy, as one flat vector."""
+    """Return all values of `parts` as one flat vector. The parts are all MLX or all NumPy
+    arrays."""
     flat = [part.reshape(-1) for part in parts]
     return mx.concatenate(flat) if isinstance(flat[0], mx.array) else np.concatenate(flat)
 
 
 def _begun(values: Image) -> Image:
-    """Return `values`; if they are an MLX array, the device begins to compute them."""
+    """Return `values`. If they are an MLX array, the device starts computing them."""
     if isinstance(values, mx.array):
         mx.async_eval(values)
     return values
 
 
 def _pair(image: Image, target: Image) -> tuple[Image, Image]:
-    """Return both images, float32 on the device or float64 on the host. Raises `InputError`."""
+    """Validate both images and return them in float32 on the device or in float64 on the host."""
     for name, values in (("image", image), ("target", target)):
         if values.ndim != 3 or values.shape[2] != 3 or values.size == 0:
             raise InputError(f"{name} has shape {tuple(values.shape)}; expected (height, width, 3)")
         library: Any = mx if isinstance(values, mx.array) else np
         if not library.issubdtype(values.dtype, library.floating):
-            raise InputError(f"{name} is {values.dtype}; expected float values in 0 to 1")
+            raise InputError(f"{name} is {values.dtype}; expected float values in [0, 1]")
     if tuple(image.shape) != tuple(target.shape):
-        raise InputError(f"image has shape {image.shape}, target {target.shape}; expected one")
+        raise InputError(f"image has shape {image.shape}, but target has shape {target.shape}")
     if isinstance(image, np.ndarray) and isinstance(target, np.ndarray):
         return image.astype(np.float64), target.astype(np.float64)
     return _on_device(image), _on_device(target)
 
 
 def _on_device(values: Image) -> mx.array:
-    """Return `values` in float32, without a copy if they are already."""
+    """Return `values` in float32, without a copy if they are already in float32."""
     return (values if isinstance(values, mx.array) else mx.array(values)).astype(mx.float32)

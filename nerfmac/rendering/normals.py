@@ -1,4 +1,4 @@
-"""Surface normals: the direction of the steepest decrease of the density."""
+"""Surface normals, computed as the direction in which the density decreases most."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Callable
 import mlx.core as mx
 
 CORNERS = tuple((x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0))
-"""Corners of a cube where the logarithms of the density are compared. Derivatives of a hash grid
-are discontinuous between the cells of its finest level, so they show the grid instead of the
-surface. Normals from six or four points look stained, and normals without the logarithm look
-patchy."""
+"""Corners of a cube at which the logarithms of the density are compared. Derivatives of a hash grid
+are discontinuous between the cells of its finest level, so normals from derivatives show the grid
+instead of the surface. Normals from six or four points, or without the logarithm, are noisy."""
 
 FLOOR = 1e-3
-"""Density per scene unit added before the logarithm: differences far below it do not count."""
+"""Density per scene unit that is added before the logarithm, so that much smaller densities have no
+effect."""
 
 LEAST = 1e-4
-"""Length that rounding errors alone can give to the sum over the corners of
-corner * log(density + FLOOR). Where the sum is shorter, the normal is shorter than 1."""
+"""Length that the sum of corner * log(density + FLOOR) over the corners can reach by rounding
+errors alone. If the sum is shorter, the length of the normal is less than 1."""
 
 
 def normals(
     density: Callable[[mx.array], mx.array], position: mx.array, reach: mx.array
 ) -> mx.array:
-    """Unit normals (points, 3) at `position` (points, 3), pointing away from high density.
+    """Return unit normals (points, 3) at `position` (points, 3) that point away from high density.
 
-    `density` maps (points, 3) to (points,) per scene unit. It is evaluated at the corners of cubes
-    with the half sides `reach` (points,), in scene units. Where it is constant, the normal is
-    close to zero.
+    `density` maps positions (points, 3) to density (points,) per scene unit. It is evaluated at the
+    corners of cubes with the half sides `reach` (points,), in scene units. Where the density is
+    constant, the normal is close to zero.
     """
     corners = mx.array(CORNERS)
     around = position[:, None] + corners * reach[:, None, None]

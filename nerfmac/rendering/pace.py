@@ -1,4 +1,5 @@
-"""Rendering pace in seconds per pixel, to estimate how many images fit into a time limit."""
+"""Measurement of the rendering time per pixel, to estimate how many images fit into a time
+limit."""
 
 from __future__ import annotations
 
@@ -12,15 +13,17 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
 TRIAL = 2**11
-"""Approximate number of pixels, of all cameras together, that the first trial renders."""
+"""Approximate total number of pixels, over all cameras, that the first trial renders."""
 TRIAL_SECONDS = 0.1
 """Minimum duration in seconds of a reduced-size trial. Shorter trials measure launch overhead on a
 GPU instead of throughput."""
 
 
 def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
-    """Seconds per pixel of the cameras' images, measured on smaller images with the first
-    camera's lens."""
+    """Return the rendering time in seconds per pixel.
+
+    It is measured on smaller images with the lens of the first camera.
+    """
     lens, pixels = cameras[0].lens, TRIAL
     while True:
         scale = min(1.0, math.sqrt(pixels / (lens.width * lens.height * len(cameras))))
@@ -40,14 +43,14 @@ def _seconds(renderer: Renderer, cameras: Sequence[Camera]) -> float:
 
 
 def middle_rows(camera: Camera, count: int) -> Camera:
-    """A camera for the middle `count` rows of `camera`'s image."""
+    """Return a camera for the middle `count` rows of the image of `camera`."""
     return Camera(camera.lens.rows((camera.lens.height - count) // 2, count), camera.pose)
 
 
 def spread(count: int) -> list[int]:
     """Return the numbers 0 to `count` - 1 in an order where every prefix is evenly spaced.
 
-    This is van der Corput's sequence: 0, then the half, the quarters, the eighths and so on.
+    This is the van der Corput sequence: 0, then the half, the quarters, the eighths, and so on.
     """
     bits = (count - 1).bit_length()
     halves = (int(f"{i:0{bits}b}"[::-1], 2) for i in range(2**bits))

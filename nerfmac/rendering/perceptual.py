@@ -1,9 +1,10 @@
-"""LPIPS: perceptual distance of two images, measured with features of an image classifier.
+"""LPIPS, a perceptual distance between two images, computed from the features of an image
+classifier.
 
 Zhang, Isola, Efros, Shechtman, Wang: The Unreasonable Effectiveness of Deep Features as a
-Perceptual Metric (2018), version 0.1 with AlexNet. Both images, in [-1, 1] and normalized per
-channel, pass AlexNet's five convolutions. The features after each, x and y, are normalized to unit
-length per pixel, and
+Perceptual Metric (2018), version 0.1 with AlexNet. Both images are scaled to [-1, 1] and normalized
+per channel, and AlexNet's five convolutions are applied. The features x and y after each
+convolution are normalized to unit length per pixel. LPIPS is defined as
 
     LPIPS = sum over layers of the mean over pixels of sum over channels w (x - y)^2
 
@@ -25,7 +26,8 @@ from nerfmac.common.checks import InputError
 SHIFT, SPREAD = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 
 SMALLEST = 31
-"""Smallest side of an image, in pixels; AlexNet's last layers shrink it to one pixel."""
+"""Minimum side of an image in pixels. The last layers of AlexNet reduce an image of this size to
+one pixel."""
 
 MOST_BYTES = 2**28
 """Maximum decompressed size of an .npz file in bytes; the weights have 10 MB."""
@@ -35,10 +37,10 @@ RECIPE = "lpips.LPIPS(net='alex').state_dict() saved by safetensors.torch.save_f
 class Layer(NamedTuple):
     """A convolution of AlexNet, with ReLU after it."""
 
-    number: int  # its index in torchvision's AlexNet
+    number: int  # index of the layer in torchvision's AlexNet
     stride: int
     padding: int
-    is_pooled: bool  # whether its input is max-pooled, 3 x 3 with stride 2
+    is_pooled: bool  # whether the input is max-pooled, 3 x 3 with stride 2
     shape: tuple[int, int, int, int]  # outputs, inputs, height, width
 
 
@@ -52,13 +54,14 @@ LAYERS = (
 
 
 class Lpips:
-    """LPIPS with weights from a file."""
+    """LPIPS metric with weights from a file."""
 
     def __init__(self, path: str | Path) -> None:
         """Read weights from a .safetensors or .npz file with the names of the package lpips.
 
-        They are `net.sliceN.M.weight` and `.bias`, M as in torchvision's AlexNet, and
-        `linN.model.1.weight`. Other names are ignored. Raises `InputError`.
+        The names are `net.sliceN.M.weight` and `.bias`, with M as in torchvision's AlexNet, and
+        `linN.model.1.weight`. Other names are ignored. Raises `InputError` if weights are missing
+        or have a wrong shape.
         """
         arrays = _read(Path(path))
         self._layers = []
@@ -71,13 +74,15 @@ class Lpips:
             self._layers.append((weight.transpose(0, 2, 3, 1), bias, linear.reshape(outputs)))
 
     def __call__(self, image: mx.array, target: mx.array) -> mx.array:
-        """LPIPS, () float32, of two (h, w, 3) images in [0, 1]; 0 if they are equal.
+        """Return the LPIPS, () float32, of two (h, w, 3) images in [0, 1]; 0 if they are equal.
 
-        Raises `InputError` for shapes that differ or are not (h, w, 3), and for fewer than 31
-        pixels on a side.
+        Raises `InputError` if the shapes differ or are not (h, w, 3), or if a side has fewer than
+        31 pixels.
         """
         if image.shape != target.shape or image.ndim != 3 or image.shape[2] != 3:
-            raise InputError(f"images have shapes {image.shape} and {target.shape}; expected one")
+            raise InputError(
+                f"images have shapes {image.shape} and {target.shape}; expected (h, w, 3) for both"
+            )
         if min(image.shape[:2]) < SMALLEST:
             raise InputError(
                 f"images are {image.shape[1]}x{image.shape[0]}; LPIPS needs at least {SMALLEST} "
@@ -96,17 +101,17 @@ class Lpips:
 
 def _read(path: Path) -> dict[str, mx.array]:
     if path.suffix.lower() not in (".safetensors", ".npz"):
-        raise InputError(f"{path} holds no weights of LPIPS; expected {RECIPE}")
+        raise InputError(f"{path} does not contain weights of LPIPS; expected {RECIPE}")
     try:
         if is_zipfile(path) and (size := _inflated_bytes(path)) > MOST_BYTES:
-            raise InputError(f"{path} inflates to {size} bytes; expected {RECIPE}")
+            raise InputError(f"{path} has a decompressed size of {size} bytes; expected {RECIPE}")
         loaded = mx.load(str(path))
-    except Exception as error:  # zipfile lets through what zlib, struct and its own parser raise
+    except Exception as error:  # zipfile also raises exceptions of zlib and struct
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} cannot be read: {error}") from error
     if not isinstance(loaded, dict):
-        raise InputError(f"{path} holds no named arrays; expected {RECIPE}")
+        raise InputError(f"{path} does not contain named arrays; expected {RECIPE}")
     return loaded
 
 

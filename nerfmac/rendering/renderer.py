@@ -1,4 +1,5 @@
-"""`Renderer`: rendering of images with the fastest method that field and sampler support."""
+"""`Renderer` renders images with the fastest method that the field and the sampler
+support."""
 
 from __future__ import annotations
 
@@ -33,8 +34,9 @@ class Rendered(NamedTuple):
     color: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background.
     opacity: FloatImage  # (h, w) in [0, 1].
     depth: FloatImage
-    """(h, w) distance from the camera, in scene units, where the transmittance falls to 1/2. If it
-    stays higher, the mean distance; 0 in empty space."""
+    """Distance (h, w) from the camera, in scene units, where the transmittance decreases to 1/2. If
+    the transmittance stays higher, it is the mean distance of the density. It is 0 in empty
+    space."""
 
     def __repr__(self) -> str:
         height, width = self.opacity.shape
@@ -65,7 +67,7 @@ def shade(
         reaching: Transmittance in front of the samples, as in `median_distance`.
 
     Returns:
-        The composited rays, and their medians as in `median_distance`.
+        The composited rays, and their median distances as in `median_distance`.
     """
     density, color = field(parameters, samples, directions)
     median = median_distance(density, samples, reaching)
@@ -80,7 +82,7 @@ def tracer_of(
     slots: int,
     occupied: Occupied | None = None,
 ) -> Tracer:
-    """Return the fastest `Tracer`, a function that composites rays, that is supported.
+    """Return the fastest supported `Tracer`, a function that composites rays.
 
     Args:
         field: Field to render.

@@ -1,16 +1,17 @@
-"""Metrics of surfaces: errors of depth and of normals.
+"""Surface metrics: errors of depth and of normals.
 
-PSNR does not depend on where density is along a ray: a plain floor has the right color for density
-at any distance. Therefore, depth is compared with points that structure from motion triangulated
-and that training did not use. The error of a depth is relative to the true distance d of the point
-from the camera:
+PSNR does not measure where the density along a ray is. For example, a textureless floor has the
+correct color for density at any distance. Therefore, depth is compared with points that structure
+from motion triangulated and that training did not use. The error of a depth is relative to the true
+distance d of the point from the camera:
 
     error = |depth - d| / d
 
-Sparse points are on textured surfaces only. Between them, the ground plane of the points shows
-whether plain surfaces are there, see `nerfmac.geometry.ground_plane`. A pixel is compared if its
-ray intersects the plane inside the convex hull of the points on it. Objects in front of the plane
-count as errors, so even a perfect field does not reach 1; compare runs of one scene only.
+Sparse points are on textured surfaces only. Textureless surfaces between them are compared with the
+ground plane of the points; see `nerfmac.geometry.ground_plane`. A pixel is compared if its ray
+intersects the plane inside the convex hull of the points on the plane. Objects in front of the
+plane count as errors, so even a perfect field does not reach 1. Only compare runs of the same
+scene.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ Array = npt.NDArray[np.float64]
 
 
 class DepthErrors(NamedTuple):
-    """Statistics of relative depth errors, as fractions."""
+    """Statistics of relative depth errors. All values are fractions."""
 
     median: float
     p90: float
-    """90th percentile."""
+    """90th percentile of the errors."""
     within_3_percent: float
-    """Fraction of the errors of at most 3 %."""
+    """Fraction of the errors that are at most 3 %."""
     number: int
 
 
@@ -38,8 +39,8 @@ def depth_errors(depth: Array, distance: Array) -> DepthErrors | None:
     """Compare depths with true distances.
 
     Args:
-        depth: (n,) rendered distances from the camera; 0 where nothing was seen.
-        distance: (n,) true distances, in the same unit, greater than 0.
+        depth: Rendered distances (n,) from the camera, or 0 in empty space.
+        distance: True distances (n,) in the same unit, greater than 0.
 
     Returns:
         The statistics of |depth - distance| / distance; None without values.
@@ -52,9 +53,9 @@ def depth_errors(depth: Array, distance: Array) -> DepthErrors | None:
 
 
 def normal_angles(normal: Array, truth: Array) -> Array:
-    """Return angles (n,) in degrees between normals and the true ones, both (n, 3).
+    """Return the angles (n,) in degrees between normals and true normals, both (n, 3).
 
-    A vector of length 0 has no direction; its angle is 90 degrees.
+    If a vector has the length 0, the angle is 90 degrees.
     """
     length = np.linalg.norm(normal, axis=1) * np.linalg.norm(truth, axis=1)
     cosine = np.einsum("ij,ij->i", normal, truth) / np.maximum(length, 1e-12)

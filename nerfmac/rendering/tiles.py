@@ -1,8 +1,9 @@
-"""`Tiles`: rays per launch, chosen so that each launch takes about `MOMENT` seconds.
+"""`Tiles` chooses the number of rays per launch so that a launch takes about `MOMENT`
+seconds.
 
-If a launch delays the display, the system stops it, on macOS within a second or less
-(ml-explore/mlx issue 3267). The time per ray depends on the GPU, the field and the haze in the
-scene, so it is measured. A CPU does not delay the display.
+If a launch delays the display, the system stops it; macOS stops it after a second or less
+(ml-explore/mlx issue 3267). The time per ray depends on the GPU, the field, and the haze in the
+scene, so it is measured. Launches on a CPU do not delay the display.
 """
 
 from __future__ import annotations
@@ -19,29 +20,31 @@ from nerfmac.backend.watchdog import SHORTER, is_relaxed
 Result = TypeVar("Result")
 
 FIRST, LEAST, MOST = 2**14, 2**10, 2**20
-"""Rays of the first tile on a GPU, and smallest and largest number of rays of later tiles."""
+"""Number of rays in the first tile on a GPU, and minimum and maximum number of rays in later
+tiles."""
 MOMENT = 0.05
 """Target time of a tile, in seconds."""
 
 
 class Tiles:
-    """Adapts the number of rays per tile, within [`LEAST`, `MOST`].
+    """Adapts the number of rays per tile, within [`LEAST`, `MOST`], to the measured time.
 
-    A tile slower than `MOMENT` halves it; one faster than `MOMENT` / 8 multiplies it by 4. In the
-    relaxed mode (`nerfmac.backend.watchdog`) `MOMENT` and the first tile are smaller.
+    If a tile takes longer than `MOMENT`, the number is halved. If a tile takes less than `MOMENT` /
+    8, the number is multiplied by 4. In the relaxed mode (`nerfmac.backend.watchdog`), `MOMENT` and
+    the first tile are smaller.
     """
 
     def __init__(self) -> None:
         self._moment = MOMENT / (SHORTER if is_relaxed() else 1)
         first = LEAST if is_relaxed() else FIRST
         self.rays = MOST if current_device() == "cpu" else first
-        """Largest number of rays in the next tile."""
+        """Maximum number of rays in the next tile."""
 
     def run(self, trace: Callable[[], Result], is_last: bool) -> Result:
-        """Run `trace` for one tile and return its result; adapt the size of the next tile.
+        """Run `trace` for one tile, return its result, and adapt the size of the next tile.
 
-        To time a tile, this waits first for all earlier launches, then for the tile. The last tile
-        and tiles of `MOST` rays are not timed.
+        To measure the time of a tile, the method first waits for all earlier launches and then for
+        the tile. The last tile and tiles of `MOST` rays are not measured.
         """
         if is_last or self.rays == MOST:
             result = trace()

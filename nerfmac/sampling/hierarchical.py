@@ -1,4 +1,5 @@
-"""`HierarchicalSampler`: even coarse samples, then fine ones where a proposal field is dense.
+"""`HierarchicalSampler`: evenly spaced coarse samples, and fine samples where a proposal field is
+dense.
 
 The segment of a ray inside the scene cube is divided into equal bins, with one coarse sample in
 each (Mildenhall et al. 2020, equation 2). A proposal field is evaluated at the coarse samples. The
@@ -27,20 +28,23 @@ from nerfmac.ops.composite import composite
 from nerfmac.sampling.sampler import Sampled, Sampler
 
 Proposal = Callable[[Arrays, Samples, mx.array], tuple[mx.array, mx.array]]
-"""A function like `Field.__call__`: parameters, samples and directions to density and color."""
+"""Function of parameters, samples, and directions that returns density and color, like
+`Field.__call__`."""
 
-_EVEN = 1e-3  # weight spread evenly over each ray, so that empty rays too have fine samples
+_EVEN = 1e-3  # total weight added evenly along each ray, so that empty rays also have fine samples
 
 
 class _Part(NamedTuple):
-    """The part of each ray inside the cube; fraction 0 is where it begins, 1 where it ends."""
+    """The segment of each ray inside the cube. Fraction 0 is the start of the segment, and 1 is the
+    end."""
 
     rays: Rays
-    enter: mx.array  # (rays, 1) distance of the beginning
-    length: mx.array  # (rays, 1) of the part; 0 for a ray that misses the cube
+    enter: mx.array  # (rays, 1) distance of the start of the segment
+    length: mx.array  # (rays, 1) length of the segment; 0 for a ray that misses the cube
 
     def samples(self, fraction: mx.array) -> Samples:
-        """One sample at each `fraction` (rays, samples). Fractions must increase along a ray."""
+        """Return one sample at each `fraction` (rays, samples). Fractions must increase along a
+        ray."""
         rays, count = fraction.shape
         distance = self.enter + self.length * fraction
         position = self.rays.origin[:, None] + self.rays.direction[:, None] * distance[..., None]
@@ -55,14 +59,17 @@ class _Part(NamedTuple):
 
 
 class HierarchicalSampler(Sampler):
-    """Samples every ray equally often. Samples of a ray that misses the cube have width 0."""
+    """Sampler with the same number of samples on each ray. If a ray misses the cube, their widths
+    are 0."""
 
     def __init__(
         self, proposal: Proposal, bounds: Bounds, near: float, coarse: int, fine: int
     ) -> None:
-        """Take `coarse` samples on each ray within `bounds`, and `fine` ones drawn by `proposal`.
+        """Create a sampler with `coarse` evenly spaced and `fine` importance samples per ray in
+        `bounds`.
 
-        `near` is the smallest distance of a sample from its ray's origin, in scene units.
+        `proposal` is the field that determines the fine samples. `near` is the minimum distance of
+        a sample from the ray origin, in scene units.
         """
         self._proposal = proposal
         self._bounds, self._near = bounds, near
@@ -75,11 +82,11 @@ class HierarchicalSampler(Sampler):
 
     @property
     def draws(self) -> int:
-        """Number of random numbers that each ray takes: one for each sample."""
+        """Number of random numbers that `sample` requires for each ray: one for each sample."""
         return self._coarse + self._fine
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """The samples, and the proposal field composited along the coarse ones, as in `Sampler`."""
+        """Return the samples, and the proposal field composited along the coarse samples."""
         part = self._part(Rays(*map(mx.stop_gradient, rays)))
         even = stratified(drawn[:, : self._coarse])
         coarse = part.samples(even)
@@ -92,27 +99,28 @@ class HierarchicalSampler(Sampler):
 
     def _part(self, rays: Rays) -> _Part:
         enter, leave = self._bounds.crossing(rays.origin, rays.direction, self._near)
-        # A ray that misses has its samples at `near`: far from the cube a field may overflow.
+        # If a ray misses the cube, its samples are at `near`, because a field may overflow far from
+        # the cube.
         enter, leave = (mx.where(leave > enter, end, self._near) for end in (enter, leave))
         return _Part(rays, enter[:, None], (leave - enter)[:, None])
 
 
 def stratified(drawn: mx.array) -> mx.array:
-    """One number (rays, n) in each of n equal bins of [0, 1].
+    """Return one number (rays, n) in each of n equal bins of [0, 1].
 
-    `drawn` (rays, n) is each number's position in its bin, from 0 to 1.
+    `drawn` (rays, n) contains the position of each number in its bin, from 0 to 1.
     """
     count = drawn.shape[1]
     return (mx.arange(count) + drawn) / count
 
 
 def invert(edges: mx.array, weight: mx.array, fraction: mx.array) -> mx.array:
-    """Inverse transform sampling: where the cumulative weight reaches each `fraction` (rays, n).
+    """Return the positions where the cumulative weight reaches each `fraction` (rays, n).
 
-    The `edges` (rays, intervals + 1) of the intervals strictly increase from 0 to 1. Each `weight`
-    (rays, intervals), not negative, is spread evenly over its interval. A little weight is added
-    evenly over the whole ray. The result (rays, n), in [0, 1], increases with `fraction`, except
-    for rounding.
+    This is inverse transform sampling. The `edges` (rays, intervals + 1) of the intervals strictly
+    increase from 0 to 1. Each `weight` (rays, intervals) is not negative and is distributed evenly
+    over its interval. A small weight is added evenly over the whole ray. The result (rays, n), in
+    [0, 1], increases with `fraction`, except for rounding.
     """
     widths = _widths(edges)
     weight = weight + _EVEN * widths
@@ -123,12 +131,13 @@ def invert(edges: mx.array, weight: mx.array, fraction: mx.array) -> mx.array:
         mx.take_along_axis(values, interval, axis=1)
         for values in (ends - weight, edges, weight, widths)
     )
-    inside = mx.clip((wanted - begin) / here, 0.0, 1.0)  # rounding may go past the ends
+    inside = mx.clip((wanted - begin) / here, 0.0, 1.0)  # rounding may exceed the ends
     return low + inside * width
 
 
 def _edges(place: mx.array) -> mx.array:
-    """Edges (rays, n + 1) of the intervals of samples at the fractions `place` (rays, n)."""
+    """Return the edges (rays, n + 1) of the intervals of samples at the fractions `place` (rays,
+    n)."""
     zero = mx.zeros_like(place[:, :1])
     return mx.concatenate([zero, 0.5 * (place[:, 1:] + place[:, :-1]), zero + 1.0], axis=1)
 
@@ -138,6 +147,7 @@ def _widths(edges: mx.array) -> mx.array:
 
 
 def _weights(thickness: mx.array) -> mx.array:
-    """Compositing weights (rays, n) of samples with the optical `thickness` (rays, n)."""
+    """Return the compositing weights (rays, n) of samples with the optical `thickness` (rays,
+    n)."""
     before = mx.cumsum(thickness, axis=1, inclusive=False)
     return mx.exp(-before) * (1.0 - mx.exp(-thickness))

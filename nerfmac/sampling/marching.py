@@ -1,4 +1,4 @@
-"""`MarchingSampler`: rays march through an occupancy grid and have samples in occupied cells."""
+"""`MarchingSampler` marches rays through an occupancy grid and samples occupied cells."""
 
 from __future__ import annotations
 
@@ -21,19 +21,23 @@ from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
 
 UsedDensity = Callable[[Arrays, mx.array, mx.array], mx.array]
-"""`Field.density_of_first`: density from parameters, positions and how many of these count."""
+"""Function like `Field.density_of_first`: parameters, positions, and the number of valid positions
+to density."""
 
 _WARMUP, _AFTERWARDS = range(2)  # phases of training
 
 UPDATE_SAMPLES = 32
-"""Mean number of samples per ray that fit into an update. Only rays through fog have more."""
+"""Mean number of samples per ray that fit into an update of the visible cells. Only rays through
+haze have more samples."""
 
 
 class MarchingSampler(Sampler):
-    """Samples in the occupied cells of Instant-NGP's grid; the state is an `Occupancy`.
+    """Sampler that places samples in the occupied cells of Instant-NGP's grid. Its state is an
+    `Occupancy`.
 
-    In training it marches `march_factor` times as many samples as fit and keeps those that carry
-    the colors of the rays, so that the same sample budget holds more rays.
+    In training, marching generates `march_factor` times as many samples as fit, and the samples
+    that contribute to the colors of the rays are kept. More rays therefore fit into the same sample
+    budget.
     """
 
     phases = 2
@@ -41,10 +45,12 @@ class MarchingSampler(Sampler):
     def __init__(
         self, march: MarchConfig, occupancy: OccupancyConfig, bounds: Bounds, density: UsedDensity
     ) -> None:
-        """Sample rays within `bounds`; `density` is a field's `density_of_first`."""
+        """Create a sampler of rays within `bounds`. `density` is the method `density_of_first` of a
+        field."""
         self._march, self._config, self._density = march, occupancy, density
         self._capacity = march.march_factor * march.max_samples
-        # An object has a few surfaces on each ray. Without noise, its colors become more exact.
+        # In a scene of an object, a ray intersects few surfaces. Without the noise of thinning,
+        # colors are more accurate.
         self._thin_below = march.thin_below if bounds.cascades > 1 else 0.0
         self.update_rays = occupancy.visibility_rays
         geometry = march_geometry(march, occupancy, bounds)
@@ -53,24 +59,27 @@ class MarchingSampler(Sampler):
 
     @property
     def most_samples(self) -> int:
-        """Largest number of samples of a ray: its intervals along the cube's diagonal."""
+        """Maximum number of samples of a ray, which is the number of intervals along the diagonal
+        of the cube."""
         return self.geometry.most_intervals
 
     @property
     def draws(self) -> int:
-        """Two numbers for each ray: the jitter of its samples and the offset of its thinning."""
+        """Number of random numbers for each ray: two, the jitter of the samples and the offset for
+        thinning."""
         return 2
 
     @property
     def shapes(self) -> Shapes:
-        """The names and shapes of an `Occupancy`'s arrays."""
+        """Names and shapes of the arrays of an `Occupancy`."""
         return Occupancy.shapes(self.geometry.cells)
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
-        """The initial grid: cells that any ray passes beyond the near plane are occupied.
+        """Return the initial grid, in which cells that any ray crosses beyond the near plane are
+        occupied.
 
         If `march.near_training` is larger than `march.near`, cells between these distances are
-        empty: density there would be visible in renderings, but not in training.
+        empty, because density in these cells would be visible in renderings but not in training.
         """
         visible = is_empty = mx.zeros(self.geometry.cells, mx.bool_)
         near, at_camera = self.geometry.near, replace(self.geometry, near=0.0)
@@ -81,38 +90,40 @@ class MarchingSampler(Sampler):
             visible = visible | visible_cells(batch, middle, everywhere, self.geometry)
             if near > self._march.near:
                 is_empty = is_empty | visible_cells(batch, middle, up_to_near, at_camera)
-            mx.eval(visible, is_empty)  # a batch at a time: all together would not fit
+            mx.eval(visible, is_empty)  # by batch: all together would not fit in memory
         return self._grid.init(visible, is_empty)._asdict()
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """Samples in occupied cells, as in `Sampler`; `march.max_samples` of them fit."""
+        """Return samples in occupied cells, at most `march.max_samples`; see `Sampler.sample`."""
         occupied, slots = self._occupied(state), self._march.max_samples
         jitter, offsets = drawn[:, 0], drawn[:, 1]
         marched = march(*rays, jitter, occupied, self._capacity)
         density = self._density(parameters, marched.position, marched.used)
         kept = thin(marched, density, offsets, slots, self._thin_below)
-        # Marched samples must fit too. Rays beyond the capacity count all their samples as kept;
-        # including them in the average would make the number of rays oscillate.
+        # Marched samples must also fit. For rays beyond the capacity, all samples count as kept. If
+        # the average included these rays, the number of rays would oscillate.
         mean = samples_per_ray(marched.wanted, kept.wanted, self._capacity, slots)
         return Sampled(kept, samples_per_ray=mean)
 
     def interval_at(self, step: int) -> int:
-        """Training steps from one update of the grid to the next, around `step`."""
+        """Return the number of training steps between updates of the grid at `step`."""
         return self._config.interval_at(step)
 
     def phase_at(self, step: int) -> int:
-        """0 during the warm-up, when updates visit all cells evenly; 1 afterwards."""
+        """Return 0 during the warm-up, when updates visit all cells evenly, and 1 afterwards."""
         return _WARMUP if step < self._config.warmup_steps else _AFTERWARDS
 
     def update(
         self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
     ) -> Arrays:
-        """The state after an update by `OccupancyGrid.update`, with cells that `rays` see."""
+        """Return the state after `OccupancyGrid.update`, with the cells that are visible along
+        `rays`."""
         along, grid = mx.random.split(key)
         count = rays.origin.shape[0]
         jitter = mx.random.uniform(shape=(count,), key=along)
         used = partial(self._density, parameters)
-        # The fog of the warm-up hides everything: until it lifts, all cells in view are visible.
+        # Haze hides all surfaces during the warm-up, so all cells in view count as visible until it
+        # ends.
         until = mx.full((count,), FAR_DISTANCE)
         if phase == _AFTERWARDS:
             capacity = UPDATE_SAMPLES * count
@@ -129,7 +140,7 @@ class MarchingSampler(Sampler):
         return Occupied(self.geometry, state["bits"])
 
     def occupied(self, state: Arrays) -> Occupied:
-        """Occupied cells and steps for rendering.
+        """Return the occupied cells and the marching steps for rendering.
 
         Steps are shorter than in training and begin at `march.near`.
         """

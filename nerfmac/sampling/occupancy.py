@@ -1,11 +1,11 @@
-"""`OccupancyGrid`: the cells that can contain density, updated during training.
+"""`OccupancyGrid` marks the cells that may contain density and is updated during training.
 
-Each cell holds an estimate of the optical thickness of one shortest step in it. An update lets all
-estimates decay, evaluates the field at a random point of some cells, and raises their estimates to
-the result. A cell is occupied if its estimate is above the threshold (Müller et al. 2022, appendix
-E.2) and the cell is visible to training rays. Training does not determine the density of cells that
-no training view shows, such as cells outside of all views or inside of objects. They would contain
-haze that only other views show.
+Each cell stores an estimate of the optical thickness of one shortest step in the cell. An update
+decays all estimates, evaluates the field at a random point in each of some cells, and raises the
+estimates of these cells to the results. A cell is occupied if its estimate is above the threshold
+(Müller et al. 2022, appendix E.2) and the cell is visible to training rays. Training does not
+determine the density of cells that no training view shows, such as cells outside of all views or
+inside objects. Without this condition, they would contain haze that is visible in other views only.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 
 NEVER_OCCUPIED = 2**30
-"""Value of `Occupancy.updates_since_visible` for a cell that always stays empty."""
+"""Value of `Occupancy.updates_since_visible` for a cell that is permanently empty."""
 MAX_POINTS_PER_LAUNCH = 2**22
-"""Most points that one launch evaluates: a GPU that runs longer holds up its display."""
+"""Maximum number of points that one launch evaluates. A longer launch would delay the display."""
 
 
 class Occupancy(NamedTuple):
-    """The grid's state; cells are numbered as in `nerfmac.geometry.cells`."""
+    """State of the grid. Cells are indexed as in `nerfmac.geometry.cells`."""
 
     values: mx.array  # (cells,) float32, optical thickness of a shortest step
     updates_since_visible: mx.array  # (cells,) int32, up to the patience; or NEVER_OCCUPIED
@@ -41,28 +41,31 @@ class Occupancy(NamedTuple):
 
     @classmethod
     def shapes(cls, cells: int) -> Shapes:
-        """The shapes of the arrays for a grid of `cells` cells."""
+        """Return the shapes of the arrays for a grid with `cells` cells."""
         shapes = (cells,), (cells,), (cells // BRICK_CELLS,), (1,)
         return dict(zip(cls._fields, shapes, strict=True))
 
 
 def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bounds) -> MarchGeometry:
-    """The geometry of marching within `bounds`; steps grow only beyond the unit cube."""
+    """Return the marching geometry within `bounds`. Steps grow with distance only beyond the unit
+    cube."""
     cone = march.cone if bounds.cascades > 1 else 0.0
     return MarchGeometry(bounds, occupancy.resolution, march.near, march.step, cone)
 
 
 @dataclass(frozen=True)
 class OccupancyGrid:
-    """Rules that update a grid. It holds no state: an `Occupancy` is passed in and returned."""
+    """Rules for updating a grid. The object has no state: methods accept and return an
+    `Occupancy`."""
 
     config: OccupancyConfig
     geometry: MarchGeometry
 
     def init(self, visible: mx.array, is_empty: mx.array | None = None) -> Occupancy:
-        """The grid with the `visible` cells occupied; the `is_empty` cells never will be.
+        """Return a grid in which the `visible` cells are occupied and the `is_empty` cells are
+        always empty.
 
-        Both are (cells,) bool. By default no cell is empty for good.
+        Both arguments are bool (cells,). By default, no cell is permanently empty.
         """
         is_empty = mx.array(False) if is_empty is None else is_empty
         since = mx.where(visible, 0, self.config.visibility_patience)
@@ -79,12 +82,13 @@ class OccupancyGrid:
         *,
         warmup: bool,
     ) -> Occupancy:
-        """The grid after the field was evaluated in some cells.
+        """Return the grid after an update, which evaluates the field in some cells.
 
-        `density` returns (points,) per scene unit at positions (points, 3). In the `warmup` the
-        visited cells are drawn evenly from all cells; afterwards, half of them are drawn from the
-        occupied ones. `visible` (cells,) bool marks the cells that training rays currently reach.
-        Updates count for `updates_since_visible` only after the warm-up.
+        `density` maps positions (points, 3) to density (points,) per scene unit. During the
+        `warmup`, the visited cells are drawn evenly from all cells. Afterwards, half of them are
+        drawn from the occupied cells. `visible` bool (cells,) marks the cells that are currently
+        visible along training rays. Updates count for `updates_since_visible` only after the
+        warm-up.
         """
         which, where = mx.random.split(key)
         cells = self._choose(occupancy, which, warmup)
@@ -101,7 +105,7 @@ class OccupancyGrid:
         since = mx.where(visible, 0, since)
         since = mx.where(before == NEVER_OCCUPIED, NEVER_OCCUPIED, since)
         shown = mx.where(since < self._patience(updates), values, -1.0)
-        # Rule of Instant-NGP: the threshold is at most the mean thickness of the cells in the unit
+        # As in Instant-NGP, the threshold is at most the mean thickness of the cells in the unit
         # cube. Cells that are no longer visible count as 0 in this mean.
         innermost = shown[: self.geometry.resolution**3]
         mean = mx.maximum(innermost, 0.0).mean()
@@ -109,11 +113,11 @@ class OccupancyGrid:
         return Occupancy(values, since, pack_bits(shown, threshold), updates)
 
     def _patience(self, updates: mx.array) -> mx.array:
-        """Updates for which a cell stays occupied without being visible.
+        """Return the number of updates for which a cell remains occupied without being visible.
 
-        Half of the `updates` so far, clamped to [`visibility_patience` / 8, `visibility_patience`].
-        With the full patience, a short training would continue to march cells that have become
-        hidden.
+        It is half of the number of `updates` so far, clamped to [`visibility_patience` / 8,
+        `visibility_patience`]. With a constant number, a short training would continue to sample
+        cells that are no longer visible.
         """
         longest = self.config.visibility_patience
         return mx.clip(updates // 2, max(longest // 8, 1), longest)
@@ -132,18 +136,20 @@ class OccupancyGrid:
 
 
 def random_bits(count: int, key: mx.array) -> mx.array:
-    """Random integers (count,) uint32, uniform over all 2^32 values."""
-    # MLX generates random integers from a float32, so most of the 2^32 values are impossible. A
-    # random key is two words of 32 random bits.
+    """Return random integers uint32 (count,), uniform over all 2^32 values."""
+    # MLX generates random integers from a float32, so most of the 2^32 values never occur. Random
+    # keys are used instead. A key is two words of 32 random bits.
     return mx.random.split(key, max(1, (count + 1) // 2)).reshape(-1)[:count]
 
 
 def stratified(total: int, count: int, key: mx.array) -> mx.array:
-    """Random cells (count,) int32 in [0, total): one from each of `count` equal strata.
+    """Return random cells int32 (count,) in [0, total), one from each of `count` equal strata.
 
-    Exact for up to 2^31 cells, by integers: from 2^24 cells on, float32 would never reach most.
+    The computation uses integers and is exact for up to 2^31 cells. With float32, most cells would
+    never be selected if there are more than 2^24.
     """
     stratum = mx.arange(count, dtype=mx.int64)
-    # The unit is 1 / count of a cell: a stratum is `total` units long, a cell `count` units.
+    # The unit is 1 / count of a cell, so a stratum has the length `total` and a cell the length
+    # `count`.
     within = (random_bits(count, key).astype(mx.int64) * total) >> 32
     return ((stratum * total + within) // count).astype(mx.int32)

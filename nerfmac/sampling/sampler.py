@@ -1,7 +1,7 @@
-"""`Sampler`: choice of the sample positions along rays; implement it for custom sampling.
+"""`Sampler` selects the sample positions along rays. Implement it for custom sampling.
 
 Like a field, a sampler does not store trained values. Its state, if it has any, is a dictionary of
-named arrays. It is an argument of every call, and the result of an update.
+named arrays. The state is an argument of every call, and an update returns a new state.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ class Sampled(NamedTuple):
 
     samples: Samples
     proposals: tuple[Composited, ...] = ()
-    """The composited color of each proposal field along the rays; the loss counts these too."""
+    """Composited color of each proposal field along the rays. The color loss applies to these
+    colors, too."""
     samples_per_ray: mx.array | None = None
-    """Mean number of slots one ray uses, () float32; it sets the next batch's number of rays.
-    None: the mean of `samples.wanted`."""
+    """Mean number of slots per ray, () float32, which determines the number of rays in the next
+    batch. If it is None, the mean of `samples.wanted` is used."""
 
     @property
     def mean_samples_per_ray(self) -> mx.array:
@@ -38,18 +39,19 @@ class Sampled(NamedTuple):
 
 
 class Sampler(ABC):
-    """Chooses the samples along rays and packs them, ray after ray."""
+    """Selects the samples along rays and packs them ray by ray."""
 
     phases: int = 0
-    """Number of kinds of updates, such as warm-up and later; 0 if the state never changes."""
+    """Number of kinds of updates, such as updates during the warm-up and after it. It is 0 if the
+    state never changes."""
 
     update_rays: int = 1
-    """Number of random training rays for an update."""
+    """Number of random training rays that an update uses."""
 
     @property
     @abstractmethod
     def most_samples(self) -> int:
-        """Largest number of samples of a ray."""
+        """Maximum number of samples of a ray."""
 
     @property
     def draws(self) -> int:
@@ -58,7 +60,7 @@ class Sampler(ABC):
 
     @property
     def shapes(self) -> Shapes:
-        """The names and shapes of the state's arrays."""
+        """Names and shapes of the arrays in the state."""
         return {}
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
@@ -74,7 +76,7 @@ class Sampler(ABC):
 
     @abstractmethod
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """Return the samples of rays; if they do not all fit, only the first rays get samples.
+        """Return the samples of rays. If they do not all fit, only the first rays have samples.
 
         Args:
             parameters: Field parameters, for samplers that evaluate a field.
@@ -83,12 +85,12 @@ class Sampler(ABC):
             drawn: (rays, draws) float32 in [0, 1): random in training, 0.5 in images.
 
         Returns:
-            Packed samples and proposals. Proposals are differentiable in `parameters`; no gradient
-            flows through the samples.
+            Packed samples and proposals. Proposals are differentiable with respect to `parameters`.
+            No gradient flows through the samples.
         """
 
     def interval_at(self, step: int) -> int:
-        """Return the number of steps from one update to the next; a report follows each update.
+        """Return the number of steps between updates. After each update, there is a report.
 
         Args:
             step: Index of the step.
@@ -99,7 +101,7 @@ class Sampler(ABC):
         return 16
 
     def phase_at(self, step: int) -> int:
-        """Return the kind of update, for example 0 in the warm-up and 1 after it.
+        """Return the kind of update, for example 0 during the warm-up and 1 after it.
 
         Args:
             step: Index of the step.
@@ -129,7 +131,7 @@ class Sampler(ABC):
     def occupied(self, state: Arrays) -> Occupied | None:
         """Return the occupied cells.
 
-        With them, rendering skips empty space and everything behind surfaces.
+        With occupied cells, rendering skips empty space and samples behind surfaces.
 
         Args:
             state: State of the sampler.

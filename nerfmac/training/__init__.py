@@ -1,1 +1,1 @@
-"""Training a field from photos: losses, optimizer, the compiled step, checkpoints."""
+"""Training of a field from photos: losses, optimizer, compiled step, and checkpoints."""

@@ -1,7 +1,8 @@
-"""Checkpoints: a `TrainState` in one safetensors file.
+"""Checkpoints, which store a `TrainState` in one safetensors file.
 
-The arrays have the names of `TrainState.arrays`. The header's metadata contains the format, a
-checksum, and the state's numbers and notes as JSON. A failed write leaves no incomplete file.
+The arrays have the names of `TrainState.arrays`. The metadata in the header contains the format, a
+checksum, and the numbers and notes of the state as JSON. If writing fails, no incomplete file
+remains.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from nerfmac.training.state import TrainState
 FORMAT = "nerfmac checkpoint 1"
 
 _OBJECTS = ("numbers", "notes", "own")
-"""Keys of the metadata with a JSON object as their value."""
+"""Keys of the metadata that have a JSON object as their value."""
 
 _REPAIR = "restore a copy of the file, or train the run again"
 
@@ -39,7 +40,7 @@ def save_checkpoint(
     Args:
         path: File to write. If writing fails, an older file is not changed.
         state: Training state.
-        notes: JSON values to store with it.
+        notes: JSON values to store with the state.
         own: `Method.own`, the names of the user-defined field, sampler, and loss.
 
     Raises:
@@ -52,16 +53,18 @@ def save_checkpoint(
         "own": json.dumps(dict(own or {})),
     }
     arrays = state.arrays()
-    mx.eval(arrays)  # so that only the writing can fail below
+    mx.eval(arrays)  # evaluated here, so that only writing can fail below
     metadata["checksum"] = _checksum(arrays, metadata)
     with appearing(path) as partial:
         try:
             mx.save_safetensors(str(partial), arrays, metadata)
         except RuntimeError as error:
-            raise InputError(f"{path} cannot be written: {error}; is there room for it?") from error
+            raise InputError(
+                f"{path} cannot be written: {error}; check the free disk space"
+            ) from error
         # On a disk that fills up, MLX may lose part of the file without an error.
         if fault := _length_fault(partial):
-            raise InputError(f"{path} cannot be written: it {fault}; is there room for it?")
+            raise InputError(f"{path} cannot be written: it {fault}; check the free disk space")
 
 
 def load_checkpoint(
@@ -71,7 +74,7 @@ def load_checkpoint(
 
     Args:
         path: File to read.
-        shapes: Expected shapes of its arrays.
+        shapes: Expected shapes of the arrays, by name.
         own: Names of the user-defined field and sampler of this run.
 
     Returns:
@@ -92,7 +95,7 @@ def load_checkpoint(
     arrays, metadata = loaded
     written = metadata.get("format", "no nerfmac checkpoint")
     if written != FORMAT:
-        raise InputError(f"{path} is of format {written!r}; this version reads {FORMAT!r}")
+        raise InputError(f"{path} has the format {written!r}; this version reads {FORMAT!r}")
     is_damaged = metadata.get("checksum") != _checksum(arrays, metadata)
     numbers, notes, trained = (_object(path, name, metadata) for name in _OBJECTS)
     _check_own(path, trained, dict(own or {}))
@@ -102,7 +105,8 @@ def load_checkpoint(
         got = arrays[name].shape if name in arrays else None
         if got != shape:
             raise InputError(f"{path}: {name} has shape {got}; its configuration requires {shape}")
-    # The file's names are sorted; in another order, compiled functions would be traced again.
+    # The names in the file are sorted. Another order would cause compiled functions to be traced
+    # again.
     arrays = {name: arrays[name] for name in shapes}
     try:
         state = TrainState.of(arrays, numbers)
@@ -126,7 +130,8 @@ def _object(path: Path, name: str, metadata: Mapping[str, str]) -> dict[str, Any
 
 
 def _checksum(arrays: Arrays, metadata: Mapping[str, str]) -> str:
-    """CRC-32 of the numbers and of all arrays' bytes, in the order of their names; hexadecimal."""
+    """Return the CRC-32, in hexadecimal, of the numbers and of the bytes of all arrays, sorted by
+    name."""
     checksum = zlib.crc32(metadata.get("numbers", "").encode())
     for name in sorted(arrays):
         checksum = zlib.crc32(np.ascontiguousarray(arrays[name]).data, checksum)
@@ -134,7 +139,7 @@ def _checksum(arrays: Arrays, metadata: Mapping[str, str]) -> str:
 
 
 def _check_own(path: Path, trained: dict[str, str], own: dict[str, str]) -> None:
-    for part in ("field", "sampler"):  # a loss has no arrays in the state
+    for part in ("field", "sampler"):  # the loss has no arrays in the state
         if trained.get(part) == own.get(part):
             continue
         if part in trained:
@@ -142,7 +147,7 @@ def _check_own(path: Path, trained: dict[str, str], own: dict[str, str]) -> None
                 f"{path} was trained with a custom {part}, {trained[part]}; pass it with "
                 f"method=nerfmac.Method({part}=...)"
             )
-        raise InputError(f"{path} was trained with the configuration's {part}, not {own[part]}")
+        raise InputError(f"{path} was trained with the configured {part}, not with {own[part]}")
 
 
 def _length_fault(path: Path) -> str | None:

@@ -1,4 +1,4 @@
-"""Training time, without the time between a report and the next step.
+"""Measurement of the training time, which excludes the time between a report and the next step.
 
 Time during system sleep does not count, because `time.perf_counter` does not advance (it is
 CLOCK_MONOTONIC on Linux, mach_absolute_time on macOS). It advances while the process is stopped
@@ -14,25 +14,26 @@ _continued = 0  # number of SIGCONT signals so far
 
 
 def note_continued(*_: object) -> None:
-    """Handler of SIGCONT: all clocks exclude the time since they were last read."""
+    """Handle SIGCONT: exclude the time since the last reading from all clocks."""
     global _continued
     _continued += 1
 
 
 class Clock:
-    """Counts seconds of training; time from the last `read` to `go_on` does not count."""
+    """Measures the training time in seconds. Time between the last `read` and `go_on` does not
+    count."""
 
     def __init__(self, seconds: float) -> None:
-        """`seconds`: the training time so far."""
+        """Create a clock. `seconds` is the training time so far."""
         self._seconds = self._last_lap = seconds
         self.go_on()
 
     def go_on(self) -> None:
-        """Count time again from now on."""
+        """Resume counting."""
         self._since, self._continued = time.perf_counter(), _continued
 
     def read(self) -> float:
-        """Seconds of training so far."""
+        """Return the training time so far in seconds."""
         before, was_continued = self._since, self._continued != _continued
         self.go_on()
         if not was_continued:
@@ -40,11 +41,15 @@ class Clock:
         return self._seconds
 
     def is_over(self, interval: float | None) -> bool:
-        """Whether the lap had lasted `interval` seconds at the last `read`; False if it is None."""
+        """Return whether the lap lasted at least `interval` seconds until the last `read`.
+
+        If `interval` is None, return False.
+        """
         return interval is not None and self._seconds - self._last_lap >= interval
 
     def lap(self) -> float:
-        """Begin a new lap; return the seconds of the old one up to the last `read`."""
+        """Start a new lap, and return the duration of the previous lap in seconds until the last
+        `read`."""
         passed = self._seconds - self._last_lap
         self._last_lap = self._seconds
         return max(passed, 1e-9)

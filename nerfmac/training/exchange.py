@@ -1,9 +1,9 @@
-"""Exchange between ranks in training: all of them keep the same state.
+"""Communication between ranks in training, so that all ranks have the same state.
 
 The mean of the gradients of all ranks, weighted by the number of rays in the loss, is the gradient
-for all rays together. N ranks therefore take the same steps as one rank with N times the rays and
-samples. All ranks use the time of the first rank, because decisions by separate clocks would
-differ.
+for all rays together. N ranks therefore take the same steps as one rank with N times as many rays
+and samples. All ranks use the clock of the first rank, because decisions based on separate clocks
+could differ.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from nerfmac.training.state import TrainState
 log = logging.getLogger("nerfmac")
 
 COMPARED_EVERY = 256
-"""Steps after which all ranks' parameters, sampler states and loss scales are compared."""
+"""Interval, in steps, at which the parameters, sampler states, and loss scales of all ranks are
+compared."""
 
 
 class Exchange:
-    """Communication between the ranks of a training. With one rank, it does nothing."""
+    """Communication between the ranks that train together. With a single rank, it does nothing."""
 
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = ranks
@@ -35,20 +36,24 @@ class Exchange:
         return state
 
     def synchronized(self, state: TrainState) -> TrainState:
-        """Return `state`; every `COMPARED_EVERY` steps, the first rank's state if states differ.
+        """Return `state`, or every `COMPARED_EVERY` steps the state of the first rank if the states
+        differ.
 
-        Ranks on the same kind of chip do not differ. On other chips the last bit of a result may be
-        rounded differently.
+        The states do not differ on ranks with the same kind of chip. On different chips, the last
+        bit of a result may be rounded differently.
         """
         if self._ranks.size == 1 or state.step % COMPARED_EVERY:
             return state
         if self._ranks.alike(state.parameters | state.sampling | state.scaling):
             return state
-        log.info("the ranks differ after step %d; all go on with the first one's state", state.step)
+        log.info(
+            "the ranks differ after step %d; all continue with the state of the first rank",
+            state.step,
+        )
         return self._of_first(state)
 
     def mean(self, measured: mx.array) -> mx.array:
-        """The mean of all ranks' measurements."""
+        """Return the mean of the measurements of all ranks."""
         return self._ranks.mean(measured)
 
     def seconds(self, step: int, seconds: float, *, must_agree: bool = False) -> float:
@@ -57,9 +62,9 @@ class Exchange:
         Args:
             step: Number of the step.
             seconds: Training time of this rank.
-            must_agree: Whether to exchange the clock of the first rank. All ranks must pass True at
-                the same `step`. Between two such steps, each step adds the first rank's mean
-                time per step in the interval before the first of them, without an exchange.
+            must_agree: Whether to send the time of the first rank to all ranks. All ranks must pass
+                True at the same `step`. At other steps, the time is extrapolated from the last two
+                times that were sent, without communication.
         """
         if self._ranks.size == 1:
             return seconds
@@ -70,7 +75,7 @@ class Exchange:
         return self._seconds + self._pace * (step - self._step)
 
     def _of_first(self, state: TrainState) -> TrainState:
-        """The first rank's `state`, on all ranks, bit for bit."""
+        """Return the `state` of the first rank on all ranks, bit for bit."""
         if self._ranks.size == 1:
             return state
         numbers = {name: self._ranks.number_of_first(v) for name, v in state.numbers().items()}

@@ -11,16 +11,17 @@ from nerfmac.training.state import TrainState
 
 @dataclass
 class Goal:
-    """Limits of training. They may change during training, because they are read at every step.
+    """Limits of training, such as the number of steps. They are read at every step, so they may
+    change during training.
 
-    Without `steps` and `seconds`, training never ends and the learning rate does not decay.
+    If `steps` and `seconds` are None, training never ends and the learning rate does not decay.
     """
 
-    steps: int | None = None  # total number, including those before the run was loaded
-    seconds: float | None = None  # total training time, including that before loading
-    rate: float = 1.0  # factor on the learning rate
-    max_rays: int | None = None  # maximum number of rays per step; None: from the configuration
-    report_interval: float | None = None  # maximum seconds between reports; None: no limit
+    steps: int | None = None  # total number of steps, including steps before loading
+    seconds: float | None = None  # total training time, including time before loading
+    rate: float = 1.0  # factor for the learning rate
+    max_rays: int | None = None  # maximum number of rays per step, or None to use the configuration
+    report_interval: float | None = None  # maximum seconds between reports, or None
 
     def progress(self, state: TrainState) -> float:
         """Return the finished fraction of the training.
@@ -46,14 +47,15 @@ class Report:
 
     state: TrainState
     loss: float
-    psnr: float  # dB, over the last step's pixels
+    psnr: float  # dB, over the pixels of the last step
     progress: float  # finished fraction of the training, in [0, 1]
     rays_per_second: float  # since the last report
     samples_per_second: float
     skipped_steps: int = 0
-    """Steps of the whole run that were skipped because a gradient was not finite."""
+    """Number of steps of the whole run that were skipped because a gradient was not finite."""
     is_skipped: bool = False
-    """Whether the last step was skipped; loss and PSNR are then from the previous report."""
+    """Whether the last step was skipped. In this case, loss and PSNR are from the previous
+    report."""
 
     @classmethod
     def of(

@@ -1,10 +1,11 @@
-"""Gradient scaling: smaller gradients for samples near a camera, to avoid haze near the cameras.
+"""Gradient scaling, which reduces the gradients of samples near a camera to avoid haze near
+cameras.
 
-Space near a camera is crossed by more of its rays and seen by fewer other cameras. Haze there is
-the easiest way to lower the error of one image, and no other image contradicts it. Gradients are
-therefore multiplied by
+Cells near a camera are crossed by many rays of this camera and are visible in few other images.
+Haze in these cells is the easiest way to reduce the error of one image, and no other image
+contradicts it. Gradients are therefore multiplied by
 
-    min(1, (t / d)^2),   t the distance of the sample, d the `full_gradient_distance`
+    min(1, (t / d)^2),   where t is the distance of the sample and d the `full_gradient_distance`
 
 and this removes the advantage (Philip and Deschaintre 2023, "Floaters No More", equation 5).
 """
@@ -19,7 +20,7 @@ import mlx.core as mx
 def scale_gradients(
     values: mx.array, distance: mx.array, full_gradient_distance: float
 ) -> mx.array:
-    """Return `values` (slots,) or (slots, n) unchanged, with scaled gradients.
+    """Return `values` (slots,) or (slots, n) unchanged, but with scaled gradients.
 
     `distance` (slots,) is the distance from the camera, in scene units like
     `full_gradient_distance`. If `full_gradient_distance` is 0, gradients are not scaled.

@@ -1,9 +1,10 @@
 """Alignment of held-out cameras with a field after the training cameras were refined.
 
-The given poses of held-out cameras have the same errors as the training poses before refinement. As
-usual (BARF, Lin et al. 2021, section 4.1), the held-out poses first move along with the training
-cameras; then each pose is optimized on its own image, with the field fixed. Metrics then measure
-the field, not the poses.
+The initial poses of held-out cameras have errors of the same size as the training poses before
+refinement. As in BARF (Lin et al. 2021, section 4.1), the held-out poses are first moved by the
+similarity transform that best maps the initial to the refined training cameras. Then each pose is
+optimized on its image, with a fixed field. Metrics therefore measure the field instead of the
+poses.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ log = logging.getLogger("nerfmac")
 
 STEPS = 200
 RATE = 1e-3
-"""Learning rate of the first step; it falls to a hundredth. A camera can turn by about 2.5 degrees
-in all, the error expected of training cameras."""
+"""Learning rate of the first step, which decays to a hundredth. The total rotation of a camera is
+limited to about 2.5 degrees, which is the expected error of training cameras."""
 MAX_RAYS = 4096
-"""Maximum number of rays per step."""
+"""Maximum number of rays in a step that optimizes poses."""
 
 
 def refined_views(
@@ -48,8 +49,8 @@ def refined_views(
 ) -> Views:
     """Return `views` with poses and lenses that fit the field in `state`.
 
-    `is_trained`: whether they are the training views. `progress`: whether to show a bar if it takes
-    more than a second.
+    `is_trained` specifies whether `views` are the training views. `progress` specifies whether to
+    show a progress bar if the optimization takes more than a second.
     """
     refinement = trainer.refinement
     refined = refinement.cameras(state.average)
@@ -59,7 +60,7 @@ def refined_views(
     if not refinement.config.poses:
         return views
     log.info(
-        "%d cameras are moved as training moved its own, then refined each on its image",
+        "aligning %d cameras with the refined training cameras and refining them on their images",
         len(views.names),
     )
     cameras = align_cameras(views.cameras, refinement.initial, refined)
@@ -69,7 +70,8 @@ def refined_views(
 def optimize_poses(
     trainer: Trainer, state: TrainState, views: Views, *, progress: bool = True
 ) -> Views:
-    """Return `views` with each pose optimized on its own image; the field in `state` is fixed."""
+    """Return `views` with each pose optimized on the image of the view. The field in `state` is
+    fixed."""
     refinement = CameraRefinement(RefineConfig(poses=True), views.cameras)
     config = trainer.config
     step = Step(

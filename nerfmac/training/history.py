@@ -1,4 +1,4 @@
-"""`History`: loss and PSNR over a run, in at most 1024 points."""
+"""`History`, the loss and PSNR curves of a run with at most 1024 points."""
 
 from __future__ import annotations
 
@@ -9,30 +9,33 @@ from nerfmac.common.checks import InputError
 from nerfmac.training.goal import Report
 
 MOST_POINTS = 1024
-"""Maximum number of points; when it is reached, neighbors are merged in pairs. It is even."""
+"""Maximum number of points, an even number. When it is reached, neighboring points are merged in
+pairs."""
 
 
 class Point(NamedTuple):
-    """Mean over several reports; `step` and `seconds` are from the last report."""
+    """Mean over several reports, except for `step` and `seconds`, which are from the last
+    report."""
 
     step: int
-    seconds: float  # training time
-    loss: float | None  # None for points from before the run was loaded
+    seconds: float  # training time in seconds
+    loss: float | None  # None for points recorded before the run was loaded
     psnr: float  # dB, of training pixels
 
 
 class History:
-    """Points of the loss and PSNR curves. `generation` grows by 1 when old points are merged."""
+    """Points of the loss and PSNR curves. `generation` is incremented when old points are
+    merged."""
 
     def __init__(self, curve: Sequence[tuple[int, float, float]] = ()) -> None:
-        """`curve`: (step, seconds, PSNR) of earlier points."""
+        """Create a history. `curve` contains (step, seconds, PSNR) of earlier points."""
         self.points = [Point(int(step), float(t), None, float(psnr)) for step, t, psnr in curve]
         self.generation = 0
         self._reports_per_point = 1
         self._pending: list[Point] = []
 
     def add(self, report: Report) -> None:
-        """Add a report. In a long run several reports make one point."""
+        """Add a report. In a long run, several reports are averaged into one point."""
         state = report.state
         self._pending.append(Point(state.step, state.train_seconds, report.loss, report.psnr))
         if len(self._pending) < self._reports_per_point:
@@ -54,7 +57,7 @@ class History:
 def read_notes(notes: Mapping[str, Any], where: str) -> tuple[History, float, tuple[float, float]]:
     """Return the history, the compile time in seconds, and the ray and sample rates in `notes`.
 
-    Raises `InputError` with the file `where` if a value is missing or is not a number.
+    Raises `InputError`, with the file name `where`, if a value is missing or is not a number.
     """
     try:
         rays, samples = notes["rates"]

@@ -1,8 +1,10 @@
-"""Dynamic loss scaling: gradients do not underflow in half precision, and overflow is harmless.
+"""Dynamic loss scaling, so that gradients do not underflow in half precision and overflow is
+harmless.
 
 Gradients are computed for the loss times a scale. If a gradient is not finite, the step is skipped
-and the scale is halved; after `GROWTH_INTERVAL` steps without a skip, it is doubled (Micikevicius
-et al. 2018, section 3.2). All of it is part of the step's graph, so the host never waits for it.
+and the scale is halved. After `GROWTH_INTERVAL` steps without a skipped step, the scale is doubled
+(Micikevicius et al. 2018, section 3.2). These computations are part of the compiled step, so the
+host does not wait for them.
 """
 
 from __future__ import annotations
@@ -14,27 +16,28 @@ from typing import NamedTuple
 import mlx.core as mx
 
 GROWTH_INTERVAL = 2000
-"""Steps without a skip after which the scale doubles."""
+"""Number of steps without a skipped step after which the scale is doubled."""
 
 LARGEST, SMALLEST = 2.0**16, 2.0**-14
-"""Largest and smallest loss scale."""
+"""Maximum and minimum loss scale."""
 
 
 class LossScale(NamedTuple):
-    """The scale and its history; every field is an array of shape ()."""
+    """Loss scale and its history. Every field is an array of shape ()."""
 
     scale: mx.array  # float32, from SMALLEST to LARGEST
-    good_steps: mx.array  # int32, steps since the scale changed or a step was skipped
-    skipped: mx.array  # int32, skipped steps of the whole run
-    skipped_in_a_row: mx.array  # int32, skipped steps since the last good one
+    good_steps: mx.array  # int32, number of steps since the scale changed or a step was skipped
+    skipped: mx.array  # int32, number of skipped steps of the whole run
+    skipped_in_a_row: mx.array  # int32, number of consecutive skipped steps at the end
 
     @classmethod
     def init(cls, scale: float) -> LossScale:
-        """The state before the first step."""
+        """Return the state before the first step."""
         return cls(mx.array(scale), *(mx.array(0, mx.int32) for _ in range(3)))
 
     def after(self, is_good: mx.array) -> LossScale:
-        """The state after a step; `is_good` () bool: whether all its gradients were finite."""
+        """Return the state after a step. `is_good`, bool (), is whether all gradients were
+        finite."""
         good_steps = mx.where(is_good, self.good_steps + 1, 0)
         grows = good_steps >= GROWTH_INTERVAL
         grown = mx.where(grows, mx.minimum(2.0 * self.scale, LARGEST), self.scale)
@@ -47,8 +50,9 @@ class LossScale(NamedTuple):
 
 
 def all_finite(gradients: Iterable[mx.array]) -> mx.array:
-    """Whether the sum of all `gradients` is finite, () bool; False if any number is not finite."""
-    # Testing the sum needs fewer launches than testing each number.
+    """Return whether the sum of all `gradients` is finite, bool (). It is False if any value is not
+    finite."""
+    # Testing the sum requires fewer launches than testing each value.
     total = mx.array(0.0)
     for gradient in gradients:
         total = total + gradient.sum()
@@ -58,8 +62,9 @@ def all_finite(gradients: Iterable[mx.array]) -> mx.array:
 def guard_fault() -> str | None:
     """Describe the error of the compiled `all_finite` on the current device; None without one.
 
-    With fast math, a compiler may assume that all numbers are finite and fold the check to True:
-    then a step with an infinite gradient would not be skipped. MLX compiles in safe mode.
+    With fast math, a compiler may assume that all numbers are finite and replace the check with
+    True. A step with an infinite gradient would then not be skipped. MLX compiles without fast
+    math.
     """
     compiled = mx.compile(lambda *gradients: all_finite(gradients))
     try:

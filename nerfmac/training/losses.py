@@ -1,4 +1,4 @@
-"""Losses: functions of a rendered batch of rays and its target colors.
+"""Losses, which are functions of a rendered batch of rays and its target colors.
 
 `Method(loss=...)` replaces the configuration's color loss, `Method(extra_losses=[...])` adds
 terms. Three terms of the configuration reduce haze and floaters:
@@ -8,16 +8,16 @@ terms. Three terms of the configuration reduce haze and floaters:
     entropy    = -o log o - (1 - o) log(1 - o),            for the opacity o
 
 If the images do not determine which of two depths is correct, the disparity loss favors the
-farther depth. Where a surface is plain, density anywhere along a ray gives the correct color, and
-density near a camera hides the scene in other views. FreeNeRF (Yang et al. 2023, section 4.3) has a
-similar penalty on density near cameras. The loss decays linearly to zero at the fraction
+farther depth. If a surface has no texture, density anywhere along a ray results in the correct
+color, and density near a camera hides the scene in other views. FreeNeRF (Yang et al. 2023, section
+4.3) has a similar penalty on density near cameras. The loss decays linearly to zero at the fraction
 `DISPARITY_END` of the run, so that it does not bias the final depths.
 
 The depth loss applies to rays with a known distance d from the tracks of sparse points:
 
     depth = 1 - sum_i weight_i exp(-(t_i - d)^2 / (2 spread^2))
 
-This is the probability that the ray ends at another place than its point. DS-NeRF (Deng et al.
+This is the probability that the ray ends at another position than its point. DS-NeRF (Deng et al.
 2022) minimizes a divergence of the weights from a normal distribution for the same purpose.
 
 The smoothness loss compares the depths d and colors c of rays a and b through neighboring pixels:
@@ -33,9 +33,9 @@ the plane:
 
     ground = sum_i weight_i min(|t_i / g - 1|, GROUND_REACH)
 
-A plain floor has the correct color for density anywhere along a ray, so colors do not determine
-its depth. The loss is constant far from the plane, so it does not move tall objects in front of the
-plane. For other objects, the color loss is much stronger.
+A textureless floor has the correct color for density anywhere along a ray, so colors do not
+determine its depth. Far from the plane the loss is constant, so it does not move tall objects in
+front of the plane. For other objects, the color loss dominates.
 
 The disparity, depth, and ground losses are linear in the weights. Each sample has a penalty, and
 `composite_penalized` sums weight times penalty together with the colors.
@@ -66,19 +66,20 @@ EDGE = 15.0
 """Decay rate of the smoothness loss with the difference of colors in [0, 1], summed over the
 channels."""
 LEAST_OPACITY, LEAST_DEPTH = 1e-3, 1e-2
-"""Minimum opacity as a divisor of a depth, and minimum depth in scene units for its logarithm."""
+"""Lower bound of the opacity that a depth is divided by, and lower bound of the depth, in scene
+units, before its logarithm."""
 
 GROUND_REACH = 0.3
 """Relative distance from the ground plane beyond which the ground loss is constant."""
 
-_MARGIN = 1e-4  # kept from opacities 0 and 1, where the slope of the entropy is infinite
+_MARGIN = 1e-4  # distance from opacities 0 and 1, where the entropy has an infinite slope
 
 
 class RayBatch(NamedTuple):
     """Rendered batch of rays, the input of losses. Properties are computed on access.
 
     The first three fields are the fields of `Composited`. All values except `samples` and `mask`
-    are differentiable in the parameters of the field.
+    are differentiable with respect to the parameters of the field.
     """
 
     color: mx.array  # (rays, 3) float32, over the random background of each ray
@@ -95,7 +96,7 @@ class RayBatch(NamedTuple):
 
     @property
     def packed(self) -> tuple[mx.array, Samples]:
-        """Density (slots,) and `Samples`. Raises `InputError` for the rays of a proposal."""
+        """Density (slots,) and `Samples`. Raises `InputError` for the rays of a proposal field."""
         if self.density is None or self.samples is None:
             raise InputError(
                 "the rays of a proposal have no samples; pass a loss on samples as "
@@ -105,66 +106,73 @@ class RayBatch(NamedTuple):
 
     @property
     def weights(self) -> mx.array:
-        """(slots,) float32: weight of each sample in its ray's color. Raises as `packed` does.
+        """Weight of each sample in the color of its ray, float32 (slots,). Raises `InputError` as
+        in `packed`.
 
-        `samples.ray` is the ray of each; slots of no ray have the weight 0.
+        `samples.ray` contains the ray of each sample. The weight is 0 in slots that belong to no
+        ray.
         """
         density, samples = self.packed
         return sample_weights(density, samples)
 
     @property
     def distances(self) -> mx.array:
-        """(slots,) float32: distance of each sample from its camera. Raises as `packed` does."""
+        """Distance of each sample from its camera, float32 (slots,). Raises `InputError` as in
+        `packed`."""
         return self.packed[1].distance
 
 
 Loss = Callable[[RayBatch, mx.array], mx.array]
-"""Function of a `RayBatch` and true colors (rays, 3) over the same backgrounds. It returns the
-loss of each ray, (rays,), or several per ray, (rays, n). Training minimizes their mean over the
-rays that `RayBatch.mask` counts."""
+"""Function of a `RayBatch` and target colors (rays, 3) over the same backgrounds. It returns the
+loss of each ray, (rays,), or several losses per ray, (rays, n). Training minimizes their mean over
+the rays for which `RayBatch.mask` is 1."""
 
 
 def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
-    """Huber's loss (1964), element by element: quadratic up to `delta`, then linear.
+    """Compute the element-wise Huber loss (1964), which is quadratic up to `delta` and linear
+    beyond.
 
-    Both arrays have the same shape. For an error e the result is e^2 / (2 delta) if |e| <= delta,
-    and |e| - delta / 2 otherwise. The linear part has slope one.
+    Both arrays have the same shape. For an error e, the result is e^2 / (2 delta) if |e| <= delta,
+    and |e| - delta / 2 otherwise. The linear part has the slope 1.
     """
     error = predicted - target
-    # The gradient through `clipped` is zero everywhere; stopping it saves operations.
+    # The gradient through `clipped` is zero everywhere. Stopping it saves operations.
     clipped = mx.stop_gradient(mx.clip(error, -delta, delta))
     return clipped * (error - 0.5 * clipped) / delta
 
 
 def huber_loss(delta: float) -> Loss:
-    """The loss that applies `huber` to each color channel of a ray."""
+    """Return a loss that applies `huber` to each color channel of a ray."""
     return lambda rays, target: huber(rays.color, target, delta)
 
 
 def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """Return the spread of the density along each ray, (rays,) in [0, 1/2]; formula above."""
+    """Return the distortion loss of each ray, (rays,) in [0, 1/2]; see the module docstring."""
     density, samples = rays.packed
     s = samples.distance / (1.0 + samples.distance)
-    # Relative to the ray's first sample: sums of squares then lose less to rounding.
+    # Distances are relative to the first sample of the ray, which reduces rounding errors in sums
+    # of squares.
     first = samples.distance[mx.minimum(samples.ray_start[:-1], samples.distance.shape[0] - 1)]
     s = s - (first / (1.0 + first))[samples.ray]
-    # The sum of weights differs from the opacity, because the opacity includes omitted samples
-    # exactly.
+    # The sum of weights differs from the opacity, because the opacity exactly includes omitted
+    # samples.
     powers = mx.stack([mx.ones_like(s), s, mx.square(s)], axis=1)
     sums = composite(density, powers, samples).color
     return 2.0 * mx.maximum(sums[:, 0] * sums[:, 2] - mx.square(sums[:, 1]), 0.0)
 
 
 def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """Return the entropy of the opacity of each ray, (rays,) in [0, log 2]; formula above."""
+    """Return the entropy of the opacity of each ray, (rays,) in [0, log 2]; see the module
+    docstring."""
     opacity = mx.clip(rays.opacity, _MARGIN, 1.0 - _MARGIN)
     return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
 
 
 def depth_constant(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.array:
-    """Return the 1 of the depth loss, (rays,), with the factors of `depth_penalty`; formula above.
+    """Return the constant part of the depth loss of each ray, (rays,); see the module docstring.
 
-    It has no gradient. With it, the sum of all losses is never negative.
+    The constant does not affect training. Without it, the sum of all losses could be negative. It
+    is 0 for rays without a track.
     """
     count = rays.mask.shape[0]
     if rays.tracks is None:
@@ -174,9 +182,9 @@ def depth_constant(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.
 
 
 def smoothness_loss(rays: RayBatch, target: mx.array) -> mx.array:
-    """(rays,): difference of log depth between neighbors of like color; formula above.
+    """Return the smoothness loss (rays,) of rays with a neighbor; see the module docstring.
 
-    It is 0 for rays without a neighbor, and if the neighbor is masked.
+    It is 0 for rays without a neighbor and for rays with a masked neighbor.
     """
     pairs = rays.pairs
     depth = rays.depth / mx.maximum(rays.opacity, LEAST_OPACITY)
@@ -189,7 +197,7 @@ def smoothness_loss(rays: RayBatch, target: mx.array) -> mx.array:
 
 
 class PenaltyInput(NamedTuple):
-    """The input of a `Penalty`."""
+    """Input of a `Penalty`."""
 
     samples: Samples  # packed samples
     progress: mx.array | float = 0.0  # () float32, finished fraction of the run
@@ -198,16 +206,19 @@ class PenaltyInput(NamedTuple):
 
 
 Penalty = Callable[[PenaltyInput], mx.array]
-"""Function that returns the penalty of each sample, (slots,) float32. It needs no gradient."""
+"""Function that returns the penalty of each sample, float32 (slots,). It does not have to be
+differentiable."""
 
 
 def disparity_penalty(given: PenaltyInput) -> mx.array:
-    """Return the disparity 1 / (1 + distance) of each sample, (slots,), fading; formula above."""
+    """Return the disparity penalty of each sample, (slots,): 1 / (1 + distance), decaying over the
+    run."""
     return _fading(given.progress, DISPARITY_END) / (1.0 + given.samples.distance)
 
 
 def ground_penalty(given: PenaltyInput) -> mx.array:
-    """Return the relative distance of each sample from the ground plane, (slots,); formula above.
+    """Return the ground penalty of each sample, (slots,), its relative distance from the ground
+    plane.
 
     The penalty is 0 for rays that do not intersect the plane.
     """
@@ -220,16 +231,17 @@ def ground_penalty(given: PenaltyInput) -> mx.array:
 
 
 def depth_penalty(given: PenaltyInput, until: float = 1.0) -> mx.array:
-    """Return the negative summand of the depth loss for a weight of 1, (slots,); formula above.
+    """Return the depth penalty of each sample, (slots,); see the module docstring.
 
-    The penalty is 0 for rays without a track. The 1 of the formula is `depth_constant`.
+    The penalty is negative near the sparse point of the ray and 0 elsewhere. It is 0 for rays
+    without a track. The depth loss is the sum of weight times penalty and `depth_constant`.
     """
     samples = given.samples
     if given.tracks is None:
         return mx.zeros(samples.distance.shape)
     known = given.tracks
-    # MLX writes scalar constants into the code of its fused kernels. With the number of tracks as
-    # a constant, it would compile a kernel for each number of rays.
+    # MLX inserts scalar constants into the source code of its fused kernels. With the number of
+    # tracks as a constant, it would compile a separate kernel for each number of rays.
     last = mx.arange(known.distance.shape[0])[-1:]
     ray = mx.minimum(samples.ray, last)
     miss = (samples.distance - known.distance[ray]) / known.spread[ray]
@@ -252,7 +264,7 @@ def configured_extra_losses(config: TrainConfig) -> tuple[Loss, ...]:
 def configured_penalty(config: TrainConfig, extent: float) -> Penalty | None:
     """Return the weighted sum of the penalties with a nonzero weight in `config`, or None.
 
-    `extent` is the side of the scene cube.
+    `extent` is the side of the scene cube in scene units.
     """
     # The cameras of an object are outside of its cube, so there is no haze in front of them.
     disparity = config.disparity if extent > 1 else 0.0
@@ -273,17 +285,19 @@ def configured_penalty(config: TrainConfig, extent: float) -> Penalty | None:
 def _importance(
     tracks: TrackTargets, rays: int, progress: mx.array | float, until: float
 ) -> mx.array:
-    """Factor of the depth loss of each ray of a track, (k,).
+    """Return the factor of the depth loss of each ray with a track, (k,).
 
-    It decays linearly to zero at the fraction `until` of the run. The rays of tracks together have
-    the weight of all `rays`, so that the mean over all rays is the mean over rays of tracks.
+    It decays linearly to zero at the fraction `until` of the run, and is proportional to the
+    confidence of the track. It is scaled so that the mean over all `rays` equals the mean over rays
+    with a track.
     """
     share = rays / tracks.confidence.shape[0]
     return share * _fading(progress, until) * tracks.confidence
 
 
 def _fading(progress: mx.array | float, end: float) -> mx.array:
-    """Factor that falls linearly from 1 to 0 at the fraction `end` of the run, () float32."""
+    """Return a factor, () float32, that decays linearly from 1 to 0 at the fraction `end` of the
+    run."""
     return mx.maximum(1.0 - progress / end, 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Reading a step's measurements from the device, and detecting diverged training."""
+"""Transfer of step measurements from the device, and detection of diverged training."""
 
 from __future__ import annotations
 
@@ -11,37 +11,39 @@ from nerfmac.backend import to_numpy
 from nerfmac.training.state import TrainState
 
 MOST_SKIPPED = 24
-"""Skipped steps in a row after which training counts as diverged. The loss scale was then halved so
-often that half precision is not the reason."""
+"""Number of consecutive skipped steps after which training counts as diverged. The loss scale was
+then halved so often that half precision cannot be the reason."""
 
 ADVICE = "a smaller learning rate may help (--optimizer.rate 0.01), or another --seed"
 
 
 class DivergedError(RuntimeError):
-    """The loss, the gradients, or a parameter are not finite; the message contains the step.
+    """Error if the loss, a gradient, or a parameter is not finite. The message contains the step.
 
-    `run` is the run in its state at the last good report; None if training without a `Run`.
+    `run` is the run in its state at the last report without errors, or None if training does not
+    use a `Run`.
     """
 
     run: Any = None
 
 
 class Measured(NamedTuple):
-    """The measurements of a `Step`, on the host."""
+    """Measurements of a `Step` on the host."""
 
     loss: float
     error: float  # mean squared error of the colors
     samples: float
     samples_per_ray: float
-    skipped_steps: int = 0  # of the whole run
+    skipped_steps: int = 0  # number of skipped steps of the whole run
     is_skipped: bool = False  # whether this step was skipped
 
 
 def read(measured: mx.array, state: TrainState, last: Measured | None = None) -> Measured:
-    """Return the measurements in `measured` (4,) for the step that led to `state`.
+    """Return the measurements of the step that led to `state`, from the array `measured` (4,).
 
-    Waits for the device. For a skipped step, loss and error are copied from `last` (1 without one),
-    because its own values may not be finite. Raises `DivergedError`.
+    The host waits for the device. For a skipped step, loss and error are copied from `last`,
+    because their values may not be finite; they are 1 if `last` is None. Raises `DivergedError` if
+    training has diverged.
     """
     loss, error, samples, samples_per_ray = map(float, to_numpy(measured))
     in_a_row, skipped = (int(state.scaling[f"skipped{name}"]) for name in ("_in_a_row", ""))
@@ -54,8 +56,8 @@ def read(measured: mx.array, state: TrainState, last: Measured | None = None) ->
         loss, error = (last.loss, last.error) if last else (1.0, 1.0)
     elif not isfinite(loss):
         raise DivergedError(f"the loss is {loss} at step {state.step}; {ADVICE}")
-    # The loss belongs to the parameters before the step, so the parameters after it are checked
-    # too. One value that is not finite makes the sum not finite.
+    # The loss is computed with the parameters before the step, so the parameters after the step are
+    # also checked. If one value is not finite, the sum is not finite.
     if not all(mx.isfinite(values.sum()) for values in state.parameters.values()):
         raise DivergedError(f"the parameters are not finite after step {state.step}; {ADVICE}")
     return Measured(loss, error, samples, samples_per_ray, skipped, in_a_row > 0)

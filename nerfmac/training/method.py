@@ -1,4 +1,4 @@
-"""`Method`: the components that users can replace in training."""
+"""`Method` contains the components that users can replace in training."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from nerfmac.training.losses import (
 
 
 class Parts(NamedTuple):
-    """The field, the sampler and the losses of a trainer."""
+    """Field, sampler, and losses of a trainer."""
 
     field: Field
     sampler: Sampler
     loss: Loss
     """Color loss, applied to the rays of the field and of each proposal."""
     extra_losses: tuple[Loss, ...]
-    """Further terms of the loss, applied only to the rays of the field."""
+    """Additional terms of the loss, applied only to the rays of the field."""
     penalty: Penalty | None
-    """Penalty of each sample, a further term of the loss, or None."""
+    """Penalty of each sample, an additional term of the loss, or None."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,11 @@ class Method:
     loss: Loss | None = None
     """A color loss, called as `loss(rays, target)`; see `nerfmac.training.losses`."""
     extra_losses: Sequence[Loss] = ()
-    """Terms added to the loss, such as one on `rays.weights`; configured terms are not removed."""
+    """Terms that are added to the loss, such as a term that depends on `rays.weights`. Configured
+    terms are not removed."""
 
     def __post_init__(self) -> None:
-        """Raise `InputError` for a component of the wrong type."""
+        """Raise `InputError` if a component has the wrong type."""
         if self.field is not None:
             checks.kind("field", self.field, Field, "an object of a class of nerfmac.Field")
         if self.sampler is not None:
@@ -75,7 +76,8 @@ class Method:
 
     @property
     def own(self) -> dict[str, str]:
-        """Class or function names of the custom field, sampler, and loss; not of `extra_losses`."""
+        """Class or function names of the custom field, sampler, and loss, without
+        `extra_losses`."""
         parts = {name: getattr(self, name) for name in ("field", "sampler", "loss")}
         return {
             name: getattr(part, "__name__", type(part).__name__)
@@ -106,7 +108,7 @@ class Method:
 
 
 def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sampler]:
-    """Return the field, `own` or the configured one, and its sampler."""
+    """Return the field, which is `own` or the configured field, and its sampler."""
     if config.model == "hash":
         field = own or EncodedField(encoding_of(config, bounds), config.networks)
         return field, MarchingSampler(
@@ -119,7 +121,8 @@ def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sa
 
 
 def _check_coarse(config: Config, bounds: Bounds, field: Field) -> None:
-    """Raise unless `field` has the coarse network that the vanilla model's sampler evaluates."""
+    """Raise `InputError` unless `field` has the coarse network that the sampler of the vanilla
+    model uses."""
     shapes = shapes_of(VanillaField(config.vanilla, bounds).parameter_specs)
     coarse = {name: shape for name, shape in shapes.items() if name.startswith("coarse.")}
     if not coarse.items() <= shapes_of(field.parameter_specs).items():

@@ -1,8 +1,9 @@
-"""Adam as in Instant-NGP: bias correction, a tiny epsilon, L2 on some parameters only.
+"""Adam as in Instant-NGP, with bias correction, a tiny epsilon, and L2 regularization of some
+parameters.
 
 It also updates the exponential moving average (EMA) of the parameters, because renderings use the
-averaged parameters. After the first steps it is updated at every eighth step only: an update costs
-a quarter of Adam's time, and in eight steps the parameters change little.
+averaged parameters. After the first steps, the average is updated only in every eighth step,
+because an update takes a quarter of Adam's time and the parameters change little in eight steps.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ AVERAGED_EVERY = 8
 
 
 class OptimizerState(NamedTuple):
-    """The state of Adam; both fields have the names and shapes of the parameters."""
+    """State of Adam. Both fields have the names and shapes of the parameters."""
 
     parameters: Parameters
-    moments: Arrays  # uint32, as `ops.adam` packs them
+    moments: Arrays  # uint32, packed by `ops.adam`
 
 
 def no_moments(parameters: Parameters) -> Arrays:
-    """The moments before the first step."""
+    """Return the moments before the first step, which are zero."""
     return {name: mx.zeros(values.shape, mx.uint32) for name, values in parameters.items()}
 
 
 class StepNumbers(NamedTuple):
-    """Adam's settings in one step, such as its step size; each array is a `Step` of `ops.adam`."""
+    """Settings of Adam in one step, such as the step size. Each array is a `Step` of `ops.adam`."""
 
     plain: mx.array  # settings for parameters without L2, such as tables
     regularized: mx.array  # settings for networks: with L2 and a separate learning rate
@@ -97,7 +98,10 @@ def adam(
 
 
 def is_averaged(step: int) -> bool:
-    """Whether the average is updated after `step`, counted from 1: the first 8, then every 8th."""
+    """Return whether the average is updated after `step`, counted from 1.
+
+    It is updated after each of the first 8 steps, and then after every 8th step.
+    """
     return step < AVERAGED_EVERY or step % AVERAGED_EVERY == 0
 
 
@@ -107,10 +111,10 @@ def newest_weight(step: int, config: OptimizerConfig) -> float:
     Weights of older parameters decay by the factor `config.average` per step. The average is
     bias-corrected like Adam's moments: after step 1 it equals the parameters.
     """
-    steps = AVERAGED_EVERY if step > AVERAGED_EVERY else 1  # since the last update
+    steps = AVERAGED_EVERY if step > AVERAGED_EVERY else 1  # number of steps since the last update
     return (1.0 - config.average**steps) / (1.0 - config.average**step)
 
 
 def averaged(average: Parameters, parameters: Parameters, weight: mx.array) -> Parameters:
-    """Return the average updated with the newest parameters; `weight` is () float32."""
+    """Return the average updated with the newest parameters. `weight` is () float32."""
     return {name: old + weight * (parameters[name] - old) for name, old in average.items()}

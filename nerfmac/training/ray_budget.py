@@ -1,7 +1,7 @@
-"""`RayBudget`: number of rays per step, adapted to the number of samples per ray.
+"""`RayBudget` adapts the number of rays per step to the number of samples per ray.
 
-A step has room for `march.max_samples` samples. Each step measures the mean number of samples per
-ray. From the next update of the sampler on, steps draw as many rays as fit.
+A step processes at most `march.max_samples` samples. Each step measures the mean number of samples
+per ray. From the next update of the sampler on, steps draw as many rays as fit.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class RayBudget(NamedTuple):
         return cls(config.march.max_samples, most if max_rays is None else min(most, max_rays))
 
     def rays(self, samples_per_ray: float) -> int:
-        """Maximum number of rays such that all samples fit, up to `max_rays`.
+        """Return the maximum number of rays such that all samples fit, up to `max_rays`.
 
-        It is 2^(n / 8), rounded to a multiple of 16. This limits the number of possible values,
-        because MLX traces the step again for each new one, and tracing takes half as long as a
-        step.
+        It is 2^(n / 8) for an integer n, rounded to a multiple of 16. This limits the number of
+        different values, because MLX traces the step again for each new value, and tracing takes
+        half as long as a step.
         """
         wanted = min(FILL * self.max_samples / max(samples_per_ray, 1e-3), self.max_rays)
         rays, rung = 16, 32
@@ -40,5 +40,5 @@ class RayBudget(NamedTuple):
         return rays
 
     def samples_per_ray(self, rays: int) -> float:
-        """Number of samples per ray for which `rays` rays fill the budget."""
+        """Return the number of samples per ray for which `rays` rays fill the budget."""
         return FILL * self.max_samples / rays

@@ -1,4 +1,4 @@
-"""`TrainState`: everything that training changes, as one value to train, save and resume."""
+"""`TrainState` contains all values that training changes, for saving and resuming."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from nerfmac.training.loss_scale import LossScale
 
 @dataclass(frozen=True)
 class TrainState:
-    """The state between two steps. It has no random state: a step's key is (seed, step)."""
+    """State of the training between two steps. It contains no random state, because the random key
+    of a step is (seed, step)."""
 
     parameters: Parameters
-    average: Parameters  # moving average of the parameters, for images
-    moments: Arrays  # Adam's moments, as `ops.adam` packs them
-    sampling: Arrays  # the sampler's state
-    scaling: Arrays  # the fields of a `LossScale`
-    samples_per_ray: mx.array  # () float32, mean slots of one ray, as last measured
+    average: Parameters  # moving average of the parameters, used for rendering
+    moments: Arrays  # Adam's moments, packed by `ops.adam`
+    sampling: Arrays  # state of the sampler
+    scaling: Arrays  # fields of a `LossScale`
+    samples_per_ray: mx.array  # () float32, last measured mean number of slots per ray
     step: int = 0  # number of steps so far
-    rays: int = 0  # rays of the next step
-    train_seconds: float = 0.0  # training time so far
+    rays: int = 0  # number of rays in the next step
+    train_seconds: float = 0.0  # training time so far in seconds
 
     _TREES = ("parameters", "average", "moments", "sampling", "scaling")
     _NUMBERS = ("step", "rays", "train_seconds")
 
     def arrays(self) -> Arrays:
-        """All arrays, with dotted names."""
+        """Return all arrays by dotted names, such as "parameters.table"."""
         flat = {
             f"{tree}.{name}": values
             for tree in self._TREES
@@ -41,7 +42,7 @@ class TrainState:
         return {**flat, "samples_per_ray": self.samples_per_ray}
 
     def numbers(self) -> dict[str, int | float]:
-        """All values that are not arrays."""
+        """Return all values that are not arrays, by name."""
         return {name: getattr(self, name) for name in self._NUMBERS}
 
     @classmethod
@@ -58,10 +59,10 @@ class TrainState:
 
     @classmethod
     def of(cls, arrays: Arrays, numbers: dict[str, Any]) -> TrainState:
-        """The state from `arrays()` and `numbers()`.
+        """Create a state from the results of `arrays()` and `numbers()`.
 
-        Raises `InputError` if a number or `samples_per_ray` is missing, and for a number below 0;
-        whether the other arrays are complete is not checked here.
+        Raises `InputError` if a number or `samples_per_ray` is missing, or if a number is negative.
+        Other arrays are not checked.
         """
         trees: dict[str, Any] = {tree: {} for tree in cls._TREES}
         for name, values in arrays.items():

@@ -1,7 +1,7 @@
-"""`Step`: one training step as one compiled function, the same on every back end.
+"""`Step`, a training step as one compiled function. It is the same on every back end.
 
-It draws pixels, samples their rays, evaluates the field, composites the samples, computes the loss
-and updates the parameters.
+A step draws pixels, samples their rays, evaluates the field, composites the samples, computes the
+loss, and updates the parameters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from nerfmac.training.track_rays import TrackRays, TrackTargets
 
 
 class Schedule(NamedTuple):
-    """Parameters of a step that change over the run, each () float32."""
+    """Arguments of a step that change over the run, each () float32."""
 
     level_progress: mx.array  # as in `Field.coarse_to_fine`
     progress: mx.array  # finished fraction of the run
@@ -42,7 +42,7 @@ class StepFlags(NamedTuple):
     """Static arguments of a step: each combination is traced and compiled separately."""
 
     learns_cameras: bool = False
-    """Whether poses and lenses are trained too."""
+    """Whether poses and lenses are also trained."""
     is_coarse: bool = False
     """Whether the finest levels of the field are omitted."""
 
@@ -51,12 +51,12 @@ class StepFlags(NamedTuple):
 
     @classmethod
     def at(cls, step: int, config: RefineConfig) -> StepFlags:
-        """The flags of `step`, counted from 0."""
+        """Return the flags of `step`, counted from 0."""
         return cls(config.learns_cameras_at(step), config.is_coarse_at(step))
 
     @classmethod
     def later(cls, now: StepFlags, config: RefineConfig) -> list[StepFlags]:
-        """Other flags than `now` that later steps may have."""
+        """Return the flags, other than `now`, that later steps may have."""
         if not config.cameras:
             return []
         flags = [cls(learns_cameras=True, is_coarse=now.is_coarse), cls(learns_cameras=True)]
@@ -69,12 +69,12 @@ class Batch(NamedTuple):
     """Rays of one step, their target colors, and the random numbers for their samples."""
 
     rays: Rays
-    view: mx.array  # (rays,) int32, index of each ray's image
+    view: mx.array  # (rays,) int32, index of the image of each ray
     pixel_draws: mx.array  # (3, rays) float32 in [0, 1), the pixel of each ray, see `draw_pixels`
     sample_draws: mx.array  # (draws, rays) float32 in [0, 1), see `Sampler.draws`
     background: mx.array  # (rays, 3) float32, a random color behind each ray
-    color: mx.array  # (rays, 3) float32, of the pixel, without its alpha
-    target: mx.array  # (rays, 3) float32, the pixel over the background
+    color: mx.array  # (rays, 3) float32, color of the pixel without its alpha
+    target: mx.array  # (rays, 3) float32, color of the pixel over the background
     tracks: TrackTargets | None  # distances of the first rays, for the depth loss
     ground: mx.array | None  # (rays,) float32, distance of the ground plane or infinity
     pairs: int  # as in `RayBatch`
@@ -89,18 +89,18 @@ class Rendering(NamedTuple):
 
 
 class StepResult(NamedTuple):
-    """The result of a `Step`."""
+    """Result of a `Step`."""
 
     optimized: OptimizerState
-    scale: LossScale  # all that changes if some gradient is not finite
+    scale: LossScale  # the only result that changes if a gradient is not finite
     measured: mx.array
-    """(4,) float32, of this rank's rays: loss, mean squared error, number of samples, mean slots
-    per ray."""
+    """Measurements over the rays of this rank, float32 (4,): loss, mean squared error, number of
+    samples, and mean number of slots per ray."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A training step with its constants; calling it computes the step."""
+    """Training step with its constants. Calling it computes one step."""
 
     config: Config
     parts: Parts
@@ -108,7 +108,7 @@ class Step:
     refinement: CameraRefinement
     ranks: Ranks
     rays: int
-    """Rays of this rank."""
+    """Number of rays of this rank."""
     flags: StepFlags
     full_gradient_distance: float = 0.0
     """Distance from the camera, in scene units, beyond which gradients keep their full size; see
@@ -127,15 +127,15 @@ class Step:
         numbers: StepNumbers,
         schedule: Schedule,
     ) -> StepResult:
-        """Update the parameters once by the gradients of all ranks.
+        """Update the parameters once with the mean gradients of all ranks.
 
         Args:
-            before: the parameters and moments. Parameters that the flags exclude do not change.
-            sampling: the sampler's state.
-            scale: the loss scale.
-            key: random key.
-            numbers: Adam's settings.
-            schedule: numbers that change over the run.
+            before: Parameters and moments. Parameters that the flags exclude do not change.
+            sampling: State of the sampler.
+            scale: Loss scale.
+            key: Random key.
+            numbers: Settings of Adam.
+            schedule: Arguments that change over the run.
         """
         parameters, moments = before
         batch = self.draw(parameters, key)
@@ -163,9 +163,9 @@ class Step:
         return StepResult(updated, scale.after(is_good), measurements)
 
     def draw(self, parameters: Parameters, key: mx.array) -> Batch:
-        """Draw pixels of all views, and their rays from the refined cameras in `parameters`."""
-        # One call, because each call is a separate launch. All ranks draw the same numbers and take
-        # their share, so together they draw what one rank would.
+        """Draw pixels of all views, with rays from the cameras that are refined by `parameters`."""
+        # Numbers are drawn in one call, because each call is a separate launch. All ranks draw the
+        # same numbers and use their share, so together they draw the same rays as a single rank.
         draws = self.parts.sampler.draws
         shape = (3 + draws + 3, self.ranks.size * self.rays)
         drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
@@ -179,7 +179,7 @@ class Step:
             pixel_draws, pairs = next_to_each_other(pixel_draws)
         cameras = self.refinement.cameras(parameters)
         rays, rgba, view = draw_pixels(self.views.pixels, cameras, pixel_draws)
-        # Random backgrounds, so that density cannot imitate the background.
+        # Backgrounds are random, so that density cannot imitate the background.
         background = background.T
         target = over(rgba, background, self.config.train.blend)
         color, numbers = rgba[:, :3], (pixel_draws, sample_draws)
@@ -190,7 +190,8 @@ class Step:
     def render(
         self, parameters: Parameters, sampling: Arrays, batch: Batch, schedule: Schedule
     ) -> Rendering:
-        """Render the rays of a batch; differentiable in the `parameters`."""
+        """Render the rays of a batch. The result is differentiable with respect to the
+        `parameters`."""
         field, sampler, refinement = self.parts.field, self.parts.sampler, self.refinement
         rays, view = batch.rays, batch.view
         own = {name: parameters[name] for name in field.parameter_specs}
@@ -224,7 +225,7 @@ class Step:
         return Rendering(rendered, used, sampled.mean_samples_per_ray)
 
     def loss(self, rays: RayBatch, target: mx.array, scale: mx.array) -> mx.array:
-        """`scale` times the sum of all losses of the rendered `rays`, () float32."""
+        """Return `scale` times the sum of all losses of the rendered `rays`, () float32."""
         coarser = (RayBatch(*proposal, rays.mask) for proposal in rays.proposals)
         losses = [self.parts.loss(seen, target) for seen in (*coarser, rays)]
         losses += [extra_loss(rays, target) for extra_loss in self.parts.extra_losses]
@@ -234,7 +235,8 @@ class Step:
         return sum(others, start=first)
 
     def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
-        """Mask (rays, 1): 1 for unmasked pixels if all ray samples fit, otherwise 0."""
+        """Return the mask (rays, 1), which is 1 for unmasked pixels if all ray samples fit,
+        otherwise 0."""
         mask = samples.fits.astype(mx.float32)[:, None]
         if self.views.kept is not None:
             mask = mask * self.views.kept[chosen_pixels(self.views.cameras, pixel_draws)][:, None]
@@ -242,13 +244,14 @@ class Step:
 
 
 def _in_front_of(background: mx.array, seen: Composited) -> Composited:
-    """`seen`, its color over the `background` (rays, 3)."""
+    """Return `seen` with its color composited over the `background` (rays, 3)."""
     return seen._replace(color=seen.color + (1.0 - seen.opacity[:, None]) * background)
 
 
 def _mean(values: mx.array, mask: mx.array, scale: float | mx.array = 1.0) -> mx.array:
-    """`scale` times the mean of `values`, (rays,) or (rays, n), over rays where `mask` is 1."""
+    """Return `scale` times the mean of `values`, (rays,) or (rays, n), over rays where `mask` is
+    1."""
     values = values.reshape(mask.shape[0], -1)
     weights = mask / mx.maximum(values.shape[1] * mask.sum(), 1.0)
-    # Scaling the sum would be a separate launch, forward and backward.
+    # Scaling the sum would require separate launches, forward and backward.
     return (scale * values * weights).sum()

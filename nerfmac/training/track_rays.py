@@ -1,8 +1,9 @@
-"""`TrackRays`: training rays through pixels with a known distance from tracks.
+"""`TrackRays`, training rays through the pixels of tracks, where the distance of the surface is
+known.
 
-A step's first rays are drawn from the observations of the tracks instead of from all pixels. They
-count for the color loss like any others. How far their points are away is a `TrackTargets`, for
-losses such as `depth_loss`.
+The first rays of a step are drawn from the observations of the tracks instead of from all pixels.
+The color loss applies to these rays as to all others. The distances of their points are
+`TrackTargets`, for losses such as `depth_loss`.
 """
 
 from __future__ import annotations
@@ -22,33 +23,33 @@ from nerfmac.geometry.tracks import distances_of
 from nerfmac.geometry.views import Views
 from nerfmac.sampling.occupancy import march_geometry
 
-_DISTANCE, _CONFIDENCE, _SPREAD = 3, 4, 5  # columns of the table; the first three are fractions
+_DISTANCE, _CONFIDENCE, _SPREAD = 3, 4, 5  # columns after the three fractions
 
 
 class TrackTargets(NamedTuple):
     """Known distances of the first k rays of a batch, in scene units."""
 
-    distance: mx.array  # (k,) float32, of the sparse point from the camera
-    confidence: mx.array  # (k,) float32 in [0, 1], by the point's reprojection error
+    distance: mx.array  # (k,) float32, distance of the sparse point from the camera
+    confidence: mx.array  # (k,) float32 in [0, 1], from the reprojection error
     spread: mx.array  # (k,) float32, standard deviation of the distance
 
 
 @dataclass(frozen=True, eq=False)
 class TrackRays:
-    """A table of the observations: float32 (n, 6), on the device.
+    """Table of the observations on the device, float32 (n, 6).
 
-    Its columns are the fractions that `draw_pixels` takes for the pixel, and a `TrackTargets`.
+    The columns are the fractions for which `draw_pixels` draws the pixel, and the `TrackTargets`.
     """
 
     table: mx.array
 
     @classmethod
     def of(cls, views: Views, config: Config, bounds: Bounds) -> Self | None:
-        """Return the observations of points that training can reach, or None without such points.
+        """Return the observations of points inside the sampled region, or None without such points.
 
-        The confidence is DS-NeRF's (Deng et al. 2022, section 3.2), exp(-(e / mean e)^2) for a
-        reprojection error e. The standard deviation is one training step at that distance: samples
-        are no closer together.
+        As in DS-NeRF (Deng et al. 2022, section 3.2), the confidence is exp(-(e / mean e)^2) for a
+        reprojection error e. The standard deviation is the length of a marching step at the
+        distance of the point, because samples are not closer together.
         """
         if views.tracks is None:
             return None
@@ -84,9 +85,9 @@ class TrackRays:
 def fractions_of(
     cameras: Cameras, view: npt.NDArray[np.int64], pixel: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """The fractions (n, 3) for which `draw_pixels` draws the pixels (n, 2) of views (n,)."""
+    """Return the fractions (n, 3) for which `draw_pixels` draws the pixels (n, 2) of views (n,)."""
     sizes = np.array(cameras.sizes, np.float64)
-    # Half of the alias table share of a view is well inside that share.
+    # Half of the alias table share of a view is far from both ends of that share.
     kept = np.array(cameras.places)[view, 3] / FRACTION_UNITS
     share = (view + 0.5 * kept) / len(cameras)
     column, row = (np.floor(pixel) + 0.5).T

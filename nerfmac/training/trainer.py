@@ -1,11 +1,11 @@
-"""`Trainer`: training as a generator of reports, one compiled step after the other.
+"""`Trainer` trains step by step and yields reports.
 
-MLX traces the step again for each new number of rays, so few numbers are used
-(`RayBudget`). Nothing here prints or writes.
+MLX traces the step again for each new number of rays, so `RayBudget` limits the possible numbers.
+The trainer neither prints nor writes files.
 
-With the same seed and number of steps, results repeat bit for bit on the back ends `cpu` and
-`reference`. GPUs add floats atomically in any order, so there the last bits vary, unless
-`Config.deterministic` makes them add integers.
+With the same seed and number of steps, results on the back ends `cpu` and `reference` are the same
+bit for bit. GPUs add floats atomically in an arbitrary order, so the last bits vary between runs,
+unless `Config.deterministic` is set and integers are added instead.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Trainer:
         method: Method = Method(),  # noqa: B008 - a frozen value
         cameras: Sequence[Camera] = (),
     ) -> None:
-        """Create the field, the sampler, and the losses. This starts no computation.
+        """Create the field, the sampler, and the losses. No computation is started.
 
         Args:
             config: All settings.
@@ -135,24 +135,24 @@ class Trainer:
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes of a state's arrays, by the names of `TrainState.arrays`."""
+        """Shapes of the arrays of a state, with the names in `TrainState.arrays`."""
         parameters = shapes_of(self.field.parameter_specs) | self.refinement.shapes
         return TrainState.shapes(parameters, self.sampler.shapes)
 
     @property
     def has_views(self) -> bool:
-        """Whether there are views to train on; without, it can only render."""
+        """Whether the trainer has views to train on. Without views, it can only render."""
         return self._given_views is not None
 
     @property
     def views(self) -> Views:
-        """The views to train on.
+        """Views to train on.
 
         Raises:
             InputError: If the trainer only renders.
         """
         if self._given_views is None:
-            raise InputError("this trainer was made without views; it can only render")
+            raise InputError("this trainer was created without views and can only render")
         return self._given_views
 
     def init(self) -> TrainState:
@@ -166,9 +166,10 @@ class Trainer:
         return self._init(ray_batches(views.pixels, views.cameras, most, key))
 
     def preview(self, cameras: Sequence[Camera]) -> TrainState:
-        """Return a state as from `init`, but computed from few rays and without images.
+        """Return an initial state like `init`, but computed from few rays and without images.
 
-        It takes a fraction of the time and is for low-resolution renderings, not for training.
+        This takes a fraction of the time. The state is for low-resolution renderings, not for
+        training.
 
         Args:
             cameras: Cameras of the training views.
@@ -197,17 +198,18 @@ class Trainer:
         )
 
     def compile(self, state: TrainState) -> Iterator[float]:
-        """Build and compile all that `train` runs: run each part once and drop the results.
+        """Compile all computations of `train` by running each of them once and discarding the
+        results.
 
-        Without this, `train` compiles on first use, in training time.
+        Otherwise, `train` compiles them on first use, and this counts as training time.
 
         Args:
-            state: State to run the parts on. It does not change.
+            state: State to run the computations on. It does not change.
 
         Yields:
-            Time of each part in seconds, so that the caller can do other work in between.
+            Time of each computation in seconds, so that the caller can do other work in between.
         """
-        mx.eval(state.arrays())  # if the system ends the work below, the state is not lost
+        mx.eval(state.arrays())  # so that the state is not lost if the system ends work below
         start = time.perf_counter()
         compile_ahead(lambda: deque(self.trial(state), maxlen=0))
         for results in self.trial(state):
@@ -217,13 +219,14 @@ class Trainer:
             start = time.perf_counter()
 
     def trial(self, state: TrainState) -> Iterator[Any]:
-        """Run all computations of `train` once, without evaluation: updates, a step, the average.
+        """Build the graph of each computation of `train` once, without evaluating it.
 
         Args:
             state: State to start from.
 
         Yields:
-            Arrays of each computation. Steps with other flags come last, where training has some.
+            Arrays of each computation: updates of the sampler, a step, and the average. If training
+            later uses steps with other flags, they are last.
         """
         key = _key(self.config.seed, 0, stream=1)
         for update in self._update_sampling:
@@ -251,9 +254,9 @@ class Trainer:
     def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
         """Train to a goal, with a report at every update of the sampler's state.
 
-        The caller's time between two reports is not training time. Reports that
-        `goal.report_interval` adds do not change the results. Several ranks start from the state of
-        the first one.
+        The time that the caller uses between two reports does not count as training time.
+        Additional reports because of `goal.report_interval` do not change the results. If there are
+        several ranks, all start from the state of the first rank.
 
         Args:
             state: State to start from.
@@ -277,7 +280,7 @@ class Trainer:
             rate = goal.rate * self.config.optimizer.rate_at(progress, state.step)
             with interval("step", step=state.step, rays=state.rays):
                 state, measured = self.advance(state, rate, progress)
-                queue.add(state)  # measurements are computed only where they are read
+                queue.add(state)  # measurements are computed only if they are read
             state = replace(state, train_seconds=exchange.seconds(state.step, clock.read()))
             has_updated = self._is_update_at(state.step - 1)
             is_due = has_updated or goal.progress(state) >= 1.0
@@ -294,11 +297,11 @@ class Trainer:
             clock.go_on()
 
     def _is_update_at(self, step: int) -> bool:
-        """Whether the sampler's state is updated before the step that follows `step`."""
+        """Return whether the sampler state is updated before the step that follows `step`."""
         return step % self.sampler.interval_at(step) == 0
 
     def _keep_sampling(self, state: TrainState, max_rays: int | None) -> TrainState:
-        """`state` with the sampler's state updated and the number of rays chosen again."""
+        """Return `state` with an updated sampler state and number of rays."""
         budget = RayBudget.of(self.config, max_rays)
         state = replace(state, rays=budget.rays(float(np.array(state.samples_per_ray))))
         if not self._update_sampling:
@@ -310,7 +313,7 @@ class Trainer:
     def advance(
         self, state: TrainState, rate: float, progress: float = 0.0
     ) -> tuple[TrainState, mx.array]:
-        """Return the state after one step; nothing is evaluated.
+        """Return the state after one step. The arrays are not evaluated.
 
         Args:
             state: State before the step.
@@ -318,7 +321,7 @@ class Trainer:
             progress: Finished fraction of the run.
 
         Returns:
-            New state, and the measurements of the step, as from `Step`.
+            New state, and the measurements of the step (`StepResult.measured`).
         """
         flags = StepFlags.at(state.step, self.config.refine)
         optimized, scale, measured = self._one_step(state, flags, rate, progress)
@@ -332,7 +335,7 @@ class Trainer:
     def _one_step(
         self, state: TrainState, flags: StepFlags, rate: float, progress: float
     ) -> StepResult:
-        """The result of a `Step` with these flags."""
+        """Return the result of a `Step` with the given flags."""
         optimizer = self.config.optimizer
         groups = self.refinement.rates(state.step, rate / optimizer.rate, progress)
         return self._step_for(state.rays, flags, is_relaxed())(
@@ -346,7 +349,8 @@ class Trainer:
 
     @cached_property
     def _track_rays(self) -> TrackRays | None:
-        """Rays of the views' tracks; None if no loss uses them or the views have no tracks."""
+        """Rays through the tracks of the views, or None if no loss uses them or the views have no
+        tracks."""
         if not self.config.train.depth:
             return None
         return TrackRays.of(self.views, self.config, self.bounds)
@@ -366,7 +370,8 @@ class Trainer:
             ranks=self.ranks,
             rays=rays,
             flags=flags,
-            # An object's cameras stand outside its cube, so there is no fog in front of them.
+            # Cameras around an object are outside of its cube, so there is no haze in front of
+            # them.
             full_gradient_distance=scaling if self.bounds.extent > 1 else 0.0,
             track_rays=self._track_rays,
             is_paired=self.config.train.smoothness > 0.0,
@@ -390,16 +395,17 @@ class Trainer:
 
 
 class StepQueue:
-    """Steps that the host has launched and the device has not finished: at most two.
+    """Queue of the steps that the host has launched and the device has not finished, at most two.
 
-    In the relaxed mode (`nerfmac.backend.watchdog`), at most one.
+    In the relaxed mode (`nerfmac.backend.watchdog`), it contains at most one step.
     """
 
     def __init__(self) -> None:
         self._steps: deque[mx.array] = deque()
 
     def add(self, state: TrainState) -> None:
-        """Start computing the `state` after a step; wait while too many steps are unfinished."""
+        """Start computing the `state` after a step, and wait while too many steps are
+        unfinished."""
         with interval("launch"):
             mx.async_eval(state.arrays())
         self._steps.append(next(iter(state.parameters.values())))
@@ -411,11 +417,13 @@ class StepQueue:
 def _averaged_if_good(
     average: Parameters, parameters: Parameters, weight: mx.array, skipped_in_a_row: mx.array
 ) -> Parameters:
-    """The average after a step; a skipped step does not change it."""
+    """Return the average after a step. A skipped step does not change the average."""
     return averaged(average, parameters, mx.where(skipped_in_a_row == 0, weight, 0.0))
 
 
 def _key(seed: int, step: int, *, stream: int) -> mx.array:
-    """The random key of a step; steps, sampling and initial values have a `stream` each."""
-    # Streams are 2^32 / golden ratio apart, so that nearby seeds share no stream.
+    """Return the random key of a step. Steps, sampling, and initial values use different values of
+    `stream`."""
+    # The distance between streams is 2^32 / golden ratio, so that similar seeds have no common
+    # stream.
     return mx.array([(seed + stream * 0x9E3779B9) % 2**32, step], mx.uint32)

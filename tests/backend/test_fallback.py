@@ -34,7 +34,7 @@ def run(*words, **environment):
 
 
 def warnings(ran):
-    return [line for line in ran.stderr.splitlines() if "CPU kernels are off" in line]
+    return [line for line in ran.stderr.splitlines() if "CPU kernels are not available" in line]
 
 
 IN_USE = f"""

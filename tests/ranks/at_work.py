@@ -59,7 +59,9 @@ def differences(ranks: Ranks) -> list[bool]:
     try:
         ranks.check_alike("their names", f"rank {ranks.rank}")
     except InputError as error:
-        refused = str(error) == "the ranks differ in their names; expected the same on all of them"
+        refused = (
+            str(error) == "the ranks differ in their names; they must be the same on all ranks"
+        )
     return [ranks.alike({"own": own}), ranks.alike({"own": own, "other": other}), refused]
 
 

@@ -128,7 +128,9 @@ def test_a_rank_lost_before_the_first_step_is_named_as_one(balls, monkeypatch):
 
     run = Run.begin(load_scene(balls), CONFIG)
     monkeypatch.setattr(Ranks, "check_alike", lost)
-    with pytest.raises(LostRankError, match=r"a rank is lost, as .* sees: \[ring\] connection"):
+    with pytest.raises(
+        LostRankError, match=r"another rank has failed, as detected by .*: \[ring\] connection"
+    ):
         run.train(steps=1, progress=False)
 
 

@@ -123,7 +123,7 @@ def test_the_device_compares_an_image_of_several_bands_as_one(monkeypatch):
         (np.zeros((20, 30)), r"image has shape \(20, 30\); expected \(height, width, 3\)"),
         (np.zeros((20, 30, 4)), r"image has shape \(20, 30, 4\); expected \(height"),
         (np.zeros((0, 30, 3)), r"image has shape \(0, 30, 3\); expected \(height"),
-        (np.zeros((1, 30, 3)), r"target \(20, 30, 3\)"),  # would broadcast
+        (np.zeros((1, 30, 3)), r"target has shape \(20, 30, 3\)"),  # would broadcast
         (np.zeros((20, 30, 3), np.uint8), "image is uint8; expected float"),
         (mx.zeros((20, 30, 3), mx.uint8), "image is .*uint8; expected float"),
     ],

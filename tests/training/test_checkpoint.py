@@ -198,7 +198,7 @@ def test_a_failure_while_saving_leaves_the_old_file_alone(path, state, monkeypat
         with open(name, "wb") as file:
             file.write(before[:300])
 
-    for fault, complaint in ((full, "No space left"), (short, "is there room for it")):
+    for fault, complaint in ((full, "No space left"), (short, "check the free disk space")):
         monkeypatch.setattr(checkpoint.mx, "save_safetensors", fault)
         with pytest.raises(InputError, match=f"{path} cannot be written: .*{complaint}"):
             save_checkpoint(path, state, NOTES)

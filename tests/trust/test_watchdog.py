@@ -73,7 +73,7 @@ def test_training_continues_from_the_last_good_state(
     assert saved[-1] == STEPS
     assert len(saved) == len(calls) + 1
     assert len([record for record in caplog.records if text in record.getMessage()]) == len(calls)
-    assert "a fault of nerfmac" not in caplog.text
+    assert "an error in nerfmac" not in caplog.text
     assert any("shorter launches" in step for step in run.trainer.traces.counts)
     assert Run.load(tmp_path / "run").state.step == STEPS
 

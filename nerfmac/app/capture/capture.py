@@ -58,14 +58,16 @@ HOME = Path("captures")
 RECORD, WORK, IMAGES = "capture.json", "capture", "images.json"
 MATCHING = ("auto", "sequential", "exhaustive", "window")
 CHANGEABLE = {"matching", "focal_35mm"}
-"""Options that may change when a capture is resumed, because they do not affect its images."""
+"""Names of the options that may change when a capture is resumed, because they do not affect its
+images."""
 MIN_IMAGES = 3
-"""Minimum number of images in a capture."""
+"""Minimum number of images that a capture requires."""
 MIN_REGISTERED = 1 / 3
-"""Minimum fraction of images with a camera. With fewer, the capture fails."""
+"""Minimum fraction of images with an estimated camera. With a smaller fraction, the capture
+fails."""
 MIN_FOLDED = 2
 """Minimum number of ambiguous pairs (`capture.fold_check`) for which `--matching auto` rejects a
-capture. A single pair may be a stray camera."""
+capture. A single pair may be caused by one wrong camera."""
 
 log = logging.getLogger("nerfmac")
 
@@ -116,7 +118,8 @@ def capture_scene(
             cameras are missing or contradict the order, it uses `exhaustive` (`window` from 100
             images on) and keeps the result with more cameras that agree with the order.
         focal_35mm: 35 mm equivalent focal length of all images in millimeters. By default, it is
-            read from EXIF; for images without EXIF, several guesses are tried on a few images.
+            read from EXIF. For images without EXIF, several focal lengths are tried on a few
+            images.
         progress: Whether to show a progress bar for each stage.
 
     Returns:
@@ -237,7 +240,7 @@ def _remove_work(folder: Path) -> None:
 
 
 def _begin(folder: Path, options: dict[str, Any]) -> None:
-    """Write the record of a capture first, so that a killed capture can be resumed.
+    """Write the record of a capture before any other file, so that a killed capture can be resumed.
 
     If `CHANGEABLE` options of an unfinished capture differ, everything except its images is
     removed. If source files have changed, the capture starts again.
@@ -291,7 +294,8 @@ def _images(
 ) -> list[CapturedImage]:
     """Return the images of the capture, created from the `chosen` ones if they do not exist.
 
-    The option `focal_35mm` replaces their focal lengths. Raises `InputError` for too few images.
+    The option `focal_35mm` replaces their focal lengths. Raises `InputError` if there are too few
+    images.
     """
     list_file = folder / WORK / IMAGES
     if list_file.is_file():
@@ -379,10 +383,10 @@ def _finish(
 
 
 def _report_folds(check: FoldCheck, matching: str, requested: str) -> None:
-    """Warn about inconsistent pairs. Raise `InputError` for ambiguous ones if `requested` is auto.
+    """Warn about inconsistent pairs. Raise `InputError` for ambiguous pairs if `requested` is auto.
 
     With ambiguous pairs, some of the cameras are on the wrong side. `requested` is the matching
-    that the user chose, `matching` is the one that found the cameras.
+    that the user chose, and `matching` is the matching that found the cameras.
     """
     if not check.torn:
         return

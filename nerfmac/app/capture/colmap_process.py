@@ -1,4 +1,4 @@
-"""One stage of structure from motion with pycolmap, in a separate process.
+"""A stage of structure from motion with pycolmap in a separate process.
 
 `python colmap_process.py STAGE FOLDER` reads `FOLDER/plan.json` and continues `FOLDER/database.db`.
 In a separate process, COLMAP can be interrupted at any time, its log goes to a file, and a crash
@@ -9,7 +9,7 @@ has no other effect. The process ends when its parent closes its standard input.
               `FOLDER/matches.json`
     mapping   incremental mapping (Schönberger and Frahm 2016) to the plan's `model` in `FOLDER`
 
-Each number on standard output is the number of images or pairs that were completed.
+Each number that the process prints is the number of images or pairs completed so far.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from typing import Any
 SEED = 0
 MAX_FEATURES = 8192
 MAX_SIDE = 1600
-"""Maximum longer side in pixels. Larger images hardly improve the cameras and are downscaled."""
+"""Maximum length of the longer side of an image in pixels. Larger images hardly improve the camera
+poses and are downscaled."""
 LENS_MODEL = "RADIAL"
 """COLMAP camera model with one focal length, k1, and k2. Cameras have square pixels, and a mostly
 flat scene does not determine the second focal length of the OPENCV model."""
@@ -50,7 +51,7 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
     No features are extracted in the black pixels of the image `IMAGE.png` in the plan's `masks`.
 
     Args:
-        pycolmap: The module.
+        pycolmap: The module `pycolmap`.
         folder: Working folder of the capture.
         plan: Contents of `plan.json`.
     """
@@ -92,7 +93,7 @@ def match(pycolmap: Any, folder: Path, plan: Any) -> None:
     """Match the plan's pairs of images. COLMAP skips pairs that are in the database.
 
     Args:
-        pycolmap: The module.
+        pycolmap: The module `pycolmap`.
         folder: Working folder of the capture.
         plan: Contents of `plan.json`.
     """
@@ -115,18 +116,18 @@ def match(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Run incremental mapping, and keep the model with the most cameras and its points.
+    """Run incremental mapping, and write the model with the most cameras.
 
     The plan's `only` lists the images to map (all if empty). Its `lens`, [focal length relative to
-    the longer side, k1, k2], applies to all lenses without parameters. It is fixed while mapping
-    and adjusted at the end. Without `lens`, lenses are adjusted throughout.
+    the longer side, k1, k2], applies to all lenses without parameters. It is fixed during mapping
+    and optimized at the end. Without `lens`, lenses are optimized during the whole mapping.
 
     `summary.json` next to the model contains the number of images of every model (`models`) and,
-    for the kept model, the mean reprojection `error` in pixels, the number of `observations`, the
-    number of points `seen` by each image, `points` as in `Structure`, and the adjusted `lens`.
+    for the written model, the mean reprojection `error` in pixels, the number of `observations`,
+    the number of points `seen` by each image, `points` as in `Structure`, and the adjusted `lens`.
 
     Args:
-        pycolmap: The module.
+        pycolmap: The module `pycolmap`.
         folder: Working folder of the capture.
         plan: Contents of `plan.json`.
     """
@@ -172,7 +173,7 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]:
-    """Apply the plan's lens to cameras without parameters, and fix all lenses while mapping.
+    """Apply the plan's lens to cameras without parameters, and fix all lenses during mapping.
 
     Returns the ids of these cameras. Their focal length is marked as known, because COLMAP may
     otherwise estimate another one from fundamental matrices and fix it.
@@ -204,7 +205,8 @@ def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
 
 
 class _Progress:
-    """Prints the growth of the largest model, because COLMAP may start several models."""
+    """Progress of mapping. Only the growth of the largest model is printed, because COLMAP may
+    start several models."""
 
     def __init__(self) -> None:
         self._now, self._most = 0, 0

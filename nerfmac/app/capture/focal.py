@@ -1,8 +1,9 @@
-"""Focal length of images without EXIF: several guesses are tried on a few images.
+"""Estimation of the focal length of images without EXIF by trying several values on a few images.
 
-COLMAP adjusts the focal length while mapping. From a guess that is far off, it can converge to a
-wrong scene that fits its own points well. Each trial therefore fixes its guess while mapping and
-adjusts it only at the end. Focal lengths are relative to the longer side of the image.
+COLMAP optimizes the focal length during mapping. If the initial value is inaccurate, it can
+converge to a wrong scene with a small reprojection error. Each trial therefore fixes its focal
+length during mapping and optimizes it only at the end. Focal lengths are relative to the longer
+side of the image.
 """
 
 from __future__ import annotations
@@ -14,24 +15,27 @@ from nerfmac.app.capture.pairs import MATCHED, Matches
 from nerfmac.common.checks import InputError
 
 GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
-"""Focal lengths to try, in this order, relative to the longer side of the image. Phones have 0.7 to
-0.9, cameras up to 1.4."""
+"""Focal lengths to try, in this order, relative to the longer side of the image. Typical values are
+0.7 to 0.9 for phones and up to 1.4 for cameras."""
 TRIAL_IMAGES = 16
-"""Maximum number of images in a trial."""
+"""Maximum number of images in a focal length trial."""
 ENOUGH = 100
-"""Number of matches that an image of the trial should have with each of two other trial images."""
+"""Number of matches that an image of a focal length trial should have with each of two other images
+of the trial."""
 REJECTED = 4.0
 """Reprojection error in pixels above which COLMAP rejects an observation."""
 LARGE_ERROR = 0.6
 """Mean reprojection error in pixels above which a model may be wrong."""
 SAME = 1.02
-"""Maximum ratio of the focal lengths of two trials that agree."""
+"""Maximum ratio between the focal lengths of two trials that count as equal."""
 OTHER = 1.1
-"""Ratio of two focal lengths above which they contradict each other."""
+"""Ratio between two focal lengths above which they contradict each other."""
 AS_GOOD = 1.05
-"""Maximum ratio of a trial's error to the smallest error for the trial to fit equally well."""
+"""Maximum ratio between the error of a trial and the smallest error, if the trial counts as equally
+good."""
 NEARLY_ALL = 0.9
-"""Minimum number of registered images of a complete trial, relative to the largest number."""
+"""Minimum number of registered images of a complete trial, as a fraction of the largest number in
+any trial."""
 ADVICE = (
     "pass the focal length with --focal-35mm as its 35 mm equivalent in millimeters (24 to 28 for "
     "the main camera of most phones), or take the photos again: walk around the scene, with near "
@@ -41,14 +45,15 @@ ADVICE = (
 
 
 class UnknownFocalError(InputError):
-    """The focal length cannot be determined from the images, so the cameras may be wrong."""
+    """Error if the focal length cannot be determined from the images, so that the cameras may be
+    wrong."""
 
 
 class Trial(NamedTuple):
-    """Result of mapping a few images with a guess of the focal length."""
+    """Result of a focal length trial, which maps a few images with a fixed focal length."""
 
-    guess: float  # Fixed while mapping.
-    focal: float  # After the final adjustment, with the distortion k1, k2.
+    guess: float  # Focal length during mapping.
+    focal: float  # Focal length after the final optimization, with the distortion k1, k2.
     k1: float
     k2: float
     error: float  # Mean reprojection error in pixels.
@@ -57,7 +62,8 @@ class Trial(NamedTuple):
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:
-    """Return whether the best trial has a small error and another one agrees with it."""
+    """Return whether the best trial has a small error and another trial has the same focal
+    length."""
     if len(trials) < 2:
         return False
     best = min(_complete(trials), key=lambda trial: _fit(trial, trials))
@@ -98,7 +104,7 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
     """Check the focal length of the final model against the trial.
 
     A trial with few images may be inaccurate, so the scene is probably wrong only if the error of
-    the model is large too.
+    the model is also large.
 
     Args:
         trial: Chosen trial.
@@ -119,8 +125,9 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
 def trial_images(names: Sequence[str], matches: Matches) -> list[str]:
     """Choose up to `TRIAL_IMAGES` images that match each other.
 
-    The selection starts with the image that has the most matches, and adds images that overlap
-    least but sufficiently, because images from similar positions hardly constrain the focal length.
+    The selection starts with the image that has the most matches. It then adds images with the
+    smallest sufficient overlap, because images from similar positions hardly constrain the focal
+    length.
 
     Args:
         names: Image names.
@@ -157,7 +164,8 @@ def _complete(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _fit(trial: Trial, trials: Sequence[Trial]) -> float:
-    """Return the mean error in pixels, counting each lost observation as `REJECTED`."""
+    """Return the mean error in pixels. Each observation that only other trials have counts as
+    `REJECTED`."""
     max_observations = max(other.observations for other in trials)
     lost = max_observations - trial.observations
     return (trial.error * trial.observations + REJECTED * lost) / max_observations

@@ -1,10 +1,11 @@
-"""Ambiguous matches: cameras that contradict the order of their images.
+"""Detection of ambiguous matches, which cause cameras that contradict the order of their images.
 
 If an object looks the same from two sides, such as a can, images of one side may be matched with
-images of the other side ("folding"). All points then fit, but half of the cameras are wrong. The
-order of the images reveals it: the cameras of two successive images look in very different
-directions (a leap). A rig of fixed cameras has leaps too, but the cameras before a leap look
-elsewhere than the cameras after it, or images look alike at any angle.
+images of the other side ("folding"). The reprojection errors are then small, but half of the
+cameras are wrong. The order of the images reveals the problem, because the cameras of two
+consecutive images look in very different directions (a leap). A rig of fixed cameras also has
+leaps, but the cameras before a leap look in other directions than the cameras after it, or images
+look similar at any angle.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from nerfmac.app.capture.pairs import MATCHED, WINDOW, Matches, in_sequence
 
 Floats = npt.NDArray[np.float64]
 Torn = tuple[str, str, float]
-"""Names of two matching images that are close in the order, and the angle between their axes."""
+"""Names of two matching images that are close in the order, and the angle between their viewing
+axes in degrees."""
 
 WALKED = 0.8
-"""Minimum fraction of successive images that match, or look in similar directions, in an order of
-capture."""
+"""Minimum fraction of consecutive images that match or look in similar directions, if the order of
+the images is the order of capture."""
 NEAR = 2
 """Maximum distance in name order between the images of an inconsistent pair. Images with a larger
 distance may match by chance."""
 MAX_ANGLE = 60.0
-"""Angle between viewing axes, in degrees, above which SIFT can hardly match an object."""
+"""Angle between viewing axes, in degrees, above which SIFT hardly finds correct matches."""
 AMONG = 15.0
 """Maximum angle in degrees between a camera and a camera of another stretch (the images between two
 leaps) that looks in the same direction."""
@@ -39,10 +41,11 @@ with viewing axes that differ by more than `MAX_ANGLE`."""
 
 
 class FoldCheck(NamedTuple):
-    """Groups of images with cameras that agree with their order, and pairs that contradict it."""
+    """Groups of images with cameras that are consistent with the image order, and pairs that
+    contradict it."""
 
     groups: Sequence[set[str]]  # Largest group first.
-    torn: Sequence[Torn] = ()  # Inconsistent pairs: close images that match in different groups.
+    torn: Sequence[Torn] = ()  # Inconsistent pairs: close images that match, in different groups.
     folded: Sequence[Torn] = ()  # Inconsistent pairs caused by ambiguous matches and not by a rig.
 
     @property
@@ -55,13 +58,15 @@ class FoldCheck(NamedTuple):
 
 
 def is_walk(names: Sequence[str], matches: Matches) -> bool:
-    """Return whether at least `WALKED` of the images match the next one in name order."""
+    """Return whether at least the fraction `WALKED` of the images match the next image in name
+    order."""
     matched = [_count(pair, matches) >= MATCHED for pair in in_sequence(names, 1)]
     return bool(matched) and sum(matched) >= WALKED * len(matched)
 
 
 def linked(names: Sequence[str], matches: Matches) -> int:
-    """Return the size of the largest group connected by matches of close images."""
+    """Return the size of the largest group that is connected by matches of images close in the
+    order."""
     pairs = [pair for pair in in_sequence(names) if _count(pair, matches) >= MATCHED]
     return max(map(len, _groups(names, pairs)), default=0)
 
@@ -96,7 +101,8 @@ def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matc
     torn, folded = [], []
     for i, j in in_sequence(range(len(names)), NEAR):
         is_torn = counts[i, j] >= MATCHED and difference[i, j] > MAX_ANGLE
-        # A pair that other images connect is consistent even if its cameras look far apart.
+        # A pair that other images connect is consistent even if the angle between its viewing axes
+        # is large.
         if is_torn and not any({i, j} <= group for group in groups):
             torn.append((names[i], names[j], float(difference[i, j])))
             if not rigs & {*range(i, j)}:
@@ -126,13 +132,16 @@ def folded_leaps(difference: Floats, likeness: Callable[[], Floats]) -> npt.NDAr
 
 
 def angles(axes: Floats) -> Floats:
-    """Return angles (n, n) in degrees between unit vectors (n, 3)."""
+    """Return the angles (n, n) in degrees between unit vectors (n, 3)."""
     return np.degrees(np.arccos(np.clip(axes @ axes.T, -1, 1)))
 
 
 def _stand_among(difference: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Return whether, at each leap, at least half of the cameras of the stretch before or after it
-    look within `AMONG` degrees of a camera of the other stretch."""
+    """Return whether each leap is between stretches of cameras that look in similar directions.
+
+    This is the case if at least half of the cameras in the stretch before or after the leap look
+    within `AMONG` degrees of a camera in the other stretch.
+    """
     ends = [0, *(leaps + 1).tolist(), len(difference)]
     stretches = [slice(first, last) for first, last in pairwise(ends)]
     among = []

@@ -1,4 +1,4 @@
-"""Selection of video frames: sharp frames, and fewer frames where the camera moves little.
+"""Selection of sharp video frames, with fewer frames where the camera moves slowly.
 
 Sharpness is the variance of the Laplacian (Pech-Pacheco et al. 2000). Motion is the median over
 blocks of the shift from phase correlation (Kuglin and Hines 1975), so that a few blocks on people,
@@ -20,19 +20,22 @@ Floats = npt.NDArray[np.float32]
 BLOCK = 64
 """Side of a block in pixels, in a frame of half the size."""
 MIN_CONTRAST = 3.0
-"""Minimum standard deviation of gray values (0 to 255) in a block for measuring its shift."""
+"""Minimum standard deviation of the gray values (0 to 255) in a block. The shift of blocks with
+less contrast is not measured."""
 FAR = 4.0
-"""Minimum shift of a new reference frame from the last one, in pixels of the halved frame."""
+"""Minimum shift between consecutive reference frames, in pixels of the frame at half size."""
 SPACING = 0.06
 """Motion of the image between selected frames, relative to its longer side."""
 MIN_STRETCHES, MAX_STRETCHES = 50, 200
-"""Range of the default number of stretches. Each results in at most one frame."""
+"""Minimum and maximum number of stretches by default. At most one frame is selected from each
+stretch of motion."""
 NEAR = 0.7
-"""Fraction of a stretch, around its middle, in which the sharpest frame is searched first."""
+"""Fraction of a stretch, around its center, in which the sharpest frame is searched first."""
 BLURRED = 0.35
-"""Sharpness relative to the median sharpness of the neighbors below which a frame is blurred."""
+"""Sharpness, relative to the median sharpness of neighboring frames, below which a frame counts as
+blurred."""
 NEIGHBORS = 9
-"""Number of selected frames for the median in `BLURRED`."""
+"""Number of neighboring selected frames for the median sharpness in `BLURRED`."""
 
 log = logging.getLogger("nerfmac")
 
@@ -51,7 +54,7 @@ class _Blocks(NamedTuple):
 
 
 def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
-    """Measure gray frames, uint8 (h, w) of the same size. The video may be empty."""
+    """Measure gray frames, uint8 (h, w), of the same size. There may be no frames."""
     sharpness, traveled, contrast = [], [], []
     reference: _Blocks | None = None
     before, longest = 0.0, 1
@@ -71,7 +74,8 @@ def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
 
 
 def laplacian_variance(image: Floats) -> float:
-    """Return the variance of the Laplacian of a gray image (h, w); 0 if a side has < 3 pixels."""
+    """Return the variance of the Laplacian of a gray image (h, w); 0 if a side is below 3
+    pixels."""
     if min(image.shape) < 3:
         return 0.0
     inner = 4.0 * image[1:-1, 1:-1]
@@ -82,9 +86,10 @@ def laplacian_variance(image: Floats) -> float:
 def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
     """Select frames.
 
-    The motion is divided into equal stretches, so that a resting camera results in one frame and a
-    fast one in many. The sharpest frame near the middle of each stretch is selected. Frames that
-    are blurred compared with other selected frames are dropped, which is logged.
+    The motion is divided into equal stretches, so that one frame is selected while the camera rests
+    and many while it moves fast. The sharpest frame near the middle of each stretch is selected.
+    Frames that are blurred compared with other selected frames are dropped, and the log reports
+    this.
 
     Args:
         frames: Measurements of the frames.
@@ -97,7 +102,7 @@ def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
     stretches = count or int(np.clip(round(motion / SPACING), MIN_STRETCHES, MAX_STRETCHES))
     if stretches >= total:
         return _sharp(frames, list(range(total)))
-    # Without any motion, frames are divided by time.
+    # Without any motion, the frames are divided into stretches of equal duration.
     progress = frames.traveled / motion if motion > 0 else np.arange(total) / max(total - 1, 1)
     position = progress * stretches
     stretch = np.minimum(position.astype(int), stretches - 1)
@@ -115,7 +120,7 @@ def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
 
 
 def _sharp(frames: FrameMeasures, chosen: list[int]) -> list[int]:
-    """Return the `chosen` frames that are not blurred compared with their chosen neighbors."""
+    """Return the `chosen` frames that are not blurred compared with neighboring chosen frames."""
     sharpness = frames.sharpness[chosen]
     kept = []
     for index, number in enumerate(chosen):
@@ -126,7 +131,7 @@ def _sharp(frames: FrameMeasures, chosen: list[int]) -> list[int]:
 
 
 def _blocks(frame: Floats) -> _Blocks:
-    """Return spectra and contrasts of blocks in all parts of the frame, which is halved first."""
+    """Return the spectra and contrasts of blocks in all parts of the frame at half size."""
     height, width = (side // 2 for side in frame.shape)
     half = frame[: 2 * height, : 2 * width].reshape(height, 2, width, 2).mean(axis=(1, 3))
     size = min(BLOCK, height, width)
@@ -140,12 +145,12 @@ def _blocks(frame: Floats) -> _Blocks:
 
 
 def _shift(one: _Blocks, other: _Blocks) -> float:
-    """Return the median shift in pixels between the blocks of two halved frames."""
+    """Return the median shift in pixels between the blocks of two frames at half size."""
     seen = (one.contrast > MIN_CONTRAST) & (other.contrast > MIN_CONTRAST)
     if not seen.any():
         return 0.0
     cross = one.spectra[seen] * other.spectra[seen].conj()
-    # Weak frequencies are damped, because their phase is noise.
+    # Frequencies with a small amplitude are damped, because their phase is noise.
     strength = np.abs(cross)
     cross /= strength + 1e-3 * strength.max(axis=(1, 2), keepdims=True) + 1e-12
     peaks = np.fft.irfft2(cross)

@@ -1,4 +1,4 @@
-"""Upright images from the input of a capture: a video or a folder of photos.
+"""Creation of upright images from the input of a capture, a video or a folder of photos.
 
 The images are written to the folder `images` of the scene, downscaled to a maximum side, so that
 all programs that read the scene use the same pixels. A PNG, JPEG, or WebP that is upright and small
@@ -44,19 +44,21 @@ PLAIN = (".png", ".jpg", ".jpeg", ".webp")
 """File extensions of formats that every program reads. Suitable images are copied."""
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
-"""Diagonal of 35 mm film in millimeters, which defines EXIF's equivalent focal length (CIPA)."""
+"""Diagonal of a 35 mm film frame in millimeters, which defines the 35 mm equivalent focal length in
+EXIF (CIPA)."""
 MIN_35MM, MAX_35MM = 4.0, 2000.0
 """Range of plausible 35 mm equivalent focal lengths in millimeters."""
 QUALITY = 95
 """JPEG quality of images that are not copied."""
 MIN_CONTRAST = 2.0
-"""Standard deviation of gray values (0 to 255) below which a frame is empty."""
+"""Standard deviation of the gray values (0 to 255) below which a frame counts as empty."""
 
 log = logging.getLogger("nerfmac")
 
 
 class CapturedImage(NamedTuple):
-    """Image in `images`: name, size, and focal length in pixels (0 if unknown)."""
+    """Image in the folder `images`, with its name, size, and focal length in pixels (0 if
+    unknown)."""
 
     name: str
     width: int
@@ -157,15 +159,15 @@ def take_images(
 ) -> list[CapturedImage]:
     """Write photos to an image folder. Unreadable photos are skipped with a warning.
 
-    Masks are written to the folder `masks` next to the image folder, with black pixels for excluded
-    ones. COLMAP expects a mask for each image, so images without a mask get a white one.
+    Masks are written to the folder `masks` next to the image folder. Excluded pixels are black.
+    COLMAP expects a mask for each image, so a white mask is written for images without a mask.
 
     Args:
         paths: Photos.
         image_folder: Folder to write to.
         longest: Maximum length of the longer side in pixels.
         bar: Function that creates a progress bar.
-        masks: Mask of each photo that has one.
+        masks: Masks by photo, for photos that have a mask.
 
     Returns:
         The images.
@@ -202,8 +204,9 @@ def take_images(
 
 
 def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
-    """Return the focal length in pixels for a 35 mm equivalent, which refers to the diagonal
-    (CIPA).
+    """Convert a 35 mm equivalent focal length to pixels.
+
+    The equivalent refers to the diagonal of the image (CIPA).
 
     Args:
         focal_35mm: 35 mm equivalent focal length in millimeters.
@@ -217,7 +220,7 @@ def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
 
 
 def _without_copies(paths: list[Path]) -> list[Path]:
-    """Return the first path of each stem and log the number of the others.
+    """Return the first path of each stem, and log the number of other paths.
 
     Phones store a photo in two formats, such as IMG_1.HEIC and IMG_1.JPG.
     """
@@ -252,7 +255,7 @@ def _take_image(path: Path, image_folder: Path, longest: int) -> CapturedImage:
 
 
 def _take_mask(path: Path | None, photo: Header, image: CapturedImage, to: Path) -> None:
-    """Write the mask of a photo for its upright image; without a mask, write a white one."""
+    """Write the mask of a photo for its upright image. If `path` is None, write a white mask."""
     stored = np.ones(photo.stored_size[::-1], bool) if path is None else decode_mask(path)
     kept = Image.fromarray(stored)
     if kept.size not in (photo[:2], photo.stored_size):

@@ -1,4 +1,4 @@
-"""Pairs of images to match: neighbors in name order, then nearby cameras."""
+"""Selection of image pairs to match: neighbors in name order, and nearby cameras."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ Pairs = list[tuple[str, str]]
 Matches = Mapping[tuple[str, str], int]
 """Number of matches that fit an epipolar geometry, by the sorted names of two images."""
 MATCHED = 30
-"""Minimum number of matches of a matching pair. COLMAP registers no image with fewer."""
+"""Minimum number of matches for which two images count as a matching pair. COLMAP does not register
+images with fewer matches."""
 WINDOW, LONG_WINDOW = 10, 40
-"""Number of following images that an image is matched with, for `sequential` and for `window`."""
+"""Number of following images that each image is matched with, for `--matching sequential` and
+`--matching window`."""
 NEAREST = 12
-"""Maximum number of nearby cameras that a camera is additionally matched with."""
+"""Maximum number of nearby cameras that each camera is additionally paired with."""
 SIFT_COSINE = np.cos(np.radians(35.0))
 """Cosine of the maximum angle between viewing axes at which SIFT matches reliably."""
 
@@ -24,15 +26,15 @@ Item = TypeVar("Item")
 
 
 def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item, Item]]:
-    """Return the pairs of each item with the following items.
+    """Pair each item with the next items in the list.
 
-    Pairs with a larger distance are excluded on purpose: an object that looks the same from two
-    sides, such as a can, would match itself, with the first half of the cameras on top of the
-    second.
+    Items at larger distances in the list are not paired, because images of opposite sides of a
+    symmetric object, such as a can, would match. Structure from motion would then place both halves
+    of the cameras on the same side.
 
     Args:
-        items: Items in order.
-        window: Number of following items.
+        items: Items in order of capture, such as image names.
+        window: Number of next items that each item is paired with.
 
     Returns:
         The pairs.
@@ -45,15 +47,15 @@ def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item,
 
 
 def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known: Pairs) -> Pairs:
-    """Return pairs of nearby cameras that look in similar directions.
+    """Pair nearby cameras that look in similar directions.
 
-    They close the loop where the camera returns to an earlier position. A camera is paired with the
-    `NEAREST` cameras if their viewing axes differ by less than 35 degrees.
+    These pairs close the loop if the camera returns to an earlier position. A camera is paired with
+    at most `NEAREST` cameras, if their viewing axes differ by less than 35 degrees.
 
     Args:
         poses: Camera-to-world poses (3, 4) with OpenGL axes by image name.
         radius: Maximum distance in world units.
-        known: Pairs to exclude.
+        known: Pairs that are already matched and excluded from the result.
 
     Returns:
         Sorted pairs.

@@ -1,7 +1,8 @@
 """Files of a captured scene: `transforms.json`, and the sparse points as PLY.
 
-instant-ngp and nerfstudio can read them too. Coordinates: z is up, the origin is the point that the
-cameras look at, and their mean distance from it is 1. Intrinsics include OpenCV's distortion.
+instant-ngp and nerfstudio can also read these files. In their coordinates, z is up, the origin is
+the point that the cameras look at, and the mean distance of the cameras from the origin is 1.
+Intrinsics include distortion as in OpenCV.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from nerfmac.geometry.lenses import Lens
 
 POINTS = "points.ply"
 SEEN_BY = 3
-"""Minimum number of images that observe a written point. Points with fewer are often wrong."""
+"""Minimum number of images that observe a point in `points.ply`. Points with fewer images are often
+wrong."""
 LENS_KEYS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
 
 
@@ -32,7 +34,7 @@ def write_scene(folder: Path, structure: Structure, *, is_object: bool) -> None:
     Args:
         folder: Scene folder.
         structure: Result of structure from motion.
-        is_object: Whether alpha cuts out an object.
+        is_object: Whether the images show an object that is cut out with an alpha channel.
 
     Raises:
         InputError: If a file cannot be written.

@@ -1,4 +1,4 @@
-"""Source files of a capture: detection of copies, and of changes since a capture.
+"""Detection of identical copies and of changes in the source files of a capture.
 
 Files are compared by content, so that copying or touching a folder is not a change.
 """
@@ -15,10 +15,10 @@ from pathlib import Path
 from nerfmac.common.checks import InputError
 
 Digests = dict[str, str]
-"""Hash of the content of each file by its path in the source."""
+"""Hash of the content of each file, by the path of the file in the source folder."""
 
 EXAMPLES = 3
-"""Maximum number of names in a message."""
+"""Maximum number of file names in a message."""
 
 log = logging.getLogger("nerfmac")
 
@@ -40,10 +40,10 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 
 def without_copies(paths: Sequence[Path], root: Path, digests: Mapping[str, str]) -> list[Path]:
-    """Remove identical copies from `paths`, with one line in the log.
+    """Remove identical copies from `paths`, and log their number.
 
-    Of identical files, the one with the shortest name is kept, because copies have names such as
-    "a (1)" or "a - Copy".
+    Of several identical files, the file with the shortest name is kept, because copies have names
+    such as "a (1)" or "a - Copy".
     """
     kept: dict[str, Path] = {}
     digest = {path: digests[path.relative_to(root).as_posix()] for path in paths}

@@ -15,7 +15,8 @@ STEPS = {
 def step_name(stage: str, *, of_video: bool) -> str:
     """Return the name of a stage's progress bar, such as "3 of 4: matching".
 
-    Stages that are not in `STEPS`, such as a focal length trial, belong to the last one.
+    Stages that are not in `STEPS`, such as a focal length trial, have the number of the last stage
+    in `STEPS`.
     """
     names = list(STEPS)[0 if of_video else 1 :]
     number = names.index(stage) + 1 if stage in names else len(names)

@@ -35,29 +35,30 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
 
 FOCAL_GUESS = 0.85
-"""Focal length relative to the longer side if EXIF contains none and too few images match to try
-several. It is typical of phones."""
+"""Focal length, relative to the longer side, that is used if EXIF contains no focal length and too
+few images match for trials. It is typical of phones."""
 MIN_CAMERAS = 3
 """Minimum number of cameras in a model, and of images in a trial."""
 MISSING = 0.95
-"""Fraction of images with a camera below which too many cameras are missing."""
+"""Minimum fraction of images with a camera. Below it, `auto` matches more pairs."""
 ALL_BELOW = 100
 """Number of photos below which `auto` matches all pairs if sequential matching is insufficient."""
 DATABASE = "database.db"
 FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
-"""Words in COLMAP's log that indicate a full disk."""
+"""Phrases in COLMAP's log that indicate a full disk."""
 ROOM = 2**20
-"""Free bytes below which the disk is considered full, because not even the log could be written."""
+"""Free disk space in bytes below which the disk counts as full, because not even the log can be
+written."""
 
 log = logging.getLogger("nerfmac")
 
 
 class NoCamerasError(InputError):
-    """Structure from motion found no cameras."""
+    """Error if structure from motion finds no cameras."""
 
 
 class Structure(NamedTuple):
-    """Result of structure from motion: the model with the most images, and its measurements."""
+    """Result of structure from motion: the model with the most images, and its statistics."""
 
     model: ColmapModel
     error: float  # Mean reprojection error in pixels.
@@ -68,7 +69,7 @@ class Structure(NamedTuple):
     fold_check: FoldCheck
     folder: Path  # Folder of COLMAP's files.
     trial: Trial | None = None  # Chosen focal length, if EXIF contains none.
-    focal: float = 0.0  # Focal length of that lens in the model, relative to the longer side.
+    focal: float = 0.0  # Focal length of the tried lens in the model, relative to the longer side.
 
 
 class Solver:
@@ -126,10 +127,11 @@ class Solver:
         return structure
 
     def _solve_auto(self) -> Structure:
-        """Match in name order if it is an order of capture; fall back to more pairs.
+        """Match images sequentially if the name order is the order of capture, and fall back to
+        more pairs.
 
         The fallback is used if cameras are missing or contradict the order. The structure with more
-        consistent images is kept, which is logged.
+        consistent images is selected, and the log reports it.
         """
         self._match(in_sequence(self._names))
         matches = self._matches()
@@ -140,7 +142,8 @@ class Solver:
         if ordered is not None and self._is_whole(ordered):
             log.info("using sequential matching, because the names follow the order of capture")
             return ordered
-        # The fallback has another folder, because a resumed mapping must not see its matches.
+        # The fallback uses another folder, because its matches must not affect a resumed sequential
+        # mapping.
         fallback = Solver(self.folder / "more", self._image_folder, self.images, self._bar)
         make_folder(fallback.folder)
         if not (fallback.folder / DATABASE).exists():
@@ -164,7 +167,8 @@ class Solver:
         return chosen
 
     def _if_any(self) -> Structure | None:
-        """Return the result of sequential matching, or None without cameras or focal length."""
+        """Return the result of sequential matching, or None if no cameras or no focal length are
+        found."""
         with suppress(NoCamerasError, UnknownFocalError):
             return self._solve_in_order()
         return None
@@ -226,10 +230,11 @@ class Solver:
         )
 
     def _try_guesses(self) -> Trial | None:
-        """Map a few images of unknown focal length with each guess, and choose one.
+        """Map a few images of unknown focal length with each focal length in `GUESSES`, and choose
+        one.
 
-        Returns None if there are too few such images. Raises `NoCamerasError` if no guess results
-        in cameras, and `UnknownFocalError` as `choose_trial`.
+        Returns None if too few images have an unknown focal length. Raises `NoCamerasError` if no
+        trial finds cameras, and `UnknownFocalError` if the trials contradict each other.
         """
         unknown = [image.name for image in self.images if not image.focal]
         names = trial_images(unknown, self._matches()) if unknown else []
@@ -266,7 +271,8 @@ class Solver:
     def run(self, stage: str, total: int, shown: str = "") -> None:
         """Run a stage.
 
-        An interruption ends the process, and a later run continues from the stored results.
+        An interruption ends the process. The next run of the stage continues from the stored
+        results.
 
         Args:
             stage: Name of the stage.
@@ -277,14 +283,16 @@ class Solver:
             InputError: If the stage fails, with the last line of COLMAP's log.
         """
         write_json(self.folder / "plan.json", self._plan)
-        # The stage runs as a file, because importing the package would take an unneeded second.
+        # The stage is executed as a file, because importing the package would take an additional
+        # second.
         command = [sys.executable, "-P", colmap_process.__file__, stage, str(self.folder)]
         log_path = self.folder / f"{stage}.log"
         with (
             log_path.open("w", encoding="utf-8") as messages,
             self._bar(shown or stage, total) as bar,
         ):
-            # The stage gets another process group, so that only we receive Ctrl-C and then end it.
+            # The stage runs in a separate process group, so that only this process receives Ctrl-C
+            # and ends the stage.
             pipe = subprocess.PIPE
             process = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=messages, text=True, process_group=0

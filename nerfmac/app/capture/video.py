@@ -1,4 +1,4 @@
-"""Frames of a video, small and gray or full-size, decoded with the ffmpeg of `imageio-ffmpeg`.
+"""Decoding of video frames, small and gray or in full size, with ffmpeg from `imageio-ffmpeg`.
 
 ffmpeg applies the rotation of the video. It supports the formats of phones: H.264 and HEVC,
 fragmented or not.
@@ -28,16 +28,18 @@ log = logging.getLogger("nerfmac")
 EXTENSIONS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
 """File extensions of videos in lower case."""
 GRAY_SIZE = 640
-"""Longer side in pixels of frames for comparison, which still show a blur of a few pixels."""
+"""Longer side, in pixels, of the frames that are compared. A blur of a few pixels is still visible
+at this size."""
 MAX_COMPARED = 4000
-"""Maximum number of frames that are compared. Of longer videos, only every nth frame is used."""
+"""Maximum number of frames that are compared. For longer videos, only every nth frame is
+compared."""
 CUT = ("partial file", "corrupt input packet", "ended prematurely")
-"""Messages of ffmpeg for a truncated file."""
+"""Phrases in messages of ffmpeg that indicate a truncated file."""
 NO_INDEX = "moov atom not found"
 HDR = {"arib-std-b67": "HLG", "smpte2084": "PQ"}
-"""Transfer functions of HDR videos by their ffmpeg names."""
+"""Dictionary from the ffmpeg name of the transfer function of an HDR video to its common name."""
 WHITE = 203
-"""Luminance in cd/m2 that is mapped to white: HDR reference white of ITU-R BT.2408."""
+"""Luminance in cd/m2 that is mapped to white, the HDR reference white of ITU-R BT.2408."""
 
 
 class Video(NamedTuple):
@@ -46,12 +48,13 @@ class Video(NamedTuple):
     path: Path
     frames: int
     seconds: float
-    says: float  # Duration in seconds in the header, which may refer to the audio.
+    says: float  # Duration in seconds according to the header, possibly of the audio.
     is_cut: bool  # Whether the file is truncated.
 
     @property
     def step(self) -> int:
-        """Number n such that measuring every nth frame measures at most `MAX_COMPARED` frames."""
+        """Interval n between compared frames, so that at most `MAX_COMPARED` frames are
+        compared."""
         return max(1, -(-self.frames // MAX_COMPARED))
 
 
@@ -99,7 +102,8 @@ def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pi
 
 
 def report_colors(path: Path) -> None:
-    """Log how the colors of an HDR video are converted to sRGB, or that they cannot be."""
+    """Log how the colors of an HDR video are converted to sRGB, or that they cannot be
+    converted."""
     transfer = _hdr(path)
     if transfer and _has_filters():
         log.info(f"{path} is an HDR video ({HDR[transfer]}); tone-mapping its frames to sRGB")
@@ -111,7 +115,8 @@ def report_colors(path: Path) -> None:
 
 
 def _tone_map(path: Path) -> str:
-    """Return the filters that map HDR colors to sRGB, after a comma; empty for other videos."""
+    """Return a comma and the ffmpeg filters that map HDR colors to sRGB, or an empty string for
+    other videos."""
     transfer = _hdr(path)
     if not transfer or not _has_filters():
         return ""
@@ -122,7 +127,8 @@ def _tone_map(path: Path) -> str:
 
 
 def _hdr(path: Path) -> str:
-    """Return ffmpeg's name of the transfer function of an HDR video; empty for other videos."""
+    """Return ffmpeg's name of the transfer function of an HDR video, or an empty string for other
+    videos."""
     command = [_ffmpeg(), "-hide_banner", "-i", f"file:{path}"]
     described = subprocess.run(command, capture_output=True, check=False).stderr
     lines = described.decode(errors="replace").splitlines()
@@ -138,7 +144,8 @@ def _has_filters() -> bool:
 def _any_of(numbers: Sequence[int]) -> str:
     """Return ffmpeg's expression for frames with these numbers, as a balanced tree.
 
-    ffmpeg nests a plain sum of n terms n deep, and rejects more than 100 levels from version 9 on.
+    ffmpeg parses a sum of n terms with n levels of nesting. From version 9 on, it rejects more than
+    100 levels.
     """
     if len(numbers) == 1:
         return f"eq(n,{numbers[0]})"
@@ -154,13 +161,14 @@ def _within(longest: int) -> str:
 def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixels]:
     """Yield the frames in ffmpeg's Netpbm stream. Raises `InputError` if there are none."""
     command = [_ffmpeg(), "-v", "error", "-i", f"file:{path}", "-an", "-vf", selection]
-    # Without passthrough, ffmpeg repeats frames where a phone dropped some.
+    # Without passthrough, ffmpeg repeats frames where a phone has dropped frames.
     command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]
     command += ["-f", "image2pipe", "-"]
     count = 0
     with tempfile.TemporaryFile() as errors:
         null, pipe = subprocess.DEVNULL, subprocess.PIPE
-        # ffmpeg gets another process group, so that only we receive Ctrl-C and then end it.
+        # ffmpeg runs in a separate process group, so that only this process receives Ctrl-C and
+        # ends ffmpeg.
         process = subprocess.Popen(command, stdin=null, stdout=pipe, stderr=errors, process_group=0)
         stream = process.stdout
         assert stream is not None

@@ -23,9 +23,9 @@ from nerfmac.config.presets import preset
 from nerfmac.training.measured import DivergedError
 
 OF_MODELS = ("plot", "vanilla_seconds")
-"""Options that require `--models`."""
+"""Names of the options that require `--models`."""
 SECONDS = {True: 60.0, False: 1.0}
-"""Default of `--seconds`, with (True) and without (False) `--models`."""
+"""Default value of `--seconds` with `--models` (True) and without it (False)."""
 _show = partial(print, flush=True)
 
 
@@ -85,7 +85,7 @@ def _check(arguments: Arguments) -> None:
 
 
 def _figures(arguments: Arguments, image: Path | None) -> dict[str, Any]:
-    """Measure and print the results; return them as JSON values."""
+    """Measure and print the results, and return them as JSON values."""
     choose_device(arguments.device)
     seconds = arguments.seconds or SECONDS[arguments.models]
     scene = load_scene(arguments.scene or builtin_scene_path(), **vars(arguments.options()))

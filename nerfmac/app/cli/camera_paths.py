@@ -21,23 +21,24 @@ from nerfmac.geometry.lenses import Lens
 
 @dataclass(frozen=True)
 class NamedPath:
-    """Camera path that a value of `--path` specifies."""
+    """Camera path that the value of `--path` specifies."""
 
     name: str
     file: CameraPath | None = None
-    """Path in the file `name`; None for a move, a split, or a scene file."""
+    """Camera path in the file `name`, or None for a move, a split, or a scene file."""
     transforms: Path | None = None
-    """nerfstudio's `dataparser_transforms.json`, for a path from nerfstudio."""
+    """File `dataparser_transforms.json` of nerfstudio, for a path from nerfstudio."""
     is_scene: bool = False
-    """Whether `name` is a scene file such as `transforms.json`. Its frames are the path."""
+    """Whether `name` is a scene file such as `transforms.json`. The path then consists of its
+    frames."""
 
     @classmethod
     def read(cls, name: str, transforms: Path | None = None) -> NamedPath:
-        """Parse a value of `--path` and read the file, if it is one.
+        """Parse a value of `--path`. If it is a file, read the file.
 
         Args:
             name: Move, split, or path of a JSON file.
-            transforms: nerfstudio's `dataparser_transforms.json`, for a path from nerfstudio.
+            transforms: File `dataparser_transforms.json` of nerfstudio, for a path from nerfstudio.
 
         Returns:
             The path, in the coordinates of the file.
@@ -67,14 +68,16 @@ class NamedPath:
         return cls(name, CameraPath.load(name), transforms)
 
     def within(self, run: Run) -> NamedPath:
-        """Return the path in scene coordinates of `run`. Raises `InputError`."""
+        """Return the path in scene coordinates of `run`. Raises `InputError` if the run has no such
+        views."""
         if self.file is None:
             return self
         return replace(self, file=load_path(run, self.name, self.transforms))
 
     @property
     def is_split(self) -> bool:
-        """Whether the path follows given views. Their cameras can be used unchanged."""
+        """Whether the path consists of existing views, so that their cameras can be used
+        unchanged."""
         return self.name in SPLITS or self.is_scene
 
     @property

@@ -1,4 +1,4 @@
-"""Values of options that several commands share."""
+"""Types with the allowed values of options that several commands share."""
 
 from typing import Literal
 

@@ -13,10 +13,11 @@ from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 POSITIONAL = object()
-"""Marks a positional argument in the annotation of its field."""
+"""Marker of a positional argument in the annotation of its field."""
 
 Switch = Literal["auto", "on", "off"]
-"""Values of an option for a setting that is None, True, or False. No value means "on"."""
+"""Values of an option for a setting that is None, True, or False. Without a value, the option means
+"on"."""
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from nerfmac.training.measured import DivergedError
 from nerfmac.training.method import Method
 
 _WITH_METHOD = {"train", "eval", "render", "export", "profile", "report"}
-"""Commands whose `main` accepts a `Method`."""
+"""Names of the commands with a `main` function that accepts a `Method`."""
 
 _PASSING_ON = {"view"}
-"""Commands that pass the arguments after `--` to another program."""
+"""Names of the commands that pass the arguments after `--` to another program."""
 
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES}
 

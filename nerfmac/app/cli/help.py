@@ -1,4 +1,4 @@
-"""Help pages of the commands: the main or all options, and examples, in 80 columns.
+"""Formatting of the help pages of commands, with the main options or all options, in 80 columns.
 
 A page is the same on every machine. It shows the defaults of the dataclasses.
 """
@@ -25,7 +25,8 @@ COMMON = {
     "render": "path frames seconds fps size output background samples-per-pixel depth-of-field "
     "motion-blur out resume overwrite device",
 }
-"""Options on the short help page of a command. The pages of other commands list all options."""
+"""Options on the short help page of each command. The help pages of other commands list all
+options."""
 
 EXAMPLES = {
     "data": ("", "fox"),

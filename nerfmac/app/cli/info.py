@@ -68,7 +68,7 @@ def main(argv: list[str]) -> int:
 
 
 def _ranks(ranks: Ranks) -> list[str]:
-    """Return a line about the device of each rank. Every rank must call this function."""
+    """Return a line of text about the device of each rank. Every rank must call this function."""
     device = f"{device_name()}, {memory_bytes() / 2**30:.1f} GiB, on {platform.node()}"
     return [f"  {rank:<22}{text}" for rank, text in enumerate(ranks.texts(device))]
 

@@ -1,7 +1,7 @@
 """Logging of the command line to standard error and to --log-file, with control characters escaped.
 
-The log file contains every line with its time, including the lines that standard error shows only
-with NERFMAC_LOG=debug.
+The log file contains every line with its time, including debug messages, which standard error shows
+only with NERFMAC_LOG=debug.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def logged(path: Path | None) -> Iterator[None]:
     """Context manager that shows the log on standard error and appends it to a file.
 
     Args:
-        path: Log file; None to log to standard error only.
+        path: Log file, or None to log to standard error only.
 
     Raises:
         InputError: If NERFMAC_LOG is not a log level or the file cannot be opened.

@@ -34,7 +34,7 @@ class _Ran(NamedTuple):
 
 
 class OpenedNotebook(AsyncLargeFileManager):
-    """Server file manager; `notebook` is the path of the notebook with the cell to run."""
+    """File manager of the server. `notebook` is the path of the notebook with the cell to run."""
 
     notebook = Unicode(config=True)
 
@@ -56,8 +56,8 @@ class OpenedNotebook(AsyncLargeFileManager):
         Args:
             path: Path of the file, relative to the server's folder.
             content: Whether to include the content of the file.
-            arguments: Further arguments of the base class.
-            options: Further keyword arguments of the base class.
+            arguments: Additional arguments of the base class.
+            options: Additional keyword arguments of the base class.
 
         Returns:
             The model of the file, as JSON values.

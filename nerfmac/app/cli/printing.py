@@ -48,7 +48,7 @@ def until_closed() -> Iterator[None]:
 
 
 def with_flag(message: str, flags: Collection[str]) -> str:
-    """Replace the name of a parameter at the start of a message by the option of that name.
+    """Replace a parameter name at the start of a message by the option with that name.
 
     Args:
         message: Error message.

@@ -25,8 +25,8 @@ from nerfmac.config.presets import preset
 from nerfmac.training.method import Method
 
 WARMUP = 1024
-"""Default number of training steps before profiling a scene. After them, the occupancy grid is as
-sparse as during most of a run."""
+"""Default number of training steps before a scene is profiled. After these steps, the occupancy
+grid is as sparse as during most of a run."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _run(arguments: Arguments, method: Method) -> Run:
             raise InputError(
                 f"{path} is a run; --preset and --model cannot be used with it; remove them"
             )
-        arguments.refuse(f"{path} is a run, which keeps its own scene options")
+        arguments.refuse(f"{path} is a run, and the scene options of a run cannot be changed")
         run, warmup = Run.load(path, method=method), 0
     else:
         scene = load_scene(path, **vars(arguments.options()))

@@ -46,7 +46,8 @@ MAX_SIDE = 8192
 """Maximum width and height of a frame in pixels."""
 
 MAX_FRAMES = 1_000_000
-"""Maximum number of frames: eleven hours at 24 fps, with one gigabyte of camera data."""
+"""Maximum number of frames. It corresponds to eleven hours at 24 fps and one gigabyte of camera
+data."""
 
 PANORAMA_SIZE = 1920, 960
 """Default width and height of an equirectangular frame in pixels."""
@@ -321,7 +322,8 @@ def _options(arguments: Arguments) -> RenderOptions:
 
 
 def _even_size(out: Path, size: tuple[int, int]) -> tuple[int, int]:
-    """Return the largest size within `size` that `out` supports; print a note if it is smaller."""
+    """Return the largest size within `size` that `out` supports, and print a note if it is
+    smaller."""
     if out.suffix.lower() not in VIDEOS:
         return size
     width, height = even(out, size)

@@ -12,7 +12,7 @@ from nerfmac.common.checks import InputError
 
 @dataclass(frozen=True)
 class SceneFlags:
-    """Options that control how a scene is loaded. None means that the option is not given."""
+    """Options that control how a scene is loaded. An option that is not given is None."""
 
     split: Annotated[str | None, Shown("N|FRACTION|none|FILE")] = None
     """Views to hold out for testing: every Nth training view, a fraction such as 0.1, none, or the

@@ -115,7 +115,7 @@ def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
 
 
 def _test(report: Report, operation: str | None, seconds: float) -> None:
-    """Compare all cases on the current device; print and report the results.
+    """Compare all cases on the current device, and print and report the results.
 
     A report of all operations also contains `Findings`, with `seconds` of training.
     """
@@ -145,7 +145,7 @@ def _test(report: Report, operation: str | None, seconds: float) -> None:
 
 
 def _find(report: Report, seconds: float) -> None:
-    """Measure, report, and print the `FINDINGS`; stop at the first exception."""
+    """Measure, report, and print the `FINDINGS`. The function stops at the first exception."""
     print(f"  measurements, with {seconds:g} s of training on the built-in scene")
     findings = Findings(seconds)
     for finding in FINDINGS:

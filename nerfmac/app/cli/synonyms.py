@@ -1,4 +1,4 @@
-"""Suggestions for unknown commands and options: synonyms first, then similar spelling.
+"""Suggestions for unknown commands and options, from synonyms and then from similar spelling.
 
 The synonyms come from instant-ngp, nerfstudio, and PyTorch, or are common guesses of new users.
 """
@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 NEAREST = 0.75
-"""Minimum similarity of a mistyped word to a suggested one, from 0 to 1."""
+"""Minimum similarity between a mistyped word and a suggested word, from 0 to 1."""
 
 COMMANDS = {
     "data": "download fetch dataset datasets download-data ns-download-data",
@@ -25,7 +25,7 @@ COMMANDS = {
     "export": "ns-export",
     "bench": "benchmark",
 }
-"""Synonyms of each command. The keys are the words to type after `nerfmac`."""
+"""Synonyms of commands. The keys are the words to type after `nerfmac`."""
 
 FLAGS = {
     "--steps": "--iterations --iters --n-iters --num-iterations --max-num-iterations "
@@ -54,7 +54,8 @@ FLAGS = {
     "`nerfmac view SCENE`": "--gui --vis --viewer --view",
     "NERFMAC_LOG=debug before `nerfmac`": "-v --verbose --debug",
 }
-"""Options of other programs. The keys are our option, a positional argument, or a command."""
+"""Names of options in other programs. The keys are the corresponding option, positional argument,
+or command of nerfmac."""
 
 
 def known_command(word: str, commands: Collection[str]) -> str:

@@ -33,17 +33,18 @@ log = logging.getLogger("nerfmac")
 TURNTABLE_SECONDS = 4.0
 TURNTABLE_FRAMES = 48
 MIN_TURNTABLE_FRAMES = 24
-"""Minimum number of frames in a turntable, which is 6 per second."""
+"""Minimum number of frames in a turntable video, 6 per second."""
 TURNTABLE_SIDE = 480
-"""Shorter side of turntable frames in pixels on a CPU, and its minimum on a GPU. Frames are never
-larger than the photos."""
+"""Shorter side of turntable frames in pixels on a CPU, and minimum shorter side on a GPU. Frames
+are never larger than the photos."""
 MIN_TURNTABLE_SIDE = 192
 """Minimum longer side of turntable frames in pixels if the time is too short for
 `TURNTABLE_SIDE`."""
 TRIALS = 4
-"""Number of frames rendered to estimate the rendering time per pixel."""
+"""Number of frames that are rendered to estimate the rendering time per pixel."""
 VIDEO_FRACTION = 2 / 5
-"""Fraction of the remaining time for the turntable. The evaluation gets one half."""
+"""Fraction of the remaining time that is used for the turntable video. The evaluation uses one
+half."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,8 @@ class Arguments(Config, SceneFlags):
     whole command takes at most about twice the training time plus 30 seconds."""
 
     def __post_init__(self) -> None:
-        """Skip validation, because the preset may still be `auto`; `config` validates."""
+        """Skip validation, because the preset may still be `auto`. The method `config` validates
+        the settings."""
 
     def config(self, preset: str) -> Config:
         """Return the settings as a validated `Config` that was derived from `preset`."""
@@ -166,9 +168,10 @@ def _next_commands(out: Path) -> str:
 def save_turntable(run: Run, seconds: float) -> None:
     """Render a turntable video of 4 seconds to the run's `video.mp4`.
 
-    Rendering takes about 2/5 of `seconds`. If the time is short, frames are first reduced to
-    `TURNTABLE_SIDE`, then their number to 6 per second, then their size to `MIN_TURNTABLE_SIDE`. If
-    even this takes too long, no video is written, an older one is removed, and the log reports it.
+    Rendering takes about 2/5 of `seconds`. If the time is short, the frame size is first reduced to
+    `TURNTABLE_SIDE`, then the frame rate to 6 frames per second, then the frame size to
+    `MIN_TURNTABLE_SIDE`. If even this takes too long, no video is written, an older video is
+    removed, and the log reports it.
 
     Args:
         run: Trained run. Runs without a folder are skipped.

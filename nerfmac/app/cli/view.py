@@ -39,7 +39,7 @@ ALLOW_ROOT = "--allow-root"
 """JupyterLab option that is required to run as root, for example in a container."""
 
 SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")
-"""Folder of settings that JupyterLab reads before the user's settings."""
+"""Folder with settings that JupyterLab reads before the user's settings."""
 
 CONTENTS = "nerfmac.app.cli.opened_notebook.OpenedNotebook"
 """File manager class for JupyterLab that runs the first code cell."""
@@ -79,7 +79,7 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
         passed: Arguments after `--`, for JupyterLab.
 
     Returns:
-        Never, because JupyterLab replaces this process.
+        The function does not return, because JupyterLab replaces this process.
 
     Raises:
         InputError: If JupyterLab is not installed, or the run, scene, or notebook is invalid.
@@ -100,9 +100,9 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     print(file, flush=True)
     # -P prevents Python from importing a jupyterlab.py from the working folder.
     command = [sys.executable, "-P", "-m", "jupyterlab", str(file.resolve())]
-    # The address that JupyterLab prints opens the notebook only, without the file browser.
+    # The address that JupyterLab prints opens only the notebook, without the file browser.
     command += [f"--LabApp.default_url=/doc/tree/{quote(file.name)}"]
-    # Otherwise JupyterLab asks PyPI for a newer version.
+    # This prevents JupyterLab from checking PyPI for a newer version.
     command += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
     if is_unchanged:
         command += [f"--ServerApp.contents_manager_class={CONTENTS}"]
@@ -111,10 +111,10 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     command += [f"--port={arguments.port}"] if arguments.port is not None else []
     command += [ALLOW_ROOT] if _is_root() and ALLOW_ROOT not in passed else []
     command += passed
-    # Otherwise JupyterLab asks whether to show its news, on top of the notebook's toolbar.
+    # This prevents a dialog about JupyterLab news that would cover the toolbar of the notebook.
     paths = [SETTINGS, os.environ.get("JUPYTER_CONFIG_PATH", "")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(path for path in paths if path)
-    # JupyterLab replaces this process. It receives our signals, and we return its exit code.
+    # JupyterLab replaces this process, so it receives its signals and determines its exit code.
     os.execv(command[0], command)
 
 
@@ -123,10 +123,11 @@ def _is_root() -> bool:
 
 
 def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, bool]:
-    """Write the notebook of a run, snapshot, or scene (None: the built-in scene) if there is none.
+    """Write the notebook of a run, a snapshot, or a scene if it does not exist.
 
-    `options` are arguments of `load_scene`. Returns the notebook's path and whether its first code
-    cell is as nerfmac writes it.
+    If `path` is None, it is the notebook of the built-in scene. `options` are arguments of
+    `load_scene`. Returns the path of the notebook, and whether its first code cell is the cell that
+    nerfmac wrote.
     """
     if path is not None and is_run(path):
         read_record(path)
@@ -230,7 +231,7 @@ def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
             {
                 "cell_type": kind,
                 "id": f"cell-{index}",
-                # The code is collapsed, so that the notebook opens with the viewer.
+                # The code is collapsed, so that the viewer is visible when the notebook opens.
                 "metadata": {"jupyter": {"source_hidden": True}} if kind == "code" else {},
                 "source": text.splitlines(keepends=True),
                 **(code if kind == "code" else {}),

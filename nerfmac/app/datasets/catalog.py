@@ -1,4 +1,4 @@
-"""Public NeRF scenes: their sources, licenses, and checksums.
+"""Catalog of public NeRF scenes with their sources, licenses, and checksums.
 
 Addresses and checksums come from programs that download the same files; each collection names its
 source. If no checksum has been published, it is None.
@@ -21,32 +21,34 @@ WIDTH = 80
 
 @dataclass(frozen=True)
 class File:
-    """File to download."""
+    """A file to download."""
 
     url: str
     path: str
     """Path in the scene folder or, for an archive, in the collection folder."""
     checksum: str | None
-    """`sha256:` and the SHA-256 of the file, or `git:` and its git object name (SHA-1), or None."""
+    """Checksum of the file: `sha256:` and its SHA-256, `git:` and its git object name (SHA-1), or
+    None."""
     size: int | None = None
     """Size in bytes, if the exact size is published."""
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Scenes that are published together."""
+    """A collection of scenes that are published together."""
 
     name: str
     about: str
     scenes: tuple[str, ...]
     size: str
-    """Download size for one of its scenes, as stated by the source."""
+    """Download size of one scene in the collection, as stated by the source."""
     license: str
     page: str
-    """Page of the authors."""
+    """URL of the authors' page."""
     files: tuple[File, ...]
     inside: str | None = ""
-    """Folder in the archive that contains the scene folders; None if the files are no archive."""
+    """Folder in the archive that contains the scene folders, or None if the files are not
+    archives."""
 
     @property
     def checked(self) -> str:
@@ -58,7 +60,7 @@ class Collection:
         return "one archive, verified only with the CRC-32 of its files"
 
     def lines(self) -> Iterator[str]:
-        """Return the lines of the listing, up to `WIDTH` columns wide."""
+        """Yield the lines of the listing, up to `WIDTH` columns wide."""
         yield f"{self.name}: {self.about}"
         rows = {
             "scenes": ", ".join(self.scenes),

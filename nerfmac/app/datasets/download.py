@@ -30,19 +30,19 @@ AGAIN = "run the same command again"
 
 
 def download(file: File, folder: Path, bar: Any) -> Path:
-    """Download a file. An existing file is used as it is.
+    """Download a file. An existing file is not downloaded again.
 
     Args:
         file: File to download.
         folder: Folder to write to.
-        bar: tqdm bar of bytes.
+        bar: tqdm progress bar that counts bytes.
 
     Returns:
         Path of the file.
 
     Raises:
-        InputError: If the server cannot be reached, refuses, or closes the connection, if the
-            checksum is wrong, or if the disk is too small.
+        InputError: If the server cannot be reached or closes the connection, if the checksum is
+            wrong, or if there is not enough disk space.
     """
     path = folder / file.path
     if path.exists():
@@ -85,7 +85,8 @@ def _receive(url: str, part: Path, bar: Any) -> None:
 
 @contextmanager
 def _open(url: str, have: int) -> Iterator[HTTPResponse | None]:
-    """Return the server's response with the bytes from `have` on, or all; None if complete."""
+    """Return the server's response with the bytes from `have` on or all bytes; None if none are
+    missing."""
     headers = {"User-Agent": f"nerfmac/{version()}"}
     if have:
         headers["Range"] = f"bytes={have}-"

@@ -13,7 +13,8 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out
 
 MAX_INFLATION = 20
-"""Maximum number of extracted bytes per byte of the archive. Point lists compress well."""
+"""Maximum ratio of the extracted size to the archive size. It is large because point lists compress
+well."""
 
 
 def unpack(archive: Path, inside: str, target: Path) -> None:
@@ -71,7 +72,8 @@ def _members(zipped: ZipFile, archive: Path, prefix: str) -> list[ZipInfo]:
 def appearing_folder(target: Path) -> Iterator[Path]:
     """Context manager that yields an empty partial folder and renames it to `target` on success.
 
-    On failure, the partial folder is removed, as well as one that an earlier process left.
+    On failure, the partial folder is removed. A partial folder of an earlier process is also
+    removed.
     """
     partial = target.with_name(f".{target.name}.part")
     shutil.rmtree(partial, ignore_errors=True)

@@ -1,9 +1,9 @@
-"""`extract_cameras`: the cameras of a run as a `transforms.json`.
+"""`extract_cameras` converts the cameras of a run to a `transforms.json`.
 
-This is the format of instant-ngp and nerfstudio, in the coordinates of the input scene. It contains
-the placement of the scene, so `load_scene` places the cameras as in the run, unless the placement
-includes a rotation, which the format cannot express. nerfstudio's lists `train_filenames` and
-`test_filenames` contain the splits.
+This is the format of instant-ngp and nerfstudio, in the coordinates of the input scene. The file
+contains the placement of the scene, so `load_scene` places the cameras as in the run, unless the
+placement includes a rotation, which the format cannot represent. nerfstudio's lists
+`train_filenames` and `test_filenames` contain the splits.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ log = logging.getLogger("nerfmac")
 def extract_cameras(run: Run) -> dict[str, Any]:
     """Return the cameras as JSON values.
 
-    Training cameras are refined cameras. Cameras of other splits are unchanged. If the scene cannot
-    be read, the result contains only training cameras, with numbers as names, and nerfmac logs a
-    warning.
+    Training cameras include their refinement. Cameras of other splits are unchanged. If the scene
+    cannot be read, the result contains only training cameras, with numbers as names, and nerfmac
+    logs a warning.
 
     Args:
         run: Run with the cameras.
@@ -44,7 +44,7 @@ def extract_cameras(run: Run) -> dict[str, Any]:
     splits = _splits(run)
     frames = {
         name: _frame(name, camera, placement)
-        for views in reversed(splits.values())  # Training cameras replace others with their name.
+        for views in reversed(splits.values())  # Training cameras replace equal names.
         for name, camera in views.items()
     }
     names = {f"{split}_filenames": [*views] for split, views in splits.items()}

@@ -1,4 +1,4 @@
-"""Curves as SVG for HTML pages, drawn without a library."""
+"""Drawing of curves as SVG for HTML pages, without a plotting library."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def curve(title: str, points: Sequence[tuple[float, float]], *, is_log: bool = F
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Return multiples of 1, 2, or 5 times a power of ten that enclose [`low`, `high`]."""
+    """Return axis ticks that enclose [`low`, `high`], at multiples of 1, 2, or 5 times a power of
+    ten."""
     rough = max(high - low, 1e-9) / TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(each * power for each in (1, 2, 5, 10) if each * power >= rough * (1 - 1e-9))
@@ -67,7 +68,7 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return whole exponents of ten that enclose [`low`, `high`], at least two."""
+    """Return at least two integer powers of ten, as exponents, that enclose [`low`, `high`]."""
     first, last = math.floor(low), math.ceil(high)
     return [float(number) for number in range(first, max(last, first + 1) + 1)]
 

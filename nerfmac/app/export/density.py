@@ -1,4 +1,4 @@
-"""`extract_density`: density of a field on a regular grid of points.
+"""`extract_density` evaluates the density of a field on a regular grid of points.
 
 If the sampler has an occupancy grid, the density is zero outside the occupied cells, as in
 rendering, because the field was not trained there.
@@ -30,15 +30,16 @@ MAX_RESOLUTION = 4096
 BATCH = 2**18
 """Number of points for which the density is evaluated at a time."""
 SLAB = 2**18
-"""Approximate number of points that are looked up in the occupancy grid at a time."""
+"""Approximate number of grid points that are looked up in the occupancy grid at a time."""
 BYTES = 6
-"""Approximate memory per grid point in bytes: 4 for the density, the rest for a surface."""
+"""Approximate memory per grid point in bytes: 4 for the density, and 2 for surface extraction."""
 SHARE = 0.8
-"""Maximum fraction of the available memory for an export."""
+"""Maximum fraction of the available memory that an export may use."""
 
 
 class Lattice(NamedTuple):
-    """Points at `origin` + `spacing` (i, j, k) in the coordinates of the input scene."""
+    """Regular grid of points at `origin` + `spacing` (i, j, k), in the coordinates of the input
+    scene."""
 
     origin: npt.NDArray[np.float64]  # (3,)
     spacing: float
@@ -61,7 +62,7 @@ class Lattice(NamedTuple):
         checks.number("resolution", resolution, low=2, high=MAX_RESOLUTION, whole=True)
         sides = region.high - region.low
         spacing = float(sides.max()) / int(resolution)
-        # Rounding must not add a cell to a side whose length is a whole number of cells.
+        # If the length of a side is a whole number of cells, rounding must not add a cell.
         x, y, z = (max(ceil(side / spacing - 1e-6), 1) + 1 for side in sides)
         return cls(region.low, spacing, (x, y, z))
 
@@ -83,7 +84,8 @@ class Lattice(NamedTuple):
             placement: Placement of the scene.
 
         Returns:
-            Three arrays with three axes, with length 1 along axes that they do not depend on.
+            Three arrays with three axes. An array has the length 1 along axes that it does not
+            depend on.
         """
         numbers = [np.arange(length) for length in self.shape]
         numbers[0] = numbers[0][first : first + count]
@@ -95,7 +97,7 @@ class Lattice(NamedTuple):
         ]
 
     def check_memory(self) -> None:
-        """Raise `InputError` if the points need more memory than is available."""
+        """Raise `InputError` if the points require more memory than is available."""
         available = host_memory_bytes()
         needed = BYTES * int(np.prod(self.shape, dtype=np.int64))
         if needed > SHARE * available:
@@ -133,7 +135,8 @@ class Lattice(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DensityGrid:
-    """Density at `origin` + `spacing` (i, j, k), in the coordinates of the input scene."""
+    """Density at the grid points `origin` + `spacing` (i, j, k), in the coordinates of the input
+    scene."""
 
     density: npt.NDArray[np.float32]  # (x, y, z), per unit of length of these coordinates.
     origin: npt.NDArray[np.float64]  # (3,)

@@ -1,14 +1,15 @@
 """Fusion of rendered depth into a truncated signed distance field (Curless and Levoy 1996).
 
-The density of a captured scene has no single threshold: there is haze, and plain surfaces are
-thick. However, all views agree on the depth at which rays end. Therefore, depth is rendered from
-many training cameras. For a lattice point at distance r from a camera, on a ray with depth d, the
-view contributes the signed distance d - r, limited to `TRUNCATION` cells, and nothing if the point
-is farther behind the surface. The surface is where the mean over all views is zero; views that see
-a surface head-on have the largest weight. Floaters that only a few views see as a surface
-disappear, because the other views see through them.
+For a captured scene, no single density threshold is correct, because the scene contains haze and
+the density of textureless surfaces is spread out. However, all views agree on the depth at which
+rays end. Therefore, depth is rendered from many training cameras. For a lattice point at distance r
+from a camera, on a ray with depth d, the view contributes the signed distance d - r, limited to
+`TRUNCATION` cells. If the point is farther behind the surface, the view does not contribute. The
+surface is where the weighted mean over all views is zero. The weight is largest for views
+perpendicular to the surface. Floaters disappear if they are opaque in a few views only, because
+rays of other views pass through them.
 
-Only lattice points near a surface in some view are computed.
+The signed distance is computed only for lattice points near a surface in some view.
 """
 
 from __future__ import annotations
@@ -28,18 +29,21 @@ from nerfmac.geometry.placement import Placement
 from nerfmac.rendering.renderer import Renderer
 
 MAX_VIEWS = 64
-"""Maximum number of training cameras, evenly spaced."""
+"""Maximum number of depth images, rendered from evenly spaced training cameras."""
 MAX_SIDE = 1024
 """Maximum number of pixels along the longer side of a rendered depth image."""
 MAX_TANGENT = 2.0
-"""Maximum tangent of half the field of view, because a pinhole camera sees less than a fisheye."""
+"""Maximum tangent of half the field of view of a depth image, because a pinhole camera cannot cover
+the field of view of a fisheye camera."""
 TRUNCATION = 4
-"""Maximum signed distance in cells, and number of cells of a block along each axis."""
+"""Maximum absolute value of the signed distance in cells, and number of cells of a block along each
+axis."""
 EMPTY = 0.2
-"""Weight of a view that sees through a point. The maximum weight of a surface is 1. At the edge of
-an object, rays may miss the object by chance. This must not make the object thinner."""
+"""Weight of a view in which the point is in front of the background, without a surface. The maximum
+weight of a surface is 1. The weight is low because rays at object edges may miss the object by
+chance, and this must not make the object thinner."""
 OPAQUE = 0.5
-"""Minimum opacity of a pixel with a surface."""
+"""Minimum opacity of a pixel that shows a surface."""
 BATCH = 2**18
 """Number of lattice points that are compared with a view at a time."""
 
@@ -56,7 +60,8 @@ class DepthView:
 
     @cached_property
     def _positions(self) -> npt.NDArray[np.float64]:
-        """Scene positions (h, w, 3) of the pixels' surfaces; not finite without a surface."""
+        """Scene positions (h, w, 3) of the surfaces in the pixels. They are not finite without a
+        surface."""
         lens, pose = self.camera.lens, self.camera.pose.astype(np.float64)
         row, column = np.mgrid[: lens.height, : lens.width] + 0.5
         x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
@@ -66,9 +71,9 @@ class DepthView:
 
     @cached_property
     def weight(self) -> Floats:
-        """Cosine (h, w) of the angle between each pixel's ray and its surface normal.
+        """Cosine (h, w) of the angle between the ray of each pixel and the surface normal.
 
-        It is 0 next to object edges, which rays may miss by chance.
+        It is 0 next to object edges, because rays may miss the object there by chance.
         """
         with np.errstate(invalid="ignore"):
             down, across = np.gradient(self._positions, axis=(0, 1))
@@ -83,7 +88,8 @@ class DepthView:
         return self._positions[np.isfinite(self.depth)]
 
     def signed_distance(self, position: npt.NDArray[np.float64]) -> tuple[Floats, Floats]:
-        """Return depth minus distance at scene positions (n, 3), and its weight, each (n,).
+        """Return the signed distance (n,), depth minus distance, at scene positions (n, 3), and its
+        weight (n,).
 
         Outside of the image, the distance is NaN and the weight is 0.
         """

@@ -1,4 +1,4 @@
-"""`extract_mesh`: the surfaces of a field as a triangle mesh.
+"""`extract_mesh` extracts the surfaces of a field as a triangle mesh.
 
 Marching cubes (Lorensen and Cline 1987, in Lewiner's form of 2003, from scikit-image) is applied to
 fused depth (`export.fusion`) or to the logarithm of the density. Between two points, the logarithm
@@ -38,7 +38,8 @@ FLOOR, CEILING = 1e-3, 1e30
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangle mesh in the coordinates of the input scene; counter-clockwise seen from outside."""
+    """Triangle mesh in the coordinates of the input scene. Faces are counter-clockwise seen from
+    outside."""
 
     vertices: npt.NDArray[np.float64]  # (vertices, 3).
     normals: npt.NDArray[np.float32]  # (vertices, 3), unit vectors pointing outwards.
@@ -78,8 +79,8 @@ def extract_mesh(
 ) -> Mesh:
     """Extract the surfaces of a run as a mesh.
 
-    For a scene with surroundings, the rendered depth of training cameras is fused
-    (`export.fusion`), and the mesh is open where no camera sees a surface. For an object without
+    For a scene with surroundings, the depth rendered from training cameras is fused
+    (`export.fusion`). The mesh is open where no camera sees a surface. For an object without
     surroundings, or with a `threshold`, the mesh is the closed surface around all points with at
     least this density. The log reports which method is used.
 
@@ -91,8 +92,9 @@ def extract_mesh(
             that best matches a transmittance of 1/2 along training rays.
         crop: Lowest and highest corner of the box in the coordinates of the input scene. By
             default, the box around the occupied cells of the unit cube.
-        smallest: Pieces with less than this fraction of the largest piece's area are removed as
-            floaters. If the mesh is closed, cavities without a training camera are removed too.
+        smallest: Minimum area of a connected piece, as a fraction of the area of the largest piece.
+            Smaller pieces are removed as floaters. If the mesh is closed, cavities without a
+            training camera are also removed.
         progress: Whether to show a progress bar.
 
     Returns:
@@ -147,7 +149,7 @@ def extract_mesh(
         )
     reach = source.placement.scale * lattice.spacing
     normals, colors = source.surface(source.placement.to_scene(position), reach)
-    if is_fused:  # The density of a plain surface may have no clear gradient.
+    if is_fused:  # The density of a textureless surface may have no clear gradient.
         normals = _normals(position, faces)
     return Mesh(position, normals, colors, faces)
 
@@ -175,7 +177,8 @@ def _level_set(
 def _fused_surface(
     run: Run, lattice: Lattice, source: Source, *, progress: bool
 ) -> tuple[Vertices, Faces]:
-    """Return the surface at which fused depth is zero; it is open next to unknown space."""
+    """Return the surface at which the fused signed distance is zero. It is open next to unknown
+    space."""
     views = depth_views(run.renderer(), run.cameras, max(lattice.shape), progress=progress)
     values, is_known = fused(views, lattice, source.placement, progress=progress)
     np.negative(values, out=values)
@@ -204,7 +207,7 @@ def _marching_cubes(values: npt.NDArray[np.float32], level: float) -> tuple[Vert
 
 
 def _twice_areas(position: Vertices, faces: Faces) -> Vertices:
-    """Return face normals (faces, 3) with a length of twice the area."""
+    """Return face normals (faces, 3). Their lengths are twice the areas of the faces."""
     first, second, third = (position[faces[:, corner]] for corner in range(3))
     return np.cross(second - first, third - first)
 
@@ -227,11 +230,11 @@ def _large_pieces(
 ) -> tuple[Vertices, Faces, int]:
     """Return the mesh without floaters and unseen cavities, and its number of connected pieces.
 
-    A floater has less than `smallest` of the largest piece's area. A cavity is an inward-facing
-    piece of a closed mesh, with a negative signed volume. The inside of objects is not constrained
-    by training, so a cavity is kept only if its bounding box contains one of `cameras` (cameras,
-    3), as in a room. For an open mesh, `cameras` is None. `position` is (vertices, 3), `faces` is
-    (faces, 3), counter-clockwise seen from outside.
+    A floater is a piece with less than the fraction `smallest` of the area of the largest piece. A
+    cavity is an inward-facing piece of a closed mesh, with a negative signed volume. Training does
+    not constrain the inside of objects, so a cavity is kept only if its bounding box contains one
+    of `cameras` (cameras, 3), as in a room. For an open mesh, `cameras` is None. `position` is
+    (vertices, 3), `faces` is (faces, 3), counter-clockwise seen from outside.
     """
     count, piece = pieces_of(faces, len(position))
     twice, of_face = _twice_areas(position, faces), piece[faces[:, 0]]

@@ -1,4 +1,5 @@
-"""Quality of a mesh: number of pieces, and distance from points that are on surfaces."""
+"""Mesh quality: the number of connected pieces, and the distance from points that are on
+surfaces."""
 
 from __future__ import annotations
 
@@ -14,9 +15,11 @@ from nerfmac.common.checks import InputError
 from nerfmac.geometry.ground_plane import nearest_distance
 
 WITHIN = 0.01
-"""Maximum distance of a point on a mesh, relative to its distance from the nearest camera."""
+"""Maximum distance between a mesh and a point that counts as on the mesh, relative to the distance
+of the point from the nearest camera."""
 NEIGHBORS = 8
-"""Number of triangles, those with the nearest centers, that are compared with a point."""
+"""Number of triangles that are compared with a point. They are the triangles with the nearest
+centers."""
 
 Array = npt.NDArray[np.floating]
 Faces = npt.NDArray[np.int32]

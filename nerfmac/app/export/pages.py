@@ -1,4 +1,4 @@
-"""HTML pages that open from disk, and the page of a split's views (`evaluate_to_page`).
+"""HTML pages that open from disk. `evaluate_to_page` writes a page with all views of a split.
 
 Images are embedded in a page. Its content security policy forbids all requests.
 """
@@ -28,9 +28,10 @@ from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import FloatImage, to_bytes
 
 QUALITY = 92
-"""JPEG quality (of 100) of images on a page. Metrics are computed from the exact images."""
+"""JPEG quality, up to 100, of images on a page. Metrics are computed from the exact images."""
 MAX_ERROR = 0.2
-"""Error (mean over the color channels in [0, 1]) shown as yellow, the end of the colormap."""
+"""Mean error over the color channels, in [0, 1], that is shown as yellow, the end of the
+colormap."""
 WORST = 5
 """Maximum number of views in the list of the worst views."""
 
@@ -111,7 +112,8 @@ def evaluate_to_page(
 
 
 def worst(views: Sequence[ViewQuality]) -> list[ViewQuality]:
-    """Return the views with the lowest PSNR, worst first: at most 5, and at most half of them."""
+    """Return the views with the lowest PSNR, worst first. They are at most 5 and at most half of
+    the views."""
     return sorted(views, key=lambda view: view.psnr)[: min(WORST, len(views) // 2)]
 
 

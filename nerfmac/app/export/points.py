@@ -1,4 +1,4 @@
-"""`extract_points`: points on the surfaces that training cameras see."""
+"""`extract_points` extracts points on the surfaces that training cameras see."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MAX_COUNT = 100_000_000
 RAYS = 2**16
 """Number of rays that are traced at a time."""
 OPAQUE = 0.5
-"""Minimum opacity of a ray that ends at a surface."""
+"""Minimum opacity of a ray that counts as ending at a surface."""
 CELLS = 256
-"""Number of cells along the unit cube; outside the cube, cells grow with the distance from its
-center. Densities for a normal are evaluated half a cell from its point along each axis."""
+"""Number of cells along the unit cube. Outside the cube, cells grow with the distance from its
+center. Normals are computed from densities at half a cell from the point along each axis."""
 FRUITLESS = 4
-"""Number of successive batches without a point after which the search stops."""
+"""Number of consecutive batches without a point after which the search for points stops."""
 
 Batch = tuple[npt.NDArray[np.floating], ...]
 

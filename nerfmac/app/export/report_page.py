@@ -1,4 +1,5 @@
-"""`write_report`: an HTML report about a run, for example for a paper or a bug report."""
+"""`write_report` writes an HTML report about a run, for example for a paper or a bug
+report."""
 
 from __future__ import annotations
 
@@ -30,16 +31,19 @@ from nerfmac.config.presets import flattened
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
 
 WORST = 3
-"""Maximum number of test views with images: the views with the lowest PSNR."""
+"""Maximum number of test views that are shown with images. They are the views with the lowest
+PSNR."""
 AROUND, LONGEST = 4, 480
-"""Number of images along an orbit of the scene, and their maximum longer side in pixels."""
+"""Number of images along an orbit around the scene, and maximum length of their longer side in
+pixels."""
 HALVES = "grid-template-columns: repeat(2, 1fr); max-width: 60em"
 CURVES = (
     ("psnr", "PSNR of training pixels, dB", False),
     ("loss", "loss", True),
     ("rays_per_second", "rays per second", False),
 )
-"""Curves of the page: key of the scalars, title, and whether the axis is logarithmic."""
+"""Curves on the page, each with the key of the scalars, the title, and whether the axis is
+logarithmic."""
 LABELS = {
     "psnr_test": "PSNR of test views, dB",
     "psnr_corrected_test": "PSNR with each view's colors fitted, dB",
@@ -72,7 +76,7 @@ LABELS = {
     "nerfmac_version": "nerfmac",
     "python_version": "Python",
 }
-"""Labels of measurements by their keys; other keys are shown with spaces."""
+"""Labels of measurements by key. Other keys are shown with spaces instead of underscores."""
 
 
 def write_report(
@@ -81,8 +85,8 @@ def write_report(
     """Write an HTML report about a run.
 
     It contains curves, images, the worst test views, metrics, a profile if the folder contains one,
-    versions, and the configuration. Without the images of the scene, test views are not evaluated,
-    which the page states.
+    versions, and the configuration. If the images of the scene are missing, test views are not
+    evaluated, and the page states this.
 
     Args:
         run: Run to describe.
@@ -116,7 +120,7 @@ def write_report(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the JSON object in `path`; an empty one if the file does not exist."""
+    """Return the JSON object in `path`, or an empty object if the file does not exist."""
     values = read_json(path) if path.is_file() else {}
     if not isinstance(values, dict):
         raise InputError(f"{path} does not contain a JSON object; delete the file")
@@ -210,7 +214,7 @@ def _figures(metrics: Mapping[str, Any]) -> str:
 
 
 def _named(values: Mapping[str, Any]) -> list[tuple[str, object]]:
-    """Return rows of labels and values, without lists, empty values, and nested values."""
+    """Return table rows of labels and values, without lists, empty values, and nested values."""
     return [
         (LABELS.get(key, key.replace("_", " ")), "yes" if value is True else value)
         for key, value in values.items()
@@ -250,7 +254,7 @@ def _part(part: Mapping[str, Any], step: float) -> Sequence[object]:
 
 
 def _configuration(config: Config) -> str:
-    """Return an HTML table of all settings of the run, with differing preset values."""
+    """Return an HTML table of all settings of the run, with the preset value where it differs."""
     preset = dict(flattened(config.unchanged.to_json()))
     return table(
         (

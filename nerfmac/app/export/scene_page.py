@@ -1,8 +1,8 @@
-"""`write_scene_page`: an HTML file for interactive viewing of a run's field.
+"""`write_scene_page` writes an HTML page for interactive viewing of the field of a run.
 
 The page opens from disk, without Python and without a network: its content security policy forbids
-all requests. It contains the field, which it renders with WebGPU, and a still image, which is shown
-immediately. In browsers without WebGPU, only the still image is shown.
+all requests. It contains a still image, shown immediately, and the field, rendered with WebGPU. In
+browsers without WebGPU, only the still image is shown.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ STILL_QUALITY = 85
 """JPEG quality of the still image."""
 
 FIELD_BLOCKS = "table", "values", "weights", "bits"
-"""Arrays of a `TracedField` in the page, with the names that tracer.js uses."""
+"""Names of the arrays of a `TracedField` that the page contains, as used by tracer.js."""
 
 Color = tuple[float, float, float]
 
@@ -49,7 +49,7 @@ class PagePath(NamedTuple):
     """Camera path that the page plays in a loop."""
 
     cameras: Sequence[Camera]
-    """Cameras evenly spaced in time; the page interpolates between them."""
+    """Cameras that are evenly spaced in time. The page interpolates between them."""
     fps: float
     """Cameras per second."""
     closed: bool = False
@@ -66,7 +66,7 @@ def write_scene_page(
 ) -> None:
     """Write an interactive HTML page of a run's field.
 
-    Weights are rounded to float16, features to one of 256 values per level.
+    Weights are rounded to float16, and features are quantized to 256 values per level.
 
     Args:
         run: Run to show. Its field must be a hash grid with two networks.
@@ -178,7 +178,7 @@ def _base64(data: bytes) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the hash of a source in a content security policy."""
+    """Return the hash of an inline script or style for the content security policy."""
     return _base64(hashlib.sha256(text.encode("utf-8")).digest())
 
 

@@ -1,12 +1,13 @@
-"""Meshes and points as PLY, OBJ, and GLB files. OBJ and GLB are written with trimesh.
+"""Writing of meshes and points to PLY, OBJ, and GLB files. OBJ and GLB are written with trimesh.
 
 PLY and OBJ store unchanged positions and sRGB colors. If coordinates are large compared with the
-shape, as in UTM, the positions in a PLY file have double precision. GLB only has single precision,
-so an offset is subtracted, which is stored as `offset` in the extras of file and node.
+shape, as in UTM, the positions in a PLY file have double precision. GLB supports only single
+precision, so an offset is subtracted and stored as `offset` in the extras of the file and of the
+node.
 
-GLB is the binary form of glTF 2.0, in which y is up and colors are linear. Its root rotates z to y,
-and programs in which z is up, such as Blender, undo this rotation. The material is unlit, because
-the colors of a field include the illumination.
+GLB is the binary form of glTF 2.0, in which y is up and colors are linear. The root node rotates z
+to y, and programs in which z is up, such as Blender, undo this rotation. The material is unlit,
+because the colors of a field include the illumination.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from nerfmac.geometry.color import srgb_to_linear
 EXTENSIONS = (".ply", ".obj", ".glb")
 CHANNELS = ("red", "green", "blue")
 FAR = 100.0
-"""Ratio of coordinates to the longest side of a shape above which single precision is insufficient,
-because its steps are about 1e-5 of that side."""
+"""Ratio between coordinates and the longest side of a shape above which single precision is
+insufficient. At this ratio, the rounding steps are about 1e-5 of the side."""
 Z_TO_Y = ((1, 0, 0, 0), (0, 0, 1, 0), (0, -1, 0, 0), (0, 0, 0, 1))
 UNLIT = {
     "pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 1.0},

@@ -1,4 +1,4 @@
-"""`Source`: the parts of a run that exports use: field, occupied cells, and scene placement."""
+"""`Source` contains the field, the occupied cells, and the scene placement of a run for exports."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ log = logging.getLogger("nerfmac")
 
 
 class OccupiedCells:
-    """Lookup of occupied cells. Without an occupancy grid, the whole cube is occupied."""
+    """Lookup of occupied cells. Without an occupancy grid, the whole cube counts as occupied."""
 
     def __init__(self, occupied: Occupied | None, extent: float) -> None:
         """Unpack the bits of an occupancy grid.
@@ -68,7 +68,7 @@ class OccupiedCells:
         if self._geometry is None:
             return np.broadcast_to(in_cube, shape)
         resolution, held = self._geometry.resolution, np.zeros(shape, bool)
-        inner = np.zeros(shape, bool)  # Positions in a smaller cascade.
+        inner = np.zeros(shape, bool)  # Whether a position is in a smaller cascade.
         for cascade in range(self._bounds.cascades):
             grid = [
                 ((values - SCENE_CENTER) / 2.0**cascade + 0.5) * resolution for values in (x, y, z)
@@ -130,9 +130,10 @@ class Source(NamedTuple):
     def region(self, crop: Box | None) -> Region:
         """Return the box to export, clipped to the scene cube.
 
-        By default, it is the smallest box around the occupied cells of the unit cube, without
-        distant surroundings. `crop` is in the coordinates of the input scene. Raises `InputError`
-        if the crop is empty or outside the cube, or without a crop if no cell is occupied.
+        By default, the box is the smallest box around the occupied cells of the unit cube, which
+        excludes distant surroundings. `crop` is in the coordinates of the input scene. Raises
+        `InputError` if the crop is empty or outside the cube, or without a crop if no cell is
+        occupied.
         """
         half = self.extent / 2
         cube = self._around((np.full(3, 0.5 - half), np.full(3, 0.5 + half)))
@@ -166,8 +167,8 @@ class Source(NamedTuple):
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
         """Compute normals and sRGB colors of a surface.
 
-        Unit normals point out of the dense side, in file axes; they are close to zero where the
-        density is constant. Colors are seen along the negative normal.
+        Unit normals point away from the dense side, in file axes. They are close to zero where the
+        density is constant. Colors are evaluated for the view along the negative normal.
 
         Args:
             position: Scene positions (points, 3).

@@ -1,7 +1,8 @@
-"""`surface_threshold`: the density whose level set matches the surfaces along training rays.
+"""`surface_threshold` finds the density with the level set that best matches the surfaces
+along training rays.
 
-A surface is where the transmittance of a ray falls to one half. A lower threshold moves the level
-set in front of it, a higher one behind it or creates a hole.
+A surface is where the transmittance of a ray decreases to one half. A lower threshold moves the
+level set in front of the surface. A higher threshold moves it behind the surface or creates a hole.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ from nerfmac.app.export.source import Region, Source, training_rays
 from nerfmac.geometry.cameras import Camera
 
 DEFAULT = 100.0
-"""Surface density of well-trained runs per scene unit; also used if no ray hits a surface."""
+"""Density at the surface of well-trained runs, per scene unit. It is also used if no ray hits a
+surface."""
 CANDIDATES = DEFAULT * 10.0 ** (np.arange(-24, 13) / 12.0)
-"""Candidate thresholds: densities from 1 to 1000 per scene unit."""
+"""Candidate thresholds in density per scene unit, from 1 to 1000."""
 RAYS = 4096
 STEPS = 256
 """Number of ray steps along the longest side of the box."""
 MAX_DISTANCE = 8.0
-"""Maximum distance of a ray in steps, which is also used for holes."""
+"""Maximum distance in steps between the level set and the surface on a ray. This value is also used
+for holes."""
 SLACK = 1.0
-"""Maximum difference in steps between the mean distance of `DEFAULT` and the best one for keeping
-`DEFAULT`. Rays that graze a surface pass through less of it, which favors lower densities."""
+"""Maximum difference, in steps, between the mean distance for `DEFAULT` and the smallest mean
+distance at which `DEFAULT` is preferred. Grazing rays favor lower densities, because they pass
+through less of the surface."""
 BATCH = 2**18
 """Number of points for which the density is evaluated at a time."""
 
@@ -37,9 +41,10 @@ def surface_threshold(
 ) -> float:
     """Find the surface density that best matches the surfaces along training rays.
 
-    It minimizes the mean distance between the first point of higher density on a ray and the point
-    where the transmittance falls to one half. Rays with a higher transmittance in the region are
-    ignored. 100 is preferred if it is within one step of the best.
+    The density minimizes the mean distance between the first point of higher density on a ray and
+    the point where the transmittance decreases to one half. Rays with a higher transmittance in the
+    whole region are ignored. The density 100 is preferred if its mean distance is within one step
+    of the minimum.
 
     Args:
         source: Field and occupied cells.
@@ -85,7 +90,8 @@ def _ray_points(
     rays = training_rays(cameras, RAYS, np.random.default_rng(seed))
     origin, direction = np.array(rays.origin, np.float64), np.array(rays.direction, np.float64)
     placement = source.placement
-    # Slabs of the box, which is axis-aligned in file coordinates, but not in scene coordinates.
+    # These are the slabs of the box, which is axis-aligned in file coordinates, but not in scene
+    # coordinates.
     start = placement.to_file(origin)
     along = placement.turned_to_file(direction) / placement.scale
     along = np.where(np.abs(along) < 1e-12, 1e-12, along)

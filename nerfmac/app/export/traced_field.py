@@ -1,4 +1,4 @@
-"""`TracedField`: the field of a run in the format of the shaders in `kernels/wgsl`."""
+"""`TracedField`, the field of a run in the format of the shaders in `kernels/wgsl`."""
 
 from __future__ import annotations
 
@@ -32,23 +32,28 @@ class TracedField(NamedTuple):
     """Field with the occupancy grid in which it is sampled."""
 
     constants: dict[str, int | float]
-    """Constants of the shader: sizes of the table and the networks."""
+    """Constants of the shader: sizes of the table and of the networks."""
     march: dict[str, float]
-    """Scene cube, grid, and steps, with the names of `MarchSettings` in march.wgsl."""
+    """Parameters of the scene cube, the occupancy grid, and the marching steps, with the names of
+    `MarchSettings` in march.wgsl."""
     levels: list[tuple[float, int, int, int]]
-    """Scale, vertices along an axis, first entry, and number of entries of each level."""
+    """Scale, number of vertices along an axis, index of the first entry, and number of entries of
+    each level."""
     table: bytes
-    """Features of the levels: for each, an index of the level's `values` as a byte."""
+    """Quantized features of all levels. Each feature is a byte, the index of a value of the level
+    in `values`."""
     values: bytes
-    """256 float16 values per level; see `quantized`."""
+    """Values of the quantized features, 256 float16 values per level; see `quantized`."""
     weights: bytes
-    """Matrices of the density network, then of the color network, in 4 x 4 blocks of float16."""
+    """Float16 matrices of the density network, then of the color network, stored in 4 x 4
+    blocks."""
     bits: bytes
-    """Occupancy grid as uint32, as in `ops.march.Occupied`."""
+    """Bits of the occupancy grid in uint32 words, one bit per cell, as in `ops.march.Occupied`."""
 
     @classmethod
     def of(cls, run: Run) -> TracedField:
-        """Convert the field of a run. Raises `InputError` for unsupported models."""
+        """Convert the field of a run. Raises `InputError` if the shader does not support its
+        model."""
         field, state = run.trainer.field, run.state
         if not isinstance(field, EncodedField) or not isinstance(field.encoding, HashGrid):
             raise InputError(
@@ -105,9 +110,10 @@ def quantized(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float16]]:
     """Quantize the features of a level.
 
-    The values are m sign(u) |u|^1.5 for evenly spaced u in [-1, 1] and the maximum feature m,
-    because most features are small. Images have a PSNR of at least 65 dB relative to exact
-    features, one or two decibels more than with even steps. The last value is not used.
+    The values are m sign(u) |u|^1.5 for evenly spaced u in [-1, 1], where m is the maximum absolute
+    feature, because most features are small. The PSNR of renderings relative to exact features is
+    at least 65 dB, one or two decibels higher than with evenly spaced values. The last value is not
+    used.
 
     Returns uint8 codes with the shape of `features`, and the 256 float16 values of the codes.
     """

@@ -1,4 +1,4 @@
-"""Density as an OpenVDB file, a volume format of Blender and Houdini.
+"""Writing of a density to an OpenVDB file, a volume format of Blender and Houdini.
 
 The layout is version 224, written by OpenVDB 12 (AcademySoftwareFoundation, openvdb/io and
 openvdb/tree). The libraries on PyPI can read such files but cannot write new ones.
@@ -23,15 +23,16 @@ import numpy.typing as npt
 LEAF = 8
 """Number of points along a side of a leaf."""
 BRANCHES = 16, 32
-"""Number of children along a side of a lower node, and of an upper node."""
+"""Number of children along a side of a lower node and of an upper node."""
 VERSION, LIBRARY = 224, (12, 0)
 """Version of the file layout, and of the OpenVDB library that writes it."""
 ZIPPED, ACTIVE_ONLY = 1, 2
-"""Bits of the compression flags: zlib is used, and inactive values are omitted."""
+"""Bits of the compression flags. The first one means that zlib is used, and the second that
+inactive values are omitted."""
 NAME = b"density"
-"""Name of the grid that the volumes of Blender and Houdini expect."""
+"""Grid name that Blender and Houdini expect in a volume."""
 TREE = b"Tree_float_5_4_3"
-"""Type of the grid: float values, and base-2 logarithms of the node sides."""
+"""Type name of the grid, with the value type float and the base-2 logarithms of the node sides."""
 NO_ID = b"00000000-0000-0000-0000-000000000000"
 """Constant instead of a random id, so that equal grids result in equal files."""
 
@@ -57,7 +58,8 @@ def write_vdb(
         for indices, block in _blocks(density, side)
     ]
     grid = struct.pack("<I", ZIPPED | ACTIVE_ONLY) + _metadata() + _transform(origin, spacing)
-    # One buffer per leaf; zero where no value is stored; no tiles, because they are constant nodes.
+    # There is one buffer per leaf, and values that are not stored are zero. There are no tiles,
+    # which would be constant nodes.
     grid += struct.pack("<IfII", 1, 0.0, 0, len(uppers)) + b"".join(uppers)
     head = struct.pack("<8sIIIB", b" BDV", VERSION, *LIBRARY, True) + NO_ID
     head += struct.pack("<II", 0, 1)  # No metadata of the file; one grid.
@@ -70,7 +72,8 @@ def write_vdb(
 
 
 def _node(values: npt.NDArray[np.float32], level: int, leaves: list[bytes]) -> bytes:
-    """Return the layout of a node of `level` 2, 1, or 0 (leaf); append values to `leaves`."""
+    """Return the layout of a node of `level` 2, 1, or 0 (a leaf), and append its values to
+    `leaves`."""
     if level == 0:
         whole = np.zeros((LEAF, LEAF, LEAF), "<f4")
         whole[tuple(slice(side) for side in values.shape)] = values
@@ -102,7 +105,7 @@ def _bits(flags: npt.NDArray[np.bool_]) -> bytes:
 
 
 def _packed(values: bytes) -> bytes:
-    """Return active values in the file's format, compressed by zlib if that is shorter.
+    """Return active values in the format of the file, compressed with zlib if this is shorter.
 
     The byte 0 indicates that all other values are 0. A negative length marks uncompressed values.
     """
@@ -119,7 +122,7 @@ def _metadata() -> bytes:
 
 
 def _transform(origin: npt.NDArray[np.float64], spacing: float) -> bytes:
-    """Return the map from indices to coordinates: a shift, a scale, and derived numbers."""
+    """Return the map from indices to coordinates, with a shift, a scale, and derived numbers."""
     rows: list[Any] = [origin, spacing, spacing, 1.0 / spacing, spacing**-2.0, 0.5 / spacing]
     numbers = b"".join(struct.pack("<3d", *np.broadcast_to(row, 3)) for row in rows)
     return _text(b"UniformScaleTranslateMap") + numbers

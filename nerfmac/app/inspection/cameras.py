@@ -1,4 +1,4 @@
-"""Findings about cameras: implausible positions, directions, and intrinsics."""
+"""Findings about cameras with implausible positions, directions, or intrinsics."""
 
 from __future__ import annotations
 
@@ -13,35 +13,41 @@ from nerfmac.geometry.cameras import Camera, nearest_to_axes
 from nerfmac.geometry.lenses import Lens, distort
 
 FAR = 4.0
-"""Distance from the median position, in median distances, above which a camera is far away."""
+"""Distance from the median camera position, relative to the median of these distances, above which
+a camera counts as far away."""
 SAME = 1e-4
-"""Maximum difference of two equal cameras: distance relative to the median distance from the median
-position, and length of the difference of their unit axes."""
+"""Maximum difference between two cameras that count as equal. It applies to their distance,
+relative to the median distance from the median position, and to the length of the difference of
+their unit axes."""
 TOGETHER = 0.8
-"""Minimum fraction of cameras that look at one target, or are level, for reporting the others."""
+"""Minimum fraction of cameras that look at a common target, or are level. With a smaller fraction,
+the other cameras are not reported."""
 ASTRAY = 60.0
-"""Angle in degrees between the common target and the axis above which a camera looks elsewhere."""
+"""Angle in degrees between the viewing axis and the direction to the common target above which a
+camera is reported as looking elsewhere."""
 ROLLED = 60.0
-"""Roll in degrees above which a camera is reported if most cameras roll less than half of it."""
+"""Roll in degrees above which a camera is reported, if the roll of most cameras is less than half
+of this angle."""
 STEEP = 0.2
-"""Sine of the angle between viewing axis and up direction below which the roll is ignored."""
+"""Sine of the angle between the viewing axis and the up direction below which the roll is
+ignored."""
 SQUARE = 1.1
-"""Ratio of fl_y to fl_x, or its inverse, from which intrinsics are implausible, because camera
-pixels are square."""
+"""Minimum ratio between fl_x and fl_y that is reported, because the pixels of cameras are
+square."""
 MIN_FOV, MAX_FOV, MAX_FISHEYE_FOV = 0.5, 175.0, 220.0
 """Range of plausible horizontal fields of view in degrees."""
 OFF_CENTER = 0.2
-"""Distance of the principal point from the center, relative to a side, from which it is reported.
-Real cameras stay below 0.1."""
+"""Minimum distance between the principal point and the image center, relative to a side, that is
+reported. In real cameras, it is below 0.1."""
 BENT = 0.5
 """Maximum plausible shift of an image corner by distortion, relative to its distance from the
-principal point. Wide-angle lenses of action cameras reach 0.2."""
+principal point. With wide-angle lenses of action cameras, the shift is up to 0.2."""
 
 
 def camera_findings(
     names: Sequence[str], cameras: Sequence[Camera], up: tuple[float, float, float]
 ) -> list[str]:
-    """Report cameras that are far away, look elsewhere, are rolled, or repeat another camera.
+    """Report cameras that are far away, look elsewhere, are rolled, or equal another camera.
 
     Args:
         names: Image names.
@@ -81,7 +87,7 @@ def camera_findings(
             twice.append(f"{names[index]} has the same camera as {names[int(same.argmax())]}")
     return [
         *summed_up(far, "are far away from the others"),
-        *summed_up(astray, "look away from the target of the others"),
+        *summed_up(astray, "do not look at the target of the other cameras"),
         *summed_up(rolled, "are rolled, unlike the others"),
         *summed_up(twice, "have the same camera as an earlier image"),
     ]
@@ -178,8 +184,10 @@ def _unique(names: Sequence[str], lenses: Sequence[Lens]) -> list[tuple[str, Len
 
 
 def _corner_shift(lens: Lens) -> float:
-    """Return the maximum shift of an image corner by distortion, relative to its distance from the
-    principal point."""
+    """Return the maximum shift of an image corner by distortion.
+
+    It is relative to the distance of the corner from the principal point.
+    """
     x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x
     y = (np.array([0, 0, lens.height, lens.height]) - lens.cy) / lens.fl_y
     corners, radius = np.stack([x, y], axis=1), np.hypot(x, y)

@@ -1,4 +1,4 @@
-"""Comparison of the cameras of two scenes with the same images, up to a similarity."""
+"""Comparison of the cameras of two scenes with the same images, up to a similarity transform."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ log = logging.getLogger("nerfmac")
 MIN_COMMON = 3
 """Minimum number of common images for a comparison."""
 SAME = 0.998
-"""Minimum correlation of two thumbnails of the same image. Video frames and their JPEG copies have
-0.9992 or more; successive frames have a median of 0.98."""
+"""Minimum correlation between two thumbnails of the same image. The correlation between video
+frames and their JPEG copies is at least 0.9992. The median correlation between consecutive frames
+is 0.98."""
 TINY = 1e-12
 """Lower limit of lengths in denominators."""
 
@@ -37,9 +38,9 @@ class Comparison:
     """Differences between the two cameras of each of n common images, after alignment."""
 
     names: tuple[str, ...]
-    away: Array  # (n,) distance, relative to the mean distance of the second cameras' center.
+    away: Array  # (n,) distance, relative to the mean distance from the center.
     degrees: Array  # (n,) angle of the rotation between the two cameras.
-    lengths: Array  # (n,) ratio of the focal lengths, each relative to the image width.
+    lengths: Array  # (n,) ratio of the focal lengths, both relative to the image width.
     counts: tuple[int, int]  # Number of images of the two scenes.
 
     def __str__(self) -> str:
@@ -62,9 +63,9 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
 
     File extensions are ignored, and folders are ignored unless names are not unique. If fewer than
     three names are common, for example for video frames that two programs numbered, images are
-    matched by content, which is logged. The cameras are aligned with the best similarity for
-    positions and rotations (Umeyama 1991); rotations are needed because positions on a line do not
-    determine the rotation around it.
+    matched by content, and the log reports this. The cameras are aligned with the similarity
+    transform that best fits positions and rotations (Umeyama 1991). Rotations are included because
+    positions on a line do not determine the rotation around the line.
 
     Args:
         scene: Scene with the cameras to compare.
@@ -116,7 +117,8 @@ def differences(found: Array, true: Array) -> tuple[Array, Array]:
     """
     eyes, onto = (poses[:, :, 3] - poses[:, :, 3].mean(axis=0) for poses in (found, true))
     size, radius = (max(float(np.sqrt((at**2).sum(1).mean())), TINY) for at in (eyes, onto))
-    # Positions and rotations have the same weight: each sum is as large as the number of cameras.
+    # Positions and rotations have the same weight, because both sums are equal to the number of
+    # cameras.
     sums = onto.T @ eyes / (size * radius)
     sums += np.einsum("nij,nkj->ik", true[:, :, :3], found[:, :, :3])
     left, _, right = np.linalg.svd(sums)
@@ -125,7 +127,8 @@ def differences(found: Array, true: Array) -> tuple[Array, Array]:
     scale = (onto * turned).sum() / max(float((turned**2).sum()), TINY)
     away = np.linalg.norm(scale * turned - onto, axis=1)
     away /= max(float(np.linalg.norm(onto, axis=1).mean()), TINY)
-    # The chord |A - B| = 2 sqrt(2) sin(angle / 2) is exact where a cosine would be rounded away.
+    # The chord |A - B| = 2 sqrt(2) sin(angle / 2) is accurate for small angles, while a cosine
+    # would be rounded to 1.
     chord = np.linalg.norm(turn @ found[:, :, :3] - true[:, :, :3], axis=(1, 2)) / np.sqrt(8)
     return away, np.degrees(2 * np.arcsin(np.minimum(chord, 1.0)))
 
@@ -137,7 +140,7 @@ def _frames(scene: Scene) -> list[Frame]:
 def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]:
     """Return pairs of frames with the same name, including the folder if names are not unique.
 
-    The result is empty if names with folders are not unique either.
+    If names with folders are not unique either, the result is empty.
     """
     for parts in (1, 2):
         ours, theirs = (

@@ -1,4 +1,5 @@
-"""Findings as text: a line for each if there are few, otherwise one line with their number."""
+"""Formatting of findings as text, with a line for each finding, or one line with their number if
+there are many."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from nerfmac.app.scenes import Frame, Scene
 MAX_LINES = 5
 """Maximum number of findings of one kind that are listed individually."""
 EXAMPLES = 3
-"""Number of examples for kinds with more than `MAX_LINES` findings."""
+"""Number of examples that are listed if there are more than `MAX_LINES` findings of one kind."""
 
 
 def summed_up(lines: Sequence[str], predicate: str) -> list[str]:
@@ -22,10 +23,10 @@ def summed_up(lines: Sequence[str], predicate: str) -> list[str]:
 
 
 def shown_names(scene: Scene, frames: Sequence[Frame]) -> list[str]:
-    """Return names of frames for findings: paths of their images relative to the scene folder.
+    """Return names of frames for findings, which are the image paths relative to the scene folder.
 
-    Scene files may contain absolute paths from another machine. Frames whose images are not files
-    keep their names.
+    The names in scene files are not used because they may be absolute paths from another machine.
+    If the image of a frame is not a file, the name of the frame is returned.
     """
     paths = [frame.image for frame in frames if isinstance(frame.image, Path)]
     if not paths:

@@ -1,5 +1,5 @@
-"""Findings about ambiguous matches without feature matching: successive images look alike, but
-their cameras look in very different directions.
+"""Findings about ambiguous matches, without feature matching. They are consecutive images that look
+similar, although their cameras look in very different directions.
 
 `capture.fold_check` explains ambiguous matches and how they differ from rigs of fixed cameras.
 """
@@ -23,10 +23,11 @@ from nerfmac.geometry.cameras import Camera
 MIN_IMAGES = 12
 """Minimum number of images for recognizing an order of capture."""
 NEAR = 30.0
-"""Maximum angle in degrees between the viewing axes of successive images that are neighbors."""
+"""Maximum angle in degrees between the viewing axes of consecutive images that count as
+neighbors."""
 ALIKE = 0.1
-"""Quantile of the correlations of neighboring images. The two images at a leap look alike if their
-correlation is at least this quantile."""
+"""Quantile of the correlations between neighboring images. The two images at a leap look similar if
+their correlation is at least this quantile."""
 
 
 def fold_findings(
@@ -34,16 +35,17 @@ def fold_findings(
     cameras: Sequence[Camera],
     thumbnail: Callable[[int], npt.NDArray[np.floating]],
 ) -> list[str]:
-    """Report ambiguous pairs of images that are successive in name order.
+    """Report ambiguous pairs of images that are consecutive in name order.
 
     Args:
         names: Image names.
         cameras: Cameras of the images.
-        thumbnail: Function of an index that returns an image, all of the same size. It is called
-            only if the cameras are not decisive.
+        thumbnail: Function that returns the image with a given index. All images have the same
+            size. It is called only if the cameras alone do not exclude ambiguous matches.
 
     Returns:
-        Lines of text; empty for fewer than `MIN_IMAGES` images, or without an order of capture.
+        Lines of text. There are none if there are fewer than `MIN_IMAGES` images or their names are
+        not in the order of capture.
     """
     order = sorted(range(len(names)), key=lambda index: counted(names[index]))
     if len(order) < MIN_IMAGES:
@@ -70,7 +72,8 @@ def fold_findings(
 
 
 def folds_of_training(scene: Scene) -> list[str]:
-    """Return `fold_findings` of the training images of a scene, from their pixels on the device."""
+    """Return the `fold_findings` of the training images of a scene, computed from their pixels on
+    the device."""
     views = scene.views("train", progress=False)
 
     def thumbnail(index: int) -> npt.NDArray[np.floating]:

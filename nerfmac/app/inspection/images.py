@@ -1,4 +1,4 @@
-"""Findings about images: blur, poor exposure, and copies."""
+"""Findings about images that are blurred, poorly exposed, or copies of other images."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from nerfmac.app.scenes import Frame
 from nerfmac.app.scenes.image_cache import decode_once
 
 SIZE = 640
-"""Longer side in pixels to which larger images are downscaled for measurements."""
+"""Maximum length of the longer side in pixels. Larger images are downscaled for measurements."""
 THUMBNAIL = (32, 32)
 BLURRED = 0.2
-"""Sharpness relative to the median below which an image is blurred."""
+"""Sharpness, relative to the median over the images, below which an image counts as blurred."""
 ALIKE = 1.0
-"""Mean difference of the values (0 to 255) of two thumbnails below which the images are equal."""
+"""Mean difference between the gray values (0 to 255) of two thumbnails below which the images count
+as equal."""
 DARK, BRIGHT = 25.0, 235.0
-"""Range of the mean brightness (0 to 255), without the backdrop, of well exposed images."""
+"""Range of the mean brightness (0 to 255) of well exposed images, without the backdrop."""
 CLIPPED = 0.35
-"""Fraction of white or black pixels above which an image is poorly exposed. If most images have
-more, the pixels are a backdrop."""
+"""Fraction of white or black pixels above which an image counts as poorly exposed. If most images
+have a larger fraction, these pixels are a backdrop."""
 UNLIKE = 45.0
 """Difference between the mean brightness of an image and the median over all images (0 to 255)
 above which the image is reported."""
@@ -37,14 +38,15 @@ class ImageMeasures(NamedTuple):
     """Measurements of an image."""
 
     sharpness: float  # Variance of the Laplacian.
-    brightness: float  # Mean, from 0 to 255.
+    brightness: float  # Mean gray value, from 0 to 255.
     white: float  # Fraction of white pixels.
     black: float  # Fraction of black pixels.
-    thumbnail: npt.NDArray[np.float32]  # Gray, of size THUMBNAIL.
+    thumbnail: npt.NDArray[np.float32]  # Gray image with the size THUMBNAIL.
 
 
 def measure_images(frames: Sequence[Frame], bar: Any) -> list[ImageMeasures]:
-    """Measure the image of each frame, with a tqdm bar. Raises `InputError` for invalid images."""
+    """Measure the image of each frame, with a tqdm bar. Raises `InputError` if an image is
+    invalid."""
     measures = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for measured in pool.map(_measure, frames):
@@ -71,14 +73,17 @@ def _measure(frame: Frame) -> ImageMeasures:
 
 
 def normalized(thumbnails: Sequence[npt.NDArray[np.floating]]) -> npt.NDArray[np.float64]:
-    """Return the thumbnails as rows (n, pixels) of mean 0 and length 1; products correlate them."""
+    """Return the thumbnails as rows (n, pixels) with the mean 0 and the length 1.
+
+    The inner product of two rows is the correlation of the thumbnails.
+    """
     rows = np.stack([thumbnail.ravel() for thumbnail in thumbnails]).astype(np.float64)
     rows -= rows.mean(axis=1, keepdims=True)
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
 
 
 def image_findings(names: Sequence[str], measures: Sequence[ImageMeasures]) -> list[str]:
-    """Report images that are blurred, poorly exposed, or the same as an earlier one.
+    """Report images that are blurred, poorly exposed, or equal to an earlier image.
 
     Args:
         names: Image names.
@@ -117,10 +122,10 @@ def _exposures(names: Sequence[str], measures: Sequence[ImageMeasures]) -> list[
 
 
 def _exposure_fault(image: ImageMeasures, backdrop: tuple[float, float], median: float) -> str:
-    """Describe the exposure problem of an image; empty if it is well exposed.
+    """Describe the exposure problem of an image. The text is empty if the image is well exposed.
 
-    `backdrop` contains the usual fractions of white and black pixels, 0 up to `CLIPPED`; `median`
-    is the median brightness of all images.
+    `backdrop` contains the median fractions of white and black pixels, or 0 where the fraction is
+    at most `CLIPPED`. `median` is the median brightness of all images.
     """
     white, black = min(image.white, backdrop[0]), min(image.black, backdrop[1])
     inside = (image.brightness - 255.0 * white) / max(1.0 - white - black, 0.01)

@@ -1,4 +1,4 @@
-"""`inspect_scene`: the contents of a scene, the scene cube, and possible problems."""
+"""`inspect_scene` describes a scene and its cube, and reports possible problems."""
 
 from __future__ import annotations
 
@@ -36,9 +36,11 @@ from nerfmac.geometry.lenses import Lens
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """Scene with lines of `facts` about its contents and of `findings` about possible problems.
+    """A scene, lines of text about its contents (`facts`), and lines about possible problems
+    (`findings`).
 
-    Notebooks display the cameras, points, and cube, rotatable with the mouse, and the lines.
+    In a notebook, an inspection is displayed as the lines of text and a drawing of the cameras,
+    points, and cube that can be rotated with the mouse.
     """
 
     scene: Scene
@@ -145,7 +147,7 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
 
 
 def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
-    """Describe the scene cube: side, position in file coordinates, contents."""
+    """Describe the side, the position in file coordinates, and the contents of the scene cube."""
     text = f"side {scene.extent:g} in scene units (the trained region)"
     if scene.placement is not None:
         side, center = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)

@@ -1,4 +1,4 @@
-"""Measured maximum rates of the device: bytes per second and operations per second.
+"""Measurement of the maximum rates of the device, in bytes per second and operations per second.
 
 Bandwidth is measured with a copy of a large array: on a GPU with MLX, on a CPU with a kernel on all
 cores, because operations of MLX use one core only. The rate of operations is measured with a large
@@ -19,12 +19,12 @@ from nerfmac.backend import current_device, working_dtype
 from nerfmac.backend.cpu_kernel import CpuKernel
 from nerfmac.backend.sources import dialect_source
 
-_GPU_FLOATS, _CPU_FLOATS = 2**26, 2**24  # length of the copied array: larger than any cache
+_GPU_FLOATS, _CPU_FLOATS = 2**26, 2**24  # length of the copied array, larger than any cache
 _SIZE, _CPU_SIZE = 4096, 2048  # rows and columns of the matrices
-_CHUNK = 4096  # floats that one thread copies
+_CHUNK = 4096  # number of floats that a thread copies
 
-# Copies the first half of the array to its unused second half. An output array would be new memory,
-# and the time would include page allocation and clearing by the system.
+# The kernel copies the first half of the array to its unused second half. An output array would be
+# in new memory, and the time would include the allocation and clearing of pages by the system.
 _COPY = f"""
   const float* from = array + {_CHUNK} * thread_position_in_grid.x;
   float* to = const_cast<float*>(from) + {_CPU_FLOATS};
@@ -34,7 +34,7 @@ _COPY = f"""
 
 
 class Ceilings(NamedTuple):
-    """Maximum rates that were measured on the current device."""
+    """Measured maximum rates of the current device."""
 
     bandwidth: float  # bytes read plus bytes written, per second
     rate: float  # floating-point operations per second; a multiply-add is two
@@ -75,7 +75,7 @@ def _cpu_ceilings(seconds: float) -> Ceilings:
         return []
 
     return Ceilings(
-        # Half of the array is read, half is written.
+        # Half of the array is read, and half is written.
         array.nbytes / _lower_quartile(lambda: copy(**launch), seconds),
         2 * _CPU_SIZE**3 / _lower_quartile(multiplied, seconds),
         f"a copy of {array.nbytes / 2e6:.0f} MB on all cores and NumPy's float32 product of "
@@ -84,5 +84,5 @@ def _cpu_ceilings(seconds: float) -> Ceilings:
 
 
 def _lower_quartile(compute: Callable[[], Any], seconds: float) -> float:
-    """Return the lower quartile of the call time in seconds; other programs hardly affect it."""
+    """Return the lower quartile of the call time in seconds, which other programs hardly affect."""
     return measure(compute, seconds=seconds, queued=True).low / 1e3

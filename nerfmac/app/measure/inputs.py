@@ -1,12 +1,12 @@
-"""Arrays as in a training step, for timing operations and their variants.
+"""Arrays similar to those in a training step, for timing operations and their variants.
 
 Realistic positions are required, because neighboring samples of a ray share cells of the encoding.
 Rays from all directions are therefore marched through a grid with a thick occupied shell. A third
 of the samples have no gradient, like samples behind a surface; the other gradients differ by orders
 of magnitude.
 
-No array is indexed here, not even an array of random keys: on CUDA, MLX would have to compile a
-kernel for that while the user waits.
+This module does not index arrays, not even arrays of random keys, because on CUDA, MLX would first
+have to compile a kernel.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ RADIUS, THICKNESS = 0.3, 0.03
 
 
 class StepInputs:
-    """Evaluated arrays as in a training step with `config`, for a scene cube of side `extent`."""
+    """Evaluated arrays similar to a training step with `config`, in a scene cube with the side
+    `extent`."""
 
     def __init__(self, config: Config, extent: float = 1.0) -> None:
         self.slots, widths = config.march.max_samples, config.networks
@@ -57,14 +58,16 @@ class StepInputs:
             widths.width**-0.5 * mx.random.normal((network.weights,), key=key)
             for network, key in zip((self.shape.density, self.shape.color), others, strict=True)
         ]
-        samples = self.samples[:-1]  # without a thinning
+        samples = self.samples[:-1]  # without the thinning
         mx.eval(self.marched[:3], self.marched[3].bits, samples, self.positions, self.table)
         mx.eval(self.features, self.basis, self.weights)
 
 
 def slopes(shape: tuple[int, ...], seed: int) -> mx.array:
-    """Return random gradients, one row per sample. A third of the rows are zero, and the magnitudes
-    of the others differ."""
+    """Return random gradients with one row per sample.
+
+    A third of the rows are zero. The magnitudes of the other rows differ.
+    """
     size, seen, value = mx.random.split(mx.random.key(seed), 3)
     sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=size))
     is_seen = mx.random.uniform(shape=(shape[0], 1), key=seen) < 2 / 3
@@ -77,7 +80,7 @@ def _directions(count: int, key: mx.array) -> mx.array:
 
 
 def _shell(geometry: MarchGeometry) -> Occupied:
-    """Return a grid where only the shell is occupied."""
+    """Return an occupancy grid in which only the shell is occupied."""
     away, around = mx.random.split(mx.random.key(22))
     points = 4 * geometry.resolution**2
     radius = RADIUS + THICKNESS * mx.random.uniform(-0.5, 0.5, (points, 1), key=away)

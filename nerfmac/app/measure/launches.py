@@ -1,4 +1,5 @@
-"""Recorded launches of kernels and their work: bytes, operations, and atomic additions.
+"""Recording of kernel launches and computation of their work: bytes, operations, and atomic
+additions.
 
 Launches can be recorded from any computation, from a training step of a run in its current state,
 or from a training step of a configuration. The work of a launch is computed from the sizes of its
@@ -39,21 +40,21 @@ Build = Callable[..., list[mx.array]]
 Call = dict[str, Any]
 
 CUBE = Bounds(1.0)
-"""Cube of a scene with a single object and no surroundings."""
+"""Scene cube of a scene with a single object and no surroundings."""
 
 
 class Work(NamedTuple):
     """Bytes, operations, atomic additions, and launches, as defined in the module docstring."""
 
-    cached: int = 0  # bytes
-    uncached: int = 0  # bytes
+    cached: int = 0  # number of bytes
+    uncached: int = 0  # number of bytes
     operations: int = 0
     """Number of floating-point operations. A multiply-add counts as two. Only the operations of the
     hash encoding and the networks are counted. Other kernels have at most about one operation per
     byte, so that memory bandwidth limits their speed."""
     float_atomics: int = 0
-    """Maximum number of atomic float additions. Neighboring threads of a simdgroup may sum the
-    values for points in the same cell first."""
+    """Maximum number of atomic float additions. The number may be smaller, because neighboring
+    threads of a simdgroup may first sum the values for points in the same cell."""
     integer_atomics: int = 0
     """Maximum number of atomic integer additions."""
     launches: int = 0
@@ -112,7 +113,7 @@ class Launched:
 
     @property
     def adds(self) -> bool:
-        """Whether the kernel adds to outputs that start from zero."""
+        """Whether the kernel adds to outputs that are initialized to zero."""
         return "init_value" in self.call
 
     def again(self) -> list[mx.array]:
@@ -149,8 +150,10 @@ class Launched:
         return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
 
     def _multiplications(self, inputs: dict[str, mx.array]) -> int:
-        """Operations of the matrix products in the networks. A gradient counts as three forward
-        passes."""
+        """Return the number of operations of the matrix products in the networks.
+
+        A gradient counts as three forward passes.
+        """
         sizes = dict(self.call["template"])
         if "features" not in inputs:
             return 0
@@ -176,10 +179,11 @@ def _rows(whole: int, row: int, rows: int) -> Work:
 def launches(
     compute: Callable[[], Any], *, on_metal: bool = False, generation: int | None = None
 ) -> list[Launched]:
-    """Record the kernel launches in `compute`, in order. Its results need not be evaluated.
+    """Record the kernel launches in `compute`, in order. The results of `compute` may be
+    unevaluated.
 
     With `on_metal`, the launches are recorded as for an Apple GPU of this `generation`, on any
-    machine: kernels do not run, and outputs are zeros of the right shapes.
+    machine. Kernels do not run, and outputs are zeros with the correct shapes.
     """
     recorded: list[Launched] = []
 
@@ -198,7 +202,7 @@ def launches(
 
 
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
-"""Kernels of a training step with results that are not used, or only used in reports."""
+"""Names of kernels in a training step with results that are not used, or only used in reports."""
 _WORDS = ("sampling.bits", "moments.")  # prefixes of the names of uint32 arrays in a state
 
 
@@ -217,11 +221,12 @@ def recorded_launches(
     on_metal: bool = False,
     generation: int | None = None,
 ) -> list[list[Launched]]:
-    """Record the launches of each computation of `Trainer.trial`: updates, step, average.
+    """Record the launches of each computation of `Trainer.trial`: the updates, a step, and the
+    average.
 
-    Updates are the occupancy updates in each phase of the sampler; the last phase follows the
-    warm-up. Inputs and outputs are evaluated. With `on_metal`, kernels do not run; the launches are
-    recorded as for an Apple GPU of this `generation`.
+    Updates are the occupancy updates in each phase of the sampler. The last phase follows the
+    warm-up. Inputs and outputs are evaluated. With `on_metal`, kernels do not run, and the launches
+    are recorded as for an Apple GPU of this `generation`.
     """
     with uncompiled():
         trial, count = trainer.trial(state), trainer.sampler.phases + 2
@@ -234,7 +239,7 @@ def recorded_launches(
 
 
 def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
-    """Return a trainer of `config` with one view of four pixels, and a state of zeros."""
+    """Return a trainer for `config` with one view of four pixels, and a training state of zeros."""
     views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
     trainer = Trainer(config, bounds, views=views)
     arrays = {

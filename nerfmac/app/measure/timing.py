@@ -1,4 +1,4 @@
-"""Timing of device computations after a warm-up, as median and quartiles, with a progress bar."""
+"""Timing of device computations after a warm-up, with median, quartiles, and a progress bar."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 QUEUE_SECONDS = 0.02
-"""Target duration of a queue in seconds. All calls in a queue are evaluated together. The duration
-is long compared with the overhead of starting and synchronizing."""
+"""Target duration in seconds of a queue of calls, which are evaluated together. It is long compared
+with the overhead of starting and synchronizing."""
 QUEUE = 16
 """Maximum number of calls in a queue. All their results are in memory at the same time."""
 LEAST_CALLS, MOST_CALLS = 5, 100
-"""Minimum and maximum number of timed calls or queues. Fewer than five do not show the spread."""
+"""Minimum and maximum number of timed calls or queues. With fewer than five, the spread is
+unknown."""
 
 
 class Timing(NamedTuple):
@@ -34,7 +35,8 @@ class Timing(NamedTuple):
         return Timing(factor * self.median, factor * self.low, factor * self.high, self.calls)
 
     def less(self, other: Timing) -> Timing:
-        """Return the timing minus the median of `other`, at least zero, because both have noise."""
+        """Return the timing minus the median of `other`. The result is at least zero, because both
+        have noise."""
         median, low, high = (max(0.0, own - other.median) for own in self[:3])
         return Timing(median, low, high, self.calls)
 
@@ -43,24 +45,25 @@ class Timing(NamedTuple):
 
 
 class Bar(tqdm):
-    """A progress bar on standard error, erased at its end.
+    """Progress bar on standard error, which is erased at the end.
 
     `with Bar("training", 8, "steps") as bar: bar.reach(3)`.
     """
 
     def __init__(self, what: str, total: float, unit: str, *, disable: bool = False) -> None:
-        """Show an empty bar for a `total` number of steps or seconds, with their `unit`."""
+        """Show an empty bar. `total` is the number of steps or seconds, and `unit` is their
+        unit."""
         form = "{desc} |{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left"
         options: dict[str, Any] = {"miniters": 1, "leave": False, "disable": disable}
         super().__init__(desc=what, total=total, unit=unit, bar_format=form, **options)
 
     def reach(self, done: float) -> None:
-        """Show the finished part of the total. Larger values than the total fill the bar."""
+        """Show that `done` of the total is finished. Values larger than the total fill the bar."""
         self.update(min(done, self.total) - self.n)
 
 
 def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
-    """Return the median and the quartiles of the times of calls, given in `seconds`."""
+    """Return the median and the quartiles of the call times `seconds`."""
     low, median, high = (1e3 * float(q) for q in np.quantile(seconds, [0.25, 0.5, 0.75]))
     return Timing(median, low, high, len(seconds))
 
@@ -89,9 +92,9 @@ def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = 
 def timer(compute: Callable[[], Any], *, queued: bool) -> Callable[[], float]:
     """Return a function that calls `compute`, evaluates the result, and returns the time per call.
 
-    If `queued`, the function evaluates several calls at once and returns their mean time in
-    seconds, which includes little overhead for starting and synchronizing. `compute` is called
-    twice now, to warm up.
+    If `queued` is True, the function evaluates several calls together and returns their mean time
+    in seconds, which includes little overhead for starting and synchronizing. To warm up, `timer`
+    calls `compute` twice.
     """
 
     def run(calls: int) -> float:
@@ -112,17 +115,18 @@ def measure_interleaved(
     least: int = LEAST_CALLS,
     what: str | None = "interleaved timing",
 ) -> list[list[float]]:
-    """Interleaved (A/B) timing: call all `timers` in order, round after round.
+    """Time several functions interleaved (A/B), by calling all `timers` in order in each round.
 
-    A busy machine is slow for a whole round, so ratios within a round are more exact than ratios of
-    medians. The first round warms up and is not counted.
+    A busy machine is slow for a whole round, so ratios within a round are more accurate than ratios
+    of medians. The first round is a warm-up and is not counted.
 
     Args:
-        timers: Functions that return the time of one call in seconds, as from `timer`.
+        timers: Functions that return the time of one call in seconds, such as the results of
+            `timer`.
         seconds: Approximate total time.
         rounds: Number of rounds, instead of `seconds`.
         least: Minimum number of rounds if `rounds` is None.
-        what: Label of the progress bar; None shows no bar.
+        what: Label of the progress bar, or None to show no bar.
 
     Returns:
         Times in seconds in every round, for each timer.

@@ -1,8 +1,8 @@
-"""Tuning: compile, compare, and time every variant, and store the fastest.
+"""Tuning, which compiles, compares, and times every variant and stores the fastest ones.
 
 The reference is the first variant that runs. In each round, the time of another variant is divided
 by the time of the reference. The variant replaces the reference only if the upper error bound of
-the median of these ratios is below `RATIO_LIMIT`, so that it is at least 2 % faster beyond chance.
+the median ratio is below `RATIO_LIMIT`, so that it is at least 2 % faster with high confidence.
 """
 
 from __future__ import annotations
@@ -39,42 +39,43 @@ log = logging.getLogger("nerfmac")
 RATIO_LIMIT = 0.98
 """Upper error bound of the time ratio below which a variant replaces the reference."""
 NOTCH = 2 * 1.57
-"""Factor of the error bound of a median: NOTCH x interquartile range / sqrt(number of values). It
-is twice the notch of a box plot (McGill, Tukey and Larsen 1978)."""
+"""Factor in the error bound of a median, NOTCH x interquartile range / sqrt(number of values). The
+bound is twice the notch of a box plot (McGill, Tukey and Larsen 1978)."""
 ROUNDS = 9
 """Minimum number of rounds. In simulations with three equally fast variants and noise of 5 to 30 %
 per call, another variant wrongly replaces the first one in 1 to 3 % of the trials. If only medians
 were compared, this would happen in 39 to 64 % of the trials."""
 SECONDS = 0.5
-"""Default time per operation in seconds, for about `ROUNDS` rounds of three variants (20 ms)."""
+"""Default time per operation in seconds, which is sufficient for about `ROUNDS` rounds of three
+variants that take 20 ms each."""
 
 
 class Tried(NamedTuple):
     """Result of one variant: its time and error, or the reason why it cannot be used."""
 
     name: str
-    timing: Timing | None = None  # time of a call; None after a fault
+    timing: Timing | None = None  # time of a call, or None after a fault
     ratio: float | None = None  # time relative to the reference, median over rounds
     error: float | None = None  # largest relative error of an array
     fault: str | None = None  # exception, or wrong results
     at_most: float | None = None  # upper bound of the ratio, see `NOTCH`
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON values, times in milliseconds."""
+        """Return the result as JSON values, with times in milliseconds."""
         timing = self.timing._asdict() if self.timing else None
         ratios = {"ratio": self.ratio, "ratio_at_most": self.at_most}
         return {"ms": timing, **ratios, "error": self.error, "fault": self.fault}
 
 
 class Tuned(NamedTuple):
-    """Measured variants of an operation, and the chosen variant."""
+    """Measured variants of an operation, and the selected variant."""
 
     operation: str
     chosen: str
     tried: list[Tried]
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON values."""
+        """Return the results of all variants as JSON values."""
         return {"chosen": self.chosen, "tried": {way.name: way.to_json() for way in self.tried}}
 
 
@@ -112,8 +113,9 @@ def tune(
 def try_variants(
     config: Config, extent: float = 1.0, *, seconds: float = SECONDS, shows_bar: bool = True
 ) -> Iterator[Tuned]:
-    """Measure every variant as `tune` does, operation by operation, without saving the choice."""
-    # Compiles all kernels in parallel, including the kernels for the inputs of the trials.
+    """Measure every variant, operation by operation, without saving the selection."""
+    # All kernels are compiled in parallel, including the kernels that compute the inputs of the
+    # trials.
     compile_for(case for trial in trials(config, extent) for case in _by_variant(trial).values())
     for trial in trials(config, extent):
         if cases := _by_variant(trial):
@@ -128,7 +130,7 @@ def _by_variant(trial: Trial) -> dict[str, Case]:
 
 
 def _tuned(trial: Trial, cases: Mapping[str, Case], seconds: float, shows_bar: bool) -> Tuned:
-    """Compare and time the `cases` of all variants of an operation. Log each failure."""
+    """Compare and time the `cases` of all variants of an operation, and log each failure."""
     name, case = trial
     tried, want = dict[str, Tried](), None
     for way, own in cases.items():
@@ -171,7 +173,7 @@ def _timed(
             if way not in timers:
                 timers[way] = timer(cases[way].run, queued=True)
             return timers[way]()
-        except Exception as error:  # for example, the system ends the GPU's work
+        except Exception as error:  # for example, the system stops GPU work
             faults[way] = as_text(error)
             return nan
 
@@ -183,7 +185,7 @@ def _timed(
 
 
 def _compared(way: str, case: Case, got: Arrays, want: Arrays) -> Tried:
-    """Compare `got` with `want` of the reference."""
+    """Compare the arrays `got` of a variant with the arrays `want` of the reference."""
     outcomes = agreement(case, got, want)
     differing = ", ".join(outcome.array for outcome in outcomes if not outcome.passed)
     fault = f"differs: {differing}" if differing else None
@@ -191,7 +193,7 @@ def _compared(way: str, case: Case, got: Arrays, want: Arrays) -> Tried:
 
 
 class Trial(NamedTuple):
-    """Operation with variants, and a test case that has the same results for all variants."""
+    """Operation with variants, and a test case with the same results for all variants."""
 
     variants: str  # name in `nerfmac.backend.variants.VARIANTS`
     case: Case
@@ -204,7 +206,7 @@ def trials(config: Config, extent: float) -> Iterator[Trial]:
     def counted() -> Arrays:
         return {"counts": count_samples(*inputs.marched)}
 
-    # A sample on the face between two cells may be in either of them.
+    # A sample on the face between two cells may be assigned to either cell.
     yield Trial("march_count", Case("march", "tuning", counted, 1, outliers=0.001))
     yield Trial("hash_encode_gradient", _encoding(inputs))
     case = _networks(inputs)

@@ -1,4 +1,4 @@
-"""`CameraPath`: a smooth path through keyframes, and its JSON file."""
+"""`CameraPath`, a smooth path through keyframes that can be saved as a JSON file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nerfmac.geometry.cameras import Camera
 Array = npt.NDArray[np.float64]
 
 KINDS = ("nerfmac", "nerfstudio", "instant-ngp")
-"""Programs with file formats that `save` supports."""
+"""Names of the programs with file formats that `save` supports."""
 
 DEFAULT_SECONDS = 5.0
 """Default duration in seconds of a path with untimed keyframes."""
@@ -118,7 +118,7 @@ class CameraPath:
 
     @property
     def seconds(self) -> float | None:
-        """Duration of the path in seconds; None if no keyframe has a time."""
+        """Duration of the path in seconds, or None if no keyframe has a time."""
         return self._timing.seconds
 
     def added(self, keyframe: Keyframe) -> CameraPath:

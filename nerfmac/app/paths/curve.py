@@ -1,14 +1,14 @@
-"""Smooth curve through keyframes, parametrized by length.
+"""A smooth curve through keyframes, parametrized by length.
 
 The curve is centripetal: between keyframes, its parameter increases by the square root of their
 distance, so it has no loops between unequally spaced keyframes. The distance is
 
     sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)        angles in radians,
 
-where `spread` is the root mean squared distance of the keyframes from their mean. A translation by
-`spread` therefore has the same length as a rotation by one radian. Cubic Bezier curves connect the
-keyframes with the same tangent, so that position, rotation, and field of view are smooth. The
-tangent, from
+where `spread` is the root mean squared distance of the keyframes from their mean position. A
+translation by `spread` therefore has the same length as a rotation by one radian. Cubic Bezier
+curves connect the keyframes with the same tangent, so that position, rotation, and field of view
+are smooth. The tangent, from
 
     Barry, Goldman: A recursive evaluation algorithm for a class of Catmull-Rom splines (1988),
 
@@ -33,15 +33,16 @@ MIN_SPREAD = 1e-3
 """Minimum spread in scene units, so that rounding errors do not affect the speed."""
 
 SAME = 1e-9
-"""Maximum distance of successive keyframes that count as one (formula in the module docstring)."""
+"""Maximum distance between consecutive keyframes that count as one, computed with the formula in
+the module docstring."""
 
 SAMPLES = 512
-"""Number of pieces of each Bezier curve for computing its length, which makes the speed exact to
-1 %."""
+"""Number of line segments for computing the length of each Bezier curve. With this number, the
+speed is accurate to 1 %."""
 
 
 class Curve:
-    """Bezier curves that connect keyframes. Equal successive keyframes count as one."""
+    """Bezier curves that connect keyframes. Equal consecutive keyframes count as one."""
 
     def __init__(self, positions: Array, rotation: Array, fov: Array, closed: bool) -> None:
         """Create the curve.
@@ -66,7 +67,8 @@ class Curve:
         self.marks = np.linspace(0.0, len(self.flat), len(self.flat) * SAMPLES + 1)
         self.walked = np.r_[0.0, np.cumsum(self._distance(*self._on(self.marks)))]
         self.lengths: Array = self.walked[knots * SAMPLES]
-        """Lengths (n,) at the keyframes; (n + 1,) for a closed path, with the end of the path."""
+        """Lengths (n,) of the curve up to each keyframe. A closed path has n + 1 lengths, including
+        the end of the path."""
 
     def at(self, length: Array) -> tuple[Array, Array, Array]:
         """Return positions (n, 3), quaternions (n, 4), and fields of view (n,) at lengths (n,)."""
@@ -84,7 +86,8 @@ class Curve:
         out, into = tangents[:-1] * steps / 3.0, tangents[1:] * steps / -3.0
         first, last = flat[:-1], flat[1:]
         self.flat = np.stack([first, first + out[:, :4], last + into[:, :4], last], axis=1)
-        # q and -q are the same rotation; the sign of the last quaternion selects the shorter way.
+        # q and -q are the same rotation. The sign of the last quaternion selects the shorter
+        # rotation.
         first, last = rotation[:-1], product(rotation[:-1], exponential(turned))
         out, into = exponential(out[:, 4:]), exponential(into[:, 4:])
         self.rotation = np.stack([first, product(first, out), product(last, into), last], axis=1)
@@ -98,7 +101,8 @@ class Curve:
         )
 
     def _distance(self, flat: Array, rotation: Array) -> Array:
-        """Return distances (n - 1,) between rows with the formula in the module docstring."""
+        """Return the distances (n - 1,) between consecutive rows, with the formula in the module
+        docstring."""
         moved = np.diff(flat, axis=0) / self.scale
         turned = logarithm(product(inverse(rotation[:-1]), rotation[1:]))
         return np.sqrt(np.sum(moved**2, axis=1) + np.sum(turned**2, axis=1))
@@ -107,15 +111,15 @@ class Curve:
 def _tangents(slopes: Array, steps: Array, closed: bool) -> Array:
     """Return derivatives (n + 1, 7) of position, fov, and rotation at the ends of n curves.
 
-    `slopes` (n, 7) are the mean slopes of the curves, `steps` (n, 1) their lengths in the
-    parameter. An open path has no curvature at its ends.
+    `slopes` (n, 7) contains the mean slopes of the curves, and `steps` (n, 1) the lengths of their
+    parameter intervals. An open path has no curvature at its ends.
     """
     if closed:
         slopes, steps = np.r_[slopes[-1:], slopes, slopes[:1]], np.r_[steps[-1:], steps, steps[:1]]
     before, after = slopes[:-1], slopes[1:]
     tangents = (before * steps[1:] + after * steps[:-1]) / (steps[:-1] + steps[1:])
-    # Clipped so that fov does not overshoot (Fritsch, Carlson: Monotone piecewise cubic
-    # interpolation, 1980).
+    # The slopes are clipped so that fov does not overshoot (Fritsch, Carlson: Monotone piecewise
+    # cubic interpolation, 1980).
     limit = 3.0 * np.minimum(np.abs(before), np.abs(after)) * (before * after > 0.0)
     tangents[:, 3] = np.clip(tangents[:, 3], -limit[:, 3], limit[:, 3])
     if not closed:

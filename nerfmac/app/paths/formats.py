@@ -1,4 +1,4 @@
-"""JSON files of camera paths: the formats of nerfmac, nerfstudio, and instant-ngp.
+"""JSON formats of camera paths in nerfmac, nerfstudio, and instant-ngp.
 
 nerfmac's format contains `schema`, `closed`, and `keyframes` with the fields of `Keyframe`.
 
@@ -9,8 +9,8 @@ nerfstudio's camera_path.json, as written by its viewer and read by `ns-render c
     keyframes      the keyframes that its viewer edits: the same with `matrix`
     fps, seconds, is_cycle, render_width, render_height
 
-nerfmac reads the frames and not the keyframes, so the path is exactly the one that nerfstudio
-renders. Positions are in nerfstudio's scene space; `run.load_path` transforms them to the scene
+nerfmac reads the frames instead of the keyframes, so the path is exactly the path that nerfstudio
+renders. Positions are in nerfstudio's scene space. `run.load_path` transforms them to the scene
 space of a run.
 
 instant-ngp's base_cam.json:
@@ -20,9 +20,9 @@ instant-ngp's base_cam.json:
     loop    whether the path is closed; absent in older files
     time    the time that the window of instant-ngp shows
 
-The axes of its scene space are y, z, x of ours, and its cameras look along +z with y down.
-Keyframes are equally spaced in time. instant-ngp draws a B-spline, which passes near the keyframes;
-in nerfmac, the path passes through them.
+The axes of its scene space are the axes y, z, and x of nerfmac's scene space. Its cameras look
+along +z, with y down. Keyframes are equally spaced in time. The path in instant-ngp is a B-spline
+that passes near the keyframes. In nerfmac, the path passes through the keyframes.
 """
 
 from __future__ import annotations
@@ -46,17 +46,21 @@ PERSPECTIVE = "perspective"
 """The only supported `camera_type` of nerfstudio files."""
 
 NGP_AXES = [1, 2, 0]
-"""Indices of instant-ngp's first, second, and third axis among our axes."""
+"""Indices of the first, second, and third axis of instant-ngp among nerfmac's axes."""
 NGP_FLIP = np.array([1.0, -1.0, -1.0])
-"""Factors from OpenGL camera axes to instant-ngp's: y down, z forwards."""
+"""Factors from OpenGL camera axes to the camera axes of instant-ngp, in which y is down and z is
+forward."""
 NGP_SECONDS = 1.0
-"""Assumed time in seconds between two instant-ngp keyframes, which its files do not contain."""
+"""Assumed time in seconds between two keyframes of instant-ngp, because its files do not contain
+times."""
 UNIT_WITHIN = 1e-2
-"""Maximum error of the length of a quaternion, because files contain rounded decimals."""
+"""Maximum difference between the length of a quaternion and 1. It allows for rounded numbers in
+files."""
 
 
 class PathFile(NamedTuple):
-    """Arguments of `CameraPath` from a file, and `fps` and `size` from nerfstudio files."""
+    """Arguments of `CameraPath` that a file contains, including `fps` and `size` in nerfstudio
+    files."""
 
     keyframes: list[Keyframe]
     closed: bool
@@ -65,7 +69,8 @@ class PathFile(NamedTuple):
 
 
 def read_path(file: Fields) -> PathFile:
-    """Read a file in any of the three formats. Raises `InputError`; it contains the field."""
+    """Read a file in any of the three formats. Raises `InputError`, with the field, if it is
+    invalid."""
     if "camera_path" in file:
         return _read_nerfstudio(file)
     if "path" in file:

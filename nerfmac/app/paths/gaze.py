@@ -1,8 +1,9 @@
-"""Point that cameras look at, for camera paths: the subject, or a point from rendered depth.
+"""Computation of the point that cameras look at, from the subject or from rendered depth.
 
-The axes of cameras all around an object intersect in the object. The axes of cameras on one side
-intersect behind the visible surfaces, and an orbit around that point would lose sight of the front.
-The surfaces in the middle of their images are a better center.
+If cameras surround an object, their axes intersect in the object. If all cameras are on one side,
+their axes intersect behind the visible surfaces, and the front would not be visible in parts of an
+orbit around this intersection. In this case, the surfaces in the middle of the images are a better
+center.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
 VIEWS = 12
-"""Maximum number of cameras for which an image is rendered."""
+"""Maximum number of cameras from which an image is rendered."""
 
 SIDE = 16
 """Shorter side of the rendered images in pixels."""
 
 MIDDLE = 0.5
-"""Width and height of the middle part that is used, relative to the image."""
+"""Width and height of the middle part of an image that is used, relative to the size of the
+image."""
 
 MIN_OPACITY = 0.5
-"""Minimum opacity of a pixel that is used."""
+"""Minimum opacity of a pixel with a surface point that is used."""
 
 
 def look_at_point(
@@ -45,8 +47,8 @@ def look_at_point(
         subject: Subject of the scene, if it is known.
 
     Returns:
-        Scene position (3,). Without a subject, None if the cameras are on all sides or look
-        outwards, or if no surface is visible.
+        Scene position (3,). If the subject is unknown, the result is None if the cameras are on all
+        sides or face outward, or if no surface is visible.
 
     Raises:
         InputError: As `paths.orbit`.
@@ -73,7 +75,7 @@ def _visible_center(renderer: Renderer, camera: Camera) -> npt.NDArray[np.float6
     counts &= abs(column / lens.width - 0.5) < 0.5 * MIDDLE
     if not counts.any():
         return None
-    # Distortion is ignored, because the middle of an image has almost none.
+    # Distortion is ignored, because it is small in the middle of an image.
     x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
     direction = np.stack([x, y, -np.ones_like(x)], axis=-1)[counts] @ camera.pose[:, :3].T
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""`Keyframe`: a camera of a path, and its timing."""
+"""`Keyframe`, a camera of a path with its timing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens, focal_length
 
 RIGID_WITHIN = 1e-3
-"""Maximum entry of |R^T R - 1| of a pose, because manually written files may be rounded."""
+"""Maximum entry of |R^T R - 1| for the rotation R of a pose. It allows for rounded numbers in
+manually written files."""
 
 MAX_SECONDS = 3600.0
 """Maximum time in seconds between two keyframes."""
@@ -22,7 +23,7 @@ MAX_SECONDS = 3600.0
 
 @dataclass(frozen=True, eq=False)
 class Keyframe:
-    """Camera of a path.
+    """Camera of a path, with its timing.
 
     Attributes:
         pose: Camera-to-scene pose, float64 (3, 4).

@@ -1,4 +1,5 @@
-"""Moves around the point that training cameras look at. All are closed, so that videos can loop.
+"""Moves around the point that training cameras look at. All moves are closed, so that videos can
+loop.
 
     orbit             one turn at the height and distance of the cameras on each side; if the
                       cameras saw one side only, the path swings back and forth
@@ -6,8 +7,8 @@
                       that grow and shrink again
     figure_of_eight   a horizontal figure of eight in front of the scene
 
-All look at the center of the rig with a level horizon, and stay within the angles of the training
-cameras (`paths.rig`).
+In all moves, the camera looks at the center of the rig with a level horizon, and stays within the
+angles of the training cameras (`paths.rig`).
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera
 
 STEEP = math.radians(20.0)
-"""Maximum angle of a spiral above and below its middle elevation in radians."""
+"""Maximum difference between the elevation of a spiral and its middle elevation, in radians."""
 
 EIGHT = math.radians(50.0), math.radians(10.0)
-"""Maximum half width and half height of a figure of eight, as angles in radians."""
+"""Maximum half width and half height of a figure of eight, as angles around the center in
+radians."""
 
 
 @dataclass(frozen=True)
 class Move:
     """Function that fits a closed camera path to training cameras.
 
-    `camera_at(rig, turn)` returns the camera at `turn` from 0 to 2 pi. `seconds` is a suitable
+    `camera_at(rig, turn)` returns the camera at `turn`, from 0 to 2 pi. `seconds` is the default
     duration.
     """
 
@@ -98,13 +100,13 @@ def _figure_of_eight(rig: Rig, turn: float) -> Camera:
 
 
 def _front(rig: Rig) -> tuple[float, float]:
-    """Return azimuth of the middle and half width of the camera arc in radians."""
+    """Return the azimuth of the center of the camera arc and half its width, in radians."""
     start, arc = rig.arc
     return (start, 0.5 * arc) if rig.goes_round else (start + 0.5 * arc, 0.5 * arc)
 
 
 def _between(low: float, high: float, position: float) -> float:
-    """Interpolate linearly: `low` at position -1, `high` at 1."""
+    """Interpolate linearly between `low` at the position -1 and `high` at 1."""
     return 0.5 * (low + high) + 0.5 * (high - low) * position
 
 
@@ -117,4 +119,4 @@ MOVES = {
     "spiral": spiral,
     "figure-of-eight": figure_of_eight,
 }
-"""Moves by their names in the command line and the viewer."""
+"""Moves by name. The names are used in the command line and in the viewer."""

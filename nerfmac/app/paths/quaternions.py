@@ -1,4 +1,5 @@
-"""Unit quaternions, stacked (n, 4) as (w, x, y, z); q and -q are the same rotation."""
+"""Operations on unit quaternions, stacked (n, 4) as (w, x, y, z). q and -q are the same
+rotation."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ def arc(start: Array, end: Array, fraction: Array) -> Array:
     """Return the quaternions at `fraction` of the great arc from `start` to `end`, all (n, 4)."""
     across, along = np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)
     angle = 2.0 * np.arctan2(across, along)[..., None]
-    # sin(fraction * angle) / sin(angle), and its limit for equal quaternions.
+    # The weights are sin(fraction * angle) / sin(angle), or its limit for equal quaternions.
     tiny = angle < 1e-6
     whole = np.where(tiny, 1.0, np.sin(angle))
     left = np.where(tiny, 1.0 - fraction, np.sin((1.0 - fraction) * angle) / whole)
@@ -33,13 +34,13 @@ def inverse(quaternion: Array) -> Array:
 
 
 def exponential(vector: Array) -> Array:
-    """Return quaternions (n, 4) of rotations about `vector` (n, 3) by its length in radians."""
+    """Return the quaternions (n, 4) of rotations about `vector` (n, 3) by its length in radians."""
     half = 0.5 * np.linalg.norm(vector, axis=1, keepdims=True)
     return np.c_[np.cos(half), 0.5 * vector * np.sinc(half / np.pi)]
 
 
 def logarithm(quaternion: Array) -> Array:
-    """Return axis times angle (n, 3), in radians up to pi, of the shortest rotations."""
+    """Return the axis times the angle (n, 3), in radians up to pi, of the shortest rotations."""
     shortest = np.where(quaternion[:, :1] < 0.0, -quaternion, quaternion)
     sine = np.linalg.norm(shortest[:, 1:], axis=1, keepdims=True)
     half = np.arctan2(sine, shortest[:, :1])
@@ -47,7 +48,8 @@ def logarithm(quaternion: Array) -> Array:
 
 
 def quaternions(rotation: Array) -> Array:
-    """Return quaternions (n, 4), of either sign, of the rotations nearest to matrices (n, 3, 3).
+    """Return the quaternions (n, 4), with either sign, of the rotations nearest to matrices (n, 3,
+    3).
 
     Horn: Closed-form solution of absolute orientation using unit quaternions (1987).
     """
@@ -62,7 +64,7 @@ def quaternions(rotation: Array) -> Array:
 
 
 def matrices(quaternion: Array) -> Array:
-    """Return rotations (n, 3, 3) of unit quaternions (n, 4): I + 2 w [v] + 2 [v]^2."""
+    """Return the rotation matrices (n, 3, 3) of unit quaternions (n, 4): I + 2 w [v] + 2 [v]^2."""
     real, (x, y, z) = quaternion[:, :1, None], quaternion[:, 1:].T
     none = np.zeros_like(x)
     cross = np.array([[none, -z, y], [z, none, -x], [-y, x, none]]).transpose(2, 0, 1)

@@ -1,12 +1,12 @@
-"""`Rig`: the point that training cameras look at, and their positions around it.
+"""`Rig`, the point that training cameras look at and their positions around this point.
 
 - The center is the least-squares intersection of all optical axes.
 - Elevation and distance from the center are medians over all cameras or nearby ones.
-- A wide gap between the azimuths of the cameras makes the rig open. The cameras then saw one side
-  only, and paths stay in their arc.
+- If there is a wide gap between the azimuths of the cameras, the rig is open. The cameras then show
+one side only, and paths stay in their arc.
 
-For cameras that look outwards, as in a room, the center is behind the cameras: the distance along
-their axes is negative, and the same paths look outwards too.
+If the cameras face outward, as in a room, the center is behind the cameras and the distance along
+their axes is negative. On the same paths, the camera then also faces outward.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ MAX_GAP = math.radians(100.0)
 """Maximum gap between the azimuths of the cameras, in radians, that a path may cross."""
 
 NEARBY = math.radians(25.0), math.radians(12.0), 0.2
-"""Differences at which the influence of a camera on a path has decreased to 0.6: azimuth and
-elevation in radians, and distance relative to the median."""
+"""Differences in azimuth (radians), elevation (radians), and distance (relative to the median) at
+which the influence of a camera on a path has decreased to 0.6."""
 
 MAX_ELEVATION = math.radians(85.0)
 """Maximum elevation of a path camera in radians, because there is no azimuth at 90 degrees."""
@@ -44,22 +44,23 @@ CIRCLE = 2.0 * math.pi
 
 @dataclass(frozen=True, eq=False)
 class Rig:
-    """Cameras around a center. Angles are in radians, lengths in scene units."""
+    """Cameras around a center. Angles are in radians, and lengths are in scene units."""
 
     center: Vectors
-    """Position (3,), behind the cameras if they look outwards."""
+    """Position (3,) of the center, which is behind the cameras if they face outward."""
     frame: Vectors
-    """Rows (3, 3) of a right-handed frame; the last row is up."""
+    """Rows (3, 3) of a right-handed frame. The last row is the up direction."""
     distance: float
-    """Median distance from the center to the cameras; negative if they look outwards."""
+    """Median distance from the center to the cameras, which is negative if they face outward."""
     azimuth: Vectors
-    """Angles (m,) around the up axis, without overhead cameras, which have no azimuth."""
+    """Azimuths (m,), the angles of the cameras around the up axis. Overhead cameras have no azimuth
+    and are omitted."""
     elevation: Vectors
-    """Angles (n,) above the horizon."""
+    """Elevations (n,), the angles of the cameras above the horizon."""
     places: Vectors
-    """Elevation, and distance relative to `distance`, (m, 2) of the cameras in `azimuth`."""
+    """Elevation, and distance relative to `distance`, of the cameras in `azimuth`, (m, 2)."""
     lens: Lens
-    """Intrinsics of the path frames, without distortion and with even width and height."""
+    """Intrinsics of the rendered frames, without distortion and with even width and height."""
 
     @classmethod
     def of(
@@ -72,8 +73,8 @@ class Rig:
         """Create the rig of cameras.
 
         Angles are always measured around the point where the camera axes intersect. Around a given
-        `center` closer to the cameras they would be larger, and the ends of the path would show
-        parts that hardly any photo shows.
+        `center` closer to the cameras, angles would be larger, and the ends of the path would show
+        parts that are hardly visible in any photo.
 
         Args:
             cameras: Training cameras.
@@ -111,21 +112,22 @@ class Rig:
     def place_at(self, azimuth: float) -> tuple[float, float]:
         """Return elevation and relative distance of the cameras around an azimuth.
 
-        They are means over the cameras, weighted by the difference in azimuth, so they change
+        Both are means over the cameras, weighted by the difference in azimuth, so they change
         smoothly around the circle. Cameras far from the median elevation and distance, such as a
-        second ring or stray cameras, have little weight.
+        second ring or outliers, have a small weight.
         """
         middle = np.median(self.places, axis=0)
         difference = 2.0 * np.sin(0.5 * (self.azimuth - azimuth))[:, None]
         places = np.concatenate([difference, self.places - middle], axis=1)
         weights = np.exp(-0.5 * np.square(places / NEARBY).sum(axis=1))
-        # If no camera is nearby, the path is at the median.
+        # If no camera is nearby, the path is at the median elevation and distance.
         elevation, distance = middle + weights @ places[:, 1:] / (weights.sum() + 1e-3)
         return float(np.clip(elevation, -MAX_ELEVATION, MAX_ELEVATION)), float(distance)
 
     @cached_property
     def arc(self) -> tuple[float, float]:
-        """Start and angle of the camera arc, counter-clockwise; 2 pi for a full circle."""
+        """Start azimuth and angle of the camera arc, counter-clockwise. The angle is 2 pi for a
+        full circle."""
         around = np.sort(self.azimuth % CIRCLE)
         gaps = np.diff(around, append=around[0] + CIRCLE)
         widest = int(np.argmax(gaps))
@@ -139,16 +141,18 @@ class Rig:
         return self.arc[1] == CIRCLE
 
     def heights(self, max_difference: float) -> tuple[float, float]:
-        """Return a lowest and a highest elevation: the cameras' 10th and 90th percentile.
+        """Return the lowest and the highest elevation, the 10th and 90th percentile over the
+        cameras.
 
-        Each differs from their middle by at most `max_difference` radians.
+        Both differ from their mean by at most `max_difference` radians.
         """
         low, high = np.clip(np.percentile(self.elevation, [10, 90]), -MAX_ELEVATION, MAX_ELEVATION)
         middle, half = 0.5 * (low + high), min(0.5 * (high - low), max_difference)
         return float(middle - half), float(middle + half)
 
     def camera(self, azimuth: float, elevation: float, distance: float = 1.0) -> Camera:
-        """Return a camera that looks at the center, or away from it if the rig looks outwards.
+        """Return a camera that looks at the center, or away from the center if the rig faces
+        outward.
 
         Args:
             azimuth: Azimuth in radians.
@@ -165,7 +169,7 @@ class Rig:
 
 
 def center_of(cameras: Sequence[Camera]) -> Vectors:
-    """Return the center (3,) of the cameras' `Rig`. Raises `InputError` as `orbit` does."""
+    """Return the center (3,) of the `Rig` of the cameras. Raises `InputError` as in `orbit`."""
     return _center(*_axes(cameras))
 
 
@@ -191,8 +195,8 @@ def _frame(up: npt.ArrayLike) -> Vectors:
 def _center(eyes: Vectors, axes: Vectors) -> Vectors:
     """Return the point (3,) closest to the lines through `eyes` along unit `axes`, both (n, 3).
 
-    For nearly parallel lines, it is a point in front of the cameras at PARALLEL_DISTANCE times
-    their spread. Raises `InputError` if the positions are also the same.
+    If the lines are nearly parallel, it is a point in front of the cameras, at the distance
+    PARALLEL_DISTANCE times their spread. Raises `InputError` if the positions are also the same.
     """
     if (center := nearest_to_axes(eyes, axes)) is not None:
         return center
@@ -209,8 +213,8 @@ def _center(eyes: Vectors, axes: Vectors) -> Vectors:
 def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
     """Return azimuth and elevation (n,) in radians of `vectors` (n, 3), with the up axis last.
 
-    The third array (n,) is True for vectors with an azimuth: those that are not along the up axis,
-    or all if no vector has one.
+    The third array (n,) is True for vectors with an azimuth, which are the vectors that are not
+    along the up axis. If no vector has an azimuth, it is True for all vectors.
     """
     level = np.linalg.norm(vectors[:, :2], axis=1)
     elevation = np.arctan2(vectors[:, 2], level)
@@ -222,9 +226,10 @@ def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
     """Return undistorted intrinsics with the photos' median angle of view along the shorter side.
 
-    The angle of view refers to the shorter side of the photos, so a wide frame crops nothing at the
-    top and bottom. A wide frame for portrait photos, or the reverse, would crop most of them; in
-    this case, the angle refers to a side with the geometric mean of their two lengths.
+    The angle of view refers to the shorter side of the photos, so a wide frame does not crop them
+    at the top and bottom. A wide frame for portrait photos, or a portrait frame for wide photos,
+    would crop most of the content. In this case, the angle refers to a side with the geometric mean
+    of the two side lengths.
     """
     width, height = size if size is not None else (lenses[0].width, lenses[0].height)
     checks.number("width", width, low=2, whole=True)

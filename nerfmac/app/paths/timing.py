@@ -1,13 +1,13 @@
-"""Timing of a camera path: the traveled length as a function of time.
+"""Timing of a camera path, which is the traveled length as a function of time.
 
-A segment between keyframes has a length and may have a duration. Segments without a duration have
-the mean speed of the others. Between keyframes, the length is a monotone cubic function of time
-without jumps in speed, from
+A segment between keyframes has a length and may have a duration. In segments without a duration,
+the speed is the mean speed of the other segments. Between keyframes, the length is a monotone cubic
+function of time without jumps in speed, from
 
     Fritsch, Butland: A method for constructing local monotone piecewise cubic interpolants (1984).
 
-Without times, the speed is therefore constant. A segment with duration but no length is a pause.
-The camera slows down before a pause and at keyframes with `ease`.
+If no segment has a duration, the speed is therefore constant. A segment with a duration but no
+length is a pause. The camera slows down before a pause and at keyframes with `ease`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Timing:
 
         Args:
             walked: Traveled length (n + 1,) at each keyframe, and at the end of a closed path.
-            seconds: Duration of each of the n segments, or None.
-            ease: n + 1 flags, whether the camera stops at the keyframe.
+            seconds: Duration in seconds of each of the n segments, or None.
+            ease: Whether the camera stops at each keyframe, n + 1 values.
         """
         lengths = np.diff(walked)
         is_timed = np.array([time is not None for time in seconds], bool)
@@ -40,7 +40,7 @@ class Timing:
         pace = given.sum() / timed if timed > 0.0 else 1.0  # Seconds per length.
         spent = np.where(is_timed, given, pace * lengths)
         self.seconds = float(spent.sum()) if is_timed.any() else None
-        """Duration of the path in seconds; None if no keyframe has a time."""
+        """Duration of the path in seconds, or None if no keyframe has a time."""
         ends = np.r_[0.0, np.cumsum(spent)]
         whole = ends[-1] or 1.0
         self.times: Array = ends / whole
@@ -60,13 +60,13 @@ class Timing:
         rest = 1.0 - part
         out, into = span * self._speed[segment], span * self._speed[segment + 1]
         start, end = self._walked[segment], self._walked[segment + 1]
-        # Hermite cubic, as a straight line plus a bend.
+        # This is a cubic Hermite polynomial, written as a straight line plus a correction.
         bend = part * rest * (rest * (out - (end - start)) - part * (into - (end - start)))
         return start + part * (end - start) + bend
 
 
 def _speeds(times: Array, walked: Array, rests: npt.NDArray[np.bool_]) -> Array:
-    """Return speeds (n,) at the knots: a weighted harmonic mean of the slopes on both sides."""
+    """Return the speeds (n,) at the knots, a weighted harmonic mean of the slopes on both sides."""
     if len(times) == 1:
         return np.zeros(1)
     spans = np.diff(times)

@@ -1,11 +1,11 @@
-"""Tour along given cameras: a smooth, steady path with a level horizon.
+"""Tour along given cameras, a smooth path with a level horizon.
 
 A path through every camera of a handheld recording would shake. The tour is the Gaussian-weighted
-mean of the cameras along their path. Around a center, it averages directions and distances, because
-the mean of positions would be too close.
+mean of the cameras along their path. If the cameras surround a center, directions and distances are
+averaged, because the mean of positions would be too close to the center.
 
-Cameras that were not recorded in sequence, such as random ones of a rendered dataset, are visited
-in the order of their angles around the center.
+If the cameras have no natural order, such as random cameras in a rendered dataset, the tour visits
+them in the order of their angles around the center.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from nerfmac.geometry.cameras import Camera
 Array = npt.NDArray[np.float64]
 
 SPLITS = ("train", "test")
-"""Splits with cameras that a tour can follow."""
+"""Names of the splits that a tour can follow."""
 TOUR_SECONDS = 10.0
 """Default duration of a tour in seconds."""
 STEADINESS = 0.06
 """Standard deviation of the Gaussian that smooths a tour, relative to the length of the path."""
 UNORDERED = 1.5
-"""Ratio of the length of the path through the cameras to a nearest-neighbor path above which the
-cameras have no natural order."""
+"""Ratio between the length of the path through the cameras and the length of a nearest-neighbor
+path. Above it, the cameras have no natural order."""
 POINTS = 1024
 """Number of path points for which the means of the cameras are computed. Frames are interpolated
 between them."""
@@ -72,7 +72,8 @@ def tour(
 
 
 def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
-    """Return weighted means (POINTS, 3) of `eyes` and of the axes `back`, both (n, 3)."""
+    """Return the weighted means (POINTS, 3) of the positions `eyes` and of the axes `back`, both
+    (n, 3)."""
     walked = _walked(eyes, back)
     marks = np.linspace(0.0, walked[-1], POINTS)
     deviation = (marks - marks[:, None]) / (STEADINESS * walked[-1] or 1.0)
@@ -111,7 +112,7 @@ def _unit(vectors: Array) -> Array:
 def _walked(eyes: Array, back: Array) -> Array:
     """Return lengths (n,) along the path from the first camera.
 
-    Positions are measured relative to their spread, axes in radians.
+    The length combines changes of positions, relative to their spread, and of axes, in radians.
     """
     spread = np.sqrt(np.mean(np.sum((eyes - eyes.mean(axis=0)) ** 2, axis=1)))
     moved = np.diff(eyes, axis=0) / max(float(spread), 1e-9)
@@ -130,7 +131,8 @@ def _order(poses: Array, rig: Rig) -> npt.NDArray[np.int64]:
 
 
 def _nearest_neighbors(eyes: Array) -> npt.NDArray[np.int64]:
-    """Return the order that starts at the first position and continues with the nearest ones."""
+    """Return the order that starts at the first position and always continues with the nearest
+    position."""
     remaining, order = list(range(1, len(eyes))), [0]
     while remaining:
         distance = np.sum((eyes[remaining] - eyes[order[-1]]) ** 2, axis=1)

@@ -1,9 +1,9 @@
-"""`View`: the camera of the viewer, and its moves with pointer and keys.
+"""`View`, the camera of the viewer, which is moved with pointer and keys.
 
-The scene follows the pointer: dragging to the right moves the scene to the right and the camera to
-the left. Pointer motion is relative to the image height, with x right and y down. The camera
-rotates around the center of the view, which is straight ahead. The first rotation removes any roll,
-which a training camera may have.
+The scene follows the pointer. For example, dragging to the right moves the scene to the right and
+the camera to the left. Pointer motion is relative to the image height, with x right and y down. The
+camera rotates around the center of the view, which is on the viewing axis. If a training camera has
+roll, the first rotation removes it.
 
 After any move, the view can be rendered and moved back.
 """
@@ -30,28 +30,30 @@ from nerfmac.geometry.lenses import focal_length
 Vector = npt.NDArray[np.float64]
 
 STEEPEST = math.radians(89.0)
-"""Maximum elevation of an orbiting view in radians. Beyond 90 degrees it would be upside down, and
-close to 90 degrees a small horizontal motion would spin it."""
+"""Maximum elevation of an orbiting view in radians. Beyond 90 degrees, the view would be upside
+down. Close to 90 degrees, a small horizontal motion would rotate it quickly."""
 
 CLOSEST = 0.1
-"""Minimum distance to the center in scene units. By default, closer samples are not rendered
-(`MarchConfig.near`), and multiplying a distance near zero would not increase it."""
+"""Minimum distance between camera and center in scene units. By default, samples closer than this
+are not rendered (`MarchConfig.near`). Also, multiplying a distance close to zero would hardly
+increase it."""
 
 FARTHEST = 1e4
-"""Maximum distance from the scene center in scene units. Beyond it, float32 cannot distinguish the
-samples of neighboring rays."""
+"""Maximum distance of the camera from the scene center in scene units. Beyond it, float32 cannot
+distinguish the samples of neighboring rays."""
 
 
 FILLED = 0.5
 """Fraction of the image height that the subject fills in the first view."""
 
 NEAREST = 0.5
-"""Minimum distance of the first view from the subject, relative to the distance of the cameras."""
+"""Minimum distance of the first view from the subject, relative to the distance of the training
+cameras."""
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Camera and the center that it orbits. It is immutable: each move returns a new view.
+    """Camera and the center that it orbits. Views are immutable, and each move returns a new view.
 
     Attributes:
         pose: Camera-to-scene pose, float64 (3, 4).
@@ -59,7 +61,7 @@ class View:
         up: Up direction of the scene, float64 (3,), normalized.
         fov: Vertical field of view in radians.
 
-    All methods raise `InputError` for wrong shapes and numbers that are not finite.
+    All methods raise `InputError` if a shape is wrong or a number is not finite.
     """
 
     pose: npt.NDArray[np.float64]
@@ -89,8 +91,8 @@ class View:
         """Create the first view, on the orbit around the subject of training cameras.
 
         If the subject is known, it is the center, and the view moves closer until the subject fills
-        half of the image height. Otherwise, the center is the center of the path or, for cameras
-        that look outwards, a point at the same distance in front of the view.
+        half of the image height. Otherwise, the center is the center of the path or, if the cameras
+        face outward, a point at the same distance in front of the view.
 
         Args:
             cameras: Training cameras.
@@ -121,7 +123,7 @@ class View:
 
     @property
     def distance(self) -> float:
-        """Distance from the camera to the center in scene units; at least `CLOSEST`."""
+        """Distance from the camera to the center in scene units, at least `CLOSEST`."""
         return max(float(np.linalg.norm(self.center - self.pose[:, 3])), CLOSEST)
 
     def orbit(self, right: float, down: float) -> Self:
@@ -147,7 +149,7 @@ class View:
         return replace(self, pose=np.c_[rotation, origin])
 
     def pan(self, right: float, down: float) -> Self:
-        """Move sideways with the pointer; points at the distance of the center follow it.
+        """Move sideways with the pointer. Points at the distance of the center follow the pointer.
 
         Args:
             right: Pointer motion to the right.
@@ -163,7 +165,7 @@ class View:
     def dolly(self, log_factor: float) -> Self:
         """Multiply the distance to the center by exp(`log_factor`).
 
-        At the distance `CLOSEST`, the camera continues to move and pushes the center ahead.
+        At the distance `CLOSEST`, the camera continues to move, and the center moves with it.
         """
         log_factor = _number("log_factor", log_factor)
         wanted = self.distance * math.exp(min(log_factor, math.log(FARTHEST / self.distance)))
@@ -218,7 +220,8 @@ class View:
         return {**{name: array.tolist() for name, array in arrays.items()}, "fov": self.fov}
 
     def camera(self, width: int, height: int) -> Camera:
-        """Return the undistorted camera with square pixels for an image of this size in pixels."""
+        """Return the camera for an image of `width` x `height` square pixels, without
+        distortion."""
         return Keyframe(self.pose, self.fov).camera(width, height)
 
     def _centered(self, distance: float) -> Self:
@@ -236,8 +239,9 @@ class View:
     def _direction(self, back: Vector, min_slope: float) -> tuple[Vector, float]:
         """Return horizontal unit vector and elevation in radians of `back`, from scene to camera.
 
-        If the horizontal part of `back` is at most `min_slope` times its height, its direction is
-        ill-defined and taken from the camera axes, so that the camera rotates least.
+        If the horizontal part of `back` is at most `min_slope` times its vertical part, its
+        direction is ill-defined. It is then derived from the camera axes, so that the camera
+        rotates as little as possible.
         """
         height = float(back @ self.up)
         level = back - height * self.up

@@ -1,4 +1,5 @@
-"""Configuration of a run: a preset for the device, adapted to the scene, and limit checks."""
+"""Configuration of a run, which adapts a preset to the device and the scene, and checks of
+limits."""
 
 from __future__ import annotations
 
@@ -32,9 +33,9 @@ REDUCING_OPTIONS = {
     "the images": "--max-images, or reduce their size with --downscale",
     "a step": "--march.max-samples",
 }
-"""Options that reduce memory use. The keys are the parts of the memory that they reduce."""
+"""Options that reduce memory use, by the part of the memory that they reduce."""
 
-_FLOAT = 4  # bytes
+_FLOAT = 4  # bytes of a float32
 
 
 def config_for_device(preset: str, seed: int, model: str = "hash") -> Config:
@@ -76,7 +77,7 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
     if config.model == "hash" and config.march.near_training is None and scene.points is not None:
         near = near_plane(scene.points, cameras)
     adapted = config.for_scene(sharpness, has_alpha=scene.has_alpha, near_plane=near)
-    method.parts(adapted, scene.bounds)  # raises if its parts do not fit together
+    method.parts(adapted, scene.bounds)  # raises an error if its parts are incompatible
     if adapted.march.near_training != config.march.near_training:
         log.info(
             "no sparse point is closer than %.2f to a camera, so training ignores closer samples; "
@@ -137,7 +138,8 @@ def surface_losses_for_views(config: Config, views: Views) -> Config:
 
 
 def _has_ground(config: Config, views: Views) -> bool:
-    """Whether the views have tracks and a ground plane that a hash model can be trained with."""
+    """Return whether the views have tracks and a ground plane that a hash model can be trained
+    with."""
     return config.model == "hash" and views.tracks is not None and views.ground is not None
 
 
@@ -162,9 +164,10 @@ def check_limits(steps: int | None, seconds: float | None) -> None:
 def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int]:
     """Estimate lower bounds of the memory for the model, the training images, and a training step.
 
-    The model needs parameters, their average, and both moments before and after a step, and a
-    gradient. A step needs positions, features, and colors of the kept samples with gradients, and
-    positions and features of all marched samples.
+    The model requires memory for the parameters, their average, and both moments, before and after
+    a step, and for a gradient. A step requires memory for the positions, features, and colors of
+    the kept samples with their gradients, and for the positions and features of all marched
+    samples.
 
     Args:
         config: Configuration of the run.
@@ -206,7 +209,7 @@ def check_memory(config: Config, scene: Scene, method: Method, limit: int) -> di
     if total > limit:
         parts = ", ".join(f"{part} {_in_units(size)}" for part, size in needed.items())
         raise InputError(
-            f"training needs at least {_in_units(total)} ({parts}), but only "
+            f"training requires at least {_in_units(total)} ({parts}), but only "
             f"{_in_units(limit)} are available; reduce {what_to_lower(needed)}"
         )
     return needed
@@ -224,7 +227,7 @@ def _in_units(size: int) -> str:
 def _step_bytes(config: Config) -> int:
     slots, half = config.march.max_samples, working_dtype().size
     if config.model == "vanilla":
-        # The outputs of each hidden layer are kept for the gradient.
+        # The outputs of each hidden layer are stored for the gradient.
         return slots * _FLOAT * config.vanilla.width * config.vanilla.layers
     features = config.grid.levels * config.grid.features
     sample = 5 * _FLOAT  # position, distance, and width or ray

@@ -1,4 +1,4 @@
-"""Cameras from files in scene coordinates of a run: the views of a split, and camera paths.
+"""Reading of cameras and camera paths from files, in scene coordinates of a run.
 
 Path files of nerfmac and instant-ngp use scene coordinates. Path files of nerfstudio are
 transformed with its `dataparser_transforms.json`.

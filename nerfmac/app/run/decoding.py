@@ -1,4 +1,4 @@
-"""Runs without decoded images, and the decoding that makes them trainable."""
+"""Runs without decoded images, and decoding of the images before training."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def preview(config: Config, scene: Scene, method: Method) -> tuple[Trainer, Trai
 def decode_images(run: RunInterface, *, progress: bool = True) -> Iterator[None]:
     """Decode the training images of a run and pass them to its trainer.
 
-    A preview becomes a run that can be trained, and is saved if the run has a folder. If the
-    trainer already has images, nothing happens.
+    A preview becomes a run that can be trained. If the run has a folder, the run is saved. If the
+    trainer already has images, the function has no effect.
 
     Args:
         run: The `Run`.

@@ -36,9 +36,10 @@ def read_record(folder: Path) -> SceneRecord:
 
 
 def check_unused(folder: Path) -> None:
-    """Raise `InputError` unless a new run can be saved in `folder`: it is absent or empty.
+    """Raise `InputError` unless `folder` does not exist or is empty, so that a new run can be
+    saved.
 
-    The folder may also contain a lock and the `BEGINNING` files of a training that was killed
+    The folder may also contain a lock file and the `BEGINNING` files of a training that was killed
     before its first checkpoint.
     """
     if not ((folder / LOCK).exists() and visible_names(folder) <= BEGINNING):
@@ -102,9 +103,10 @@ def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord
 
 
 def checkpoint_mark(folder: Path) -> tuple[int, int] | None:
-    """Return the inode and modification time of the checkpoint in `folder`, or None without one.
+    """Return the inode and modification time of the checkpoint in `folder`, or None if there is
+    none.
 
-    Every save changes the mark.
+    Saving a checkpoint always changes them.
     """
     try:
         status = (folder / "checkpoint.safetensors").stat()

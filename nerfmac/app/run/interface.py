@@ -21,7 +21,7 @@ from nerfmac.training.trainer import Trainer
 
 
 class RunInterface(Protocol):
-    """A run; `Run` documents its members."""
+    """Interface of a run. `Run` documents its members."""
 
     config: Config
     scene: SceneRecord

@@ -19,14 +19,14 @@ _RATE_WEIGHT = 0.05  # Weight of a report in the moving averages of rays and sam
 
 
 def training_reports(run: RunInterface, goal: Goal) -> Generator[Report]:
-    """Train a run and save it regularly; the caller holds the run's lock.
+    """Train a run and save it regularly. The caller must have locked the run.
 
     Args:
         run: The `Run`.
         goal: Total number of steps or training time.
 
     Yields:
-        A `Report`; the run has its state.
+        A `Report`. The run has the state in the report.
 
     Raises:
         InputError: If the ranks have different configurations or scenes, or there are no images.
@@ -62,7 +62,7 @@ def training_reports(run: RunInterface, goal: Goal) -> Generator[Report]:
 
 
 def _update(run: RunInterface, report: Report) -> None:
-    """Update the state, history, and rates of a run from a report."""
+    """Update the state, history, and rates of a run with a report."""
     run.state = report.state
     if not report.is_skipped:
         run.last_good = report.state

@@ -1,4 +1,4 @@
-"""Training messages: progress bar, log, and a warning if the field does not learn."""
+"""Training messages: progress bar, log, and a warning if the field does not improve."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ log = logging.getLogger("nerfmac")
 CHECKED_AT = 1000
 """Training step at which the field is compared with a constant image."""
 
-_PIXELS = 2**14  # Random training pixels for estimating the PSNR of the constant image.
-_POINTS = 8  # Number of last history points that are averaged to get the PSNR of the field.
-_MARGIN = 1.0  # Minimum PSNR of the field above the constant image, in dB.
+_PIXELS = 2**14  # Number of random pixels for estimating the PSNR of the constant image.
+_POINTS = 8  # Number of history points that are averaged for the PSNR of the field.
+_MARGIN = 1.0  # Minimum PSNR difference between the field and the constant image in dB.
 
 
 def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[Any]:
     """Create a progress bar.
 
     Args:
-        done: Steps or seconds that are already done.
-        limit: Total of steps or seconds.
+        done: Number of steps or seconds that are finished.
+        limit: Total number of steps or seconds.
         unit: `steps` or `s`.
         shown: Whether to show the bar.
 

@@ -1,4 +1,4 @@
-"""Files in the folder of a trained run: `scalars.jsonl`, `metrics.json`, and `preview.png`."""
+"""Writing of the output files of a training: `scalars.jsonl`, `metrics.json`, and `preview.png`."""
 
 from __future__ import annotations
 
@@ -37,10 +37,11 @@ SPARE_SECONDS = 28.0
 """Time in seconds that a call of `train` may take in addition to twice the training time."""
 
 MIN_SECONDS = 5.0
-"""Minimum time for an output in seconds, even if loading and compiling took all the spare time."""
+"""Minimum time in seconds for creating an output, even if loading and compiling took all the spare
+time."""
 
 EVALUATION, PREVIEW = 1 / 2, 1 / 4
-"""Fractions of the remaining time for the evaluation and for the preview."""
+"""Fractions of the remaining time that are used for the evaluation and for the preview."""
 
 
 class Outputs:
@@ -71,7 +72,7 @@ class Outputs:
             self._scalars = Scalars(run.folder, step=run.state.step, tensorboard=tensorboard)
 
     def add(self, report: Report) -> None:
-        """Write a report to `scalars.jsonl`, then call `on_report`."""
+        """Write a report to `scalars.jsonl`, and then call `on_report`."""
         if self._scalars is not None:
             self._scalars.add(report)
         if self._on_report:
@@ -91,7 +92,8 @@ class Outputs:
         outputs are reduced if the time is short.
 
         Args:
-            all_views: Evaluate all test views. The evaluation then does not count for the limit.
+            all_views: Whether to evaluate all test views. The evaluation then does not count for
+                the time limit.
             progress: Whether to show progress bars.
             on_end: Callback with the run and the remaining time in seconds, or None.
         """
@@ -108,7 +110,7 @@ class Outputs:
         of = len(run.images().splits.get("test", ()))
         limit = None if all_views else EVALUATION * remaining()
         error: Exception | None = None
-        if on_end:  # First, because its output matters most to users.
+        if on_end:  # Called first, because its output is most important to users.
             try:
                 on_end(run, remaining())
             except Exception as raised:
@@ -138,7 +140,8 @@ def scaled_size(lens: Lens, scale: float) -> tuple[int, int]:
 
 
 def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> None:
-    """Write a rendered test view next to its photo or, without test views, a view from an orbit.
+    """Write a rendering of a test view next to its photo or, without test views, a view of an
+    orbit.
 
     Args:
         path: PNG file to write.
@@ -252,7 +255,7 @@ def metrics(
         wall_seconds: Duration of the whole command in seconds.
 
     Returns:
-        JSON values; times in seconds, PSNR in dB.
+        JSON values. Times are in seconds, and PSNR is in dB.
     """
     return {
         **machine(),

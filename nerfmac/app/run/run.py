@@ -1,4 +1,4 @@
-"""`Run`: the field of a scene, during or after training, in memory and as a folder.
+"""`Run`, the field of a scene during or after training, in memory and as a folder.
 
     config.json             all settings of the run
     scene.json              path of the images, and the training cameras
@@ -73,18 +73,19 @@ class Run:
     history: History = field(default_factory=History)
     """Loss and PSNR of the steps so far."""
     source: Scene | None = None
-    """Scene with its images; None until they are needed."""
+    """Scene with its images, or None until the images are needed."""
     folder: Path | None = None
-    """Folder in which training saves the run every 30 s and at the end; None to save nothing."""
+    """Folder in which training saves the run every 30 seconds and at the end, or None if the run is
+    only in memory."""
     build_seconds: float = 0.0
-    """Total time in seconds spent on compiling kernels."""
+    """Total compilation time of kernels in seconds."""
     rates: tuple[float, float] = (0.0, 0.0)
-    """Rays and samples per second of training, averaged over about twenty reports."""
+    """Number of rays and of samples per second of training, averaged over about twenty reports."""
     is_preview: bool = False
-    """Whether the state comes from `Trainer.preview`, because no images have been decoded."""
+    """Whether the state is from `Trainer.preview`, because no images have been decoded."""
     is_checked: bool = False  # Whether the field has been compared with a constant image.
-    last_good: TrainState | None = None  # Last reported state whose step was not skipped.
-    _prepared: Trainer | None = None  # The trainer with compiled functions.
+    last_good: TrainState | None = None  # Last reported state after a step that was not skipped.
+    _prepared: Trainer | None = None  # Trainer with compiled functions.
     aligned: dict[tuple[str, int], Views] = field(default_factory=dict)  # By split and step.
     _is_locked: bool = field(default=False, init=False)
     _written: tuple[int, int] | None = field(default=None, init=False)  # Last `checkpoint_mark`.
@@ -236,7 +237,7 @@ class Run:
             goal: Total number of steps or training time.
 
         Yields:
-            A `Report`; the run has its state.
+            A `Report`. The run has the state in the report.
 
         Raises:
             InputError: If there are no images or another process is training in the folder.
@@ -254,7 +255,8 @@ class Run:
             None.
 
         Raises:
-            InputError: If another process trains there now, or has since the last save or load.
+            InputError: If another process trains in the folder, or has trained in it since the last
+                save or load.
         """
         if self.folder is None or self._is_locked:
             yield
@@ -269,7 +271,8 @@ class Run:
                 self._is_locked = False
 
     def prepare(self) -> Iterator[None]:
-        """Decode the images and compile the training step, one function at each `next`.
+        """Decode the images and compile the functions of the training step, one part at each
+        `next`.
 
         A second call does nothing.
 
@@ -292,7 +295,8 @@ class Run:
         """Enable or disable the refinement of poses, lenses, exposures, or colors.
 
         Args:
-            switches: Values for `poses`, `lenses`, `exposures`, and `colors`; others are kept.
+            switches: New values for `poses`, `lenses`, `exposures`, and `colors`. Values that are
+                not passed do not change.
 
         Raises:
             InputError: If a name is unknown, after the first step, or if there are no images.
@@ -345,7 +349,7 @@ class Run:
         """Return a renderer of the current field.
 
         Returns:
-            Renderer. It does not change if training continues.
+            Renderer of the current state. Later training does not affect it.
         """
         return self.trainer.renderer(self.state)
 
@@ -372,7 +376,7 @@ class Run:
 
         Args:
             frames: Number of cameras.
-            size: Image width and height in pixels. By default, the size of the photos.
+            size: Image width and height in pixels. By default, the size of the photos is used.
 
         Returns:
             Cameras in scene coordinates.
@@ -426,7 +430,7 @@ class Run:
 
     @property
     def refined(self) -> dict[str, Any]:
-        """Sizes of the refinements so far, in the format of `refinement_report`."""
+        """Changes by refinement so far, in the format of `refinement_report`."""
         return refinement_report(self.trainer.refinement, self.state.average)
 
     def views(self, split: str, *, progress: bool = True) -> Views:

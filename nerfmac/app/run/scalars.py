@@ -1,9 +1,9 @@
-"""`Scalars`: metrics of a training over time, as JSON lines and TensorBoard events.
+"""`Scalars` writes metrics during training as JSON lines and TensorBoard events.
 
-Each line of `scalars.jsonl` contains a report: step, training time in seconds, rays, loss, PSNR,
-and rays and samples per second. At most one line per second is written, without buffering, so that
-other programs can follow the file. If a full disk or a power cut has truncated the last line, it is
-ignored.
+Each line of `scalars.jsonl` contains a report with the step, the training time in seconds, the
+number of rays, the loss, the PSNR, and the rays and samples per second. At most one line per second
+is written, without buffering, so that other programs can follow the file. If a full disk or a power
+cut has truncated the last line, it is ignored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger("nerfmac")
 
 
 class Scalars:
-    """Writer of the reports of a run. On a full disk, it warns once and training continues."""
+    """Writer of the reports of a run. If the disk is full, it warns once and training continues."""
 
     def __init__(self, folder: Path, *, step: int = 0, tensorboard: bool = False) -> None:
         """Open the files.
@@ -47,7 +47,7 @@ class Scalars:
         Args:
             folder: Run folder.
             step: Current step of the run. Existing lines of later steps are removed.
-            tensorboard: Whether to write events to `folder/tensorboard` too.
+            tensorboard: Whether to also write TensorBoard events to `folder/tensorboard`.
 
         Raises:
             InputError: If the files cannot be written or tensorboardX is missing.
@@ -62,7 +62,8 @@ class Scalars:
         self._written = -float("inf")
 
     def add(self, report: Report) -> None:
-        """Write the report if the last line is at least a second old, otherwise in `close`."""
+        """Write the report if the last line is at least a second old. Otherwise, `close` writes
+        it."""
         self._last = report
         if time.monotonic() - self._written >= SECONDS:
             self._write(report)
@@ -119,7 +120,10 @@ def check_tensorboard(*, needed: bool = True) -> None:
 
 
 def read_scalars(folder: Path) -> list[dict[str, Any]]:
-    """Read `scalars.jsonl` in a run folder; empty without the file. Raises `InputError`."""
+    """Read `scalars.jsonl` in a run folder; an empty list if it does not exist.
+
+    Raises `InputError` if the file is invalid.
+    """
     path = folder / NAME
     return list(_lines(path)) if path.is_file() else []
 

@@ -1,4 +1,4 @@
-"""Views of a split with the cameras that a `Run` has refined, and their evaluation."""
+"""Views of a split with the refined cameras of a `Run`, and their evaluation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nerfmac.training.held_out import refined_views
 
 
 def aligned_views(run: RunInterface, split: str, *, progress: bool) -> Views:
-    """Return the views of a split, as `Run.views` describes.
+    """Return the views of a split; see `Run.views`.
 
     Args:
         run: The `Run`. It caches the aligned views of the last split and step.
@@ -44,7 +44,7 @@ def evaluate_split(
     progress: bool,
     lpips: Lpips | None,
 ) -> Evaluation:
-    """Evaluate the views of a split, as `Run.evaluate` describes.
+    """Evaluate the views of a split; see `Run.evaluate`.
 
     Args:
         run: The `Run`.

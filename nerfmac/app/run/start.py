@@ -1,4 +1,4 @@
-"""`train`: from a scene to a trained, saved, and evaluated run. `nerfmac train` calls it."""
+"""`train` trains, saves, and evaluates a run. The command `nerfmac train` calls it."""
 
 from __future__ import annotations
 
@@ -89,12 +89,13 @@ def train(
         method: Custom field, sampler, or loss.
         out: Absent or empty folder in which the run is saved at the start, every 30 seconds, and at
             the end. "auto" selects `runs/SCENE-TIME`. If None, the run is only in memory.
-        resume: Continue training the run in `out` with its configuration and scene options.
-            `preset`, `seed`, and `config` cannot be used with it.
+        resume: Whether to continue the training of the run in `out` with its configuration and
+            scene options. `preset`, `seed`, and `config` cannot be used with it.
         memory_limit: Maximum device memory for MLX in GiB. By default, all free memory.
         memory_fraction: Maximum fraction of the device memory for MLX, instead of `memory_limit`.
-        tensorboard: With `out`, also write events to `out/tensorboard`.
-        all_views: With `out`, evaluate all test views, even if it takes long.
+        tensorboard: Whether to also write TensorBoard events to `out/tensorboard`. It requires
+            `out`.
+        all_views: Whether to evaluate all test views, even if this takes long. It requires `out`.
         interruptible: Whether an interruption (Ctrl-C) stops the training and returns the run,
             which `run.train(...)` can continue. If False, it raises `KeyboardInterrupt`.
         progress: Whether to show progress bars.
@@ -157,7 +158,7 @@ def train(
 
 
 def _check_effect(preset: str, seed: int | None, config: Config | None, *, resume: bool) -> None:
-    """Raise `InputError` for settings that would have no effect."""
+    """Raise `InputError` if a setting would have no effect."""
     given = {
         "preset (--preset)": preset != "auto",
         "seed (--seed)": seed is not None,
@@ -166,7 +167,7 @@ def _check_effect(preset: str, seed: int | None, config: Config | None, *, resum
     names = [name for name, is_given in given.items() if is_given]
     if resume and names:
         raise InputError(
-            f"a resumed run keeps its configuration; remove {' and '.join(names)}, or start a new "
+            f"a resumed run uses its configuration; remove {' and '.join(names)}, or start a new "
             "run without resume (--resume)"
         )
     if config is not None and len(names) > 1:
@@ -261,7 +262,7 @@ def _explained(
     try:
         yield
     except (KeyboardInterrupt, RuntimeError) as error:
-        # The first rank saves. A second Ctrl-C interrupts saving and keeps the older checkpoint.
+        # The first rank saves. A second Ctrl-C interrupts saving, and the older checkpoint remains.
         step = run.state.step if run.folder is None else run.saved_step
         saved = f"step {step} is saved in {folder}"
         notes = [saved, again]

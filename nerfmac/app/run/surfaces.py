@@ -1,4 +1,4 @@
-"""Comparison of a run's surfaces with sparse points that were excluded from training.
+"""Comparison of the surfaces of a run with sparse points that were excluded from training.
 
 The metrics are defined in `nerfmac.rendering.surface_metrics`.
 """
@@ -20,7 +20,7 @@ from nerfmac.rendering.renderer import Renderer
 from nerfmac.rendering.surface_metrics import depth_errors
 
 MAX_RAYS = 2**13
-"""Maximum number of rays per metric, spread evenly or randomly over the views."""
+"""Maximum number of rays for each metric. The rays are spread evenly or randomly over the views."""
 
 Array = npt.NDArray[np.float64]
 
@@ -118,7 +118,7 @@ def depth_along(renderer: Renderer, rays: Rays) -> Array:
         rays: Rays in scene coordinates.
 
     Returns:
-        Distances (rays,) in scene units; 0 for rays that hit nothing.
+        Distances (rays,) in scene units, or 0 for rays that do not hit a surface.
     """
     _, opacity, depth = (np.array(values, np.float64) for values in renderer.see(rays))
     return np.asarray(depth / np.maximum(opacity, 1e-6))

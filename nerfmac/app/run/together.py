@@ -1,4 +1,4 @@
-"""Work that the ranks of a run do together and that continues after a GPU failure."""
+"""Computations that the ranks of a run share and that continue after a GPU failure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 def check_alike(ranks: Ranks, config: Config, scene: SceneRecord) -> None:
     """Check that all ranks have the same configuration and scene.
 
-    Ranks are not monitored yet, because another rank may still be reading images for minutes.
+    At this point there is no time limit, because another rank may read images for minutes.
 
     Args:
         ranks: Ranks of this training.
@@ -38,8 +38,9 @@ def survived(
 ) -> Iterator[Item]:
     """Yield items that the ranks compute together, and retry after a GPU failure.
 
-    After a failure that `nerfmac.backend.watchdog` describes, `save` is called and the computation
-    restarts. With several ranks the error is raised, because the other ranks would not wait.
+    After a GPU failure (see `nerfmac.backend.watchdog`), `save` is called and the computation
+    restarts. If there are several ranks, the error is raised, because the other ranks would not
+    wait.
 
     Args:
         ranks: Ranks of this training.

@@ -40,8 +40,8 @@ def load_scene(
 
     `path` is a scene folder, its `transforms.json` or `transforms_train.json`, the folder of a
     COLMAP model such as `scene/sparse/0`, or a `poses_bounds.npy` file (LLFF). If a folder contains
-    several formats, the first of these is used: Blender, `transforms.json`, COLMAP, LLFF. The JSON
-    and the image headers are validated at once; images are decoded later.
+    several formats, the first one in this list is used: Blender, `transforms.json`, COLMAP, LLFF.
+    JSON files and image headers are validated immediately. Images are decoded later.
 
     Args:
         path: Scene folder or camera file.
@@ -52,8 +52,8 @@ def load_scene(
         extent: Side of the scene cube in scene units, in (0, 128]. By default, the value in the
             scene files, otherwise an estimate. If the scene files do not specify a placement, one
             scene unit is the mean distance of the cameras from the scene center.
-        up: Up direction in the coordinates of the input scene: "x", "-y" and so on, or three
-            numbers. By default ("auto"), the value in the scene files, otherwise an estimate.
+        up: Up direction in the coordinates of the input scene: an axis such as "x" or "-y", or
+            three numbers. By default ("auto"), the value in the scene files, otherwise an estimate.
         downscale: Factor by which the image width and height are divided. Pixels are averaged.
         max_images: Maximum number of views of each split, evenly spaced.
         masks: Whether to exclude the black pixels of masks from training and evaluation. The mask

@@ -1,9 +1,10 @@
 """Drawing of the cameras, points, and cube of a scene, from above and from the side.
 
 All positions are rotated around the center of the cube so that the up direction of the scene, drawn
-as a red arrow, is z. Training cameras are frustums from blue to orange in name order; held-out
-cameras are gray. Green lines are the edges of the scene cube. The image is zoomed to the cameras
-and points, so a much larger cube is cropped. A legend explains the colors.
+as a red arrow, is z. Training cameras are drawn as frustums with colors from blue to orange in name
+order, and held-out cameras in gray. Green lines are the edges of the scene cube. The image shows
+the region of the cameras and points, so a much larger cube is cropped. A legend explains the
+colors.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from nerfmac.common.files import appearing
 from nerfmac.geometry.cameras import Camera
 
 PANEL = 640
-"""Side of a panel in pixels."""
+"""Side of a square panel in pixels. The drawing has a panel for each direction."""
 OVERSAMPLING = 2
 """Supersampling factor. It smooths lines, because Pillow draws without antialiasing."""
 FONT_SIZE = 13 * OVERSAMPLING
@@ -31,16 +32,16 @@ LEGEND = 330 * OVERSAMPLING
 """Width of the legend in pixels of the supersampled image."""
 MARGIN = 0.12
 WITHIN = 0.9
-"""Fraction of the points that the image must show, nearest to the mean camera position. With all
-points, cameras would be tiny in scenes with distant points."""
+"""Fraction of the points, nearest to the mean camera position, that the image must show. If it
+showed all points, cameras would be tiny in scenes with distant points."""
 FRUSTUM = 0.07
 """Length of a camera frustum, relative to the side of the box around cameras and points."""
 WIDEST_CUBE = 1.5
-"""Maximum side of a cube that is shown completely, relative to the side of the box around cameras
-and points."""
+"""Maximum side of a scene cube that is shown completely, relative to the side of the box around
+cameras and points."""
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
-"""Corners of a cube in the order of a line along all edges. Bit k of a corner is 1 if the corner is
-at the high end of axis k."""
+"""Indices of the corners of a cube along a line that contains all edges. Bit k of an index is 1 if
+the corner is at the high end of axis k."""
 
 Array = npt.NDArray[np.float64]
 Color = tuple[int, int, int]
@@ -98,7 +99,7 @@ def cube_line(scene: Scene) -> Array:
 
 
 def up_line(scene: Scene) -> Array:
-    """Return the points (5, 3) of an arrow in up direction, starting at the image center."""
+    """Return the points (5, 3) of an arrow in the up direction that starts at the image center."""
     middle, half = shown(scene)
     tip, side = 0.4 * half, 0.04 * half
     barb = tip - 2 * side
@@ -166,7 +167,8 @@ def _panel(scene: Scene, axes: tuple[int, int]) -> Image.Image:
 
 
 def _draw_legend(draw: ImageDraw.ImageDraw, scene: Scene) -> None:
-    """Draw a legend in the top right corner, with entries only for what the image contains."""
+    """Draw a legend in the top right corner, with entries for the elements that the image
+    contains."""
     held_out = sum(len(part) for name, part in scene.splits.items() if name != "train")
     lines = [
         (FIRST, f"{len(scene.splits['train'])} training cameras: first by name"),
@@ -187,7 +189,8 @@ def _around(eyes: Array, points: Array) -> tuple[Array, float]:
     """Return the center and half the side of the box around all cameras and most points."""
     low, high = eyes.min(axis=0), eyes.max(axis=0)
     if len(points):
-        # By distance to the mean camera position, because a few wrong points may be anywhere.
+        # Points are selected by their distance from the mean camera position, because outliers may
+        # be anywhere.
         distance = np.linalg.norm(points - eyes.mean(axis=0), axis=1)
         near = points[distance <= np.quantile(distance, WITHIN)]
         low, high = np.minimum(low, near.min(axis=0)), np.maximum(high, near.max(axis=0))

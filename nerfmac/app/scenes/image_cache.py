@@ -23,9 +23,9 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder
 
 MAX_BYTES = 4 * 2**30
-"""Cache size in bytes to which `trim` reduces the cache, removing least recently used images."""
+"""Maximum size of the cache in bytes after `trim`, which removes the least recently used images."""
 MIN_BYTES = 2**18
-"""Minimum photo size in bytes for caching. Smaller photos are decoded fast enough."""
+"""Minimum file size in bytes of a photo that is cached. Smaller photos are decoded fast enough."""
 METHOD = "mean of blocks"
 """Name of the downscaling method in cache keys. Change it if the resulting pixels change."""
 
@@ -40,7 +40,7 @@ def folder() -> Path:
 def decode_once(
     image: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Decode an image as `decode` does, using the cache for large files that are downscaled.
+    """Decode an image like `decode`, but use the cache for large files that are downscaled.
 
     Args:
         image: Image file or pixels.
@@ -94,7 +94,7 @@ def _read(cached: Path) -> Pixels | None:
             if image.mode not in ("RGB", "RGBA"):
                 return None
             pixels = np.asarray(image)
-        os.utime(cached)  # Marks the file as used now.
+        os.utime(cached)  # Marks the file as recently used.
         return pixels
     except UNREADABLE:
         return None

@@ -1,8 +1,8 @@
-"""Search for the images that a scene file names, in the scene folder.
+"""Search in the scene folder for the images that a scene file names.
 
 Names cannot refer to files outside the scene folder, neither with `..` nor with an absolute path.
-Links within the folder may, because large images are often stored on another disk; `load_scene`
-logs a warning for them.
+Symbolic links in the folder can, because large images are often stored on another disk.
+`load_scene` logs a warning for these links.
 """
 
 from __future__ import annotations
@@ -120,11 +120,12 @@ class ImageSearch:
     def _unlike_the_others(
         self, elsewhere: Mapping[int, Path], names: Sequence[str], where: str
     ) -> list[int]:
-        """Return the indices of images found elsewhere that match no other image in size and
-        channels.
+        """Return the indices of images found elsewhere whose size and channels match no other
+        image.
 
-        The other images are those found at their path and, if there are more of them, those in the
-        folder with most of the images found elsewhere. Logs a warning about the result.
+        The other images are the images found at their path and, if they are more, the images in the
+        folder that contains most of the images found elsewhere. A warning about the result is
+        logged.
         """
         rest = list(self._as_named)
         for folder, count in Counter(path.parent for path in elsewhere.values()).most_common(1):
@@ -155,7 +156,7 @@ class ImageSearch:
                     continue
                 for extension in ("", *TRIED):
                     path = base.with_name(base.name + extension)
-                    if os.path.isfile(path):  # Path.is_file raises for names that are too long.
+                    if os.path.isfile(path):  # Path.is_file fails for names that are too long.
                         return path
         return None
 
@@ -171,7 +172,8 @@ class ImageSearch:
         return ranked[best][0]
 
     def _agreement(self, parts: tuple[str, ...], path: Path) -> int:
-        """Count the last parts that a name and a path have in common, ignoring file extensions.
+        """Count the path parts at the end that a name and a path have in common, ignoring file
+        extensions.
 
         The result is 0 if only the file names match and a folder of the path is in OTHER_FOLDERS.
         """

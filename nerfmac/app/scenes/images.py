@@ -1,4 +1,4 @@
-"""Image files: headers, and pixels as uint8 RGB or RGBA.
+"""Reading of image headers and of pixels as uint8 RGB or RGBA.
 
 Sizes and pixels are upright, after applying the EXIF orientation, unless stated otherwise. Alpha is
 straight (not premultiplied).
@@ -47,10 +47,11 @@ UPRIGHT = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""Operations that undo EXIF orientations. Orientations from 5 on swap width and height."""
+"""Operation that undoes each EXIF orientation. Orientations from 5 on swap width and height."""
 
 OPAQUE = 250
-"""Minimum alpha (0 to 255) of an opaque pixel. It is below 255 to allow for rounding."""
+"""Minimum alpha (0 to 255) of a pixel that counts as opaque. It is below 255 to allow for
+rounding."""
 
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 UNREADABLE = (Exception,)
@@ -173,7 +174,7 @@ def decode_mask(path: Path, *, upright: bool = True) -> npt.NDArray[np.bool_]:
 def decode_reduced(
     image: Path | Pixels, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Decode an image as `decode` does, keeping its number of channels.
+    """Decode an image like `decode`, but keep its number of channels.
 
     Args:
         image: Image file, or pixels, uint8 (h, w, 3 or 4).
@@ -200,7 +201,7 @@ def decode_reduced(
 
 
 def with_channels(pixels: Pixels, channels: int, name: str) -> Pixels:
-    """Convert pixels to a number of channels by adding alpha 255 if needed.
+    """Convert pixels to 3 or 4 channels by adding an alpha of 255 if needed.
 
     Args:
         pixels: uint8 (h, w, 3 or 4).

@@ -1,4 +1,4 @@
-"""Masks: images that mark the pixels of a photo to exclude.
+"""Masks, which are images that mark the excluded pixels of photos.
 
 A frame can specify its mask (`mask_path` of nerfstudio). Otherwise, the mask of a photo
 `images/front/a.jpg` is searched by name:

@@ -1,4 +1,4 @@
-"""`SceneOptions`: options for loading a scene. A run stores them to load the scene again."""
+"""`SceneOptions`, the options for loading a scene. A run stores them to load the scene again."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from nerfmac.common.files import user_path
 from nerfmac.geometry.placement import Direction
 
 Split = int | float | tuple[str, ...] | Literal["none"]
-"""Views to hold out: every Nth, a fraction, the views with these names, or none."""
+"""Type of a parsed split. It specifies the held-out views: every Nth view, a fraction, the views
+with these names, or none."""
 
 GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
-"""A split as users specify it."""
+"""Type of a split as users specify it, which `split_of` parses."""
 
 
 MAX_EXTENT = 128.0
-"""Maximum side of the scene cube in scene units: instant-ngp's largest `aabb_scale`."""
+"""Maximum side of the scene cube in scene units, which is the largest `aabb_scale` of
+instant-ngp."""
 
 SPLITS = "a number N for every Nth view, a fraction such as 0.1, none, or a file with view names"
 UPS = "x, y, z, one of these with a minus sign, three numbers such as 0,0.2,1, or auto"
@@ -67,7 +69,8 @@ DEFAULTS = SceneOptions()
 
 
 def check_extent(extent: float) -> None:
-    """Raise `InputError` unless `extent`, the cube's side in scene units, is in (0, 128]."""
+    """Raise `InputError` unless `extent`, the side of the scene cube in scene units, is in (0,
+    128]."""
     checks.number("extent", extent)
     if not 0 < extent <= MAX_EXTENT:
         raise InputError(f"extent is {extent:g}; expected a value above 0 and up to {MAX_EXTENT:g}")

@@ -1,4 +1,4 @@
-"""EXIF orientation: whether to read images as stored or rotated by the EXIF tag.
+"""EXIF orientation, which determines whether images are read as stored or rotated by the EXIF tag.
 
 The correct reading depends on the program that estimated the cameras. COLMAP and instant-ngp ignore
 the tag; other programs apply it. One reading is chosen for the whole scene, with the first of these
@@ -26,7 +26,7 @@ from nerfmac.geometry.lenses import Lens, distort
 from nerfmac.geometry.tracks import Tracks
 
 MAX_POINTS = 4000
-"""Maximum number of sparse points whose colors are compared."""
+"""Maximum number of sparse points with colors that are compared."""
 MAX_VIEWS, NEIGHBORS = 6, 3
 """Maximum number of undecided images to decode, and number of other images for each of them."""
 SIDE = 512
@@ -34,7 +34,7 @@ SIDE = 512
 MIN_OBSERVATIONS = 40
 """Minimum number of observations for a decision from sparse points."""
 CLEAR = 0.2
-"""Minimum difference of the two color correlations for a decision from sparse points."""
+"""Minimum difference between the two color correlations for a decision from sparse points."""
 
 Flags = npt.NDArray[np.bool_]
 Array = npt.NDArray[np.float64]
@@ -45,7 +45,7 @@ log = logging.getLogger("nerfmac")
 def oriented(
     images: Sequence[PosedImage], points: Array | None, tracks: Tracks | None, where: str
 ) -> list[PosedImage]:
-    """Choose one reading for all images whose size is not decisive.
+    """Choose one reading for all images with a size that is not decisive.
 
     Logs the reading and its reason if an image with an EXIF orientation is read as stored, or if
     the size of an image is not decisive.
@@ -98,7 +98,10 @@ def _by_points(
     tracks: Tracks | None,
     undecided: Sequence[int],
 ) -> bool | None:
-    """Decide from the colors of sparse points whether undecided images are upright, or None."""
+    """Decide from the colors of sparse points whether undecided images are upright.
+
+    The result is None if the colors are not decisive.
+    """
     if points is None or len(points) < MIN_OBSERVATIONS:
         return None
     seen, pixel = _observations(images, points, tracks)
@@ -154,9 +157,9 @@ def _likeness(
 ) -> float:
     """Correlate the colors of points in undecided images with their colors in other images.
 
-    `views` are the undecided and the other images; if there are no others, undecided images are
-    compared with each other. The result is NaN if fewer than `MIN_OBSERVATIONS` colors are
-    available.
+    `views` contains the undecided and the other images. If there are no other images, undecided
+    images are compared with each other. The result is NaN if fewer than `MIN_OBSERVATIONS` colors
+    are available.
     """
     chosen, fixed = views
 
@@ -179,7 +182,8 @@ def _likeness(
 
 
 def _colors(posed: PosedImage, pixel: Array) -> Array:
-    """Return RGB (n, 3), from 0 to 255, of a downscaled image at pixels (n, 2) of the image."""
+    """Return the RGB colors (n, 3), from 0 to 255, of a downscaled image at pixels (n, 2) of the
+    original."""
     image = Image.fromarray(
         decode_reduced(posed.image, posed.name, upright=posed.is_upright)[..., :3]
     )

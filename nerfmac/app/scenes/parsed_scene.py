@@ -1,4 +1,4 @@
-"""`ParsedScene`: the contents of scene files as a reader returns them, and their assembly."""
+"""`ParsedScene`, the contents of scene files that a reader returns, and conversion to a `Scene`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from nerfmac.geometry.placement import Direction, Placement
 from nerfmac.geometry.tracks import Tracks
 
 TEST_EVERY = 8
-"""Default split: every 8th view of a capture is held out, as in Mildenhall et al. 2019 (LLFF)."""
+"""Default interval of held-out views in a capture: every 8th view, as in Mildenhall et al. 2019
+(LLFF)."""
 
 Array = npt.NDArray[np.float64]
 Frames = tuple[Frame, ...]
@@ -35,7 +36,7 @@ log = logging.getLogger("nerfmac")
 
 
 class ParsedScene(NamedTuple):
-    """Images, cameras, and points of scene files, in the coordinates of these files.
+    """Images, cameras, and sparse points of scene files, in the coordinates of these files.
 
     Attributes:
         source: File or folder for messages.
@@ -60,7 +61,7 @@ class ParsedScene(NamedTuple):
 
 
 def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
-    """Create a scene: choose orientations, place the cameras, split the views, apply the options.
+    """Create a scene from parsed files, with image orientations, placement, splits, and options.
 
     Logs a warning about views in both training and test splits and about links to other folders.
 
@@ -167,7 +168,7 @@ def _tracks_in(part: Frames, tracks: Tracks, frames: Sequence[int], factor: int)
 
 
 def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
-    """Fit a placement to cameras and points; level the scene if the axes are arbitrary."""
+    """Fit a placement to cameras and points, and level the scene if the axes are arbitrary."""
     is_object, images = _are_cut_out(parsed.images), _in_order(parsed)
     poses = [image.pose for image in images]
     return fit(
@@ -181,9 +182,10 @@ def _fitted(parsed: ParsedScene, options: SceneOptions) -> Placement:
 
 
 def _are_cut_out(images: Sequence[PosedImage]) -> bool:
-    """Return whether the images show an object cut out by alpha.
+    """Return whether the images show an object that is cut out with an alpha channel.
 
-    Only three images with alpha are checked. Some programs write opaque alpha to every image.
+    Only three images with alpha are checked. An alpha channel is not sufficient, because some
+    programs write opaque alpha to every image.
     """
     alpha = [image.image for image in images if image.header.has_alpha]
     checked = {*alpha[:1], *alpha[len(alpha) // 2 :][:1], *alpha[-1:]}
@@ -191,7 +193,11 @@ def _are_cut_out(images: Sequence[PosedImage]) -> bool:
 
 
 def _split(parsed: ParsedScene, frames: Frames, split: Split | None) -> Splits:
-    """Return the splits of the files. A `split` option re-splits "train" and replaces "test"."""
+    """Return the splits of the files or, with a `split` option, new splits.
+
+    The option divides the "train" views into "train" and "test" and replaces the "test" views of
+    the files.
+    """
     if parsed.splits is None:
         return _held_out(frames, "none" if split is None else split, parsed.source)
     splits = {name: tuple(frames[i] for i in indices) for name, indices in parsed.splits.items()}
@@ -204,8 +210,9 @@ def _split(parsed: ParsedScene, frames: Frames, split: Split | None) -> Splits:
 def _held_out(frames: Frames, split: Split, where: str) -> Splits:
     """Split frames into "test" views and the other "train" views.
 
-    Without "test" views if `split` is "none". Every Nth means views 0, N, 2 N, ...; a fraction is
-    evenly spaced. Raises `InputError` if no training views remain or a name does not exist.
+    If `split` is "none", there are no "test" views. A number N selects the views 0, N, 2 N, and so
+    on, and a fraction selects evenly spaced views. Raises `InputError` if no training views remain
+    or a name does not exist.
     """
     if isinstance(split, str):
         return {"train": frames}
@@ -228,7 +235,8 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
 
 
 def _index_of(name: str, frames: Frames, where: str) -> int:
-    """Return the index of the view with this name, file name, or stem. Raises `InputError`."""
+    """Return the index of the view with a name, file name, or stem. Raises `InputError` if it is
+    not unique."""
     wanted = PurePosixPath(name.replace("\\", "/"))
     paths = [PurePosixPath(frame.name) for frame in frames]
     for matches in (
@@ -256,7 +264,8 @@ def _fewer(frames: Frames, max_images: int | None) -> Frames:
 
 
 def _reduced(frame: Frame, factor: int, masks: bool) -> Frame:
-    """Return the frame with images downscaled by `factor`, and without its mask unless `masks`."""
+    """Return the frame with its image downscaled by `factor`. If `masks` is False, its mask is
+    removed."""
     lens, mask = frame.camera.lens, frame.mask if masks else None
     if factor == 1:
         return replace(frame, mask=mask)
@@ -281,7 +290,7 @@ def _warn_of_shared(scene: Scene) -> None:
 
 
 def _warn_of_links(scene: Scene, path: Path) -> None:
-    """Warn about images and masks outside the scene folder that links refer to."""
+    """Warn about symbolic links to images and masks outside of the scene folder."""
     frames = [frame for part in scene.splits.values() for frame in part]
     files = {f for frame in frames for f in (frame.image, frame.mask) if isinstance(f, Path)}
     # The user may have passed the folder of a COLMAP model, with the images next to it.

@@ -21,20 +21,23 @@ from nerfmac.geometry.placement import Placement
 Array = npt.NDArray[np.float64]
 
 SURROUNDED_EXTENT = 4.0
-"""Minimum extent of a fitted scene with a background, in scene units. One unit is the mean distance
-of the cameras from the center."""
+"""Minimum extent of a fitted scene with a background, in scene units. One scene unit is the mean
+distance of the cameras from the center."""
 MAX_EXTENT = 16.0
-"""Maximum extent fitted to points, in scene units, unless cameras look outwards. Cells of a larger
-cube would be too coarse in the middle."""
+"""Maximum extent that is fitted to points, in scene units, unless the cameras face outward. In a
+larger cube, the cells in the middle would be too coarse."""
 OUTWARD_EXTENT = 64.0
-"""Maximum extent for cameras that look outwards, as in a room, in scene units."""
+"""Maximum extent in scene units if the cameras face outward, as in a room."""
 ROOM_EXTENT = 32.0
-"""Extent for outward-looking cameras without points. Walls are about ten units away."""
+"""Extent in scene units if the cameras face outward and there are no points. The distance of walls
+is about ten units."""
 WITHIN = 0.95
-"""Fraction of the visible points that the cube must contain. The others are often outliers."""
+"""Fraction of the visible points that the cube must contain. The other points are often
+outliers."""
 
 OUTWARD = 0.6
-"""Fraction of cameras that must look away from the center to classify them as outward-looking."""
+"""Minimum fraction of cameras that look away from the center, for classifying the cameras as
+outward-facing."""
 
 log = logging.getLogger("nerfmac")
 
@@ -63,17 +66,18 @@ def fit(
     tangents: Sequence[tuple[float, float]] = (),
     rotation: Array = Placement._field_defaults["rotation"],
 ) -> Placement:
-    """Fit a placement to cameras: their target becomes the center, their mean distance one unit.
+    """Fit a placement, so that the cameras look at the center at a mean distance of one scene unit.
 
-    The target is the least-squares intersection of the optical axes. If the axes are parallel, it
-    is at the median depth of the points or, without points, at the mean camera position, with a
-    warning. The extent is the smallest power of two that contains the visible points: from 1 for
-    objects cut out by alpha, otherwise from 4, up to 16. If most cameras look outwards, it is up to
-    64, or 32 without points, with a warning. Stray cameras (with a warning) and points are ignored.
+    The center is the least-squares intersection of the optical axes. If the axes are parallel, it
+    is at the median depth of the points or, without points, at the mean camera position, and a
+    warning is logged. The extent is the smallest power of two that contains the visible points. It
+    is at least 1 for objects that are cut out with alpha and at least 4 otherwise, and at most 16.
+    If most cameras face outward, it is at most 64, or 32 without points, and a warning is logged.
+    Outliers among cameras (with a warning) and points are ignored.
 
     Args:
         poses: Camera-to-file poses (3, 4).
-        is_object: Whether alpha cuts out an object.
+        is_object: Whether the images show an object that is cut out with an alpha channel.
         where: File for warnings.
         points: Sparse points (n, 3) in the coordinates of the file; n may be 0.
         tangents: (width / (2 fl_x), height / (2 fl_y)) of the image of each camera.
@@ -99,7 +103,7 @@ def fit(
     if meet and looks_away.mean() > OUTWARD:
         min_extent = min_extent if len(points) else ROOM_EXTENT
         max_extent = OUTWARD_EXTENT
-        log.warning(f"most cameras of {where} look outwards; using a larger cube, as for a room")
+        log.warning(f"most cameras of {where} face outward; using a larger cube, as for a room")
     in_scene = scale * (points - center) @ rotation.T
     is_stray = stray_points(in_scene, min_extent, max_extent)
     points, in_scene = points[~is_stray], in_scene[~is_stray]
@@ -126,8 +130,8 @@ def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array,
 def _extent(reach: Array, min_extent: float, max_extent: float) -> float:
     """Return the side of the cube: a power of two in [`min_extent`, `max_extent`].
 
-    It is the smallest one whose half is at least the quantile WITHIN of `reach`, the distances from
-    the center, or `max_extent` if all are too small.
+    It is the smallest power of two with at least twice the quantile WITHIN of `reach`, the
+    distances from the center. If no power of two is large enough, it is `max_extent`.
     """
     if not len(reach):
         return min_extent

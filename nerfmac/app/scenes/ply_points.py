@@ -1,4 +1,4 @@
-"""Points in PLY files, such as nerfstudio's sparse points: binary or text, with x, y, and z."""
+"""Reading and writing of points in PLY files, such as nerfstudio's sparse points."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ BYTE_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
     """Read the vertex positions of a PLY file. The vertices must be the first element of the file.
 
-    Vertices whose coordinates are not finite or exceed LARGEST are dropped.
+    The file may be binary or text. Vertices with coordinates that are not finite or exceed LARGEST
+    are dropped.
 
     Args:
         path: PLY file.

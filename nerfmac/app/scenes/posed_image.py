@@ -1,4 +1,4 @@
-"""`PosedImage`: an image file of a scene with camera intrinsics and pose."""
+"""`PosedImage`, an image file of a scene with its camera intrinsics and pose."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ class PosedImage(NamedTuple):
         )
 
     def read(self, upright: bool) -> Self:
-        """Return the image read upright or as stored, with intrinsics scaled to that size."""
+        """Return the image, read upright or as stored, with intrinsics scaled to its size."""
         size = self.header[:2] if upright else self.header.stored_size
         return self._replace(is_upright=upright, lens=self.lens.scaled(*size))
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether the intrinsics match both the upright and the stored image, which differ."""
+        """Whether the upright and the stored image differ, but the intrinsics match both."""
         both = self.header[:2], self.header.stored_size
         return self.header.orientation != 1 and all(has_aspect(self.lens, *size) for size in both)
 

@@ -13,16 +13,18 @@ from nerfmac.geometry.placement import Direction
 Array = npt.NDArray[np.float64]
 
 RIGID_WITHIN = 1e-2
-"""Maximum entry of |R^T R - 1| that is considered rounding and corrected."""
+"""Maximum entry of |R^T R - 1| that counts as a rounding error and is corrected."""
 
 UP = (0.0, 0.0, 1.0)
 """Default up direction, as in nerfstudio and Blender."""
 
 MIN_AGREEMENT = 0.1
-"""Minimum length of the mean up axis of the cameras. Below it, they have no common up direction."""
+"""Minimum length of the mean up axis of the cameras. If it is shorter, the cameras have no common
+up direction."""
 
 UP_AXIS_WEIGHT = 0.01
-"""Weight of the mean up axis in `estimated_up`. Right axes, usually horizontal, have weight 1."""
+"""Weight of the mean up axis in `estimated_up`. Right axes, which are usually horizontal, have the
+weight 1."""
 
 
 def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:
@@ -97,7 +99,7 @@ def leveling(poses: Sequence[Array], up: Direction | None = None) -> Array:
     x, y, z = up or estimated_up(np.stack(poses))
     if z < -1 + 1e-9:
         return np.diag([1.0, -1.0, -1.0])
-    # Rodrigues' formula around the axis (x, y, z) x (0, 0, 1) = (y, -x, 0).
+    # This is Rodrigues' formula for the axis (x, y, z) x (0, 0, 1) = (y, -x, 0).
     turn = np.array([[0.0, 0.0, -x], [0.0, 0.0, -y], [x, y, 0.0]])
     return np.eye(3) + turn + turn @ turn / (1.0 + z)
 
@@ -107,7 +109,8 @@ def estimated_up(poses: Array) -> Direction:
 
     The up direction is perpendicular to the right axes of the cameras, on the side of their up
     axes, or z if the cameras have no common up direction. The mean up axis alone would be tilted if
-    all cameras look down from one side, so it only resolves what the right axes leave undetermined.
+    all cameras look down from one side. It is therefore used only where the right axes do not
+    determine the direction.
     """
     right, up = poses[:, :, 0], poses[:, :, 1].mean(axis=0)
     if np.linalg.norm(up) < MIN_AGREEMENT:

@@ -1,4 +1,4 @@
-"""Computation in threads on all cores, with ordered results and bounded memory."""
+"""Parallel computation in threads on all cores, with ordered results and bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`SceneRecord`: scene data that a run saves, sufficient for rendering without images."""
+"""`SceneRecord`, the scene data that a run saves, which is sufficient for rendering without
+images."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def refuse_run(path: Path) -> None:
 class SceneRecord:
     """Path, options, and cube of a scene, and the cameras of its training views."""
 
-    path: str | None  # None for a scene in memory.
+    path: str | None  # Path of the scene, or None for a scene in memory.
     extent: float
     up: Direction
     cameras: tuple[Camera, ...]
@@ -49,7 +50,7 @@ class SceneRecord:
 
     @property
     def backdrop(self) -> Color:
-        """Background color of videos and renderings where the field is empty; sRGB in [0, 1].
+        """Background color of videos and renderings where the field is empty, sRGB in [0, 1].
 
         It is the mean color of the training images, or white if the images have alpha.
         """
@@ -107,7 +108,7 @@ class SceneRecord:
             The record.
 
         Raises:
-            InputError: If a value is invalid; the message contains the key.
+            InputError: If a value is invalid. The message contains the key.
         """
         record = Fields.of(values, str(path))
         record.allow_only(*(field.name for field in fields(cls)))

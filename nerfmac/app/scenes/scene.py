@@ -1,7 +1,8 @@
-"""`Scene`: images, their cameras, and the scene cube.
+"""`Scene` contains images, their cameras, and the scene cube.
 
-Scene space is that used by instant-ngp, without its permutation of axes: the cube has side `extent`
-and center (0.5, 0.5, 0.5). For an object without surroundings, `extent` is 1, the unit cube.
+The scene space is the same as in instant-ngp, but without the permutation of axes. The cube has the
+side `extent` and the center (0.5, 0.5, 0.5). For an object without surroundings, `extent` is 1, the
+unit cube.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from nerfmac.geometry.tracks import Tracks
 from nerfmac.geometry.views import Views
 
 MAX_PIXELS = 2**31
-"""Exclusive upper limit of the pixels of a split, because pixel indices are int32."""
+"""Exclusive upper limit of the number of pixels in a split, because pixel indices are int32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +124,7 @@ class Scene:
         return self._views[split]
 
     def decoding(self, split: str, *, progress: bool = True) -> Iterator[None]:
-        """Decode the images of a split as `views` does, one image at each `next`.
+        """Decode the images of a split like `views`, one image at each `next`.
 
         Args:
             split: Name of the split.
@@ -141,7 +142,7 @@ class Scene:
             if split == "train":
                 views = replace(views, tracks=self.tracks)
                 points = self.points if self.tracks is None else self.tracks.points
-                if points is not None:  # Only points that training uses.
+                if points is not None:  # Uses only points that training uses.
                     eyes = np.array(views.cameras.poses[:, :, 3], np.float64)
                     find = partial(scene_ground_plane, points, self.bounds, eyes, self.up)
                     views = replace(views, find_ground=find)
@@ -198,7 +199,7 @@ def _decoding(
         mask = _mask_of(frame, width, height) if frame.mask else None
         return image.reshape(-1, channels), None if mask is None else mask.ravel()
 
-    # Only this thread may use MLX.
+    # MLX may be used only on this thread.
     bar = tqdm(prefetch(read, len(frames)), "images", len(frames), **delayed_progress(progress))
     end = 0
     for image, mask in bar:
@@ -215,8 +216,8 @@ def _decoding(
 def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
     """Write `rows` into `array` from row `start` on, in place.
 
-    The write is evaluated immediately, while no other reference to the array's memory exists, so
-    that images are in memory only once and not both on the host and on the device.
+    The write is evaluated immediately, while there is no other reference to the memory of the
+    array. Therefore, images are in memory only once, instead of both on the host and on the device.
     """
     array[start : start + len(rows)] = mx.array(rows)
     mx.eval(array)

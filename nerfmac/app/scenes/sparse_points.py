@@ -1,8 +1,8 @@
-"""Sparse points: medians over image patches, outliers among points and cameras, near plane.
+"""Computations with sparse points: medians over image patches, outliers, and the near plane.
 
 Structure from motion produces a few points and cameras at wrong positions. These outliers must not
-determine the scene size. Neither must a few points on a distant wall that fills half of every
-image, so points are weighted by image patches.
+determine the scene size. In contrast, a distant wall that fills half of every image must be
+included even if it has few points, so points are weighted by image patches.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MAX_VIEWS, MAX_POINTS = 64, 20000
 MAX_STRAYS = 0.15
 """Maximum fraction of cameras or points that can be outliers."""
 FAR = 4.0
-"""A camera is an outlier if its distance from the median position exceeds this multiple of the
-median distance."""
+"""Distance of a camera from the median camera position, relative to the median of these distances,
+above which the camera is an outlier."""
 SMOOTH = 0.1
 """Threshold of the median |log(r / r')|, where r and r' are distances of points in similar
 directions. Above it, the points are not a surface. Measured values are 0.003 to 0.035 on surfaces
@@ -39,7 +39,7 @@ MAX_COMPARED = 1000
 NEAR_FRACTION = 0.75
 """Distance of the near plane, relative to the distance of the nearest points."""
 OUTLIERS = 0.01
-"""Fraction of the points in an image, the nearest ones, that are ignored as possible outliers."""
+"""Fraction of the nearest points in an image that are ignored as possible outliers."""
 MIN_POINTS_IN_IMAGE = 50
 """Minimum number of points in an image for using it to determine the near plane."""
 MAX_NEAR_POINTS = 2**15
@@ -100,10 +100,10 @@ def stray_cameras(eyes: Array) -> Flags:
 def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
     """Find outliers among sparse points.
 
-    Cubes of side `min_side`, 2 `min_side`, 4 `min_side` and so on, below `max_side`, are tried in
-    decreasing order. The points outside a cube are outliers if there are few of them and they do
-    not form a surface, on which points in similar directions have similar distances. For example,
-    points scattered behind a wall are outliers, but points on the wall are not.
+    Cubes with the sides `min_side`, 2 `min_side`, 4 `min_side`, and so on, below `max_side`, are
+    tried in decreasing order. The points outside a cube are outliers if there are few of them and
+    they do not form a surface, on which points in similar directions have similar distances. For
+    example, points scattered behind a wall are outliers, but points on the wall are not.
 
     Args:
         points: Points (n, 3) relative to the scene center.
@@ -129,13 +129,14 @@ def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
 
 
 def near_plane(points: Array, cameras: Sequence[Camera]) -> float | None:
-    """Compute the distance from every camera up to which space is considered empty.
+    """Compute the distance of the near plane, up to which the space in front of cameras counts as
+    empty.
 
-    Training may place haze directly in front of a camera, where no other camera looks. The haze
-    only affects the image of that camera, but hides the scene in other renderings. Samples closer
-    than the near plane are therefore ignored, as in the original NeRF code for LLFF scenes
-    (Mildenhall et al. 2020), which uses 0.9 times the depth of the nearest point. The fraction is
-    smaller here, because textureless surfaces have no points.
+    Training may place haze directly in front of a camera, where it is not visible from other
+    cameras. The haze affects only the image of this camera, but hides the scene in other
+    renderings. Samples closer than the near plane are therefore ignored, as in the original NeRF
+    code for LLFF scenes (Mildenhall et al. 2020), which uses 0.9 times the depth of the nearest
+    point. The fraction is smaller here, because textureless surfaces have no points.
 
     Args:
         points: Points (n, 3) in scene space. Occlusion is ignored.

@@ -1,4 +1,5 @@
-"""`find_subject`: the sphere around the object that the cameras look at, from sparse points.
+"""`find_subject` finds the sphere around the object that the cameras look at, from sparse
+points.
 
 The points of the subject are in the middle of most photos. Background points move through the
 photos as the camera moves around the subject, so points do not have to be matched to photos.
@@ -16,7 +17,7 @@ from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 
 MIDDLE = 0.5
-"""Width and height of the middle of a photo, relative to the photo."""
+"""Width and height of the middle part of a photo, relative to the size of the photo."""
 
 MIN_CAMERAS = 0.7
 """Minimum fraction of the cameras that show a subject point in the middle of their photos."""
@@ -39,7 +40,7 @@ def find_subject(
 
     Returns:
         Sphere in scene space, or None if fewer than `MIN_POINTS` points are in the middle of most
-        photos, for example in a room with outward-looking cameras.
+        photos, for example in a room with outward-facing cameras.
     """
     if points is None or not len(points) or not cameras:
         return None

@@ -1,10 +1,12 @@
-"""The `dataset` of a snapshot: the training cameras and the placement of the scene files.
+"""Reading of the `dataset` of a snapshot, with the training cameras and the placement of the scene
+files.
 
-Poses are camera-to-scene matrices (3, 4) in the scene of instant-ngp. The scene axes are the y, z,
-x axes of the files. Cameras look along +z with y down. Principal points are fractions of the image.
+Poses are camera-to-scene matrices (3, 4) in the scene of instant-ngp. The axes of this scene are
+the y, z, and x axes of the files. Cameras look along +z, with y down. Principal points are
+fractions of the image size.
 
-instant-ngp maps a file position p to CYCLE (scale p + offset). `from_mitsuba` omits CYCLE, but
-also turns every OpenGL camera by 180 degrees about its y axis.
+instant-ngp maps a file position p to CYCLE (scale p + offset). If `from_mitsuba` is set, CYCLE is
+omitted, but every OpenGL camera is rotated by 180 degrees about its y axis.
 """
 
 from __future__ import annotations
@@ -20,23 +22,26 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.placement import Placement
 
 CYCLE = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
-"""Rotation from the files' axes to instant-ngp's."""
+"""Rotation from the axes of the scene files to the axes of instant-ngp."""
 FLIP = np.array([1.0, -1.0, -1.0, 1.0])
-"""Factors of a pose's four columns, from OpenGL's camera axes to instant-ngp's and back:
-instant-ngp has y down and z forwards; the fourth column, the position, stays."""
+"""Factors for the four columns of a pose that convert OpenGL camera axes to the axes of instant-ngp
+and back. In instant-ngp, y is down and z is forward. The fourth column is the position and does not
+change."""
 DISTORTION = {True: ("k1", "k2", "k3", "k4"), False: ("k1", "k2", "p1", "p2")}
-"""Keys of the distortion coefficients, by whether the lens is a fisheye."""
+"""Keys of the distortion coefficients of a fisheye lens (True) and of any other lens (False)."""
 OTHER_LENSES = ("ftheta_p0", "latlong", "halflatlong", "equirectangular", "orthographic")
 
 
 def read_cameras(dataset: Fields) -> tuple[Camera, ...]:
-    """The training cameras, in instant-ngp's axes. Raises `InputError`."""
+    """Return the training cameras in the axes of instant-ngp. Raises `InputError` if a camera is
+    invalid."""
     pairs = zip(dataset.objects("metadata"), dataset.objects("xforms"), strict=False)
     return tuple(_camera(about, xform) for about, xform in pairs)
 
 
 def read_placement(dataset: Fields, extent: float) -> Placement:
-    """Return the placement of the scene files in instant-ngp's scene cube of side `extent`."""
+    """Return the placement of the scene files in the scene cube of instant-ngp with the side
+    `extent`."""
     scale, offset = dataset.number("scale", above=0), np.array(dataset.numbers("offset", 3))
     return Placement(scale, CYCLE @ offset, extent, CYCLE)
 
@@ -55,7 +60,8 @@ def _camera(about: Fields, xform: Fields) -> Camera:
 
 
 def _distortion(about: Fields) -> dict[str, Any]:
-    """Arguments of `Lens` for the distortion. Raises `InputError` for other kinds of lenses."""
+    """Return the arguments of `Lens` for the distortion. Raises `InputError` if the lens is not
+    supported."""
     key = "lens" if "lens" in about else "camera_distortion"
     if key not in about or about.is_null(key):
         return {}

@@ -1,7 +1,8 @@
-"""instant-ngp's density grid: in each cell, the optical thickness of the shortest marching step.
+"""Reading of instant-ngp's density grid, which contains the optical thickness of the shortest
+marching step in each cell.
 
-Cells of a cascade are in Morton order: bits of x, y and z are interleaved, x lowest. Cascades
-follow each other. nerfmac uses the order of `geometry.cells`.
+The cells of a cascade are in Morton order, in which the bits of x, y, and z are interleaved with x
+lowest. The cells of all cascades are concatenated. nerfmac uses the order of `geometry.cells`.
 """
 
 from __future__ import annotations
@@ -17,24 +18,26 @@ from nerfmac.geometry.cells import cells_of
 Array = npt.NDArray[np.float32]
 
 LARGEST = float(np.finfo(np.float16).max)
-"""Largest value of a cell in half precision; instant-ngp writes infinity for larger ones."""
+"""Largest finite value of a cell in half precision. For larger values, instant-ngp writes
+infinity."""
 
 
 def morton_numbers(resolution: int, cascades: int) -> npt.NDArray[np.int64]:
-    """instant-ngp's number of each cell (cells,) in nerfmac's order."""
+    """Return the index in instant-ngp of each cell (cells,) in nerfmac's order."""
     number = np.arange(cascades * resolution**3)
     cascade, x, y, z = cells_of(number, resolution)
     return cascade * resolution**3 + (_spread(x) | _spread(y) << 1 | _spread(z) << 2)
 
 
 def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | None:
-    """Values (cells,) in nerfmac's order; None for the empty grid of an untrained scene.
+    """Return the values (cells,) in nerfmac's order, or None for the empty grid of an untrained
+    scene.
 
-    `data` holds float16 or, in older files, float32 numbers. Infinity becomes the largest float16.
-    Raises `InputError` for another length, NaN and -infinity.
+    `data` contains float16 or, in older files, float32 numbers. Infinity is replaced by the largest
+    float16 number. Raises `InputError` if the length is wrong, or if a value is NaN or -infinity.
     """
     if not isinstance(data, bytes):
-        raise InputError(f"{where}: density_grid_binary is missing or no binary data")
+        raise InputError(f"{where}: density_grid_binary is missing or not binary data")
     if not data:
         return None
     cells = cascades * resolution**3
@@ -45,14 +48,14 @@ def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | 
             f"{cascades} cascades of {resolution}^3 cells"
         )
     values = np.frombuffer(data, kinds[len(data)]).astype(np.float32)
-    if not (values > -np.inf).all():  # False for NaN too
-        raise InputError(f"{where}: density_grid_binary holds NaN or -infinity")
+    if not (values > -np.inf).all():  # also False for NaN
+        raise InputError(f"{where}: density_grid_binary contains NaN or -infinity")
     values = np.minimum(values, LARGEST)
     return values[morton_numbers(resolution, cascades)]
 
 
 def _spread(number: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The lowest 10 bits of `number`, spread to every third bit."""
+    """Return the lowest 10 bits of `number`, moved to every third bit."""
     result = np.zeros_like(number)
     for bit in range(10):
         result |= (number >> bit & 1) << 3 * bit

@@ -1,7 +1,8 @@
-"""The field of a snapshot: its networks, its grid and its parameters.
+"""Reading of the field of a snapshot, with its networks, grid, and parameters.
 
-tiny-cuda-nn stores a layer's matrix as (outputs, inputs), row by row, nerfmac as (inputs, outputs).
-tiny-cuda-nn pads the rows of the last layer to a multiple of 16, or of 8 for a CutlassMLP.
+tiny-cuda-nn stores the matrix of a layer as (outputs, inputs) in row-major order, and nerfmac as
+(inputs, outputs). tiny-cuda-nn pads the number of rows of the last layer to a multiple of 16, or of
+8 for a CutlassMLP.
 """
 
 from __future__ import annotations
@@ -33,14 +34,15 @@ Array = npt.NDArray[np.float32]
 COLORS, DEGREE = 3, 4
 TYPES = {"__half": "<f2", "float": "<f4"}
 LAST_ROWS = {"fullyfusedmlp": 16, "megakernelmlp": 16, "cutlassmlp": 8}
-"""The last layer's rows are padded to a multiple of this number, by kind of network."""
+"""Padding of the last layer by kind of network. The number of rows is a multiple of this value."""
 LAYERS = range(1, 5)
 FINEST = 2048.0
-"""Cells per unit at the finest level, for files without the growth factor of the levels."""
+"""Number of cells per unit at the finest level, for files without the growth factor of the
+levels."""
 MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
-"""Largest accepted number of levels, log2 of a level's entries, and cells along an axis."""
+"""Maximum number of levels, base-2 logarithm of the entries of a level, and cells along an axis."""
 UNLIMITED = 62
-"""`log2_entries` of a dense grid: its tables are so large that no level is hashed."""
+"""Value of `log2_entries` for a dense grid. It is so large that no level is hashed."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class SinglePrecisionLevels(HashLevels):
 
     @cached_property
     def scales(self) -> tuple[float, ...]:
-        """Grid units per unit of position, by level."""
+        """Number of grid units per unit of position, for each level."""
         level = np.arange(self.levels, dtype=np.float32)
         power = np.exp2(level * np.log2(np.float32(self.growth)))
         return tuple((power * np.float32(self.coarsest) - np.float32(1.0)).tolist())
@@ -60,13 +62,13 @@ class SinglePrecisionLevels(HashLevels):
 
 @dataclass(frozen=True)
 class SnapshotGrid(HashGrid):
-    """The hash encoding with the levels of a snapshot."""
+    """Hash encoding with the levels of a snapshot."""
 
     snapshot_levels: HashLevels
 
     @cached_property
     def levels(self) -> HashLevels:
-        """The snapshot's levels."""
+        """Levels of the snapshot."""
         return self.snapshot_levels
 
 
@@ -80,19 +82,20 @@ class Mlp(NamedTuple):
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """(outputs, inputs) of each layer."""
+        """Shape (outputs, inputs) of the matrix of each layer."""
         widths = [self.inputs, *[self.width] * self.layers, self.outputs]
         return list(zip(widths[1:], widths[:-1], strict=True))
 
     @property
     def weights(self) -> int:
-        """Number of weights of all layers together, including padding."""
+        """Total number of weights of all layers, including padding."""
         return sum(rows * columns for rows, columns in self.shapes)
 
     def to_ours(self, weights: Array, shape: MlpShape) -> Array:
-        """nerfmac's flat weights of `shape` from a snapshot's flat `weights` (self.weights,).
+        """Convert the flat `weights` (self.weights,) of a snapshot to nerfmac's flat weights of
+        `shape`.
 
-        `shape` is at least as large as this network; the further weights are zero.
+        `shape` is at least as large as this network. Additional weights are zero.
         """
         flat, first = [], 0
         for (rows, columns), (inputs, outputs) in zip(self.shapes, shape.matrices, strict=True):
@@ -105,7 +108,7 @@ class Mlp(NamedTuple):
 
 
 class SnapshotFieldShape(NamedTuple):
-    """Configuration and sizes of a snapshot's field."""
+    """Configuration and sizes of the field of a snapshot."""
 
     config: Config
     levels: HashLevels
@@ -113,22 +116,23 @@ class SnapshotFieldShape(NamedTuple):
     color: Mlp
 
     def field(self, bounds: Bounds) -> EncodedField:
-        """The field of positions within `bounds`."""
+        """Create the field for positions within `bounds`."""
         grid = SnapshotGrid(self.config.grid, bounds, self.levels)
         return EncodedField(grid, self.config.networks)
 
 
 def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
-    """Read networks and encodings. Raises `InputError` for those that nerfmac lacks.
+    """Read networks and encodings. Raises `InputError` if nerfmac does not support them.
 
-    If the two networks differ in width, the narrower one is padded with neurons that do nothing.
+    If the two networks differ in width, the narrower one is padded with neurons that have no
+    effect.
     """
     features, levels = _read_levels(file.object("encoding"), extent)
     _check_direction(file.object("dir_encoding"))
     density = _read_mlp(file.object("network"), levels.levels * features, NETWORK_OUTPUTS)
     color = _read_mlp(file.object("rgb_network"), COLOR_INPUTS, COLORS)
     width = max(density.width, color.width)
-    # The nearest configuration. It states the size of the grid.
+    # This is the most similar configuration. It describes the size of the grid.
     cells = levels.coarsest * levels.growth ** (levels.levels - 1) / extent
     finest = min(max(round(cells), levels.coarsest, 4), 2**20)
     entries = min(max(levels.log2_entries, 8), 24)
@@ -142,7 +146,7 @@ def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
 
 
 def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedField) -> Parameters:
-    """Return the parameters of `field`, float32. Raises `InputError` for a wrong size."""
+    """Return the parameters of `field`, float32. Raises `InputError` if their number is wrong."""
     networks = field.networks_shape
     values, features = _numbers(snapshot), shape.config.grid.features
     sizes = shape.density.weights, shape.color.weights, shape.levels.entries * features
@@ -160,17 +164,17 @@ def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedF
 
 
 def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
-    """Features per level, and the levels, of a HashGrid or DenseGrid.
+    """Return the number of features per level and the levels of a HashGrid or DenseGrid.
 
-    Raises `InputError` for other encodings, and for sizes or an interpolation that nerfmac lacks.
+    Raises `InputError` if nerfmac does not support the encoding, a size, or the interpolation.
     """
     kind = encoding.text("otype").lower()
     if kind == "grid":
         kind = f"{encoding.text('type') if 'type' in encoding else 'hash'}grid".lower()
     if kind not in ("hashgrid", "densegrid"):
-        raise encoding.wrong("otype", "HashGrid or DenseGrid, the encodings that nerfmac has")
+        raise encoding.wrong("otype", "HashGrid or DenseGrid, the encodings that nerfmac supports")
     if "interpolation" in encoding and encoding.text("interpolation").lower() != "linear":
-        raise encoding.wrong("interpolation", "Linear, the only one that nerfmac has")
+        raise encoding.wrong("interpolation", "Linear, the only supported interpolation")
     features = encoding.count("n_features_per_level", 2)
     if features not in FEATURES:
         raise encoding.wrong("n_features_per_level", "1, 2, 4 or 8")
@@ -178,7 +182,7 @@ def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
     if encoding.values.get("n_features"):
         levels = _up_to(MOST_LEVELS * features, encoding, "n_features") // features
     log2_entries = _up_to(MOST_LOG2_ENTRIES, encoding, "log2_hashmap_size", 19)
-    # Default of instant-ngp; tiny-cuda-nn has another one.
+    # This is the default of instant-ngp. The default of tiny-cuda-nn differs.
     coarsest = 2 ** ((log2_entries if "log2_hashmap_size" in encoding else 15) // 3)
     if encoding.values.get("base_resolution"):
         coarsest = _up_to(MOST_CELLS, encoding, "base_resolution")
@@ -193,7 +197,10 @@ def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
 
 
 def _up_to(most: int, encoding: Fields, key: str, default: int | None = None) -> int:
-    """The integer at `key`. Raises `InputError` if it exceeds `most`, before it takes memory."""
+    """Return the integer at `key`.
+
+    Raises `InputError` if it exceeds `most`, before memory of this size is allocated.
+    """
     count = encoding.count(key, default)
     if count > most:
         raise encoding.wrong(key, f"up to {most}")
@@ -201,34 +208,34 @@ def _up_to(most: int, encoding: Fields, key: str, default: int | None = None) ->
 
 
 def _check_direction(encoding: Fields) -> None:
-    """Raise `InputError` unless directions are encoded by spherical harmonics of degree 4."""
+    """Raise `InputError` unless directions are encoded with spherical harmonics of degree 4."""
     first = encoding
     if encoding.text("otype").lower() == "composite":
         first, *others = encoding.objects("nested")
-        for other in others:  # these encode the rest of the direction's components: there are none
+        for other in others:  # encodings of further components, which do not exist
             if other.text("otype").lower() != "identity":
                 raise other.wrong("otype", "Identity")
     if first.text("otype").lower() != "sphericalharmonics":
-        raise first.wrong("otype", "SphericalHarmonics, the encoding that nerfmac has")
+        raise first.wrong("otype", "SphericalHarmonics, the encoding that nerfmac supports")
     if first.count("degree", DEGREE) != DEGREE:
         raise first.wrong("degree", str(DEGREE))
 
 
 def _read_mlp(network: Fields, inputs: int, outputs: int) -> Mlp:
-    """Read a network's sizes. Raises `InputError` for a network that nerfmac lacks."""
+    """Read the sizes of a network. Raises `InputError` if nerfmac does not support the network."""
     kind = network.text("otype").lower()
     if kind not in LAST_ROWS:
         raise network.wrong("otype", "FullyFusedMLP or CutlassMLP")
     for key, expected in (("activation", "ReLU"), ("output_activation", "None")):
         if key in network and network.text(key).lower() != expected.lower():
-            raise network.wrong(key, f"{expected}, the only one that nerfmac has")
+            raise network.wrong(key, f"{expected}, the only value that nerfmac supports")
     if "n_output_dims" in network and network.count("n_output_dims") != outputs:
         raise network.wrong("n_output_dims", str(outputs))
     width, layers = network.count("n_neurons", 128), int(network.number("n_hidden_layers", 5))
     if width not in WIDTHS:
         raise network.wrong("n_neurons", "16, 32, 64 or 128")
     if layers not in LAYERS:
-        raise network.wrong("n_hidden_layers", "1 to 4, as many as nerfmac's networks have")
+        raise network.wrong("n_hidden_layers", "1 to 4, which nerfmac's networks support")
     rows = -(-outputs // LAST_ROWS[kind]) * LAST_ROWS[kind]
     return Mlp(inputs, width, layers, rows)
 
@@ -236,12 +243,12 @@ def _read_mlp(network: Fields, inputs: int, outputs: int) -> Mlp:
 def _numbers(snapshot: Fields) -> Array:
     data: Any = snapshot.values.get("params_binary")
     if not isinstance(data, bytes):
-        raise InputError(f"{snapshot.where}: params_binary is missing or no binary data")
+        raise InputError(f"{snapshot.where}: params_binary is missing or not binary data")
     kind = snapshot.text("params_type") if "params_type" in snapshot else "__half"
     if kind not in TYPES:
         raise snapshot.wrong("params_type", "__half or float")
     if len(data) % np.dtype(TYPES[kind]).itemsize:
-        raise InputError(f"{snapshot.where}: params_binary is cut off")
+        raise InputError(f"{snapshot.where}: params_binary is truncated")
     values = np.frombuffer(data, TYPES[kind]).astype(np.float32)
     if not np.isfinite(values).all():
         raise InputError(f"{snapshot.where}: params_binary has numbers that are not finite")

@@ -1,4 +1,4 @@
-"""`load_snapshot`: a run from a snapshot of instant-ngp."""
+"""`load_snapshot` reads a snapshot of instant-ngp as a run."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 VERSION = 1
-"""Oldest snapshot version that is read, as in instant-ngp."""
+"""Oldest snapshot version that can be read, as in instant-ngp."""
 SMALLEST_EXTENT = 1e-3
-"""Smallest side of a snapshot's cube in scene units; instant-ngp writes 1 or more."""
+"""Minimum side of the scene cube in a snapshot, in scene units. instant-ngp writes 1 or more."""
 
 log = logging.getLogger("nerfmac")
 
 
 def open_run(path: str | Path, *, method: Method = CONFIGURED) -> Run:
-    """The run in a folder or in a snapshot. Raises `InputError`."""
+    """Load the run in a folder or in a snapshot. Raises `InputError` if it cannot be read."""
     path = user_path(path)
     return load_snapshot(path) if is_snapshot(path) else Run.load(path, method=method)
 
@@ -53,18 +53,18 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
 
     Args:
         path: Snapshot file.
-        scene: Path of the training scene's files, for an evaluation. Their views are moved to the
-            scene of the snapshot.
+        scene: Path of the scene that the snapshot was trained on, for an evaluation. The views of
+            the scene are moved to the coordinates of the snapshot.
 
     Returns:
         Run of the snapshot.
 
     Raises:
-        InputError: If the file is invalid or uses features that nerfmac lacks.
+        InputError: If the file is invalid or uses features that nerfmac does not support.
     """
     file = read_container(user_path(path))
     if "snapshot" not in file:
-        raise InputError(f"{path} holds no snapshot")
+        raise InputError(f"{path} does not contain a snapshot")
     snapshot = file.object("snapshot")
     extent = _extent(snapshot)
     shape = read_field(file, extent)
@@ -94,10 +94,11 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
 
 
 def _extent(snapshot: Fields) -> float:
-    """The side of the scene's cube. Raises `InputError` for scenes that nerfmac cannot show."""
+    """Return the side of the scene cube. Raises `InputError` if nerfmac does not support the
+    scene."""
     version = snapshot.number("version", 0)
     if version < VERSION:
-        raise InputError(f"{snapshot.where} is of version {version:g}; expected {VERSION} or later")
+        raise InputError(f"{snapshot.where} has version {version:g}; expected {VERSION} or later")
     if "mode" in snapshot and snapshot.text("mode").lower() != "nerf":
         raise snapshot.wrong("mode", "nerf")
     dataset = snapshot.object("nerf").object("dataset")
@@ -114,7 +115,7 @@ def _extent(snapshot: Fields) -> float:
     if not SMALLEST_EXTENT <= extent <= MAX_EXTENT:
         raise dataset.wrong("aabb_scale", f"{SMALLEST_EXTENT:g} up to {MAX_EXTENT:g}")
     if any(dataset.numbers("envmap_resolution", 2, (0.0, 0.0))):
-        log.warning("%s: the environment map is left out", dataset.where)
+        log.warning("%s: the environment map is ignored", dataset.where)
     return extent
 
 
@@ -128,7 +129,7 @@ def _record(snapshot: Fields, extent: float) -> SceneRecord:
 
 
 def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arrays:
-    """The state of the occupancy grid, cropped to the box that instant-ngp shows."""
+    """Return the state of the occupancy grid, cropped to the box that instant-ngp shows."""
     data = snapshot.values.get("density_grid_binary")
     stored = read_grid(data, geometry.resolution, geometry.bounds.cascades, snapshot.where)
     values = mx.ones(geometry.cells) if stored is None else mx.array(stored)
@@ -143,7 +144,8 @@ def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arra
 
 
 def _shown(snapshot: Fields, bounds: Bounds) -> Box | None:
-    """The box that instant-ngp shows; None if it contains the scene's cube or cannot be used."""
+    """Return the box that instant-ngp shows, or None if it contains the scene cube or cannot be
+    used."""
     if "render_aabb" not in snapshot:
         return None
     box = snapshot.object("render_aabb")
@@ -155,14 +157,14 @@ def _shown(snapshot: Fields, bounds: Bounds) -> Box | None:
     if "render_aabb_to_local" in snapshot:
         turned = np.array(snapshot.table("render_aabb_to_local", (3,), 3))
     if not np.allclose(turned, np.eye(3), atol=1e-5) or (low >= high).any():
-        log.warning("%s: its render_aabb is turned or empty; all is shown", snapshot.where)
+        log.warning("%s: render_aabb is rotated or empty and is ignored", snapshot.where)
         return None
     (a, b, c), (d, e, f) = low.tolist(), high.tolist()
     return (a, b, c), (d, e, f)
 
 
 def _moved_scene(scene: Scene, run: Run) -> Scene:
-    """The scene with its cameras moved to the run's scene."""
+    """Return the scene with its cameras moved to the coordinates of the run."""
     from_files = scene.placement
     if from_files is None:
         raise InputError(f"{scene.name!r} does not specify the coordinate system of its files")

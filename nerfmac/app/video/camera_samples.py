@@ -1,6 +1,6 @@
-"""Camera samples of a frame over the pixels, the aperture, and the shutter time.
+"""Camera samples of a frame, spread over the pixel area, the aperture, and the shutter time.
 
-A frame is the mean of the images of its samples.
+A frame is the mean of the images that are rendered from its camera samples.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera
 
 CameraSamples = Sequence[Camera]
-"""Cameras of a frame at successive times; a single one without motion blur."""
+"""Cameras of a frame at consecutive times. Without motion blur, there is a single camera."""
 
 PLASTIC = 1.32471795724474602596
-"""Real root of x^3 = x + 1. Multiples of its inverse powers are evenly distributed in the unit
-square.
+"""Real root of x^3 = x + 1. Multiples of its inverse powers, modulo 1, are evenly distributed in
+the unit square.
 
 Roberts: The unreasonable effectiveness of quasirandom sequences (2018).
 """
@@ -74,8 +74,10 @@ def blurred(
 def _moved(
     camera: Camera, shift: npt.NDArray[np.float64], offset: npt.NDArray[np.float64], focus: float
 ) -> Camera:
-    """Return the camera with its principal point moved by `shift` (2,) pixels and its center by
-    `offset` (2,) in scene units, right and up.
+    """Return the camera with its principal point and its position moved.
+
+    `shift` (2,) is the shift of the principal point in pixels, and `offset` (2,) the shift of the
+    position to the right and up in scene units.
 
     The principal point also compensates for `offset`, so that points at the distance `focus` stay
     at the same image position.

@@ -1,13 +1,13 @@
 """Encoding of frames to a video: H.264 in MP4, VP9 in WebM, or an animated GIF.
 
 Frames are uint8 `(h, w, 3)` sRGB arrays from an iterable, consumed one at a time and encoded on a
-separate thread. A file appears only when it is complete, so an interrupted video leaves no file and
-keeps an older one.
+separate thread. A file appears only when it is complete, so an interruption leaves no incomplete
+file and does not change an older file.
 
-The ffmpeg of `imageio-ffmpeg` encodes in a separate process. Pixels are 4:2:0, the only layout that
-all players support; it requires an even width and height. The color matrix is BT.709, which the
-file specifies, because players would otherwise guess it from the frame size. A GIF has a palette of
-256 colors per frame and times in hundredths of a second.
+The ffmpeg of `imageio-ffmpeg` encodes in a separate process. The pixel format is 4:2:0, the only
+format that all players support. It requires an even width and height. The color matrix is BT.709.
+The file specifies this matrix, because players would otherwise guess it from the frame size. A GIF
+has a palette of 256 colors per frame, and its times are in hundredths of a second.
 """
 
 from __future__ import annotations
@@ -38,26 +38,29 @@ Item = TypeVar("Item")
 Send = Callable[[np.ndarray], None]
 
 QUALITY = 18
-"""Constant rate factor of H.264: 0 is lossless, the default is 23, and 18 looks lossless."""
+"""Constant rate factor of H.264. 0 is lossless, 18 is visually lossless, and the default of ffmpeg
+is 23."""
 
 WEBM_QUALITY = 24
-"""Constant rate factor of VP9, 0 to 63, for about the same quality as `QUALITY`."""
+"""Constant rate factor of VP9, from 0 to 63, with about the same quality as `QUALITY`."""
 
 HARDWARE_QUALITY = 65
-"""Quality of the Mac's hardware encoder, 1 to 100, for about the same quality as `QUALITY`."""
+"""Quality setting of the Mac's hardware encoder, from 1 to 100, with about the same quality as
+`QUALITY`."""
 
 VIDEOS = {".mp4": "libx264", ".webm": "libvpx-vp9", ".gif": "gif"}
-"""ffmpeg's encoder for each file extension."""
+"""Name of ffmpeg's encoder for each file extension."""
 
 HARDWARE = {".mp4": "h264_videotoolbox"}
-"""The Mac's hardware encoder for each file extension, which leaves the CPU free. Only ffmpeg for
-macOS has it."""
+"""Name of the Mac's hardware encoder for each file extension. It does not use the CPU and exists
+only in ffmpeg for macOS."""
 
 MAX_FPS = {".gif": 50.0}
-"""Maximum frame rate for each file extension. Most players slow a faster GIF down."""
+"""Maximum frame rate in frames per second for each file extension. Most players play faster GIFs at
+a lower rate."""
 
 MAX_WAITING = 4
-"""Maximum number of items that wait for the background thread, which limits memory."""
+"""Maximum number of items that wait for the background thread. It limits memory use."""
 
 
 def write_video(
@@ -162,14 +165,16 @@ def in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], Non
 
 
 def _program_and_codec(extension: str) -> tuple[str, str]:
-    """Return ffmpeg and its encoder for a file extension. Raises `InputError`."""
+    """Return the path of ffmpeg and its encoder for a file extension. Raises `InputError` if it is
+    missing."""
     with suppress(KeyError, InputError):
         return encoder(HARDWARE[extension]), HARDWARE[extension]
     return encoder(VIDEOS[extension]), VIDEOS[extension]
 
 
 def encoder(codec: str) -> str:
-    """Return the path of an ffmpeg with the encoder `codec`. Raises `InputError` without one."""
+    """Return the path of an ffmpeg with the encoder `codec`. Raises `InputError` if there is
+    none."""
     try:
         import imageio_ffmpeg  # Imported here, because only videos need it.
 
@@ -190,8 +195,8 @@ def encoder(codec: str) -> str:
 def alpha_options(program: str) -> tuple[str, ...]:
     """Return the options for ffmpeg if colors are already multiplied by alpha.
 
-    Newer versions, such as 9.0, multiply the colors of EXR files themselves by default. Older ones,
-    such as 7.0, do not, and do not have the option.
+    By default, newer versions such as 9.0 multiply the colors of EXR files by alpha. Older versions
+    such as 7.0 do not, and do not have the option.
     """
     if "alpha_mode" not in _ask(program, "-h", "filter=setparams"):
         return ()
@@ -207,13 +212,17 @@ def _ask(program: str, *question: str) -> str:
 
 
 def file_url(path: Path) -> str:
-    """Return a path for ffmpeg. Without `file:`, ffmpeg interprets a colon as the end of a protocol
-    and a leading minus as an option."""
+    """Return a path for ffmpeg with the prefix `file:`.
+
+    Without the prefix, ffmpeg interprets a colon as the end of a protocol, and a leading minus as
+    an option.
+    """
     return f"file:{path}"
 
 
 def first_line(log: bytes) -> str:
-    """Return the first line of ffmpeg's log, which contains the cause, without its component."""
+    """Return the first line of ffmpeg's log, which contains the cause, without the component
+    name."""
     lines = log.decode(errors="replace").strip().splitlines() or [""]
     return re.sub(r"^\[[^]]*\] ", "", lines[0])
 
@@ -230,7 +239,8 @@ def _check_frame(frame: np.ndarray, index: int, shape: tuple[int, ...]) -> None:
 
 
 def _options(extension: str, codec: str, width: int, height: int, fps: float) -> list[str]:
-    """Return ffmpeg's options between the program and the output file: raw RGB in, video out."""
+    """Return ffmpeg's options for converting raw RGB frames to a video, except for the output
+    file."""
     source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(fps)]
     common = ["-y", "-v", "error", *source, "-i", "-"]
     if extension == ".gif":
@@ -249,7 +259,7 @@ def _options(extension: str, codec: str, width: int, height: int, fps: float) ->
 
 @contextmanager
 def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
-    """Context manager that yields `send(frame)`; the file is complete on exit.
+    """Return a context manager that yields `send(frame)`. On exit, the file is complete.
 
     Raises `InputError` with ffmpeg's message if ffmpeg fails. An exception stops ffmpeg.
     """
@@ -257,7 +267,8 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
     program, codec = _program_and_codec(extension)
     command = [program, *_options(extension, codec, width, height, fps), file_url(path)]
     with tempfile.TemporaryFile() as log:
-        # ffmpeg gets another process group, so that only we receive Ctrl-C and then stop it.
+        # ffmpeg runs in a separate process group, so that only this process receives Ctrl-C and
+        # stops ffmpeg.
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=log, stderr=log, process_group=0
         )
@@ -268,7 +279,7 @@ def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
             with suppress(BrokenPipeError):
                 pipe.write(np.ascontiguousarray(frame).data)
                 return
-            finish()  # ffmpeg has stopped; its exit code and log contain the cause.
+            finish()  # ffmpeg has stopped, and its exit code and log contain the cause.
 
         def finish() -> None:
             process.communicate()

@@ -1,4 +1,5 @@
-"""Rendering of video frames: `FrameRenderer`, and `SideBySide`, which joins runs or eyes."""
+"""Rendering of video frames with `FrameRenderer`, and with `SideBySide` for several runs or two
+eyes."""
 
 from __future__ import annotations
 
@@ -31,16 +32,17 @@ MIN_OPACITY = 0.5
 """Minimum opacity of a pixel that is used to estimate the depth range."""
 
 TRIALS, TRIAL_SIDE = 6, 96
-"""Maximum number of images for estimating the depth range, and pixels on their longer side."""
+"""Maximum number of images for estimating the depth range, and length of their longer side in
+pixels."""
 
 
 class FrameValues(NamedTuple):
     """Values of a frame in host memory."""
 
     values: Values
-    """(h, w, 3) or (h, w), as `PixelValues.values`."""
+    """Values (h, w, 3) or (h, w), as in `PixelValues.values`."""
     opacity: Values
-    """(h, w) in [0, 1]."""
+    """Opacity (h, w) in [0, 1]."""
 
 
 class FrameRenderer:
@@ -66,7 +68,8 @@ class FrameRenderer:
         _ = self._view.occupied  # Raises now, before any file is written.
 
     def values(self, frames: Iterable[CameraSamples]) -> Iterator[FrameValues]:
-        """Yield the values of each frame in order, while the device computes the next frame."""
+        """Yield the values of each frame in order. The device computes the next frame at the same
+        time."""
         for (values, opacity), camera in self._on_host(frames, self._mean):
             size = camera.lens.height, camera.lens.width
             yield FrameValues(values.reshape(*size, *values.shape[1:]), opacity.reshape(size))
@@ -74,15 +77,15 @@ class FrameRenderer:
     def images(
         self, frames: Iterable[CameraSamples], depth_range: tuple[float, float] = (0.0, 1.0)
     ) -> Iterator[Pixels]:
-        """Yield the image of each frame, while the device computes the next frame.
+        """Yield the image of each frame. The device computes the next frame at the same time.
 
         Args:
             frames: Camera samples of each frame.
             depth_range: Distances in scene units at the two ends of the colormap.
 
         Yields:
-            uint8 (h, w, 3), colored by `view_renderer.colors`; with a transparent background
-            (h, w, 4) with straight alpha.
+            Image uint8 (h, w, 3), colored by `view_renderer.colors`. If the background is
+            transparent, it is (h, w, 4) with straight alpha.
         """
 
         def draw(frame: CameraSamples) -> tuple[mx.array]:
@@ -110,8 +113,8 @@ class FrameRenderer:
     def depth_range(self, frames: Sequence[CameraSamples]) -> tuple[float, float]:
         """Return the distances at the two ends of the colormap for all frames, in scene units.
 
-        By default, they are the 1st and 99th percentile of the distances in a few small images, or
-        (0, 1) if depth is not drawn or nothing is visible.
+        By default, they are the 1st and 99th percentile of the distances in a few small images. If
+        the output is not depth or no surface is visible, they are (0, 1).
         """
         if self.options.output != "depth":
             return 0.0, 1.0
@@ -165,7 +168,8 @@ class FrameRenderer:
 
 
 class SideBySide:
-    """Frames of one run, of several runs from left to right, or of one run for two eyes."""
+    """Renderer of frames that show one run, several runs from left to right, or one run for two
+    eyes."""
 
     def __init__(self, runs: Sequence[Run], options: RenderOptions) -> None:
         """Create the renderers.
@@ -176,7 +180,7 @@ class SideBySide:
 
         Raises:
             InputError: If several runs are combined with stereo or belong to different scenes, or
-                as `FrameRenderer`.
+                if a sampler does not support the options.
         """
         if options.stereo is not None and len(runs) > 1:
             raise InputError("stereo cannot be combined with several runs; pass a single run")
@@ -211,7 +215,7 @@ class SideBySide:
 
 
 def _one_ahead(items: Iterable[tuple[OnDevice, Camera]]) -> Iterator[tuple[OnDevice, Camera]]:
-    """Yield the items, each after the device has started to compute the next one."""
+    """Yield each item after the device has started to compute the next item."""
     waiting: tuple[OnDevice, Camera] | None = None
     coming = iter(items)
     while True:

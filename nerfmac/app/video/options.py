@@ -1,4 +1,4 @@
-"""`RenderOptions`: content and appearance of rendered images, in videos and in the viewer."""
+"""`RenderOptions`, the content and appearance of rendered images in videos and in the viewer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nerfmac.rendering.crop import Box
 
 OUTPUTS = ("rgb", "depth", "normal", "opacity")
 DIAGNOSTICS = ("occupancy", "samples")
-"""Outputs that only the viewer supports: occupied cells, and samples per ray."""
+"""Names of the outputs that only the viewer supports: occupied cells, and samples per ray."""
 PROJECTIONS = ("perspective", "equirectangular")
 STEREO = ("side-by-side", "over-under")
 
@@ -22,45 +22,50 @@ MAX_SAMPLES = 1024
 
 @dataclass(frozen=True)
 class RenderOptions:
-    """Content and appearance of an image. Lengths are in scene units, except in `crop`.
+    """Content and appearance of a rendered image. Lengths are in scene units, except in `crop`.
 
     With several samples per pixel, an image is the mean of images with rays at different positions
-    in the pixel and on the aperture, and at different times. Colors are averaged in linear light;
-    distances and normals are weighted by opacity.
+    in the pixel and on the aperture, and at different times. Colors are averaged in linear light,
+    and distances and normals are weighted by opacity.
 
     Raises:
-        InputError: If a value is out of range, or options exclude each other.
+        InputError: If a value is out of range, or options cannot be combined.
     """
 
     output: str = "rgb"
-    """`rgb`, `depth` (distance as in `Rendered`), `normal` (in scene axes), `opacity`, or, only in
-    the viewer, one of `DIAGNOSTICS`."""
+    """Quantity to render: `rgb`, `depth` (distance as in `Rendered`), `normal` (in scene axes),
+    `opacity`, or, only in the viewer, one of `DIAGNOSTICS`."""
     background: tuple[float, float, float] | None = (1.0, 1.0, 1.0)
-    """sRGB in [0, 1]. None is transparent; PNG and EXR files then have an alpha channel."""
+    """Background color, sRGB in [0, 1]. None is transparent, so that PNG and EXR files have an
+    alpha channel."""
     exposure: float = 0.0
     """Exposure compensation in stops. A value of 1 doubles the brightness of image and background.
-    It only applies to `rgb`."""
+    It applies only to `rgb`."""
     crop: Box | None = None
     """Lowest and highest corner of the box to show, enlarged to whole cells of the occupancy grid,
-    or None. Videos use the coordinates of the input scene, the viewer uses scene coordinates."""
+    or None. Videos use the coordinates of the input scene, and the viewer uses scene
+    coordinates."""
     near: float | None = None
-    """Near plane: closer samples are ignored. None selects `MarchConfig.near`."""
+    """Distance of the near plane. Closer samples are ignored. None selects `MarchConfig.near`."""
     samples: int = 1
     """Number of rays per pixel. A single ray passes through the center of the pixel."""
     aperture: float = 0.0
-    """Radius of the aperture. At 0, everything is sharp."""
+    """Radius of the aperture. With 0, the whole image is sharp."""
     focus: float | None = None
     """Distance of sharp focus. None selects the distance of the point that the training cameras
     look at."""
     projection: str = "perspective"
-    """`perspective`, or `equirectangular` (360 degrees with the forward axis in the middle)."""
+    """Projection: `perspective`, or `equirectangular` (360 degrees with the forward axis in the
+    middle)."""
     stereo: str | None = None
-    """`side-by-side` (left eye on the left), `over-under` (left eye on top), or None for one eye.
-    The viewing axes are parallel, so that distant objects have the same pixels in both images."""
+    """Stereo layout: `side-by-side` (left eye on the left), `over-under` (left eye on top), or None
+    for one eye. The viewing axes are parallel, so that distant objects have the same pixels in both
+    images."""
     eyes: float = 0.0
     """Distance between the eyes. It is positive if and only if `stereo` is set."""
     color_map: str = "turbo"
-    """Colormap of `depth`: `turbo`, `inferno`, or `gray`. The last color is the nearest one."""
+    """Colormap of `depth`: `turbo`, `inferno`, or `gray`. The last color of the map is the nearest
+    distance."""
     depth_range: tuple[float, float] | None = None
     """Nearest and farthest distance of the colormap in scene units. None estimates them from a few
     images."""

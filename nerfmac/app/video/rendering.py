@@ -1,4 +1,4 @@
-"""`render_video`: render a run from cameras to a video or to numbered files."""
+"""`render_video` renders a run to a video or to numbered files."""
 
 from __future__ import annotations
 
@@ -48,14 +48,15 @@ def render_video(
     Args:
         run: Run to render in its current state, or several runs of the same scene to render side by
             side.
-        cameras: A camera per frame, all of the same size; or, for motion blur, several per frame.
+        cameras: A camera for each frame or, for motion blur, several cameras for each frame. All
+            cameras have the same image size.
         out: Video file with the extension .mp4, .webm, or .gif, or a folder for numbered files.
         options: Content and appearance of the images. By default, RGB over the scene's `backdrop`.
         fps: Frames per second of the video.
         form: Format of the files in a folder: `png`, `exr`, or `npz` (`video.series`).
-        resume: Whether to resume an interrupted rendering. Frames of a video are then kept in the
-            folder OUT.frames until the video is complete.
-        overwrite: Whether to replace an existing `out`, and kept frames of another video.
+        resume: Whether to resume an interrupted rendering. In this case, the frames of a video are
+            stored in the folder OUT.frames until the video is complete.
+        overwrite: Whether to replace an existing `out`, and stored frames of another video.
         progress: Whether to show a progress bar.
 
     Raises:
@@ -113,15 +114,16 @@ def render_video(
 def _kept_frames(
     folder: Path, made_by: dict[str, Any], joined: SideBySide, frames: Sequence[CameraSamples]
 ) -> Iterator[Iterator[np.ndarray]]:
-    """Context manager that yields the images of a video, kept in `folder` until it is complete.
+    """Return a context manager that yields the images of a video and stores them in `folder`.
 
-    Raises `InputError` as `series.begin` does, and while another process uses the folder.
+    The folder is removed when the video is complete. Raises `InputError` as in `series.begin`, and
+    if another process uses the folder.
     """
     series.begin(folder, made_by, resume=True)
     with locked(folder):
         missing = series.missing(folder, len(frames), "png")
         yield series.resumed(folder, len(frames), missing, joined.images(frames, missing))
-        _remove_series(folder)  # Removes the record last, so that an interrupted video can resume.
+        _remove_series(folder)  # Removes the record last, for resuming.
         shutil.rmtree(folder)
 
 
@@ -157,8 +159,10 @@ def _remove_series(folder: Path) -> None:
 def _made_by(
     runs: Sequence[Run], frames: Sequence[CameraSamples], options: RenderOptions, form: str
 ) -> dict[str, Any]:
-    """Return the record of a folder's frames as JSON values: format, options, a hash of the
-    cameras, and the step and training time of each run.
+    """Return the record of the frames in a folder as JSON values.
+
+    It contains the format, the options, a hash of the cameras, and the step and training time of
+    each run.
 
     Only a video with the same record can be resumed.
     """

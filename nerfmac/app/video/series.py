@@ -1,4 +1,4 @@
-"""Videos as numbered files in a folder: PNG images, or values as OpenEXR or NumPy files.
+"""Videos as numbered files in a folder, which are PNG images, OpenEXR files, or NumPy files.
 
     frame_00000.png    uint8 sRGB, with straight alpha for a transparent background
     frame_00000.exr    float32: depth and opacity as channel Y; normals as R, G, and B; colors as
@@ -8,7 +8,7 @@
                        `pose` (3, 4); `lens`: focal lengths and principal point in pixels
     series.json        everything that the frames depend on; a resumed video must match it
 
-A file appears only when it is complete, so an interrupted series contains whole frames.
+A file appears only when it is complete, so an interrupted series contains only complete frames.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ FORMATS = ("png", "exr", "npz")
 
 RECORD = "series.json"
 FAST = 1
-"""zlib compression level of frames that are kept until their video is complete."""
+"""zlib compression level of frames that are stored until their video is complete."""
 
 EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0, 3], "gbrapf32le")}
-"""Order of the channels in ffmpeg's planes, and its pixel format, by number of channels."""
+"""Order of the channels in the planes of ffmpeg, and ffmpeg's pixel format, by number of
+channels."""
 
 
 def name_of(folder: Path, index: int, extension: str) -> Path:
@@ -76,7 +77,8 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
         resume: Whether to resume an existing series.
 
     Raises:
-        InputError: As `make_series`, or if the series to resume has another record.
+        InputError: If the folder cannot be created or already contains frames, or if the series to
+            resume has another record.
     """
     record = folder / RECORD
     if not (resume and record.is_file()):
@@ -96,7 +98,8 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
 
 
 def is_other(folder: Path, made_by: dict[str, Any]) -> str:
-    """Return the first key in which the record in `folder` differs from `made_by`, or ""."""
+    """Return the first key with a different value in the record in `folder` and in `made_by`, or
+    ""."""
     record = folder / RECORD
     old = read_json(record) if record.is_file() else made_by
     known = old if isinstance(old, dict) else {}
@@ -195,7 +198,8 @@ def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
 
 
 def _linear(values: np.ndarray) -> np.ndarray:
-    """Convert sRGB to linear light, as `geometry.color.srgb_to_linear`, in host memory."""
+    """Convert sRGB to linear light in host memory, with the formula of
+    `geometry.color.srgb_to_linear`."""
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
 

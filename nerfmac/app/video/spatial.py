@@ -6,8 +6,8 @@
 
 Source: Spherical Video V2 RFC, github.com/google/spatial-media, docs/spherical-video-v2-rfc.md.
 ffmpeg has no option to write these boxes. They belong to the sample entry of the video track, in
-the index `moov`. The images follow the index, so they move, and their offsets in the index
-increase.
+the index `moov`. The images are stored after the index. Adding boxes therefore moves the images and
+increases their offsets in the index.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from pathlib import Path
 from nerfmac.common.files import appearing
 
 STEREO_MODES = {None: 0, "over-under": 1, "side-by-side": 2}
-"""Value of stereo_mode in the box st3d for each `RenderOptions.stereo`."""
+"""Value of stereo_mode in the box st3d for each value of `RenderOptions.stereo`."""
 
 SAMPLE_ENTRY = {"moov": 8, "trak": 8, "mdia": 8, "minf": 8, "stbl": 8, "stsd": 16, "avc1": 86}
-"""Bytes before the first inner box of each nested box down to the H.264 sample entry.
+"""Number of bytes before the first inner box of each nested box, down to the H.264 sample entry.
 
 ISO/IEC 14496-12, sections 8 and 12.1.3.
 """
 
 CHUNK_OFFSETS = {"stco": "I", "co64": "Q"}
-"""Boxes in `stbl` with file offsets of images, and the type of an offset for `struct`."""
+"""Names of the boxes in `stbl` that contain file offsets of images, and the type of an offset for
+`struct`."""
 
 
 def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
-    """Add metadata to an MP4 file. A perspective video for one eye remains unchanged.
+    """Add metadata to an MP4 file. A perspective video for one eye is not changed.
 
     Args:
         path: MP4 file.
@@ -61,7 +62,7 @@ def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
 def _with_boxes(index: bytes, boxes: bytes) -> bytes:
     """Add boxes to the sample entry of an MP4 index (moov), adjusting sizes and chunk offsets."""
     parents = _offsets(index, list(SAMPLE_ENTRY))
-    # The first inner box is avcC, which is required for decoding; optional ones follow.
+    # The first inner box is avcC, which is required for decoding. Optional boxes follow.
     first = parents[-1] + SAMPLE_ENTRY["avc1"]
     here = first + _header(index, first)[0]
     changed = bytearray(index[:here] + boxes + index[here:])
@@ -102,5 +103,5 @@ def _box(name: str, content: bytes) -> bytes:
 
 
 def _full_box(name: str, content: bytes) -> bytes:
-    """Return a box with version and flags set to zero."""
+    """Return an MP4 box with the version and flags set to zero."""
     return _box(name, bytes(4) + content)

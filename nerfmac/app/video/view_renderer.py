@@ -1,4 +1,4 @@
-"""Rendering of an image from a training state: its values, and their colors."""
+"""Rendering of an image from a training state, with its values and their colors."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 CELLS = 128
-"""Number of cells along the unit cube for normals of a run without an occupancy grid. Densities are
-evaluated half a cell from the point along each axis."""
+"""Number of cells along the unit cube for computing normals of a run without an occupancy grid.
+Densities are evaluated at half a cell from the point along each axis."""
 
 NORMALS_AT_ONCE = 2**17
-"""Number of normals computed at a time. Each requires eight densities."""
+"""Number of normals that are computed at a time. Each normal requires eight densities."""
 
 
 class PixelValues(NamedTuple):
     """Values of an image on the device, one row per pixel."""
 
     values: mx.array
-    """(pixels, 3) sRGB or normals; (pixels,) distances in scene units, or opacity. Colors are over
-    the background; with a transparent background they are straight, not multiplied by opacity."""
+    """Colors (sRGB) or normals (pixels, 3), or distances in scene units or opacity (pixels,).
+    Colors are composited over the background. If the background is transparent, they are not
+    multiplied by opacity."""
     opacity: mx.array
-    """(pixels,) in [0, 1]."""
+    """Opacity (pixels,) in [0, 1]."""
     depth: mx.array
-    """(pixels,) distance in scene units as in `Rendered`; 0 for empty pixels."""
+    """Distance (pixels,) in scene units as in `Rendered`, or 0 for empty pixels."""
 
 
 class ViewRenderer:
@@ -54,23 +55,23 @@ class ViewRenderer:
         options: RenderOptions,
         placement: Placement | None = None,
     ) -> None:
-        """Create the renderer, without rendering anything.
+        """Create the renderer. No image is rendered yet.
 
         Args:
             trainer: Trainer with the model.
             state: Training state with the parameters.
             options: Content and appearance of the images.
-            placement: Placement of the input scene if `options.crop` is in its coordinates; None if
-                the crop is in scene coordinates.
+            placement: Placement of the input scene if `options.crop` is in its coordinates, or None
+                if the crop is in scene coordinates.
         """
         self.options = options
         self._trainer, self._state, self._placement = trainer, state, placement
 
     @cached_property
     def occupied(self) -> Occupied | None:
-        """Occupied cells inside the crop, with the near plane; None if the sampler has no grid.
+        """Occupied cells inside the crop, with the near plane, or None if the sampler has no grid.
 
-        Raises `InputError` if crop or near require a grid and there is none.
+        Raises `InputError` if `crop` or `near` requires a grid, but the sampler has none.
         """
         occupied, options = self._trainer.sampler.occupied(self._state.sampling), self.options
         if options.crop is None and options.near is None:
@@ -90,12 +91,12 @@ class ViewRenderer:
         return self._trainer.renderer(self._state, self.occupied)
 
     def render(self, camera: Camera, eye: float = 0.0) -> PixelValues:
-        """Render the values at the pixels of a camera, row by row.
+        """Render the values at the pixels of a camera, in row-major order.
 
         Args:
             camera: Camera in scene coordinates.
             eye: Distance in scene units by which the viewpoint moves to the right of the camera. In
-                an equirectangular image, each direction has its own right.
+                an equirectangular image, each direction has a separate right direction.
 
         Returns:
             Values on the device.
@@ -123,7 +124,8 @@ class ViewRenderer:
         parts = []
         for first in range(0, len(position), NORMALS_AT_ONCE):
             part = position[first : first + NORMALS_AT_ONCE]
-            # About half a cell of an occupancy grid, where cells grow outside the unit cube.
+            # This is about half a cell of an occupancy grid, in which cells grow outside the unit
+            # cube.
             step = mx.maximum(from_center(part), 0.5) / cells
             parts.append(normals(lambda at: field.density(parameters, at), part, step))
             mx.async_eval(parts[-1])
@@ -141,15 +143,15 @@ def colors(
     """Convert values to colors.
 
     Opacity is shown from black to white. For depth, the last color of the colormap is the nearest
-    distance of `depth_range`, the first color is the farthest one. Normals are shown as
-    0.5 + 0.5 normal in red, green, and blue. The background is behind depth and normals.
+    distance of `depth_range`, and the first color is the farthest distance. Normals are shown as
+    0.5 + 0.5 normal in red, green, and blue. Depth and normals are composited over the background.
 
     Args:
         values: Values of the pixels.
         opacity: Opacity (pixels,) in [0, 1].
         options: Content and appearance of the image.
         depth_range: Distances in scene units at the two ends of the colormap.
-        is_eased: Whether to map depth with Perlin's smooth step (2002), which has nearly twice the
+        is_eased: Whether to map depth with Perlin's smooth step (2002), which nearly doubles the
             contrast in the middle of the range.
 
     Returns:
@@ -173,7 +175,8 @@ def colors(
 
 
 def over_background(color: mx.array, opacity: mx.array, options: RenderOptions) -> mx.array:
-    """Return `color` (pixels, 3) over the background; unchanged if that is transparent."""
+    """Return `color` (pixels, 3) over the background. If the background is transparent, return it
+    unchanged."""
     if options.background is None:
         return color
     opacity = opacity[:, None]

@@ -1,7 +1,8 @@
-"""First sample of each ray, and the first occupied cell, drawn as a solid block.
+"""Computation of the first sample and the first occupied cell of each ray, for drawing cells as
+blocks.
 
-Cells are found by ray marching in small steps. This can miss a corner of a cell that covers less
-than a pixel. The distance where a ray enters a cell is exact.
+Cells are found by ray marching in small steps. Marching can miss a corner of a cell that covers
+less than a pixel. The distance at which a ray enters a cell is exact.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ MIN_STEP = 1 / 16
 """Minimum marching step, relative to the side of the smallest cell."""
 
 STEP_GROWTH = 1 / 1024
-"""Ratio of a marching step to the distance: about a pixel of an image with width 1000."""
+"""Ratio between the length of a marching step and the distance. It is about a pixel of an image
+with a width of 1000."""
 
 NEIGHBOR_OFFSET = 1e-3
-"""Distance beyond the face of a cell at which its neighbor is looked up, relative to the side."""
+"""Distance beyond the face of a cell at which its neighbor is looked up, relative to the side of
+the cell."""
 
 
 class FirstSamples(NamedTuple):
@@ -87,8 +90,9 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
     is_hit = first.samples > 0
     cell = cell_of(first.position, geometry)
     entry, axis = _enter(rays, cell, geometry)
-    # A ray may cross a cell without a sample in it and have its first sample in the next one. At a
-    # corner it may miss three cells. Therefore, step back until the previous cell is empty.
+    # A ray may cross an occupied cell between two samples, so that its first sample is in a later
+    # cell. At a corner, it may miss three cells. Therefore, step back until the previous cell is
+    # empty.
     for _ in range(3):
         beyond = NEIGHBOR_OFFSET * _side(cell, geometry)
         is_across = mx.arange(3) == axis[:, None]
@@ -97,24 +101,24 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
         is_hidden = is_occupied(position, bits, geometry) & (entry > geometry.near)
         cell = mx.where(is_hidden, cell_of(position, geometry), cell)
         entry, axis = _enter(rays, cell, geometry)
-    # For a camera inside the cell, the depth is the distance of the near plane.
+    # If the camera is inside the cell, the depth is the distance of the near plane.
     depth = mx.where(is_hit, mx.maximum(entry, geometry.near), 0.0)
     return Blocks(is_hit, depth, axis, mx.where(is_hit, cell, -1))
 
 
 def cascade_of(cell: mx.array, geometry: MarchGeometry) -> mx.array:
-    """Return the cascade of each cell; 0 is the innermost."""
+    """Return the cascade of each cell. The innermost cascade is 0."""
     return cells_of(mx.maximum(cell, 0), geometry.resolution).cascade
 
 
 def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
     """Return the distance at which rays enter cells, and the axis of the entered face."""
-    # Lowest and highest corner of the cells, clipped to the scene cube.
+    # These are the lowest and highest corners of the cells, clipped to the scene cube.
     corner, side = corners_of(cell, geometry.resolution)
     low, high = (float(end[0]) for end in geometry.bounds.corners)
     lowest, highest = mx.maximum(corner, low), mx.minimum(corner + side[:, None], high)
-    # A ray parallel to two faces never crosses them, so this axis gets a distance that is not the
-    # largest of the three.
+    # A ray that is parallel to two faces never crosses them, so the distance for this axis is set
+    # to a value that is not the largest of the three.
     slope = mx.where(mx.abs(rays.direction) < PARALLEL_SLOPE, 1.0, rays.direction)
     face = (mx.where(slope > 0, lowest, highest) - rays.origin) / slope
     return face.max(axis=1), mx.argmax(face, axis=1).astype(mx.int32)

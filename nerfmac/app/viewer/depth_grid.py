@@ -1,10 +1,11 @@
-"""Depth of an image as a coarse grid of inverse distances, with which the page warps the image.
+"""Encoding of image depth as a coarse grid of inverse distances, which the page uses to warp the
+image.
 
 The page draws the image as a mesh over the vertices of the grid, at their depth, from the current
 camera pose (`page/image/warp.js`). The value of a vertex is the mean inverse distance of the four
 adjacent cells, which is exact on a plane. If the four values differ much, an outline crosses the
-cells, and the vertex gets the depth of the nearest surface. Therefore, all cells that the near
-surface touches move with it, and the stretched triangles only have background colors.
+cells, and the vertex has the depth of the nearest surface. Therefore, all cells that the near
+surface touches move with it, and the stretched triangles contain only background colors.
 
 The outermost vertices are outside the image and repeat its edge: vertex (1 + i, 1 + j) of
 `columns` x `rows` is at (i / (columns - 3), j / (rows - 3)) of the image width and height.
@@ -22,13 +23,16 @@ CELL = 5
 """Side of a cell in pixels of the full image."""
 
 MAX_CELLS = 160
-"""Maximum number of cells per side, which limits the size and the work for large images."""
+"""Maximum number of cells along a side. It limits the size and the computation time for large
+images."""
 
 OUTLINE = 1.1
-"""Minimum ratio of the maximum to the mean inverse distance around a vertex at an outline."""
+"""Minimum ratio between the maximum and the mean inverse distance around a vertex that counts as at
+an outline."""
 
 RIM = 1
-"""Width in pixels of the border around a near surface that moves with it: it has mixed colors."""
+"""Width in pixels of the border around a near surface that moves with the surface, because its
+colors are mixed."""
 
 MAX_CODE = 2**16 - 1
 

@@ -1,4 +1,5 @@
-"""Images of the viewer: the outputs of videos, two diagnostic outputs, and photos to compare.
+"""Images of the viewer: the same outputs as in videos, two diagnostic outputs, and photos to
+compare.
 
     rgb        the field over the background
     depth      distance as in `Rendered`, from red at 0 to violet at twice the focus distance
@@ -9,8 +10,9 @@
     samples    number of samples on the ray in occupied cells, on a logarithmic colormap that ends
                at the maximum number in the scene
 
-A pixel only depends on its ray, so strips of an image join seamlessly. In all outputs except
-`opacity`, the background is visible where the image is not opaque or the ray hits no occupied cell.
+A pixel depends only on its ray, so an image can be drawn in strips. In all outputs except
+`opacity`, the background is visible where the image is not opaque or the ray does not hit an
+occupied cell.
 """
 
 from __future__ import annotations
@@ -41,10 +43,10 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 FACE_BRIGHTNESS = (0.8, 0.62, 1.0)
-"""Brightness of cell faces perpendicular to x, y, and z."""
+"""Brightness factors of cell faces perpendicular to x, y, and z."""
 
 CELL_VARIATION = 0.12
-"""Maximum difference in brightness between cells."""
+"""Maximum random difference in brightness between cells."""
 
 CASCADE_COLORS = (
     (0.96, 0.72, 0.30),
@@ -53,7 +55,8 @@ CASCADE_COLORS = (
     (0.90, 0.50, 0.65),
     (0.70, 0.60, 0.90),
 )
-"""sRGB colors of the cascades from the innermost outwards, repeated after the last."""
+"""sRGB colors of the cascades, from the innermost to the outermost. They are repeated after the
+last color."""
 
 
 SURFACE_OPACITY = 0.5
@@ -61,7 +64,7 @@ SURFACE_OPACITY = 0.5
 
 
 class Drawn(NamedTuple):
-    """Image in host memory."""
+    """Drawn viewer image in host memory."""
 
     rgb: npt.NDArray[np.uint8]  # (h, w, 3).
     depth: FloatImage  # (h, w) distance as in `Rendered`; 0 for empty pixels.
@@ -69,7 +72,7 @@ class Drawn(NamedTuple):
 
 
 class Images:
-    """Renderer of viewer images for a training state. Creating it renders nothing."""
+    """Renderer of viewer images for a training state. Creating it does not render an image."""
 
     def __init__(self, trainer: Trainer, state: TrainState, options: RenderOptions) -> None:
         self._options = options
@@ -81,7 +84,7 @@ class Images:
         Args:
             camera: Camera in scene coordinates.
             focus: Distance of the point that the camera orbits, in scene units. The colors of
-                `depth` end at twice this distance and have the best contrast at it.
+                `depth` end at twice this distance and have the highest contrast at this distance.
 
         Returns:
             The image.

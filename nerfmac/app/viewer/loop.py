@@ -1,6 +1,6 @@
-"""`Loop`: runs a `Session` in slices of work: first messages, then an image or training.
+"""`Loop` runs a `Session` in slices: it handles messages, and then draws an image or trains.
 
-Any thread may post messages. The worker's thread handles them in order, and trains and draws. It
+Any thread may post messages. The worker thread handles them in order, trains, and draws images. It
 handles all waiting messages before the next image, so that images show the latest camera.
 """
 
@@ -25,51 +25,58 @@ from nerfmac.training.measured import DivergedError
 log = logging.getLogger("nerfmac")
 
 SLICE = {True: 0.02, False: 0.1}
-"""Training time in seconds between checks for messages, while the camera moves (True) or not."""
+"""Training time in seconds between two checks for messages, while the camera moves (True) and
+otherwise (False)."""
 
 MAX_TRAINING_SHARE = 0.95
-"""Maximum fraction of device time for training, so that images are still drawn."""
+"""Maximum fraction of the device time that training uses. The rest is for drawing images."""
 
 TOUCH = 10.0
-"""Time in seconds after a user action during which the user's training share applies."""
+"""Time in seconds after a user action during which the training share that the user has set
+applies."""
 
 WATCHED_SHARE = 0.08
-"""Fraction of the training time for images of a page that is visible, but not in use."""
+"""Time for drawing images of a page that is visible but not in use, as a fraction of the training
+time."""
 
 MAX_WAIT = 1.8
-"""Maximum training time in seconds between images of a page that is visible, but not in use."""
+"""Maximum training time in seconds between two images of a page that is visible but not in use."""
 
 FIRST_WAIT = 0.6
-"""`MAX_WAIT` at the start of training, when images change fastest."""
+"""Maximum training time in seconds between two images at the start of training, when images change
+fastest."""
 
 WAIT_GROWTH = 0.2
-"""`MAX_WAIT` as a fraction of the training time so far, until it has its full value."""
+"""Maximum training time between two images as a fraction of the training time so far. It applies
+between `FIRST_WAIT` and `MAX_WAIT`."""
 
 PATIENCE = 3.0
-"""Maximum time in seconds that the preparation of training waits for the first image of a page."""
+"""Maximum time in seconds that training waits, before it reads images and compiles, for the first
+image of a page."""
 
 UNTOUCHED = ("ack", "ready", "size", "visible", "train", "pause")
-"""Kinds of messages that are not user actions to look around."""
+"""Kinds of messages that do not count as user actions in the view."""
 
 KEPT_SIZE = 320, 240
-"""Maximum width and height of the stored image if no page was open."""
+"""Maximum width and height in pixels of the image that the notebook stores if no page was open."""
 
 MEMORY = 1.0
-"""Time constant, in seconds of work, of the exponential decay in `DeviceTime`."""
+"""Time constant, in seconds of device time, of the exponential decay in `DeviceTime`."""
 
 
 class DeviceTime:
-    """Recent time in seconds for training and for viewing, as exponentially decaying sums."""
+    """Recent device time in seconds for training and for viewing, as exponentially decaying
+    sums."""
 
     def __init__(self) -> None:
         self._training = self._viewing = 0.0
 
     def spend(self, seconds: float, *, training: bool) -> None:
-        """Record time.
+        """Record device time.
 
         Args:
             seconds: Duration in seconds.
-            training: Whether the time was used for training and not for viewing.
+            training: Whether the time was used for training instead of viewing.
         """
         kept = math.exp(-seconds / MEMORY)
         gained = MEMORY * (1.0 - kept)
@@ -77,26 +84,29 @@ class DeviceTime:
         self._viewing = kept * self._viewing + (0.0 if training else gained)
 
     def viewing_is_due(self, training_share: float) -> bool:
-        """Return whether viewing used at most the fraction 1 - `training_share` recently."""
+        """Return whether viewing recently used at most the fraction 1 - `training_share` of the
+        device time."""
         return self._viewing <= (1.0 - training_share) * (self._training + self._viewing)
 
 
 class WatchedTime:
-    """Time in seconds that images of a page that is not in use may still take."""
+    """Time budget in seconds for drawing images of a page that is not in use."""
 
     def __init__(self) -> None:
         self._left = 0.0
 
     def reset(self) -> None:
-        """Make an image due."""
+        """Make the next image due now."""
         self._left = 0.0
 
     def train(self, seconds: float) -> None:
-        """Record training time. At most one image is saved up."""
+        """Record training time, which increases the budget up to the time of one image."""
         self._left = min(self._left + WATCHED_SHARE * seconds, WATCHED_SHARE * MAX_WAIT)
 
     def draw(self, seconds: float, trained: float) -> None:
-        """Record drawing time. The next image is due in time even after a slow one.
+        """Record drawing time, which reduces the budget.
+
+        The deficit is limited, so that the next image is in time even after a slow image.
 
         Args:
             seconds: Drawing time in seconds.
@@ -112,7 +122,7 @@ class WatchedTime:
 
 
 class Loop:
-    """Runs a session as an `Activity` of the worker. Any thread may call `post`."""
+    """Activity of the worker that runs a session. Any thread may call `post`."""
 
     def __init__(self, worker: Worker, session: Session, keep: Callable[[bytes], None]) -> None:
         """Create the loop.
@@ -128,9 +138,9 @@ class Loop:
         self._device_time = DeviceTime()
         self._watched_time = WatchedTime()
         self._begun = time.monotonic()
-        self._undrawable: Target | None = None  # Drawing it has failed and is not repeated.
-        self._unkept: bytes | None = None  # The last finished image, until it is stored.
-        self._asked: float | None = None  # The newest `t` that no image has answered.
+        self._undrawable: Target | None = None  # Content that could not be drawn.
+        self._unkept: bytes | None = None  # Last finished image until it is stored.
+        self._asked: float | None = None  # Latest `t` that no image has answered.
         self._touched = -math.inf  # time.monotonic() of the last user action on the page.
 
     def post(self, message: Message) -> None:
@@ -139,7 +149,8 @@ class Loop:
         self._worker.wake(self)
 
     def work(self) -> float | None:
-        """Handle the messages, then draw some rows or train for a moment; see `Activity`."""
+        """Handle the messages, and then draw some rows or train for a short time; see
+        `Activity`."""
         while self._messages:
             self._attempt(partial(self._take, self._messages.popleft()))
         if self._session.screen.take_new_page():
@@ -183,12 +194,13 @@ class Loop:
 
     @property
     def _has_shown(self) -> bool:
-        """Whether the first image has been shown or has taken too long, so training can start."""
+        """Whether training can start, because the first image has been shown or has taken too
+        long."""
         return self._session.screen.shown is not None or time.monotonic() > self._begun + PATIENCE
 
     @property
     def _interval(self) -> float:
-        """Time in seconds between two state messages."""
+        """Minimum time in seconds between two state messages."""
         if self._is_touched:
             return INTERVAL
         return WATCHED_INTERVAL if self._session.screen.is_visible else IDLE_INTERVAL
@@ -256,7 +268,8 @@ class Loop:
             session.failure = error
 
     def _rest(self) -> None:
-        """Store the last image for pages without a kernel; called when the loop is idle."""
+        """Store the last image for pages without a kernel. The method is called when the loop is
+        idle."""
         session = self._session
         if not session.is_resting.is_set() and not session.screen.is_open:
             camera = session.target().camera(*session.target().full_size(*KEPT_SIZE))

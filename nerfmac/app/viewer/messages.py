@@ -1,7 +1,7 @@
 """Messages between the page and the kernel. `handle` applies a message to a `Session`.
 
-A message is a JSON object. Its `kind` selects the handler. Every message can have `t`, the page's
-clock in milliseconds, which the image that answers the message returns.
+A message is a JSON object. Its `kind` selects the handler. Every message can contain `t`, the clock
+of the page in milliseconds. The image that answers the message contains the same `t`.
 
     ready           page: name of this page, which may send this message several times;
                     width, height of the image area in device pixels; warps: whether the page
@@ -67,7 +67,8 @@ from nerfmac.common.files import user_path
 from nerfmac.common.json_reader import Fields
 
 MAX_SKEW = 1e-3
-"""Maximum error |R^T R - 1| of a rotation R. Larger errors indicate a bug in the page."""
+"""Maximum error |R^T R - 1| of a rotation R from the page. Larger errors indicate a bug in the
+page."""
 
 
 def handle(session: Session, message: Message) -> None:

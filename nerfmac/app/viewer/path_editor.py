@@ -1,4 +1,4 @@
-"""`PathEditor`: the camera path of a session, and the video along the path."""
+"""`PathEditor` contains the camera path of a session and the video along this path."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 
 MOVE_KEYFRAMES = 16
-"""Number of keyframes that represent a move around the scene. The resulting path deviates from the
+"""Number of keyframes that approximate a move around the scene. The resulting path differs from the
 move by less than a degree."""
 
 KEYFRAMES = "keyframes"
-"""Name of the path through the keyframes; other paths have the names of moves."""
+"""Name of the path through the keyframes. Other paths have the names of moves."""
 
 LINE_POINTS = 96
 """Number of points of the line that the page draws for the path."""
@@ -36,7 +36,7 @@ class PathEditor:
         self._move: tuple[str, CameraPath] | None = None
         self.video: VideoJob | None = None
         self._run = run
-        self._line: tuple[CameraPath, list[list[float]]] | None = None  # Of the last drawn path.
+        self._line: tuple[CameraPath, list[list[float]]] | None = None  # Last path and its line.
 
     @property
     def path(self) -> CameraPath:
@@ -89,7 +89,8 @@ class PathEditor:
         return path
 
     def load(self, name: str) -> None:
-        """Load the path from a JSON file as `run.load_path` does. Raises `InputError`."""
+        """Load the path from a JSON file with `run.load_path`. Raises `InputError` if the file is
+        invalid."""
         self.path = load_path(self._run, _file(name, ".json"))
 
     @property

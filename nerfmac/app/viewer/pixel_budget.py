@@ -1,4 +1,4 @@
-"""`PixelBudget`: the image size that can be drawn in a given time.
+"""`PixelBudget` estimates the image size that can be drawn in a given time.
 
 Images have one of a few sizes, so that functions compiled for a size are reused.
 """
@@ -11,34 +11,37 @@ from itertools import combinations
 from statistics import median
 
 SCALES = tuple(2.0 ** (-step / 2) for step in range(11))
-"""Image sides relative to full size, 1 to 1/32. Each step halves the number of pixels."""
+"""Sides of an image relative to the full size, from 1 to 1/32. Each step halves the number of
+pixels."""
 
 MIN_FRACTION = 1 / 8
-"""Minimum number of pixels relative to the full image, unless drawing it takes too long."""
+"""Minimum number of pixels of an image, relative to the full image, unless drawing them takes too
+long."""
 
 MAX_SECONDS = 0.15
 """Default time in seconds above which an image is made smaller than `MIN_FRACTION`."""
 
 GROWTH = 4
-"""Maximum ratio of the pixels of an image to the largest recent image, if that one has fewer pixels
-than `MIN_FRACTION`, because the time for many more pixels is uncertain."""
+"""Maximum ratio between the number of pixels of an image and of the largest recent image, if the
+recent image has fewer pixels than `MIN_FRACTION`. The time for many more pixels would be
+uncertain."""
 
 LATE = 1.25
-"""Ratio of the drawing time to the allowed time above which an image is late."""
+"""Ratio between the drawing time and the allowed time above which an image is late."""
 
 RECENT = 12
-"""Number of recent images for the fit."""
+"""Number of recent images that the estimates are fitted to."""
 
 
 class PixelBudget:
     """Estimate of the number of pixels that can be drawn in a given time, from recent images.
 
-    An image of n pixels takes `fixed + per_pixel * n` seconds; `fixed` is the time of launches and
-    copies. Both are Theil-Sen estimates from recent images: `per_pixel` is the median slope between
-    two of them, so a few images that other programs slow down do not change the fit.
+    An image of n pixels takes `fixed + per_pixel * n` seconds, where `fixed` is the time of
+    launches and copies. Both are Theil-Sen estimates: `per_pixel` is the median slope between two
+    recent images, so a few images that other programs slow down do not change the fit.
 
     If `fixed` is more than half of `seconds`, an image may take 2 `fixed` seconds, because even the
-    smallest image takes half of that.
+    smallest image takes half of this time.
     """
 
     def __init__(self, seconds: float, pixels: int, max_seconds: float = MAX_SECONDS) -> None:
@@ -46,13 +49,13 @@ class PixelBudget:
 
         Args:
             seconds: Allowed time for an image in seconds.
-            pixels: First guess of the number of pixels.
+            pixels: Initial estimate of the number of pixels.
             max_seconds: Maximum time for an image of `MIN_FRACTION` in seconds.
         """
         self._seconds, self._pixels, self._max_seconds = seconds, float(pixels), max_seconds
         self._recent: deque[tuple[int, float]] = deque(maxlen=RECENT)  # Pixels, seconds.
         self._was_late = False
-        self._fixed: float | None = None  # Seconds; None if all images so far had one size.
+        self._fixed: float | None = None  # In seconds; None if all images so far had the same size.
         self._per_pixel = 0.0  # Seconds.
 
     def learn(self, pixels: int, seconds: float) -> None:

@@ -1,11 +1,12 @@
-"""`Screen`: decides which image the page gets next, its size, and when; worker's thread only.
+"""`Screen` decides the content, size, and time of the next image. It is used on the worker
+thread only.
 
-While the camera moves, images are small enough to be drawn in time. A page that can warp moves the
-last image by its depth in the meantime; it gets larger images, which may take longer. At rest,
-images have full size and are drawn in strips, so that the next movement waits for at most one
-strip. After a small image, an image of half the width and height precedes the full one. The page
-acknowledges every image, and at most two are unacknowledged, so that the latest camera is drawn and
-old images do not queue up.
+While the camera moves, images are small enough to be drawn in time. If the page can warp images, it
+warps the last image by its depth until the next one arrives. It therefore receives larger images,
+which may take longer. If the camera does not move, images have full size and are drawn in strips,
+so that the next movement waits for at most one strip. After a small image, an image of half the
+width and height precedes the full one. The page acknowledges every image, and at most two are
+unacknowledged, so that the latest camera is drawn and old images do not queue up.
 """
 
 from __future__ import annotations
@@ -32,36 +33,39 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 MOVING = 1 / 60
-"""Time in seconds for an image while the camera moves."""
+"""Allowed time in seconds for an image while the camera moves."""
 
 WARPED = 0.15
-"""Time for a page that warps: an older but larger image is closer to the true view."""
+"""Allowed time in seconds for an image of a page that warps images. An older but larger image is
+then closer to the true view."""
 
 REFRESH = 0.15
-"""Time in seconds for an image during training if the camera does not move."""
+"""Allowed time in seconds for an image during training if the camera does not move."""
 
 STRIP = 1 / 30
-"""Time in seconds for a strip of an image, after which messages are handled."""
+"""Allowed time in seconds for a strip of an image, after which messages are handled."""
 
 MAX_WARPED = 0.5
-"""Maximum time in seconds for an eighth of the pixels, if the page can warp a sharper image."""
+"""Maximum time in seconds for an image with an eighth of the pixels, if the page can warp an
+earlier, sharper image."""
 
 BREATH = 0.5
-"""Idle time for a page that warps, per second of drawing on the CPU, because page and kernel often
-share the CPU."""
+"""Idle time, as a fraction of the drawing time on a CPU, after an image for a page that warps,
+because page and kernel often share the CPU."""
 
 FIRST_PIXELS = {MOVING: 2**11, WARPED: 2**11, REFRESH: 2**13, STRIP: 2**13}
-"""First guess of the number of pixels for each of these times. It is low, because an untrained
+"""Initial estimate of the number of pixels for each of these times. It is low because an untrained
 field is haze, in which rays have a hundred times as many samples as after training."""
 
 MIDDLE = 0.5
-"""Scale of the intermediate image at rest. The full image takes four times as long."""
+"""Scale of the intermediate image if the camera does not move. The full image takes four times as
+long."""
 
 MAX_UNANSWERED = 2
 """Maximum number of images that the page has not acknowledged."""
 
 LOST = 1.0
-"""Time in seconds without an answer after which the page gets one more image.
+"""Time in seconds without an answer after which the page is sent one more image.
 
 The page may have been closed, or a running cell may delay its answers, so the interval between such
 images increases up to `MAX_LOST`.
@@ -84,14 +88,14 @@ class _Job:
     full_size: tuple[int, int]
     scale: float
     images: Images
-    budget: PixelBudget | None  # Learns the drawing time of the whole image.
+    budget: PixelBudget | None  # Records the drawing time of the whole image.
     strips: list[Drawn] = field(default_factory=list)
     rows: int = 0  # Number of rows drawn so far.
-    seconds: float = 0.0  # Time spent on them.
+    seconds: float = 0.0  # Time spent on these rows.
 
 
 class Screen:
-    """Image area of the page."""
+    """Image area of the page, which decides when and how images are drawn."""
 
     def __init__(self) -> None:
         self.shown: ScreenImage | None = None
@@ -99,7 +103,7 @@ class Screen:
         self._size: tuple[int, int] | None = None
         self._pages: dict[str, bool] = {}  # Names of the ready pages, and whether they are visible.
         self._has_new_page = False
-        self._warps = False  # Whether the page that was opened last warps images.
+        self._warps = False  # Whether the last opened page warps images.
         self._unanswered: deque[int] = deque()
         self._sent = self._heard = 0.0  # time.monotonic().
         self._number = 0
@@ -161,7 +165,8 @@ class Screen:
         self._job = None
 
     def take_new_page(self) -> bool:
-        """Return whether a page was opened since the last call; it needs the whole status."""
+        """Return whether a page was opened since the last call. A new page requires the whole
+        status."""
         has_new, self._has_new_page = self._has_new_page, False
         return has_new
 
@@ -177,7 +182,8 @@ class Screen:
 
     @property
     def pause(self) -> float | None:
-        """Time in seconds until the page may get another image, or None if there is no wait."""
+        """Return the time in seconds until the page may be sent another image, or None if there is
+        no wait."""
         now = time.monotonic()
         if self._size is None or len(self._unanswered) < MAX_UNANSWERED:
             return self._next - now if now < self._next else None
@@ -224,7 +230,8 @@ class Screen:
             job = self._job = self._begin(trainer, target, state, allowed)
         remaining = job.camera.lens.height - job.rows
         if allowed in (MOVING, WARPED):
-            # Draw all rows before handling messages; otherwise no image would ever be finished.
+            # All rows are drawn before messages are handled. Otherwise, no image would ever be
+            # finished.
             self._draw_rows(job, remaining)
         else:
             width, budget = job.camera.lens.width, self._budget(target, STRIP)
@@ -236,7 +243,8 @@ class Screen:
         return self._finish(job)
 
     def _retry_time(self) -> float:
-        """Return the `time.monotonic()` at which a page that does not answer gets another image."""
+        """Return the `time.monotonic()` at which a page that does not answer is sent another
+        image."""
         silence = self._sent - self._heard
         return self._sent + min(max(LOST, 0.2 * silence), MAX_LOST)
 
@@ -248,7 +256,8 @@ class Screen:
             return WARPED if self._warps else MOVING
         if training:
             return None if state is self._shown_state else REFRESH
-        # An untrained field is haze. At full resolution it takes long and shows nothing more.
+        # An untrained field is haze. At full resolution, it takes long and shows no additional
+        # detail.
         is_done = (self.shown.is_full or state.step == 0) and state is self._shown_state
         return None if is_done or moving else float("inf")
 
@@ -290,7 +299,7 @@ class Screen:
         if job.budget:
             job.budget.learn(lens.width * lens.height, job.seconds)
         grid, depth = b"", None
-        if self._warps and job.target.training_camera is None:  # Others may be distorted.
+        if self._warps and job.target.training_camera is None:  # Training cameras may be distorted.
             grid, depth = deflated_grid(drawn.depth * drawn.is_surface, *job.full_size)
         message = {
             "kind": "frame",
@@ -311,7 +320,7 @@ class Screen:
     def send(self) -> int:
         """Record that an image is sent to the page and return its number."""
         self._number += 1
-        # A page that does not answer gets one image at a time.
+        # A page that does not answer is sent one image at a time.
         while len(self._unanswered) >= MAX_UNANSWERED:
             self._unanswered.popleft()
         self._unanswered.append(self._number)

@@ -1,4 +1,4 @@
-"""Images for the page: their content, their message and buffers, and JPEG encoding."""
+"""Images for the page, with their content, their message and buffers, and JPEG encoding."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 
 JPEG_QUALITY = {True: 90, False: 80}
-"""JPEG quality of full images (True) and of smaller ones (False)."""
+"""JPEG quality of full images (True) and of smaller images (False)."""
 
 MIN_MESSAGE = 2**16
-"""Minimum size of a message with an image in bytes. Shorter messages are padded.
+"""Minimum size in bytes of a message with an image. Shorter messages are padded.
 
-Jupyter's server uses Nagle's algorithm: data that does not fill a TCP segment waits 40 ms for the
-delayed acknowledgement. Segments on the loopback interface are slightly shorter than this.
+Jupyter's server uses Nagle's algorithm, with which data that does not fill a TCP segment waits 40
+ms for the delayed acknowledgment. Segments on the loopback interface are slightly shorter than
+this.
 """
 
 PICK_RADIUS = 2
@@ -36,7 +37,7 @@ class Target:
 
     view: View
     options: RenderOptions
-    training_camera: Camera | None = None  # The view belongs to this camera, next to its photo.
+    training_camera: Camera | None = None  # Camera of the view in a comparison with its photo.
 
     def camera(self, width: int, height: int) -> Camera:
         """Return the camera of an image of this size in pixels."""
@@ -69,7 +70,7 @@ class ScreenImage(NamedTuple):
 
     message: dict[str, Any]  # Its number, `t`, and a comparison are added before sending.
     jpeg: bytes
-    grid: bytes  # Deflated codes of the depth grid; empty if the page cannot warp the image.
+    grid: bytes  # Deflated codes of the depth grid, or empty if the page cannot warp the image.
     drawn: Drawn
     camera: Camera
     target: Target
@@ -82,7 +83,8 @@ class ScreenImage(NamedTuple):
 
     @property
     def buffers(self) -> list[bytes]:
-        """Return the buffers of the message: JPEG, depth grid if any, padding to `MIN_MESSAGE`."""
+        """Return the buffers of the message: the JPEG image, any depth grid, and padding to
+        `MIN_MESSAGE`."""
         buffers = [self.jpeg, self.grid] if self.grid else [self.jpeg]
         missing = MIN_MESSAGE - sum(map(len, buffers))
         return [*buffers, bytes(missing)] if missing > 0 else buffers

@@ -1,7 +1,7 @@
-"""`Session`: the state of a viewer, and the actions of its page and notebook.
+"""`Session`, the state of a viewer with the actions of its page and notebook.
 
-A session is independent of the widget and does nothing by itself: `Loop` draws and trains,
-`messages` maps the page's messages to actions, and `Status` reports to the page.
+A session is independent of the widget and starts no work by itself. `Loop` draws and trains,
+`messages` maps messages of the page to actions, and `Status` reports to the page.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]
 
 HELD_STILL = 0.5
-"""Time in seconds after which a pressed pointer that does not move no longer counts as moving."""
+"""Time in seconds without motion after which a pressed pointer no longer counts as moving."""
 
 MEASURED = 4.0
-"""Time in seconds for measuring held-out views, during which viewing and training wait."""
+"""Maximum time in seconds for measuring the quality on held-out views. Viewing and training wait
+during this time."""
 
 HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
 
@@ -52,12 +53,14 @@ OUTPUT_OF_MODE = {
     "opacity": "opacity",
     **{output: output for output in DIAGNOSTICS},
 }
-"""Modes of the viewer, as page and notebook name them, and the values of `RenderOptions.output`."""
+"""Names of the viewer modes in the page and the notebook, with the corresponding values of
+`RenderOptions.output`."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Values of the page's controls except the camera. Field names are the JSON keys of the page.
+    """Values of the controls of the page, except for the camera. Field names are the JSON keys of
+    the page.
 
     Raises:
         InputError: If a value is invalid.
@@ -65,13 +68,13 @@ class Settings:
 
     mode: str = "color"
     background: str = "#ffffff"
-    exposure: float = 0.0  # Stops.
+    exposure: float = 0.0  # Exposure compensation in stops.
     crop: Box | None = None  # Lowest and highest corner in scene units.
-    share: float = 0.7  # Training share of the device time; half of it while the camera moves.
-    rate: float = 1.0  # Factor on the learning rate.
+    share: float = 0.7  # Fraction of the device time for training; half while the camera moves.
+    rate: float = 1.0  # Factor for the learning rate.
     rays: int | None = None  # Maximum number of rays per step.
-    steps: int | None = None  # Training stops at this step.
-    seconds: float | None = None  # Training stops after this training time.
+    steps: int | None = None  # Step at which training stops.
+    seconds: float | None = None  # Training time after which training stops.
 
     def __post_init__(self) -> None:
         checks.choice("mode", self.mode, OUTPUT_OF_MODE)
@@ -90,7 +93,7 @@ class Settings:
         object.__setattr__(self, "crop", self.options.crop)  # Validated, as tuples.
 
     def changed(self, values: dict[str, Any]) -> Settings:
-        """Return a copy with some `values` changed. Raises `InputError`."""
+        """Return a copy with some `values` changed. Raises `InputError` if a value is invalid."""
         names = {field.name for field in fields(self)}
         for name in values:
             checks.choice("setting", name, names)
@@ -115,7 +118,7 @@ def _hex(color: tuple[float, float, float]) -> str:
 
 
 class Session:
-    """State of a run in a viewer; for the worker's thread only."""
+    """State of a run in a viewer. It may be used on the worker thread only."""
 
     def __init__(self, worker: Worker, run: Run, send: Send) -> None:
         """Create the session.
@@ -132,30 +135,32 @@ class Session:
         self.training = Training(run)
         self.home = self.view = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
         self.version = 0
-        """Number of changes of the view by anything except moves on a page."""
+        """Number of changes of the view, except by moves on a page."""
         self.mover: str | None = None
-        """Name of the page that moved the view last; None if the view was changed otherwise."""
+        """Name of the page that moved the view last, or None if the view was changed in another
+        way."""
         self.path_editor = PathEditor(run)
         self.screen = Screen()
         self.comparison: Comparison | None = None
         self.held_out: HeldOut | None = None
-        """Last measured quality of held-out views."""
+        """Last measured quality on held-out views."""
         self.notice: str | None = None
-        """Line that the page shows, such as an error."""
+        """Line of text that the page shows, such as an error message."""
         self.is_resting = threading.Event()
-        """Set while training is not running. Any thread may wait for it."""
+        """Event that is set while training is not running. Any thread may wait for it."""
         self.is_resting.set()
         self.failure: Exception | None = None
         """Exception that stopped training, or None."""
         self.moving_until = 0.0
-        """The camera counts as moving until `time.monotonic()` reaches this value."""
+        """Value of `time.monotonic()` until which the camera counts as moving."""
         self.send = send
         self._worker = worker
         self._target: Target | None = None
         self._saved_step = run.state.step
 
     def target(self) -> Target:
-        """Content that the page should show; the same object until a part of it changes."""
+        """Return the content that the page should show. It is the same object until a part of it
+        changes."""
         if (backdrop := _hex(self.run.scene.backdrop)) != self._backdrop:  # Images were decoded.
             if self.settings.background == self._backdrop:
                 self.set(background=backdrop)
@@ -166,7 +171,8 @@ class Session:
         return self._target
 
     def images(self) -> Images:
-        """Images of the current state of the run with the current settings."""
+        """Return a renderer of images for the current state of the run with the current
+        settings."""
         return Images(self.run.trainer, self.run.state, self.settings.options)
 
     def go(self, view: View) -> None:
@@ -191,7 +197,8 @@ class Session:
         self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
 
     def compare(self, index: int) -> Comparison:
-        """Show training view `index` and compare it with its photo. Raises `InputError`."""
+        """Show training view `index` next to its photo. Raises `InputError` if the photo cannot be
+        read."""
         comparison = Comparison.of(self.run, index, self.settings.rgb_background)
         self.go(self.view.stand(comparison.camera.pose))
         self.comparison = comparison
@@ -250,7 +257,7 @@ class Session:
         self._saved_step = self.run.state.step
 
     def save_page(self, path: Path) -> None:
-        """Write a page of the current scene to an HTML file. Raises `InputError`."""
+        """Write a page of the current scene to an HTML file. Raises `InputError` if this fails."""
         write_scene_page(self.run, path, background=self.settings.rgb_background)
 
     def measure(self) -> None:
@@ -262,7 +269,7 @@ class Session:
         self.held_out = HeldOut.of(views, self.run.state.step)
 
     def start(self) -> None:
-        """Start training. Raises `InputError`."""
+        """Start training. Raises `InputError` if it has reached its limit."""
         self.training.start()
         self.screen.drop()
         self.failure, self.notice = None, None
@@ -274,7 +281,10 @@ class Session:
         self.screen.drop()
 
     def refine(self, **switches: bool) -> None:
-        """Enable or disable refinement of poses, lenses, exposures, colors. Raises `InputError`."""
+        """Enable or disable the refinement of poses, lenses, exposures, or colors.
+
+        Raises `InputError` if training has started.
+        """
         if self.training.is_running:
             raise InputError(
                 "refinement cannot be changed during training; choose it before training starts"
@@ -282,7 +292,7 @@ class Session:
         self.run.refine(**switches)
 
     def view_names(self) -> list[str]:
-        """Names of the training views, or their numbers if the images do not exist."""
+        """Return the names of the training views, or their numbers if the images do not exist."""
         try:
             return [frame.name for frame in self.run.images().splits["train"]]
         except InputError:

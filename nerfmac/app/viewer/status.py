@@ -1,4 +1,4 @@
-"""`Status`: sends changes of the session's state to the page a few times per second."""
+"""`Status` sends changes of the session state to the page a few times per second."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from nerfmac.backend import device_name
 from nerfmac.geometry.bounds import Bounds
 
 INTERVAL = 0.2
-"""Minimum time in seconds between two messages."""
+"""Minimum time in seconds between two state messages while the page is in use."""
 
 WATCHED_INTERVAL = 1.0
-"""Minimum time in seconds while the page is visible, but not in use."""
+"""Minimum time in seconds between two state messages while the page is visible but not in use."""
 
 MARGIN = 1.5
-"""Side of the initial crop box relative to the diameter of the subject."""
+"""Ratio between the side of the initial crop box and the diameter of the subject."""
 
 IDLE_INTERVAL = 2.0
-"""Minimum time in seconds while the page is not visible. A message costs the page about 17 ms of
-CPU time, often on the cores that train."""
+"""Minimum time in seconds between two state messages while the page is not visible. Handling a
+message takes the page about 17 ms of CPU time, often on the cores that train."""
 
 
 class Status:
-    """Sends the state of a session to the page if it differs from the last state that was sent."""
+    """Sender of the session state to the page. It sends values that differ from the last state that
+    was sent."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -38,14 +39,14 @@ class Status:
         self._device = device_name()  # Called once, because it may read a file.
 
     def introduce(self) -> None:
-        """Send the whole state to a page that was just opened."""
+        """Send the whole state to a page that has just been opened."""
         self._last, self._points = None, 0
         self._session.send(self._cameras(), [])
         self._when = 0.0
         self.tell()
 
     def tell(self, interval: float = INTERVAL) -> float | None:
-        """Send changes, or return the remaining seconds if the last message is too recent."""
+        """Send changes, or return the time in seconds to wait if the last message is too recent."""
         now = time.monotonic()
         if now < self._when + interval:
             return self._when + interval - now

@@ -1,4 +1,4 @@
-"""`Training`: trains a run in slices of work, with start, pause, and changes of the goal."""
+"""`Training` trains a run in slices and can be started and paused."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from nerfmac.training.goal import Goal, Report
 
 
 class Training:
-    """Trains `run` while `work` is called; for the worker's thread only."""
+    """Training of `run`, which progresses while `work` is called. It may be used on the worker
+    thread only."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
         self.goal = Goal()
         self.message: str | None = None
         self.is_preparing = run.is_preview
-        """Whether `prepare` has work to do before the first step."""
+        """Whether `prepare` must be called before the first step."""
         self._preparation: Iterator[None] | None = None
         self._reports: Generator[Report | None] | None = None
         self._last: Report | None = None
@@ -59,7 +60,7 @@ class Training:
             self._reports = None
 
     def prepare(self) -> None:
-        """Do a part of the preparation: read an image, or compile some kernels."""
+        """Execute a part of the preparation, which reads an image or compiles some kernels."""
         if self._preparation is None:
             self._preparation = self._prepare()
         try:
@@ -70,7 +71,8 @@ class Training:
                 raise
 
     def work(self, seconds: float) -> None:
-        """Train for about `seconds`. If it raises, training has ended and the run is saved."""
+        """Train for about `seconds`. If this raises an exception, training has ended and the run is
+        saved."""
         self.goal.report_interval = seconds
         assert self._reports is not None
         try:
@@ -88,7 +90,7 @@ class Training:
     def status(self) -> dict[str, Any]:
         """Return the state of training for the page."""
         state, points = self.run.state, self.run.history.points
-        last = self._last or (points[-1] if points else None)  # Points of a loaded run.
+        last = self._last or (points[-1] if points else None)  # History points of a loaded run.
         progress = self.goal.progress(state)
         has_end = self.goal.steps is not None or self.goal.seconds is not None
         return {
@@ -106,7 +108,7 @@ class Training:
         }
 
     def _train(self) -> Generator[Report | None]:
-        """Yield None while images are read and kernels compiled, then reports."""
+        """Yield None while images are read and kernels are compiled, and then reports."""
         self.is_preparing = True
         while self.is_preparing:
             self.prepare()
@@ -114,10 +116,10 @@ class Training:
         yield from self.run.fit(self.goal)
 
     def _prepare(self) -> Iterator[None]:
-        """Read the images and compile the kernels, a part at each `next`.
+        """Read the images and compile the kernels, one part at each `next`.
 
-        No progress bar is shown, because it would be another widget, and JupyterLab delivers no
-        later message to a page until it has loaded the code of that widget, which takes seconds
+        No progress bar is shown, because it would be another widget. JupyterLab does not deliver
+        later messages to a page until it has loaded the code of this widget, which takes seconds
         over a slow network.
         """
         self.message = "reading images"
@@ -129,7 +131,7 @@ class Training:
 
 
 class _Speed:
-    """Progress of training per second of wall-clock time, including the time for images."""
+    """Training progress per second of wall-clock time, including the time for images."""
 
     def __init__(self) -> None:
         self._recent: list[tuple[float, float]] = []

@@ -1,7 +1,7 @@
-"""`VideoJob`: a video along a camera path, rendered and encoded in the background.
+"""`VideoJob`, a video along a camera path that is rendered and encoded in the background.
 
-Its thread feeds the encoder and requests images from the worker in strips, so that viewing and
-training wait for at most one strip.
+Its thread requests images from the worker in strips and passes them to the encoder, so that viewing
+and training wait for at most one strip.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from nerfmac.app.video import write_video
 from nerfmac.geometry.cameras import Camera
 
 STRIP = 2**16
-"""Approximate number of pixels per strip."""
+"""Approximate number of pixels in a strip of an image."""
 
 Render = Callable[[Camera], "Future[np.ndarray]"]
 
 
 class Canceled(Exception):
-    """The video was canceled, so there is no file."""
+    """Exception after a video was canceled. No file is written."""
 
 
 class VideoJob:
-    """Video that is rendered in the background. The file appears when it is complete."""
+    """Video that is rendered in the background. The file appears when the video is complete."""
 
     def __init__(self, path: Path, render: Render, cameras: Sequence[Camera], fps: float) -> None:
         """Create the job.
@@ -49,21 +49,22 @@ class VideoJob:
         self._start = time.monotonic()
 
     def start(self) -> VideoJob:
-        """Start the thread. `result` becomes the path, or the exception that stopped the video."""
+        """Start the thread. `result` will contain the path, or the exception that stopped the
+        video."""
         threading.Thread(target=self._run, name="nerfmac video", daemon=True).start()
         return self
 
     def wait(self, seconds: float) -> None:
-        """Wait for the result, up to `seconds`."""
+        """Wait for the result for at most `seconds`."""
         wait([self.result], seconds)
 
     def cancel(self) -> None:
-        """Stop before the next strip, without writing a file."""
+        """Stop before the next strip. No file is written."""
         self._is_canceled.set()
 
     @property
     def left(self) -> float | None:
-        """Estimated remaining time in seconds; None before the first image."""
+        """Estimated remaining time in seconds, or None before the first image."""
         if not self.done:
             return None
         return (time.monotonic() - self._start) / self.done * (self.total - self.done)

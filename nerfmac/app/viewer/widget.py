@@ -1,6 +1,6 @@
-"""`Viewer`: the notebook widget. Watch training, move around in the scene, and render videos.
+"""`Viewer`, the notebook widget for watching training, exploring the scene, and rendering videos.
 
-Messages from the page may arrive on any thread, so they are only passed to the session's loop. The
+Messages from the page may arrive on any thread, so they are passed to the loop of the session. The
 worker answers with `send`, which any thread may call.
 """
 
@@ -59,11 +59,11 @@ SAVED = """<style>
 }
 </style>
 <p class="nerfmac-saved">This image was saved with the notebook. Run the cell to explore.</p>"""
-"""HTML that JupyterLab shows instead of a widget without a kernel and its error message."""
+"""HTML that JupyterLab shows instead of an error message if the widget has no kernel."""
 
 
 class Viewer(anywidget.AnyWidget):
-    """Live view of a scene in training or of a trained run.
+    """Live view of a scene during training, or of a trained run.
 
     A notebook shows a viewer that is the last expression of a cell. Training and rendering run in
     the background, even while other cells run or no page is open. Methods may be called from any
@@ -72,7 +72,7 @@ class Viewer(anywidget.AnyWidget):
 
     _esm = script()
     _css = style()
-    _is_open = False  # On the class, because a viewer whose `__init__` fails is closed too.
+    _is_open = False  # On the class, because a viewer is also closed if its `__init__` fails.
     _opened: ClassVar[WeakSet[Viewer]] = WeakSet()
     _session: Session
     still = traitlets.Bytes(b"").tag(sync=True)
@@ -154,7 +154,7 @@ class Viewer(anywidget.AnyWidget):
 
     @property
     def view(self) -> View:
-        """Camera, and the center that it orbits. Can be set."""
+        """Camera and the center that it orbits. This property can be set."""
         return self._session.view
 
     @view.setter
@@ -163,7 +163,7 @@ class Viewer(anywidget.AnyWidget):
 
     @property
     def path(self) -> CameraPath:
-        """Camera path through the keyframes. Can be set."""
+        """Camera path through the keyframes. This property can be set."""
         return self._session.path_editor.path
 
     @path.setter
@@ -179,8 +179,8 @@ class Viewer(anywidget.AnyWidget):
         Args:
             values: `mode` (`color`, `depth`, `normals`, `opacity`, `occupancy`, `samples`),
                 `background` (`#rrggbb`), `fov` (degrees), `exposure` (stops), `crop` (lowest and
-                highest corner in scene units), `share` (training share of the device time), `rate`
-                (factor on the learning rate), `rays` (maximum number per step), `steps` and
+                highest corner in scene units), `share` (fraction of the device time for training),
+                `rate` (factor for the learning rate), `rays` (maximum number per step), `steps` and
                 `seconds` (limits at which training stops).
 
         Raises:
@@ -255,7 +255,8 @@ class Viewer(anywidget.AnyWidget):
     ) -> Path:
         """Render a video along the path, or along an orbit with fewer than two keyframes.
 
-        Frames have the mode and background of the page. An interruption leaves no file.
+        Frames are rendered with the mode and background of the page. If rendering is interrupted,
+        no file is written.
 
         Args:
             path: MP4 file to write.
@@ -290,9 +291,9 @@ class Viewer(anywidget.AnyWidget):
         self.layout.close()  # Also a widget, which ipywidgets would otherwise never release.
 
     def _ipython_display_(self) -> None:
-        """Show the widget, and below it a sentence and an image for pages without a kernel.
+        """Show the widget and, below it, a sentence and an image for pages without a kernel.
 
-        Style sheets hide these two while the widget is active.
+        Style sheets hide the sentence and the image while the widget is active.
         """
         bundle = self._repr_mimebundle_()
         display(bundle[0] if bundle else {}, raw=True)
@@ -329,9 +330,10 @@ class Viewer(anywidget.AnyWidget):
 def _hear_while_cells_run(comm: Any) -> None:
     """Receive messages from the page while the main thread of the kernel runs a cell.
 
-    JupyterLab sends messages to a subshell of the kernel, on a separate thread. ipykernel 7
-    forwards them to the shell that sent the last message to the page, which is the main shell and
-    busy while a cell runs. Therefore, each message is answered on the subshell that received it.
+    JupyterLab sends messages to a subshell of the kernel, which runs on a separate thread.
+    ipykernel 7 forwards them to the shell that sent the last message to the page. This is the main
+    shell, which is busy while a cell runs. Therefore, each message is handled on the subshell that
+    received it.
     """
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda _data, asked: asked
@@ -345,7 +347,10 @@ def _opened(
     method: Method,
     out: str | Path | None,
 ) -> Run:
-    """Return the run to view, a new one if `source` is a scene. Raises `InputError`."""
+    """Return the run to view, which is a new run if `source` is a scene.
+
+    Raises `InputError` if the source cannot be loaded.
+    """
     if isinstance(source, Run):
         return source.copy()
     if not isinstance(source, Scene):

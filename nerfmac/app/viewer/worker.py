@@ -1,9 +1,10 @@
-"""`Worker`: the thread of a process that owns all MLX objects of its viewers.
+"""`Worker`, the thread of a process that owns all MLX objects of the viewers.
 
-Two threads that use one model crash the process, a lazy array that was created on one thread cannot
-be evaluated on another, and MLX's streams, random state, and compiled functions are per thread.
-Therefore, this thread does all training and rendering, in slices. Other threads change plain state
-and wake an activity, or submit a task with a result that contains no lazy array.
+If two threads use one model, the process crashes. A lazy array that was created on one thread
+cannot be evaluated on another. MLX's streams, random state, and compiled functions belong to a
+thread. Therefore, the worker thread executes all training and rendering, in slices. Other threads
+change plain state and wake an activity, or submit a task with a result that contains no lazy
+arrays.
 """
 
 from __future__ import annotations
@@ -27,19 +28,20 @@ T = TypeVar("T")
 log = logging.getLogger("nerfmac")
 
 MAX_WAIT = 3600.0
-"""Maximum wait for work in seconds, because a lock cannot wait forever."""
+"""Maximum time in seconds to wait for work, because a lock cannot wait forever."""
 
 
 class Activity(Protocol):
     """Long task that is executed in slices."""
 
     def work(self) -> float | None:
-        """Execute a slice and return the seconds until the next one, or None to wait for `wake`."""
+        """Execute a slice, and return the time in seconds until the next slice or None to wait for
+        `wake`."""
         ...
 
 
 class Worker:
-    """Runs tasks in the order of submission, and slices of the activities between them."""
+    """Thread that runs tasks in the order of submission, and slices of activities between tasks."""
 
     def __init__(self) -> None:
         self._lock = threading.Condition()
@@ -50,7 +52,7 @@ class Worker:
         self._thread.start()
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
-        """Queue `task`, or run it at once on the worker's thread.
+        """Queue `task`. If the caller is on the worker thread, run the task immediately.
 
         Raises:
             RuntimeError: If `end` was called.
@@ -71,7 +73,7 @@ class Worker:
         self.wake(activity, is_new=True)
 
     def remove(self, activity: Activity, last: Callable[[], None]) -> None:
-        """Stop an activity, then run a function on the worker's thread and wait for it.
+        """Stop an activity, run a function on the worker thread, and wait for the function.
 
         Args:
             activity: Activity to stop.
@@ -84,7 +86,7 @@ class Worker:
         self.submit(last).result()
 
     def wake(self, activity: Activity, *, is_new: bool = False) -> None:
-        """Make the next slice of an activity due now. Any thread may call this method.
+        """Make the next slice of an activity due immediately. Any thread may call this method.
 
         Args:
             activity: Activity to wake.
@@ -96,7 +98,8 @@ class Worker:
                 self._lock.notify()
 
     def end(self) -> None:
-        """Stop after the current tasks and slices; wait for them, at most 10 s."""
+        """Stop after the current tasks and slices. The call waits for them for at most 10
+        seconds."""
         with self._lock:
             self._is_ending = True
             self._lock.notify()
@@ -106,7 +109,7 @@ class Worker:
         while (next_up := self._wait()) is not None:
             for item in next_up:
                 item()
-        mx.clear_streams()  # Streams of this thread; MLX aborts the process if they outlive it.
+        mx.clear_streams()  # MLX aborts the process if streams outlive their thread.
 
     def _wait(self) -> list[Callable[[], None]] | None:
         """Return all waiting tasks and a slice of each due activity, or None after `end`."""
@@ -151,6 +154,6 @@ def _fulfil(future: Future[T], task: Callable[[], T]) -> None:
 def the_worker() -> Worker:
     """Return the worker of the process, which is started on first use."""
     worker = Worker()
-    # Otherwise the thread would compute during interpreter shutdown and crash.
+    # Otherwise, the thread would compute during interpreter shutdown and crash.
     atexit.register(worker.end)
     return worker

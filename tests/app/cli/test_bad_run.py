@@ -27,7 +27,7 @@ def test_resuming_without_a_run(capsys, tmp_path, scene):
 
 def test_resuming_with_another_configuration(capsys, tmp_path, run):
     for flags in (("--preset", "tiny"), ("--seed", 9), ("--grid.levels", 4)):
-        names = ["a resumed run keeps its configuration"]
+        names = ["a resumed run uses its configuration"]
         refused(capsys, tmp_path, "train", "--out", run, "--resume", *flags, names=names)
 
 
@@ -41,7 +41,7 @@ def test_resuming_on_other_views(capsys, tmp_path, run):
     ("flags", "names"),
     [
         (("--memory-fraction", 7), ["memory fraction is 7"]),
-        (("--memory-limit", 0.01, "--preset", "big"), ["training needs at least"]),
+        (("--memory-limit", 0.01, "--preset", "big"), ["training requires at least"]),
         (("--resume",), ["has shape", "its configuration requires"]),
     ],
 )

@@ -95,7 +95,7 @@ def test_a_limit_below_need_is_refused_and_names_what_to_lower(
     given = ("train", scene, *FLAGS, *flags, "--steps", 2, "--out", out, "--memory-limit", 0.02)
     assert nerfmac(*given) == 2
     (told,) = capsys.readouterr().err.splitlines()
-    assert "training needs at least" in told
+    assert "training requires at least" in told
     assert "but only 20.5 MiB are available" in told
     assert f"reduce {named}" in told
     assert not out.exists()
@@ -111,7 +111,7 @@ def test_what_ulimit_does_not_leave_is_refused_before_it_ends_the_process(scene,
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     (told,) = done.stderr.splitlines()
-    assert "training needs at least" in told
+    assert "training requires at least" in told
     assert "reduce --march.max-samples" in told
     assert not out.exists()
 

@@ -54,7 +54,7 @@ def test_a_lost_rank_ends_the_others_with_one_message_and_a_checkpoint(
             each.stdout.close()
     assert first.returncode == 2
     (message,) = [line for line in rest.splitlines() if line.startswith("nerfmac: ")]
-    assert "a rank is lost, as rank 0 of 2, by ring sees: " in message
+    assert "another rank has failed, as detected by rank 0 of 2, by ring: " in message
     assert "Traceback" not in rest
     step = Run.load(tmp_path / "run").state.step
     assert step > 0

@@ -54,5 +54,5 @@ def test_either_compression_is_read_and_a_cut_one_refused(tmp_path, compress):
     path.write_bytes(data)
     assert read_container(path).values == values
     path.write_bytes(data[:-20])
-    with pytest.raises(InputError, match=r"scene\.ingp is cut off"):
+    with pytest.raises(InputError, match=r"scene\.ingp is truncated"):
         read_container(path)

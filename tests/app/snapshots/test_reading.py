@@ -153,9 +153,9 @@ def changed(path, value):
         ("dir_encoding.otype", "Frequency", "expected SphericalHarmonics"),
         ("snapshot.version", 0, "version 0; expected 1 or later"),
         ("snapshot.mode", "sdf", "expected nerf"),
-        ("snapshot.params_binary", b"12345", "is cut off"),
+        ("snapshot.params_binary", b"12345", "is truncated"),
         ("snapshot.params_binary", b"1234", "params_binary has 2 numbers; the networks"),
-        ("snapshot.params_binary", "text", "missing or no binary data"),
+        ("snapshot.params_binary", "text", "missing or not binary data"),
         ("snapshot.density_grid_binary", b"1234", "density_grid_binary has 4 bytes; expected"),
         ("snapshot.nerf.dataset.is_hdr", True, "high dynamic range"),
         ("snapshot.nerf.dataset.n_extra_learnable_dims", 16, "latent codes"),
@@ -175,15 +175,15 @@ def test_a_broken_file_is_refused(tmp_path):
     ngp.write(path, ngp.snapshot())
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"scene\.ingp is cut off"):
+    with pytest.raises(InputError, match=r"scene\.ingp is truncated"):
         open_run(path)
     plain = tmp_path / "scene.msgpack"
     ngp.write(plain, ngp.snapshot())
     plain.write_bytes(plain.read_bytes()[:-100])
-    with pytest.raises(InputError, match="cut off or no msgpack"):
+    with pytest.raises(InputError, match="truncated or not a msgpack file"):
         open_run(plain)
     ngp.write(plain, {"encoding": {}})
-    with pytest.raises(InputError, match="holds no snapshot"):
+    with pytest.raises(InputError, match="does not contain a snapshot"):
         open_run(plain)
 
 

@@ -1,1 +1,1 @@
-"""`nerfmac bench`: speed of this machine, and quality over training time."""
+"""`nerfmac bench`: measure the speed of this machine, and the quality over training time."""

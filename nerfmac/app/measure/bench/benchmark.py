@@ -1,6 +1,6 @@
-"""Time of every operation, as a kernel and as its reference, and time of rendering an image.
+"""Benchmark of every operation, as a kernel and as its reference, and of rendering an image.
 
-Operations have the sizes of a training step (`StepInputs`).
+The arrays have the sizes of a training step (`StepInputs`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from nerfmac.ops.thin import thin
 from nerfmac.ops.trace import TraceGeometry, trace
 
 STEPS = 1024
-"""Number of training steps before the image is timed. After them, the occupancy grid is sparse."""
+"""Number of training steps before the rendering of the image is timed. After these steps, the
+occupancy grid is sparse."""
 IMAGE = {"cpu": 200}
 """Width and height of the image in pixels, by device. For other devices, they are 800."""
 
@@ -67,7 +68,7 @@ def benchmark(
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to time: {why}")
-    scene.views("train")  # raises for an invalid image before the measurement
+    scene.views("train")  # raises an error for an invalid image before the measurement
     about = machine()
     on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
     most = measure_ceilings(seconds)
@@ -105,7 +106,7 @@ def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
 
 
 Computation = tuple[str, Callable[[], Any]]
-"""Name of a computation, and a function that returns its unevaluated results."""
+"""Pair of the name of a computation and a function that returns its unevaluated results."""
 
 
 class OperationTimes(NamedTuple):
@@ -128,7 +129,7 @@ class OperationTimes(NamedTuple):
         return f"{self.name:34}{times}{self.ratio:8.1f}x"
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON values."""
+        """Return the times as JSON values."""
         return {
             "kernel_ms": self.kernel._asdict(),
             "reference_ms": self.reference._asdict(),
@@ -165,8 +166,8 @@ def _with_backward(
 ) -> Iterator[Computation]:
     """Return two computations: `function`, and `function` with the gradients of all arguments.
 
-    float16 arrays are first converted to `working_dtype()`. It may differ between kernels and
-    references, and conversions must not be timed.
+    float16 arrays are first converted to `working_dtype()`, because this dtype may differ between
+    kernels and references, and conversions must not be timed.
     """
     inputs = _in_working_dtype(arguments)
     results = function(*inputs())

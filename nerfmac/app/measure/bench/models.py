@@ -1,8 +1,9 @@
-"""Comparison of the vanilla and the hash model: quality over training time on one scene.
+"""Comparison of the vanilla model and the hash model by their quality over training time.
 
-Vanilla is Mildenhall et al. 2020: two networks of eight layers of 256 units. The hash model is
-Müller et al. 2022: a multiresolution hash encoding and small networks. They train one after the
-other. Compiling and evaluating do not count as training time.
+The vanilla model (Mildenhall et al. 2020) has two networks with eight layers of 256 units. The hash
+model (Müller et al. 2022) has a multiresolution hash encoding and small networks. The models are
+trained one after the other on the same scene. Compilation and evaluation do not count as training
+time.
 
 An epoch has as many rays as the scene has training pixels. Pixels are drawn at random with
 replacement.
@@ -29,16 +30,16 @@ from nerfmac.training.goal import Goal
 
 MODELS = ("vanilla", "hash")
 REPORTS = 100
-"""Approximate number of reports in a training. Evaluations follow reports, so they are delayed by
-at most about 1/`REPORTS` of the training."""
+"""Approximate number of reports during a training. Evaluations follow reports, so they are delayed
+by at most about 1/`REPORTS` of the training time."""
 
 
 class ModelPoint(NamedTuple):
-    """PSNR of a model at one time of its training."""
+    """PSNR of a model at a given training time."""
 
-    seconds: float  # training time
+    seconds: float  # training time in seconds
     step: int
-    epochs: float  # rays so far / training pixels
+    epochs: float  # number of rays so far / number of training pixels
     psnr: float  # dB, mean of the held-out views
 
 
@@ -46,7 +47,7 @@ class ModelCurve(NamedTuple):
     """PSNR of a model over training time."""
 
     points: list[ModelPoint]
-    build_seconds: float  # spent compiling
+    build_seconds: float  # compilation time in seconds
 
 
 class ModelComparison(NamedTuple):
@@ -56,7 +57,7 @@ class ModelComparison(NamedTuple):
     models: dict[str, ModelCurve]
 
     def lines(self) -> Iterator[str]:
-        """The printed table, line by line."""
+        """Yield the lines of the printed table."""
         about = self.about
         yield (
             f"{about['scene']}, preset {about['preset']}, on {about['device_name']}; an epoch is "
@@ -68,7 +69,7 @@ class ModelComparison(NamedTuple):
                 yield f"{name:12}{seconds:10.2f}{step:10}{epochs:10.3g}{psnr:9.2f} dB"
 
     def to_json(self) -> dict[str, Any]:
-        """The comparison as JSON values."""
+        """Return the comparison as JSON values."""
         models = {
             name: {"build_seconds": built, "points": [point._asdict() for point in points]}
             for name, (points, built) in self.models.items()
@@ -79,7 +80,7 @@ class ModelComparison(NamedTuple):
 def model_configs(name: str = "auto") -> dict[str, Config]:
     """Return the configurations of `MODELS` with the preset `name`, for the current device.
 
-    Raises `InputError` for an unknown preset name.
+    Raises `InputError` if the preset does not exist.
     """
     device, memory = current_device(), memory_bytes()
     return {model: preset(name, device, memory, model=model) for model in MODELS}
@@ -97,7 +98,7 @@ def compare_models(
 
     Args:
         scene: Scene with training and test views.
-        configs: Configurations by model name, as from `model_configs`.
+        configs: Configurations by model name, such as the result of `model_configs`.
         seconds: Training time of each model, or training times by model name.
         points: Number of evaluations of each model, at `evaluation_times`.
         test_views: Number of test views to evaluate, evenly spaced.
@@ -130,7 +131,7 @@ def compare_models(
 def plot_models(path: str | Path, comparison: ModelComparison) -> None:
     """Write a PNG file with the PSNR of the models over training time, on a logarithmic time axis.
 
-    Raises `InputError` as `plot_quality` does.
+    Raises `InputError` if matplotlib is missing or the file cannot be written.
     """
     curves = {
         name: [(p.seconds, p.psnr) for p in model.points]
@@ -173,7 +174,7 @@ def plot_quality(
     title: str = "",
     log_time: bool = False,
 ) -> None:
-    """Write a plot of quality curves as a PNG file. A failure leaves no incomplete file.
+    """Write a plot of quality curves as a PNG file. If writing fails, no incomplete file remains.
 
     Args:
         curves: Points (seconds, PSNR in dB) of each curve, in order. Keys are the legend labels.

@@ -1,4 +1,4 @@
-"""PSNR of a few held-out views during training, evaluated more often at the beginning."""
+"""Measurement of the PSNR of a few held-out views during training, more often at the beginning."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from nerfmac.rendering.metrics import psnr
 from nerfmac.rendering.renderer import FloatImage
 from nerfmac.training.goal import Goal, Report
 
-BACKGROUND = BACKGROUNDS["white"]  # behind renderings and photos (sRGB)
+BACKGROUND = BACKGROUNDS["white"]  # sRGB color behind renderings and photos
 VIEW_PIXELS = {"cpu": 2**12}
-"""Maximum number of pixels to evaluate per view on a device; other devices evaluate all pixels. On
-a CPU, rendering whole images of the vanilla model would take longer than its training."""
+"""Maximum number of pixels to evaluate per view, by device. On other devices, all pixels are
+evaluated. On a CPU, rendering whole images with the vanilla model would take longer than its
+training."""
 
 
 class HeldOutViews:
@@ -72,7 +73,7 @@ class HeldOutViews:
 
 
 def evaluation_times(seconds: float, points: int) -> list[float]:
-    """Return training times of `points` evaluations, seconds * (i / points)^2 for i = 1 .. points.
+    """Return the training times seconds * (i / points)^2, i = 1 .. points, of `points` evaluations.
 
     Evaluations are more frequent at the beginning, when the quality changes fastest.
     """

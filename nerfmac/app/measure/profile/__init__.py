@@ -1,1 +1,1 @@
-"""`nerfmac profile`: the time of a training step by kernel."""
+"""`nerfmac profile`: measure the training step time by kernel."""

@@ -1,4 +1,4 @@
-"""Parts of a training step, with the time and the work of each part.
+"""Division of a training step into parts, with the time and the work of each part.
 
 A step is recorded in the current state of the run. The launches of each kernel are repeated with
 the same arrays, without the rest of the step. From their time, the time of the same number of empty
@@ -45,34 +45,36 @@ STAGES = {
     "composite": "compositing",
     "adam": "optimizer",
 }
-"""Stage of the training step for each operation. Operations that are not listed are stages."""
+"""Dictionary from operation to stage of the training step. An operation that is not listed is a
+separate stage."""
 SETTLING = 5
-"""Number of reports before timing begins. During this time, steps are compiled, and the number of
-rays per step converges."""
+"""Number of reports before timing begins. Before that, steps are compiled and the number of rays
+per step converges."""
 
 
 class WholeStep(NamedTuple):
     """Time of a training step."""
 
-    step: Timing  # including its share of updates, averages, and reports
+    step: Timing  # time per step, including the share of updates, averages, and reports
     rays_per_second: float
     samples_per_second: float
-    state: TrainState  # before the timed steps
+    state: TrainState  # state before the timed steps
 
 
 class Part(NamedTuple):
-    """Part of the step: a kernel, a share of a computation between steps, or everything else."""
+    """Part of a step: a kernel, a share of a computation between steps, or everything else."""
 
     name: str
-    timing: Timing  # per step
-    work: Work = Work()  # per step
+    timing: Timing  # time per step
+    work: Work = Work()  # work per step
     stage: str = "everything else"
     backend: str = "mlx"
-    """Back end: metal, cuda, or cpu for a kernel, and mlx for operations of MLX."""
+    """Back end of the part: metal, cuda, or cpu for a kernel, or mlx for operations of MLX."""
     dtypes: tuple[str, ...] = ()  # float dtypes of a kernel
 
     def limit(self, most: Ceilings, *, cached: bool) -> float:
-        """Return the roofline time in ms for the maximum rates `most`, as in `Work.seconds`."""
+        """Return the roofline time in milliseconds for the maximum rates `most`, as in
+        `Work.seconds`."""
         return 1e3 * self.work.seconds(most.bandwidth, most.rate, cached=cached)
 
     def fraction(self, most: Ceilings, *, cached: bool) -> float | None:
@@ -85,7 +87,7 @@ class Part(NamedTuple):
         return 1e3 * amount / self.timing.median if self.timing.median > 0 else None
 
     def to_json(self, most: Ceilings) -> dict[str, Any]:
-        """The record as JSON values."""
+        """Return the part as JSON values."""
         values = {
             "part": self.name,
             "stage": self.stage,
@@ -119,7 +121,7 @@ def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
 
     (spent,) = measure_interleaved([train], seconds=seconds, rounds=rounds, what="steps")
     timed = reports[-len(spent) :]
-    # The rates of a report assume the samples per ray of its last step.
+    # The rates in a report are computed with the number of samples per ray of its last step.
     rays = [report.state.rays for report in timed]
     per_ray = [report.samples_per_second / report.rays_per_second for report in timed]
     samples = [of_step * of_ray for of_step, of_ray in zip(rays, per_ray, strict=True)]
@@ -128,7 +130,7 @@ def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
 
 
 def time_launch(seconds: float) -> Timing:
-    """Time a kernel launch with almost no work: packing 32 bits."""
+    """Time a kernel launch with almost no work (packing 32 bits)."""
     cells, threshold = mx.zeros(32), mx.zeros(1)
     return measure(partial(pack_bits, cells, threshold), seconds=seconds, queued=True)
 
@@ -194,7 +196,7 @@ def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], A
     arrays, numbers = state.arrays(), state.numbers()
 
     def compute(arrays: dict[str, mx.array]) -> Any:
-        # Otherwise compiled functions inside would be traced a second time.
+        # Otherwise, compiled functions inside would be traced a second time.
         with uncompiled():
             trial = trainer.trial(TrainState.of(arrays, numbers))
             return next(itertools.islice(trial, which, None))
@@ -220,13 +222,13 @@ class Host(NamedTuple):
     steps: int
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON values, times in milliseconds."""
+        """Return the host times as JSON values, in milliseconds."""
         *timings, steps = self._asdict().items()
         return dict([steps]) | {f"{name}_ms": timing._asdict() for name, timing in timings}
 
 
 def take_steps(run: Run, steps: int) -> Timeline:
-    """Train `run` for further `steps` and record their timeline."""
+    """Train `run` for `steps` additional steps and record their timeline."""
     with recording() as timeline:
         for _ in run.fit(Goal(steps=run.state.step + steps)):
             pass
@@ -234,7 +236,8 @@ def take_steps(run: Run, steps: int) -> Timeline:
 
 
 def host_of(timeline: Timeline) -> Host:
-    """Return the host times for the steps of `timeline`, without the last of several steps.
+    """Return the host times for the steps of `timeline`. If there are several steps, the last one
+    is omitted.
 
     A report belongs to the step before it and counts as waiting, because the host then reads
     results of the device.

@@ -1,4 +1,4 @@
-"""Profile of training on this machine: time of each kernel, host time, and a timeline."""
+"""Profiling of training on this machine: the time of each kernel, the host time, and a timeline."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Profile:
     references: dict[str, str]  # reason for each operation that runs as reference
 
     def to_json(self) -> dict[str, Any]:
-        """The profile as JSON values, times in milliseconds."""
+        """Return the profile as JSON values, with times in milliseconds."""
         config, whole = self.run.config, self.whole
         by_stage = {name: _sum(some) for name, some in stages(self.parts).items()}
         step = {
@@ -93,7 +93,7 @@ class Profile:
         }
 
     def lines(self) -> Iterator[str]:
-        """The printed table."""
+        """Yield the lines of the printed table."""
         whole = self.whole
         yield (
             f"a step of {whole.state.rays} rays: {whole.step}, "
@@ -154,8 +154,8 @@ def profile(
             and to record. By default, `seconds` determines the number of timed steps, and `STEPS`
             steps are recorded.
         seconds: Approximate time per measurement.
-        trace: File for the timeline in Chrome's format: the steps, then one step kernel by kernel,
-            an evaluation, and a video.
+        trace: File for the timeline in Chrome's trace event format. It contains the steps, one step
+            kernel by kernel, an evaluation, and a video.
         on_line: Callback for each line of the printed table.
 
     Raises:
@@ -197,7 +197,7 @@ def _record_the_rest(
 
 
 def _launch_one_by_one(run: Run) -> None:
-    """Repeat a recorded occupancy update and step; the host waits for each kernel."""
+    """Repeat a recorded occupancy update and step. The host waits for each kernel."""
     *_, update, step, _average = [[], *recorded_launches(run.trainer, run.state)]
     for computation, recorded in (("occupancy update", update), ("step", step)):
         with interval(f"{computation}, kernel by kernel", LANE):
@@ -217,13 +217,15 @@ def _sum(parts: Sequence[Part]) -> float:
 def check_capture(path: Path) -> None:
     """Raise `InputError` if Metal cannot write a GPU trace to `path` here."""
     if not mx.metal.is_available():
-        raise InputError("--gpu-trace needs Metal; expected an Apple GPU")
+        raise InputError("--gpu-trace requires Metal; use a Mac with an Apple GPU")
     if os.environ.get("MTL_CAPTURE_ENABLED") != "1":
-        raise InputError("--gpu-trace needs the environment variable MTL_CAPTURE_ENABLED=1; set it")
+        raise InputError(
+            "--gpu-trace requires MTL_CAPTURE_ENABLED=1; set this environment variable"
+        )
     if path.suffix != ".gputrace":
-        raise InputError(f"--gpu-trace is {path}; expected a name that ends in .gputrace")
+        raise InputError(f"--gpu-trace is {path}; expected the file extension .gputrace")
     if path.exists():
-        raise InputError(f"{path} exists, and Metal overwrites no GPU trace; choose another name")
+        raise InputError(f"{path} already exists and cannot be overwritten; choose another name")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`nerfmac selftest`: every kernel compared with its reference on this machine.
+"""`nerfmac selftest`: compare every kernel with its reference on this machine.
 
 A case runs twice, with kernels and with references. It returns named arrays: the results, and the
 gradients of a fixed random sum of the results with respect to every differentiable argument. The

@@ -1,4 +1,4 @@
-"""Test cases, and the comparison of kernels with their references on the current device.
+"""Test cases, and comparison of kernels with their references on the current device.
 
 An exception in a case, for example a compiler error, is recorded as the fault of this case. The
 comparison continues with the next case.
@@ -46,7 +46,7 @@ class Case:
     operation: str
     name: str
     run: Callable[[], Arrays]
-    terms: int  # approximate number of roundings that add up in one output
+    terms: int  # approximate number of rounding errors that add up in one output
     outliers: float = 0.0  # fraction of entries to ignore, for discontinuous functions
     half_terms: int = 0  # `terms` if the computation is in float16
 
@@ -75,7 +75,7 @@ class Outcome(NamedTuple):
     """Comparison of one array of a case."""
 
     array: str
-    error: float  # relative to the reference; infinite for a wrong shape, type or integer, and NaN
+    error: float  # relative to the reference; infinite for NaN or a wrong shape, type, or integer
     passed: bool
 
 
@@ -128,10 +128,10 @@ def case_of(
     """Return a case that compares the results and the gradients of `kernel` and `reference`.
 
     Both functions are called with the arrays of `inputs`, in order. They return one or several
-    float32 arrays that are differentiable in every input. `terms` is the approximate number of
-    rounding errors that add up in one output. `outliers` is the fraction of the entries to ignore,
-    beginning with the largest errors. Use it for discontinuous functions, for which a rounding
-    error may cause a jump.
+    float32 arrays that are differentiable with respect to every input. `terms` is the approximate
+    number of rounding errors that add up in one output. `outliers` is the fraction of the entries
+    to ignore, beginning with the largest errors. Use it for discontinuous functions, for which a
+    rounding error may cause a jump.
     """
 
     def run() -> Arrays:
@@ -163,7 +163,8 @@ def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.arra
 
 
 HEADING = f"  {'case':36} {'error':>10}  {'tolerance':>9}"
-"""Heading of the lines of `Compared`. `error` is the largest relative error of the arrays."""
+"""Heading of the table with a line for each `Compared`. `error` is the largest relative error of
+the arrays."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,7 @@ class Compared:
     case: Case
     outcomes: list[Outcome]  # empty after an exception
     fault: str | None  # the exception
-    launched: list[str]  # kernels' specializations, in order; recorded on Metal only
+    launched: list[str]  # specializations of kernels, in order; recorded on Metal only
 
     @property
     def differing(self) -> list[str]:
@@ -195,7 +196,7 @@ class Compared:
         return f"  {self.case!s:36} {worst:10.1e}  {self.case.tolerance:9.1e}  {verdict}"
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON values; infinite errors are null."""
+        """Return the result as JSON values, in which infinite errors are null."""
         return {
             "case": str(self.case),
             "passed": self.passed,
@@ -280,9 +281,10 @@ def print_sum(done: Sequence[Compared]) -> None:
 
 
 def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]:
-    """Return the reachable specializations that ran, and the ones that did not run.
+    """Return the reachable specializations that ran, and the specializations that did not run.
 
-    MLX compiles Metal kernels when they are launched, so the latter have not been compiled.
+    MLX compiles Metal kernels when they are launched, so specializations that did not run have not
+    been compiled.
     """
     launched = {name for case in done if not case.fault for name in case.launched}
     reachable = specializations()

@@ -1,4 +1,4 @@
-"""Test cases of the hash encoding, spherical harmonics and the optimizer."""
+"""Test cases of the hash encoding, spherical harmonics, and the optimizer."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ _USED = 700  # number of used points; a case has up to 1,031 points
 
 def _points(count: int, low: float, high: float) -> mx.array:
     points = mx.random.uniform(low, high, (count, 3), key=mx.random.key(count))
-    # Points on the border, where an index may leave the table.
+    # These points are on the border, where an index may be outside of the table.
     corners = mx.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 0.5], [1.0, 0.25, 1.0]])
     return mx.concatenate([corners, points])[:count] if count > 4 else points
 
 
 def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
-    """Return sample positions (count, 3), 37 per ray, and their visibility (count,): 1 or 0.
+    """Return sample positions (count, 3), 37 per ray, and their visibility (count,), which is 1 or
+    0.
 
     Neighboring samples are in the same cells. The samples after the first `used` are NaN.
     """
@@ -53,7 +54,8 @@ def _encoded(levels: HashLevels, table: mx.array, positions: mx.array, is_seen: 
 
 
 def hash_encode_cases() -> Iterator[Case]:
-    """Cases with points inside, on and outside the cube and along rays, for each feature size."""
+    """Yield cases with points inside, on, and outside the cube and along rays, for each feature
+    size."""
     grids = {
         "dense": (HashLevels(2, 16, 4, 2.0), 4),
         "base": (HashLevels(8, 19, 16, 2.0), 4),
@@ -79,12 +81,14 @@ def hash_encode_cases() -> Iterator[Case]:
         }
         for where, (positions, is_seen) in inputs.items():
             run = partial(_encoded, levels, table, positions, is_seen)
-            # The gradient jumps at cell faces, and features may jump outside the cube. Rounding
-            # of a position in the finest level is 2^-24 times its thousands of cells.
+            # The gradient is discontinuous at cell faces, and features may be discontinuous outside
+            # the cube. The rounding error of a position at the finest level is 2^-24 times its
+            # number of cells, which is in the thousands.
             outliers = 0.02 if positions.shape[0] > 100 else 0.0
             terms = 64 if levels.log2_entries < 19 else 512
             case = Case("hash_encode", f"{name}-{where}", run, terms, outliers, half_terms=1)
-            # The first variant, whichever this machine has chosen; others have their own cases.
+            # This is the first variant, independent of the variant selected on this machine. Other
+            # variants have separate cases.
             yield replace(in_variant(case, "hash_encode_gradient", first), name=case.name)
             if where in ("inside-1", "inside-3", "rays-1031"):
                 for chosen in others:
@@ -92,7 +96,7 @@ def hash_encode_cases() -> Iterator[Case]:
 
 
 def spherical_harmonics_cases() -> Iterator[Case]:
-    """Cases with 1, 2 and 257 random unit directions."""
+    """Yield cases with 1, 2, and 257 random unit directions."""
     for count in (1, 2, 257):
         directions = mx.random.normal((count, 3), key=mx.random.key(count))
         directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
@@ -103,7 +107,7 @@ def spherical_harmonics_cases() -> Iterator[Case]:
 
 
 def adam_cases() -> Iterator[Case]:
-    """Yield cases with arrays of one and two axes; a third of the entries never had a gradient.
+    """Yield cases with arrays of one and two axes. A third of the entries never have a gradient.
 
     The last case skips steps with a gradient that is not finite, as training does.
     """
@@ -113,14 +117,14 @@ def adam_cases() -> Iterator[Case]:
 
 
 def _guarded() -> Arrays:
-    """Parameters after a step along gradients that contain NaN, infinity, and 1."""
+    """Return the parameters after a step along gradients that contain NaN, infinity, and 1."""
     is_good = mx.compile(lambda gradient: all_finite([gradient]))
     parameters, moments = mx.array([1.0, 2.0, 3.0]), mx.zeros((3,), mx.uint32)
     step = mx.array(Step(0.9, 0.99, 0.01, epsilon=1e-8, l2=0.0, most=most_first(0.9, 0.99)))
     after = {}
     for value in (nan, inf, -inf, 1.0):
         gradient = mx.array([0.5, value, -0.25])
-        # The reference decides on the host, where no compiler can remove the check.
+        # The reference checks the gradients on the host, where no compiler can remove the check.
         is_used = is_good(gradient) if runs_kernel("adam") else mx.array(isfinite(value))
         unscale = mx.where(is_used, 1.0, 0.0).reshape(1)
         after[f"after {value}"] = adam_step(parameters, moments, gradient, unscale, step)[0]
@@ -137,6 +141,7 @@ def _updated(shape: tuple[int, ...]) -> Arrays:
     step = Step(0.9, 0.99, size=0.01, epsilon=1e-8, l2=1e-3, most=most)
     moments = pack_moments(first, second, most)
     moved, after = adam_step(drawn[2], moments, gradient, mx.array([0.25]), mx.array(step))
-    # A moment halfway between two codes may become either, so moments are compared, not codes.
+    # A moment halfway between two codes may be rounded to either code, so moments are compared
+    # instead of codes.
     first, second = unpack_moments(after, most)
     return {"parameters": moved, "first": first, "second": second}

@@ -1,4 +1,4 @@
-"""Test cases of a field: its networks, and the tracing of whole rays."""
+"""Test cases of a field, for its networks and for tracing whole rays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from nerfmac.ops.trace import TraceGeometry, trace
 
 
 def networks_cases() -> Iterator[Case]:
-    """Cases with both networks and with density alone; a fifth of the slots is unused."""
+    """Yield cases with both networks, and with the density network only. A fifth of the slots is
+    unused."""
     shapes = {
         "base": NetworksShape(32, 64, 1, 2),
         "small": NetworksShape(32, 32, 1, 1, density_bias=2),
@@ -60,7 +61,7 @@ def _networks(shape: NetworksShape, slots: int) -> Arrays:
     rays = slots // 7 + 1
     ray = (mx.arange(slots) // 7).astype(mx.int32)
     basis = mx.random.normal((rays, 16), key=keys[0])
-    # Features and weights are exact in float16: only the basis and computed values are rounded.
+    # Features and weights are exact in float16, so only the basis and computed values are rounded.
     sizes = {"features": (slots, shape.features), "density": (shape.density.weights,)}
     sizes["color"] = (shape.color.weights,)
     spread = {"features": 1.0, "density": shape.width**-0.5, "color": shape.width**-0.5}
@@ -84,7 +85,8 @@ def _networks(shape: NetworksShape, slots: int) -> Arrays:
 
 
 def _exact_products() -> AbstractContextManager[Any]:
-    """Context manager that runs references on the CPU, because a GPU may use TF32 (ten bits)."""
+    """Return a context manager that runs references on the CPU, because a GPU may compute in
+    TF32."""
     return nullcontext() if runs_kernel("networks") else mx.stream(mx.cpu)
 
 
@@ -93,11 +95,11 @@ _GRIDS = ((2, 8), (4, 4), (4, 8), (16, 1), (16, 2), (16, 4), (16, 8), (32, 1), (
 
 
 class _Field(NamedTuple):
-    """A small field of random weights."""
+    """Small field with random weights."""
 
     march: MarchGeometry
     levels: HashLevels
-    features: int  # per level
+    features: int  # number of features per level
     width: int
     layers: tuple[int, int]
     density_bias: int = 0
@@ -139,7 +141,7 @@ _FIELDS = {
 
 
 def _other_fields() -> dict[str, _Field]:
-    """A field for each grid, width and depth that is a specialization of the kernel."""
+    """Return a field for each grid, width, and depth that is a specialization of the kernel."""
     eight, sixteen = (HashLevels(levels, 10, 8, 1.2) for levels in (8, 16))
     grids = {
         f"{levels}x{features}": _Field(_CUBE, HashLevels(levels, 10, 8, 1.2), features, 64, (1, 2))
@@ -152,7 +154,7 @@ def _other_fields() -> dict[str, _Field]:
 
 
 def trace_cases() -> Iterator[Case]:
-    """Cases with whole rays through occupancy grids from empty to full."""
+    """Yield cases with whole rays through occupancy grids from empty to full."""
     for name, field in (_FIELDS | _other_fields()).items():
         many = ((2, 0.3), (960, 0.02), (70, 1.0), (33, 0.0)) if name in _FIELDS else ((33, 0.3),)
         for count, filled in ((1, 0.3), *many):

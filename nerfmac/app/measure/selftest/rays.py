@@ -1,4 +1,4 @@
-"""Test cases of drawing pixels, marching, packing, compositing and the occupancy grid."""
+"""Test cases of drawing pixels, marching, packing, compositing, and the occupancy grid."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]
 
 
 def draw_pixels_cases() -> Iterator[Case]:
-    """Cases with images of several sizes, with and without alpha, through all kinds of lenses."""
+    """Yield cases with images of several sizes, with and without alpha, and with all kinds of
+    lenses."""
     lenses = {
         "pinhole": Lens(37, 23, 30.0, 28.0, 17.0, 12.5),
         "photo": Lens(37, 23, 34.0, 34.5, 18.0, 11.0, 0.06, -0.08, 0.0, 0.0, -0.001, 2e-4),
@@ -77,7 +78,8 @@ def _view(lens: Lens, index: int) -> Camera:
 
 
 def march_cases() -> Iterator[Case]:
-    """Cases with occupancy grids from empty to full, in one cascade and in several."""
+    """Yield cases with occupancy grids from empty to full, with one cascade and with several
+    cascades."""
     geometries = {
         "object": MarchGeometry(Bounds(1.0), 32, 0.05, 3**0.5 / 256, 0.0),
         "scene": MarchGeometry(Bounds(4.0), 32, 0.1, 3**0.5 / 256, 1 / 64),
@@ -93,7 +95,7 @@ def march_cases() -> Iterator[Case]:
                 for chosen in VARIANTS["march_count"].all:
                     yield in_variant(case, "march_count", chosen)
         for count in (1, 40, 500):
-            # Rounding moves a few positions over a cell's face.
+            # Rounding moves a few positions across a cell face.
             yield Case(
                 "march", f"{name}-visible-{count}", partial(_visible, geometry, count), 1, 0.01
             )
@@ -115,15 +117,15 @@ def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> 
         bits = pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
     occupied = Occupied(geometry, bits)
     samples = march(*rays, occupied, slots)
-    # The same samples without each ray's first two.
+    # These are the same samples without the first two samples of each ray.
     skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
     left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
     later = write_samples(*rays, occupied, slots, left, skip)
-    # Each ray gets five slots more than it has samples.
+    # Each ray has five slots more than it has samples.
     more = mx.minimum(samples.ray_start + 5 * mx.arange(count + 1), slots)
     roomy = write_samples(*rays, occupied, slots, more, mx.zeros_like(skip))
-    # Rounding may move a sample over the face of a cell and thus shift all later samples. Therefore
-    # sums over rays are compared.
+    # Rounding may move a sample across a cell face and shift all later samples. Therefore, sums
+    # over rays are compared.
     return {
         **_sums_by_ray(samples, count, "position", "distance", "width"),
         **{f"later {k}": v for k, v in _sums_by_ray(later, count, "distance").items()},
@@ -144,7 +146,7 @@ def _sums_by_ray(samples: Samples, rays: int, *names: str) -> Arrays:
 
 
 def packing_cases() -> Iterator[Case]:
-    """Cases with sample budgets into which all rays fit, some of them, and none."""
+    """Yield cases with sample budgets that fit all rays, some rays, and no rays."""
     for rays in (1, 5, 300, 4097):
         keys = mx.random.split(mx.random.key(rays), 2)
         marched = mx.random.randint(0, 40, (rays,), key=keys[0])
@@ -163,7 +165,7 @@ def _packed(marched: mx.array, kept: mx.array, fraction: float) -> Arrays:
 
 
 def composite_cases() -> Iterator[Case]:
-    """Cases with one sample, all samples, or no sample per ray, with and without thinning."""
+    """Yield cases with one sample, all samples, or no sample per ray, with and without thinning."""
     for name, density, samples in _packed_rays():
         keys = mx.random.split(mx.random.key(1), 2)
         color = mx.random.uniform(shape=samples.position.shape, key=keys[0])
@@ -199,7 +201,8 @@ def _thinned_at_random(samples: Samples) -> Samples:
 
 
 def thin_cases() -> Iterator[Case]:
-    """Cases that keep all visible samples, some, or few, with slots for all of them or for half."""
+    """Yield cases that keep all, some, or few visible samples, with slots for all or for half of
+    them."""
     for name, density, samples in _packed_rays():
         rays, slots = samples.wanted.shape[0], density.shape[0]
         offsets = mx.random.uniform(shape=(rays,), key=mx.random.key(rays))
@@ -244,7 +247,7 @@ def _packed_rays() -> Iterator[tuple[str, mx.array, Samples]]:
         "many": [i * 7919 % 61 for i in range(517)],
     }
     for name, counts in lengths.items():
-        # Transparent rays; early termination; transparent rays with opaque walls.
+        # The cases are transparent rays, early termination, and transparent rays with opaque walls.
         for label, density_scale, walls in (("3", 3.0, 0), ("300", 300.0, 0), ("walls", 3.0, 0.1)):
             slots = sum(counts) + 13
             keys = mx.random.split(mx.random.key(slots), 4)
@@ -256,7 +259,7 @@ def _packed_rays() -> Iterator[tuple[str, mx.array, Samples]]:
             starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
             ray = np.pad(np.repeat(np.arange(len(counts)), counts), (0, 13)).astype(np.int32)
             distance = mx.array(0.02 * (np.arange(slots) - starts[ray]), mx.float32)
-            # If there are several rays, the samples of the last one do not all fit.
+            # If there are several rays, the samples of the last ray do not all fit.
             wanted = np.array(counts, np.int32)
             wanted[-1] += len(counts) > 1 and counts[-1] == 0
             rays = mx.array(ray), mx.array(starts), mx.array(wanted)
@@ -264,7 +267,7 @@ def _packed_rays() -> Iterator[tuple[str, mx.array, Samples]]:
 
 
 def occupancy_update_cases() -> Iterator[Case]:
-    """Cases with density estimates that share cells, and with words of occupancy bits."""
+    """Yield cases with density estimates that share cells, and with words of occupancy bits."""
 
     def case(name: str, result: str, operation: Callable[..., mx.array], *inputs: Any) -> Case:
         return Case("occupancy_update", name, lambda: {result: operation(*inputs)}, 1)

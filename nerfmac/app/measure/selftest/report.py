@@ -1,4 +1,4 @@
-"""Report of the self-test: a JSON file to attach to a bug report, and its measurements.
+"""Report of the self-test, a JSON file to attach to a bug report, and the measurements for it.
 
 The file is written again after each finding, and with the name of the case before each case. After
 a crash of the process, it is therefore valid JSON with all earlier findings and the name of the
@@ -36,7 +36,7 @@ from nerfmac.config.presets import preset
 FINDINGS = ("ceilings", "variants", "training", "kernels", "watchdog")
 """Names of the findings, in order. In a report, findings that were not measured are null."""
 SECONDS = 30.0
-"""Default training time for a report."""
+"""Default training time for a report, in seconds."""
 BOUND = 1e3 * LONGEST_LAUNCH
 """Maximum duration of a launch in milliseconds. Longer launches may delay the display."""
 _TOO_MANY_THREADS = 2048  # a threadgroup of Metal has at most 1024
@@ -65,7 +65,7 @@ class Report:
         return all(device["passed"] for device in self.values["devices"])
 
     def begin_device(self) -> None:
-        """Begin the findings of the current device."""
+        """Start recording the findings of the current device."""
         details: dict[str, Any] = {}
         if current_device() == "cpu":
             details["compiler"] = compiler_version()
@@ -79,7 +79,7 @@ class Report:
                 "details": details,
                 "passed": True,
                 "running": None,  # the case in progress
-                "cases": [],  # `Compared.to_json` of each
+                "cases": [],  # `Compared.to_json` of each case
                 "not_run": [],  # specializations that no case launched
                 **dict.fromkeys(FINDINGS),
             }
@@ -142,7 +142,8 @@ class Report:
 
 
 def finite(values: Any) -> Any:
-    """Return `values` with None for numbers that are not finite, because JSON has none."""
+    """Return `values` with None instead of numbers that are not finite, because JSON does not
+    support them."""
     if isinstance(values, dict):
         return {name: finite(value) for name, value in values.items()}
     if isinstance(values, list):
@@ -153,19 +154,19 @@ def finite(values: Any) -> Any:
 
 
 class Findings:
-    """Measures the current device, with a method for each of the `FINDINGS`.
+    """Measurements of the current device, with a method for each of the `FINDINGS`.
 
     The methods return JSON values. Call them in order, because they use earlier results.
     """
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds  # training time
+        self._seconds = seconds  # training time in seconds
         self._chosen: Mapping[str, str] = {}
         self._kernels: list[dict[str, Any]] = []
         self._run: Run
 
     def find(self, finding: str) -> Any:
-        """Return the finding of this name, measured with the fastest variants."""
+        """Return the finding with the name `finding`, measured with the fastest variants."""
         with using(**self._chosen):
             return getattr(self, finding)()
 
@@ -176,7 +177,7 @@ class Findings:
     def variants(self) -> dict[str, Any]:
         """Return the time of every variant. Later findings use the fastest variants.
 
-        The choice is not saved.
+        The selection of variants is not saved.
         """
         done = list(try_variants(preset("auto", current_device(), memory_bytes())))
         self._chosen = {tuned.operation: tuned.chosen for tuned in done}
@@ -230,7 +231,8 @@ class Findings:
 
 
 def timed(launched: Launched) -> dict[str, Any]:
-    """Return the time and the rates of a launch as JSON values; null if no operations are counted.
+    """Return the time and the rates of a launch as JSON values. Rates are null if no operations are
+    counted.
 
     The number of bytes is `Work.cached`. If caches hold arrays, the number of bytes per second may
     exceed the memory bandwidth.
@@ -255,8 +257,8 @@ def timed(launched: Launched) -> dict[str, Any]:
 def most_threads(launched: Launched) -> int | None:
     """Return the maximum threadgroup size of a kernel, or None if it is unknown.
 
-    Its registers limit the size. MLX reports the size on Metal only, in the error for a larger
-    threadgroup (mlx/backend/metal/custom_kernel.cpp).
+    The size is limited by the registers of the kernel. MLX reports the size on Metal only, in the
+    error for a larger threadgroup (mlx/backend/metal/custom_kernel.cpp).
     """
     if current_device() != "metal":
         return None

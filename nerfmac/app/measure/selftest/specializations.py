@@ -1,4 +1,4 @@
-"""Every specialization of a kernel that a preset or an option can reach on Metal.
+"""Collection of all kernel specializations that a preset or an option can reach on Metal.
 
 A specialization is a kernel with template arguments, input types, and address spaces (MLX passes
 arrays of fewer than eight elements as `constant`). There is no list of specializations. They are
@@ -30,13 +30,13 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 from nerfmac.version import version as nerfmac_version
 
-_LEVELS = (2, 4, 16, 32)  # with fewer than 8, arrays per level are `constant`
+_LEVELS = (2, 4, 16, 32)  # with fewer than 8 levels, arrays per level are `constant`
 _LAYERS = range(1, 4 + 1)
-_IMAGES = (1, 4, 64)  # pixels: arrays of the rays are `constant`, mixed, `device`
+_IMAGES = (1, 4, 64)  # pixels; arrays per ray are then `constant`, mixed, or `device`
 
 
 def configurations() -> Iterator[Config]:
-    """The presets, and configurations that cover each value of each option of a kernel."""
+    """Yield the presets, and configurations that cover each value of each option of a kernel."""
     yield from PRESETS.values()
     for levels, features in product(_LEVELS, FEATURES):
         if levels * features % 16 == 0 and levels * features <= WIDEST_FEATURES:
@@ -51,7 +51,7 @@ _FIRST_VARIANTS, *_OTHER_VARIANTS = (
     {name: chosen for name, chosen in zip(VARIANTS, ways, strict=True) if chosen is not None}
     for ways in zip_longest(*(variants.on_gpu for variants in VARIANTS.values()))
 )
-"""Choices of variants that together cover every variant of a GPU."""
+"""Selections of variants that together include every variant of a GPU."""
 
 
 def specializations() -> dict[str, Launch]:
@@ -71,7 +71,7 @@ def build_graphs(config: Config, bounds: Bounds = CUBE) -> None:
     for chosen in _OTHER_VARIANTS:
         with using(**chosen):
             trainer.advance(state, 0.0)
-    # The gradient of the density, for normals.
+    # This is the gradient of the density, for normals.
     mx.grad(lambda position: _density(trainer, state, position))(mx.zeros((64, 3)))
 
 

@@ -31,7 +31,7 @@ log = logging.getLogger("nerfmac")
 
 
 def read_scene(path: Path) -> ParsedScene:
-    """Read the scene in a folder or camera file. Raises `InputError` as `load_scene` does."""
+    """Read the scene in a folder or camera file. Raises `InputError` as in `load_scene`."""
     if path.is_file():
         if path.suffix == ".npy":
             return llff.read_llff(path)
@@ -54,13 +54,13 @@ def read_scene(path: Path) -> ParsedScene:
         return read()
     below = [entry for entry in sorted(path.iterdir()) if entry.is_dir() and reader_of(entry)]
     if below:
-        raise InputError(f"{path} contains no scene, but its folder {below[0]} does; pass that one")
+        raise InputError(f"{path} contains no scene, but its folder {below[0]} does; pass it")
     state = "is empty" if not any(path.iterdir()) else "contains no scene"
     raise InputError(f"{path} {state}: searched for {SOUGHT}. {NEEDS_POSES}")
 
 
 def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
-    """Return the function that reads the scene in `folder`, or None for an unknown format.
+    """Return the function that reads the scene in `folder`, or None if the format is unknown.
 
     Raises `InputError` if the format is unknown and several JSON files contain `frames`.
     """
@@ -87,7 +87,8 @@ def _read_transforms(path: Path) -> ParsedScene:
 
 
 def _other_json(folder: Path) -> tuple[Path, Fields] | None:
-    """Return the only JSON file with `frames`, or None. Raises `InputError` for several files."""
+    """Return the only JSON file with `frames`, or None. Raises `InputError` if there are
+    several."""
     candidates: list[tuple[Path, Fields]] = []
     for path in sorted(folder.glob("*.json")):
         with suppress(InputError):

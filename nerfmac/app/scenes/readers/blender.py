@@ -30,7 +30,8 @@ from nerfmac.geometry.placement import Placement
 
 USUAL_DISTANCES = 0.7, 3.0
 """Range of the median distance between the cameras and the cube center, in scene units, in which
-instant-ngp's default placement is used. A usual value is 1.3. Otherwise a placement is fitted."""
+instant-ngp's default placement is used. A typical distance is 1.3. Outside of this range, a
+placement is fitted."""
 
 log = logging.getLogger("nerfmac")
 
@@ -41,7 +42,7 @@ def file_name(split: str) -> str:
 
 
 def read_blender(folder: Path) -> ParsedScene:
-    """Read the scene in `folder`. Raises `InputError` as `load_scene` does."""
+    """Read the scene in `folder`. Raises `InputError` as in `load_scene`."""
     files = {
         split: read_fields(folder / file_name(split))
         for split in SPLITS
@@ -57,7 +58,7 @@ def read_blender(folder: Path) -> ParsedScene:
         except InputError as error:
             if split == "train" or "frames" not in file:
                 raise
-            # Datasets often omit images, and `render --path` only needs the cameras.
+            # Datasets often omit images, and `render --path` requires only the cameras.
             log.warning(f"{error}; without these images, there are no {split!r} views to evaluate")
         else:
             splits[split] = range(len(entries), len(entries) + len(found))

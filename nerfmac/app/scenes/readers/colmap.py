@@ -1,4 +1,4 @@
-"""COLMAP scenes: a model in `sparse/0`, `sparse`, or the folder itself, and its images.
+"""COLMAP scenes, with a model in `sparse/0`, in `sparse`, or in the scene folder, and its images.
 
 Images without a camera are skipped.
 """
@@ -33,13 +33,13 @@ MODEL_FOLDERS = (
     *("sparse", "colmap/sparse", "colmap_sparse", "colmap_text", "distorted/sparse"),
     *("dense/0/sparse", "dense/sparse", ""),
 )
-"""Folders of a scene that may contain a model or numbered model folders."""
+"""Folders in a scene that may contain a model or numbered model folders."""
 
 IMAGE_FOLDERS = ("images", "input")
-"""Folders of a scene that may contain its images."""
+"""Folders in a scene that may contain its images."""
 
 TO_OPENGL = np.array([1.0, -1.0, -1.0])
-"""Factors from OpenCV camera axes (y down, z forwards) to OpenGL camera axes."""
+"""Factors from OpenCV camera axes (y down, z forward) to OpenGL camera axes."""
 
 FISHEYE = ("OPENCV_FISHEYE", "SIMPLE_RADIAL_FISHEYE", "RADIAL_FISHEYE")
 SUPPORTED = (
@@ -66,7 +66,7 @@ def model_folder(folder: Path) -> Path | None:
 
 
 def scene_folder(path: Path) -> Path:
-    """Return the scene folder for a `path`, which may also be a model folder such as `sparse/0`.
+    """Return the scene folder for a `path`, which can also be a model folder such as `sparse/0`.
 
     Among several possible folders, as for `scene/colmap/sparse/0`, the innermost one with images is
     used.
@@ -131,7 +131,7 @@ def _remedy(roots: Sequence[Path]) -> str:
 
 
 def _reduced_in(folder: Path) -> list[Path]:
-    """Return the folder `images_N` with the smallest N if `images` does not exist."""
+    """Return the folder `images_N` with the smallest N, in a list, if `images` does not exist."""
     if (folder / "images").is_dir():
         return []
     numbered = {path.name.removeprefix("images_"): path for path in folder.glob("images_*")}
@@ -178,7 +178,7 @@ def lens_of(camera: ColmapCamera, where: str) -> Lens:
 
 
 def camera_to_file(entry: ColmapImage) -> np.ndarray:
-    """Return the camera-to-file pose (3, 4) of a registered image, with OpenGL axes."""
+    """Return the camera-to-file pose (3, 4), with OpenGL axes, of a registered image."""
     rotation = entry.pose[:, :3].T
     return np.column_stack([rotation * TO_OPENGL, -rotation @ entry.pose[:, 3]])
 
@@ -190,7 +190,7 @@ def tracks_of(
 
     Args:
         model: COLMAP model.
-        entries: Model entry of each image; None for images that are not in the model.
+        entries: Model entry of each image, or None for images that are not in the model.
         images: Images, which may be smaller than those used to create the model.
 
     Returns:

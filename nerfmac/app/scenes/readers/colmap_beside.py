@@ -1,4 +1,4 @@
-"""Tracks of a COLMAP model that is located next to a `transforms.json`."""
+"""Reading of tracks from a COLMAP model next to a `transforms.json`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ Array = npt.NDArray[np.float64]
 MIN_CAMERAS = 3
 """Minimum number of cameras for aligning two coordinate systems."""
 ALIGNED_WITHIN = 1e-3
-"""Maximum error of aligned cameras, in radians and relative to the extent of the cameras."""
+"""Maximum error of aligned cameras, in radians for rotations and relative to the extent of the
+cameras for positions."""
 
 log = logging.getLogger("nerfmac")
 
@@ -29,7 +30,7 @@ log = logging.getLogger("nerfmac")
 def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
     """Return the tracks of the COLMAP model in a folder, in the coordinates of the images.
 
-    `nerfmac capture` and nerfstudio's `ns-process-data` keep the model from which they created the
+    `nerfmac capture` and nerfstudio's `ns-process-data` store the model from which they created the
     `transforms.json`. Its cameras are matched by image name and determine the transform between the
     coordinate systems.
 
@@ -38,7 +39,7 @@ def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
         images: Images with poses.
 
     Returns:
-        The tracks, or None if there is no model or its cameras differ, which is logged.
+        The tracks, or None if there is no model or its cameras differ. The log reports the reason.
     """
     path = model_folder(folder)
     if path is None:
@@ -61,7 +62,8 @@ def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
 def _by_name(
     entries: Sequence[ColmapImage], images: Sequence[PosedImage]
 ) -> list[ColmapImage | None]:
-    """Return the model entry of each image by file name; None if it is missing or ambiguous."""
+    """Return the model entry with the file name of each image, or None if it is missing or
+    ambiguous."""
     by_name: dict[str, ColmapImage | None] = {}
     for entry in entries:
         name = PurePosixPath(entry.name.replace("\\", "/")).name
@@ -74,8 +76,8 @@ def _alignment(
 ) -> Placement | None:
     """Return the similarity that maps the cameras of the model to the cameras of the images.
 
-    Camera rotations determine the rotation (orthogonal Procrustes problem); positions determine the
-    scale and the offset. None if the cameras do not match.
+    Camera rotations determine the rotation (orthogonal Procrustes problem), and positions determine
+    the scale and the offset. The result is None if the cameras do not match.
     """
     if len(entries) < MIN_CAMERAS:
         return None

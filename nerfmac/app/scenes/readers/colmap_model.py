@@ -1,9 +1,10 @@
-"""COLMAP models: the files `cameras`, `images`, and `points3D`, all .bin or all .txt.
+"""COLMAP models, which consist of the files `cameras`, `images`, and `points3D`, all .bin or all
+.txt.
 
 The layout is documented by COLMAP ("Output Format"). Poses map world to camera coordinates with
-OpenCV axes: x right, y down, z forwards. Quaternions are (w, x, y, z). As in this package, the
-center of the top left pixel is (0.5, 0.5). The files `rigs` and `frames` of newer models are not
-needed, because `images` still contains the pose of every image.
+OpenCV axes: x right, y down, z forward. Quaternions are (w, x, y, z). As in nerfmac, the center of
+the top left pixel is (0.5, 0.5). The files `rigs` and `frames` of newer models are not needed,
+because `images` still contains the pose of every image.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ Parsed = TypeVar("Parsed")
 Array = npt.NDArray[np.float64]
 
 Point = tuple[int, list[float], float]
-"""Number, position, and mean reprojection error of a sparse point."""
+"""COLMAP number, position, and mean reprojection error of a sparse point."""
 
 SHOWN = np.dtype([("pixel", "<f8", 2), ("point", "<i8")])
-"""Binary layout of an observation: its pixel, and the number of the 3D point or -1."""
+"""Binary layout of an observation, which consists of its pixel and the number of its 3D point or
+-1."""
 
 UNREADABLE = (struct.error, UnicodeDecodeError, ValueError, IndexError, OverflowError)
 
@@ -73,7 +75,7 @@ class ColmapImage(NamedTuple):
 class ColmapModel(NamedTuple):
     """Cameras by number, registered images, and sparse points (n, 3).
 
-    `numbers` (n,) are the COLMAP identifiers of the points, and `errors` (n,) are their mean
+    `numbers` (n,) contains the COLMAP numbers of the points, and `errors` (n,) their mean
     reprojection errors in pixels.
     """
 
@@ -164,7 +166,8 @@ def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapC
 def _image(
     name: str, camera: int, pose: list[float], pixels: Array, points: npt.NDArray[np.int64]
 ) -> ColmapImage:
-    """Create an image from 7 pose numbers, quaternion and translation; points -1 are dropped."""
+    """Create an image from 7 pose numbers, a quaternion and a translation. Points with the number
+    -1 are dropped."""
     translation = pose[4:]
     if not all(abs(number) <= LARGEST for number in translation):
         raise InputError(f"{name} has the position {translation}; expected finite numbers")
@@ -258,7 +261,7 @@ def _text_shown(line: str) -> tuple[Array, npt.NDArray[np.int64]]:
 def _text_points(content: bytes) -> Iterator[Point]:
     for line in _lines(content):
         number, *values = line.split(maxsplit=8)[:8]
-        error = float(values[6]) if len(values) > 6 else 0.0  # Some programs only write positions.
+        error = float(values[6]) if len(values) > 6 else 0.0  # Some programs write only positions.
         yield _point(int(number), [float(value) for value in values[:3]], error)
 
 

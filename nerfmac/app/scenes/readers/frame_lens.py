@@ -1,7 +1,7 @@
 """Camera intrinsics of a frame in a JSON file, with the keys of instant-ngp and nerfstudio.
 
 Values of a frame take precedence over values of the file. Some published files contain obviously
-wrong values; they are corrected with a warning.
+wrong values, which are corrected with a warning.
 """
 
 from __future__ import annotations
@@ -19,17 +19,19 @@ from nerfmac.geometry.lenses import Lens, focal_length
 LENS_MODELS = ("OPENCV", "PINHOLE", "PERSPECTIVE", "SIMPLE_PINHOLE", "SIMPLE_RADIAL", "RADIAL")
 FISHEYE_MODELS = ("OPENCV_FISHEYE", "RADIAL_FISHEYE", "SIMPLE_RADIAL_FISHEYE")
 MATRICES = ("K", "intrinsics", "intrinsic_matrix")
-"""Keys under which scripts write the matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]]."""
+"""Keys of the intrinsics matrix [[fl_x, 0, cx], [0, fl_y, cy], [0, 0, 1]] in files written by
+scripts."""
 MISSPELLED = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
 NEAR_CENTER = 0.1
-"""Maximum distance between a central principal point and the image center, relative to the image
-width and height."""
+"""Maximum distance between the principal point and the image center, relative to the image width
+and height, at which the principal point counts as central."""
 RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
-"""Image size factors, tried in this order, that may result in the size the intrinsics are for."""
+"""Factors between the size of an image and the size that its intrinsics are for, in the order in
+which they are tried."""
 TINY = 8
 """Maximum shorter image side in pixels for which focal lengths up to 2 pixels are accepted."""
 SQUARE = 1.2
-"""Minimum ratio of the larger to the smaller of fl_x and fl_y for a warning, because camera pixels
+"""Minimum ratio between fl_x and fl_y, or its inverse, for a warning, because the pixels of cameras
 are square."""
 
 CONTRADICTION = 0.02
@@ -72,7 +74,7 @@ def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Len
 
 
 def _normalized(fields: Fields, warned: set[str]) -> Fields:
-    """Return the fields with fl_x, fl_y, cx, cy from misspelled keys and matrices (3x3 or 4x4)."""
+    """Return the fields with fl_x, fl_y, cx, and cy read from misspelled keys and from matrices."""
     added: dict[str, Any] = {}
     for key, name in MISSPELLED.items():
         if key in fields:
@@ -92,7 +94,7 @@ def _normalized(fields: Fields, warned: set[str]) -> Fields:
 
 @dataclass(frozen=True)
 class _LensKeys:
-    """Intrinsics keys, in the frame or in its file."""
+    """Lookup of intrinsics by key, in a frame or in its file."""
 
     frame: Fields
     file: Fields
@@ -181,7 +183,8 @@ class _LensKeys:
             )
 
     def _with(self, key: str) -> Fields | None:
-        """Return the frame or the file, whichever contains the key first, or None."""
+        """Return the frame if it contains the key, otherwise the file if it contains the key,
+        otherwise None."""
         return next((fields for fields in (self.frame, self.file) if key in fields), None)
 
     def _warn(self, what: str) -> None:
@@ -189,7 +192,7 @@ class _LensKeys:
 
 
 def _warn(where: str, what: str, warned: set[str]) -> None:
-    """Log a warning unless one with the same first word has been logged for this file."""
+    """Log a warning, unless a warning with the same first word has been logged for this file."""
     kind = what.split(maxsplit=1)[0]
     if kind not in warned:
         warned.add(kind)

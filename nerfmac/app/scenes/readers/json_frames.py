@@ -1,6 +1,7 @@
-"""Common parts of Blender's and instant-ngp's JSON files: `frames`, placement, and `up`.
+"""Reading of the common keys in Blender's and instant-ngp's JSON files: `frames`, placement, and
+`up`.
 
-Poses are camera-to-file matrices with OpenGL axes, as in this package.
+Poses are camera-to-file matrices with OpenGL axes, as in nerfmac.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Array = npt.NDArray[np.float64]
 SPLITS = ("train", "val", "test")
 POSE = "transform_matrix"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
-"""Default `scale` and `offset` of instant-ngp, chosen for the Blender scenes of 2020."""
+"""Default `scale` and `offset` of instant-ngp, which were chosen for the Blender scenes of 2020."""
 
 _UNDISTORTED = "one of OpenCV's two camera models: undistort the images first"
 _ALPHA = "images with an alpha channel, or masks"
@@ -42,7 +43,7 @@ NOT_READ = {
     "rolling_shutter": "a global shutter",
     "from_na": "poses with OpenGL axes",
 }
-"""Unsupported keys that change the meaning of an image, and the supported alternatives.
+"""Unsupported keys that change the meaning of an image, with the supported alternatives.
 
 They are accepted with the values null, false, or 0. Other unknown keys, such as `depth_file_path`,
 only add unused information and are ignored.
@@ -52,7 +53,7 @@ log = logging.getLogger("nerfmac")
 
 
 class Entry(NamedTuple):
-    """Frame of a JSON file: fields, the `file` with their defaults, name, and image."""
+    """Frame of a JSON file: its fields, the `file` with default values, its name, and its image."""
 
     fields: Fields
     file: Fields
@@ -61,7 +62,7 @@ class Entry(NamedTuple):
 
 
 def entries_of(file: Fields, search: ImageSearch) -> list[Entry]:
-    """Return the frames with a pose and an existing image, and log a warning about the others.
+    """Return the frames with a pose and an existing image, and log a warning about other frames.
 
     Args:
         file: JSON file.
@@ -155,7 +156,8 @@ def is_placed(file: Fields) -> bool:
 
 
 def placement_of(file: Fields) -> Placement:
-    """Return the placement of a file, with instant-ngp's defaults. `offset` is one number or three.
+    """Return the placement of a file, with instant-ngp's defaults. `offset` can be one or three
+    numbers.
 
     Raises `InputError` if the scale is not positive or `aabb_scale` is outside (0, 128].
     """
@@ -200,10 +202,10 @@ def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
 def _poses(frames: Sequence[Fields]) -> list[Array]:
     """Return the poses (3, 4) of frames with exactly orthonormal rotations.
 
-    A scale that all rotations share is removed, because it belongs to a similarity of the world,
-    which the positions already include. If all determinants are -1, they are kept: the file has
-    left-handed axes, which `Placement.mirrored` corrects. Raises `InputError` unless each matrix is
-    4x4 or 3x4, finite, and otherwise rigid.
+    A scale that all rotations share is removed, because it is part of a similarity transform of the
+    world that the positions already include. If all determinants are -1, the file has left-handed
+    axes. The matrices are then unchanged, and `Placement.mirrored` corrects them. Raises
+    `InputError` unless each matrix is 4x4 or 3x4, finite, and otherwise rigid.
     """
     matrices = [_matrix_of(fields) for fields in frames]
     determinants = np.array([np.linalg.det(matrix[:, :3]) for matrix in matrices])

@@ -1,9 +1,9 @@
-"""LLFF format: `poses_bounds.npy` and images, sorted by name, in `images` or `images_N`.
+"""LLFF format, with `poses_bounds.npy` and images, sorted by name, in `images` or `images_N`.
 
-It is written by the scripts of Mildenhall et al. 2019 (local light field fusion). A row contains
-the 3x5 matrix [R | t | (height, width, focal length)] of an image, camera to world with axes that
-point down, right, and backwards, and the minimum and maximum depth in the image. The intrinsics are
-for images of that height and width, without distortion.
+The scripts of Mildenhall et al. 2019 (local light field fusion) write this format. A row contains
+the 3x5 matrix [R | t | (height, width, focal length)] of an image, and the minimum and maximum
+depth in the image. The pose maps camera to world coordinates, with camera axes that point down,
+right, and backward. The intrinsics are for images of that height and width, without distortion.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = npt.NDArray[np.float64]
 
 
 def read_llff(path: Path) -> ParsedScene:
-    """Read the scene of a `poses_bounds.npy` file. Raises `InputError` as `load_scene` does."""
+    """Read the scene of a `poses_bounds.npy` file. Raises `InputError` as in `load_scene`."""
     table = _table(path)
     files = _images(path.parent, len(table), path)
     images = []
@@ -42,7 +42,7 @@ def read_llff(path: Path) -> ParsedScene:
 
 def _table(path: Path) -> Array:
     try:
-        # With mmap, a header that claims more data than the file contains allocates no memory.
+        # With mmap, no memory is allocated if the header claims more data than the file contains.
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # NumPy's header parser raises arbitrary Python exceptions.
         raise InputError(

@@ -1,4 +1,5 @@
-"""Polycam raw data: `keyframes/cameras` with a JSON file per image, and `keyframes/images`.
+"""Polycam raw data, with a JSON file per image in `keyframes/cameras` and images in
+`keyframes/images`.
 
 `corrected_cameras` and `corrected_images` are preferred, because their poses are more consistent. A
 pose is t_00 to t_23, the rows of a camera-to-world matrix with OpenGL axes, as written by ARKit.

@@ -1,9 +1,10 @@
-"""Record3D exports: `metadata` (JSON, with or without file extension) next to an image folder.
+"""Record3D exports, with a JSON file `metadata`, with or without file extension, next to an image
+folder.
 
-A pose is a quaternion (x, y, z, w) and a position, camera to world with OpenGL axes, as written by
-ARKit. `K` is the intrinsics matrix in column-major order for images of size `w` x `h`. Images are
-named by the index of their pose. Poses without an image are skipped, because phones write more
-poses than images. Depth is not used.
+A pose is a quaternion (x, y, z, w) and a position. It maps camera to world coordinates with OpenGL
+axes, as written by ARKit. `K` is the intrinsics matrix in column-major order for images of size `w`
+x `h`. The name of an image is the index of its pose. Poses without an image are skipped, because
+phones write more poses than images. Depth is not used.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from nerfmac.geometry.lenses import Lens
 
 FOLDERS = ("rgbd", "rgb", "images", "color")
 FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
-"""Key in newer versions with [fl_x, fl_y, cx, cy] of every pose."""
+"""Key, in files of newer versions, with [fl_x, fl_y, cx, cy] of every pose."""
 
 
 def metadata_of(folder: Path) -> Path | None:
@@ -36,7 +37,7 @@ def metadata_of(folder: Path) -> Path | None:
 
 
 def read_record3d(path: Path) -> ParsedScene:
-    """Read the scene of a metadata file. Raises `InputError` as `load_scene` does."""
+    """Read the scene of a metadata file. Raises `InputError` as in `load_scene`."""
     file = read_fields(path)
     poses, files = file.rows("poses", 7), _images(path.parent)
     numbers = [number for number in sorted(files) if number < len(poses)]
@@ -55,7 +56,7 @@ def read_record3d(path: Path) -> ParsedScene:
 
 
 def _images(folder: Path) -> dict[int, Path]:
-    """Return images by their numbers from the first folder in FOLDERS that contains any."""
+    """Return the images by number, from the first folder in FOLDERS that contains images."""
     for name in FOLDERS:
         image_folder = folder / name
         files = sorted(image_folder.iterdir()) if image_folder.is_dir() else []

@@ -8,7 +8,8 @@ nerfstudio rotates, translates, and scales a scene when it loads it, and writes 
 
 A position in nerfstudio is scale * (R position + t). If `transforms.json` contains
 `applied_transform` or `applied_scale`, `position` refers to the coordinates before these were
-applied, so `transforms.json` is needed too. Source: `nerfstudio_dataparser.py` in nerfstudio.
+applied, so `transforms.json` is also needed. The source is `nerfstudio_dataparser.py` in
+nerfstudio.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ Array = npt.NDArray[np.float64]
 
 TRANSFORMS = "dataparser_transforms.json"
 ROTATION_WITHIN = 1e-3
-"""Maximum entry of |R^T R - 1| that is considered rounding, because the file contains float32."""
+"""Maximum entry of |R^T R - 1| that counts as a rounding error, because the file contains
+float32."""
 
 
 class StudioSpace(NamedTuple):
-    """Transform: nerfstudio position = scale * (rotation @ file position + offset)."""
+    """Transform to nerfstudio coordinates, scale * (rotation @ file position + offset)."""
 
     rotation: Array  # (3, 3)
     offset: Array  # (3,)
@@ -49,7 +51,7 @@ def read_studio_space(path: Path, scene: Path | None) -> StudioSpace:
 
     Args:
         path: The file.
-        scene: Scene folder or `transforms.json`; None for a scene in memory.
+        scene: Scene folder or `transforms.json`, or None for a scene in memory.
 
     Returns:
         The transform.

@@ -1,4 +1,4 @@
-"""`transforms.json` of instant-ngp, nerfstudio, and NeRFCapture: one file for all frames.
+"""Format of instant-ngp, nerfstudio, and NeRFCapture, with one `transforms.json` for all frames.
 
 Camera intrinsics are in pixels of a `w` x `h` image, and a frame can override any value. Frames
 without an existing image are skipped, because published captures such as instant-ngp's fox list
@@ -65,7 +65,7 @@ def read_transforms(path: Path, file: Fields) -> ParsedScene:
 
 
 def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
-    """Return nerfstudio's sparse points (n, 3), which are in the coordinates of its poses."""
+    """Return the sparse points (n, 3) of nerfstudio, in the coordinates of its poses."""
     if not file.values.get("ply_file_path"):
         return None
     name = file.text("ply_file_path")
@@ -83,8 +83,9 @@ def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
 def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] | None:
     """Return the indices of `names` by split, from nerfstudio's lists such as `train_filenames`.
 
-    None without lists. Frames that are not listed are skipped; frames without an image may be
-    listed. Raises `InputError` if a listed name does not exist or no training views remain.
+    The result is None if there are no lists. Frames that are not listed are skipped. Frames without
+    an image may be listed. Raises `InputError` if a listed name does not exist or no training views
+    remain.
     """
     keys = {split: f"{split}_filenames" for split in SPLITS}
     if not any(key in file for key in keys.values()):

@@ -1,1 +1,1 @@
-"""The page that the widget shows, and the function that joins its JavaScript modules into one."""
+"""The page that the widget shows, and a function that bundles its JavaScript modules."""

@@ -1,4 +1,5 @@
-"""The page's ES modules, joined into the one module that a widget may have, and its style sheet."""
+"""Source code of the page: its ES modules, bundled into one module as a widget requires, and its
+style sheet."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ _PAGE = files("nerfmac") / "app" / "viewer" / "page"
 
 @cache
 def script() -> str:
-    """The joined module."""
+    """Return the bundled module."""
     return joined_modules(_read, "main.js")
 
 
 @cache
 def style() -> str:
-    """The style sheet."""
+    """Return the style sheet."""
     return _read("viewer.css")
 
 
