@@ -39,10 +39,8 @@ def check_memory_limit(gib: float | None, fraction: float | None) -> None:
     """Raise `InputError` if both limits (of `limit_memory`) are given, or one is out of range."""
     if gib is not None and fraction is not None:
         raise InputError("both a memory limit and a fraction are given; expected one of them")
-    if fraction is not None:
-        checks.number("memory fraction", fraction, low=0.01, high=1.0)
-    if gib is not None:
-        checks.number("memory limit", gib, low=0.01)
+    checks.optional_number("memory fraction", fraction, low=0.01, high=1.0)
+    checks.optional_number("memory limit", gib, low=0.01)
 
 
 def limit_memory(gib: float | None = None, fraction: float | None = None) -> int:

@@ -39,9 +39,6 @@ STILL_SIZE = 960, 600
 STILL_QUALITY = 85
 """JPEG quality of the still image."""
 
-FIELD_BLOCKS = "table", "values", "weights", "bits"
-"""Arrays of a `TracedField` in the page, with the names that tracer.js uses."""
-
 Color = tuple[float, float, float]
 
 
