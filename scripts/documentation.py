@@ -93,7 +93,7 @@ def commands() -> str:
         named = [f"- [`nerfmac {name}`](#nerfmac-{name}): {text}" for name, text in group.items()]
         parts += [title, "\n".join(named)]
     for name in COMMANDS:
-        arguments = import_module(f"nerfmac.app.cli.{name}").Arguments
+        arguments = import_module(f"nerfmac.app.cli.options.{name}").Arguments
         values = "".join(f" {argument.value}" for argument in positionals_of(arguments))
         parts += [f"## nerfmac {name}", prose(getdoc(arguments) or "")]
         parts.append(f"```text\nnerfmac {name}{values} [OPTIONS]\n```")

@@ -28,7 +28,7 @@ command, *words = sys.argv[1:]
 if command == "info" or "--dump-metal" in words:
     raise SystemExit(nerfmac.app.cli.main([command, *words]))
 words, _ = without_log_file(words)
-arguments = import_module(f"nerfmac.app.cli.{{command}}").Arguments
+arguments = import_module(f"nerfmac.app.cli.options.{{command}}").Arguments
 parsed(arguments, checked(command, arguments, words))
 print("known:", command, *words)
 """

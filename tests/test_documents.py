@@ -83,13 +83,15 @@ def test_the_program_takes_a_told_command(command):
     if {*words} & {"--help", "--help-all"}:
         assert run_nerfmac(name, *words) == 0
         return
-    checked(name, import_module(f"nerfmac.app.cli.{name}").Arguments, words)
+    checked(name, import_module(f"nerfmac.app.cli.options.{name}").Arguments, words)
 
 
 def test_a_command_with_a_wrong_flag_would_be_found():
     with pytest.raises(InputError, match="no option --pathway"):
         checked(
-            "render", import_module("nerfmac.app.cli.render").Arguments, ["x", "--pathway", "orbit"]
+            "render",
+            import_module("nerfmac.app.cli.options.render").Arguments,
+            ["x", "--pathway", "orbit"],
         )
 
 

@@ -41,10 +41,8 @@ def check_memory_limit(gib: float | None, fraction: float | None) -> None:
         raise InputError(
             "a memory limit and a fraction cannot be used together; remove one of them"
         )
-    if fraction is not None:
-        checks.number("memory fraction", fraction, low=0.01, high=1.0)
-    if gib is not None:
-        checks.number("memory limit", gib, low=0.01)
+    checks.optional_number("memory fraction", fraction, low=0.01, high=1.0)
+    checks.optional_number("memory limit", gib, low=0.01)
 
 
 def limit_memory(gib: float | None = None, fraction: float | None = None) -> int:

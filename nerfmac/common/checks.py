@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-import mlx.core as mx
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:  # help pages use this module, and appear sooner without these imports
+    import mlx.core as mx
+    import numpy as np
+    import numpy.typing as npt
 
 LARGEST = 1e15
 """Largest absolute value accepted in arrays and files. Products of two such values fit in
@@ -66,12 +68,27 @@ def number(
         raise InputError(f"{name} is {value:g}; expected {bounds}")
 
 
+def optional_number(
+    name: str,
+    value: float | None,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    whole: bool = False,
+) -> None:
+    """Raise as `number` does, unless `value` is None."""
+    if value is not None:
+        number(name, value, low=low, high=high, whole=whole)
+
+
 def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.NDArray[np.float64]:
     """Return a float64 copy of `values`.
 
     Raises `InputError` if the shape is not `expected`, or if a value is NaN or larger than
     `LARGEST` in absolute value.
     """
+    import numpy as np
+
     array = np.array(values, np.float64)
     if array.shape != expected:
         raise InputError(f"{name} has shape {array.shape}; expected {expected}")

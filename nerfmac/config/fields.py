@@ -49,8 +49,9 @@ class HashGridConfig:
             raise InputError(f"grid.features is {self.features}; expected 1, 2, 4 or 8")
         checks.number("grid.log2_entries", self.log2_entries, low=8, high=24, whole=True)
         checks.number("grid.coarsest", self.coarsest, low=2, whole=True)
-        if self.finest is not None:
-            checks.number("grid.finest", self.finest, low=self.coarsest, high=2**20, whole=True)
+        checks.optional_number(
+            "grid.finest", self.finest, low=self.coarsest, high=2**20, whole=True
+        )
         features = self.levels * self.features
         if features % 16 or features > WIDEST_FEATURES:
             raise InputError(

@@ -18,6 +18,9 @@ from nerfmac.config.training import RanksConfig, TrainConfig
 
 PRESET_NAMES = ("tiny", "small", "base", "big")
 
+Model = Literal["hash", "vanilla"]
+Encoding = Literal["hash", "dense", "frequency"]
+
 
 @dataclass(frozen=True, repr=False)
 class Config:
@@ -36,10 +39,10 @@ class Config:
     deterministic: bool = False
     """Make training on a GPU reproducible bit for bit, for the same seed and number of steps, by
     summing gradients as integers. Training on a CPU is always reproducible."""
-    model: Literal["hash", "vanilla"] = "hash"
+    model: Model = "hash"
     """hash uses an encoding and small MLPs. vanilla uses two large MLPs (Mildenhall et al.
     2020)."""
-    encoding: Literal["hash", "dense", "frequency"] = "hash"
+    encoding: Encoding = "hash"
     """Position encoding for the model hash: a hash grid, dense grids without hashing, or sines and
     cosines."""
     grid: HashGridConfig = field(default_factory=HashGridConfig)
@@ -63,8 +66,8 @@ class Config:
             )
         checks.number("seed", self.seed, low=0, high=2**32 - 1, whole=True)
         checks.flag("deterministic", self.deterministic)
-        checks.choice("model", self.model, ("hash", "vanilla"))
-        checks.choice("encoding", self.encoding, ("hash", "dense", "frequency"))
+        checks.choice("model", self.model, get_args(Model))
+        checks.choice("encoding", self.encoding, get_args(Encoding))
 
     def __repr__(self) -> str:
         """Return the name of the preset, followed by a line for each setting that differs from the
@@ -304,7 +307,7 @@ def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Co
         InputError: If the name or the model is unknown.
     """
     checks.choice("preset", name, ("auto", *PRESETS))
-    checks.choice("model", model, ("hash", "vanilla"))
+    checks.choice("model", model, get_args(Model))
     return preset_of(model, _automatic(device, memory_bytes) if name == "auto" else name)
 
 

@@ -50,8 +50,7 @@ class MarchConfig:
         divisor = self.render_step_divisor
         checks.number("march.render_step_divisor", divisor, low=1, high=16, whole=True)
         checks.number("march.near", self.near, low=0.0)
-        if self.near_training is not None:
-            checks.number("march.near_training", self.near_training, low=0.0)
+        checks.optional_number("march.near_training", self.near_training, low=0.0)
         checks.number("march.cone", self.cone, low=0.0, high=0.1)
         checks.number("march.max_samples", self.max_samples, low=2**11, high=2**24, whole=True)
         checks.number("march.march_factor", self.march_factor, low=1, high=64, whole=True)

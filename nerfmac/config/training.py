@@ -55,8 +55,7 @@ class TrainConfig:
         checks.number("train.entropy", self.entropy, low=0.0)
         checks.number("train.smoothness", self.smoothness, low=0.0)
         for name in ("depth", "ground"):
-            if getattr(self, name) is not None:
-                checks.number(f"train.{name}", getattr(self, name), low=0.0)
+            checks.optional_number(f"train.{name}", getattr(self, name), low=0.0)
         checks.number("train.depth_rays", self.depth_rays, low=1e-3, high=0.5)
         checks.number("train.depth_until", self.depth_until, low=1e-3, high=1.0)
         checks.number("train.gradient_scaling", self.gradient_scaling, low=0.0)

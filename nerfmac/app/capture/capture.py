@@ -184,16 +184,14 @@ def _check(
     """Raise `InputError` if an argument of `capture_scene` is out of range."""
     checks.number("longest_side", longest_side, low=64, whole=True)
     checks.choice("matching", matching, MATCHING)
-    if frames is not None:
-        checks.number("frames", frames, low=MIN_IMAGES, whole=True)
+    checks.optional_number("frames", frames, low=MIN_IMAGES, whole=True)
     refuse_run(source)
     if source.is_dir() and holds_scene(source):
         raise InputError(
             f"{source} is a scene with known cameras; train on it with `nerfmac train {source}`, "
             "or estimate the cameras again by passing a folder that only contains its images"
         )
-    if focal_35mm is not None:
-        checks.number("focal_35mm", focal_35mm, low=MIN_35MM, high=MAX_35MM)
+    checks.optional_number("focal_35mm", focal_35mm, low=MIN_35MM, high=MAX_35MM)
     refuse_unsupported(source)
     if not is_input(source):
         state = f"does not exist in {Path.cwd()}"

@@ -1,11 +1,12 @@
 """Command-line interface. Each command has its own module, imported only when the command runs.
 
-This module does not import MLX, so `nerfmac --help` starts quickly and works without MLX.
+This module, `help`, and `options` do not import MLX, so help pages appear at once and without MLX.
 """
 
 from __future__ import annotations
 
 import sys
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from nerfmac.app.cli.printing import print_and_exit, refuse
@@ -48,7 +49,7 @@ END = """Example: train on a video for five minutes, then open the result.
 prints the version. Every command accepts --log-file FILE. Set NERFMAC_LOG=debug
 to print debug messages to standard error."""
 
-_HELP = ("-h", "--help", "--help-all", "help")
+_HELP = ("-h", "--help", "--help-all")
 
 
 def main(arguments: list[str] | None = None, *, method: Method | None = None) -> None:
@@ -67,7 +68,7 @@ def main(arguments: list[str] | None = None, *, method: Method | None = None) ->
         from nerfmac.version import version
 
         print_and_exit(f"nerfmac {version()}", 0)
-    is_asking = bool(words) and words[0] in _HELP
+    is_asking = bool(words) and words[0] in (*_HELP, "help")
     if is_asking:  # `nerfmac help train` is `nerfmac train --help`
         words = [*words[1:2], *(["--help"] if words[1:] else [])]
     if not words:
@@ -75,6 +76,11 @@ def main(arguments: list[str] | None = None, *, method: Method | None = None) ->
     command, *rest = words
     if command not in COMMANDS:
         refuse(f"unknown command {command!r}; {known_command(command, COMMANDS)}")
+    asked = [word for word in takewhile(lambda word: word != "--", rest) if word in _HELP]
+    if asked:
+        from nerfmac.app.cli.help import help_page
+
+        print_and_exit(help_page(command, everything="--help-all" in asked), 0)
     try:
         from nerfmac.app.cli.dispatch import run_command
         from nerfmac.app.run import CONFIGURED

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from nerfmac.config.presets import Model as Model
+
 Device = Literal["auto", "metal", "cuda", "cpu"]
 Preset = Literal["auto", "tiny", "small", "base", "big"]
-Model = Literal["hash", "vanilla"]

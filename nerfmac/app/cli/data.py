@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
-
 from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.declared import POSITIONAL, Shown
+from nerfmac.app.cli.options.data import Arguments
 from nerfmac.app.datasets import COLLECTIONS, fetch, find
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """List public scenes with size, license, and source, or download one.
-
-    Only the download uses the network.
-    """
-
-    scene: Annotated[str | None, POSITIONAL, Shown("[SCENE]")] = None
-    """Scene to download, such as lego or mipnerf360/room. Without SCENE, all scenes are listed."""
-    out: Path = Path("data")
-    """Folder to download to. The scene is saved in OUT/COLLECTION/SCENE. Interrupted downloads are
-    resumed."""
 
 
 def main(argv: list[str]) -> int:

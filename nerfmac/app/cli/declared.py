@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from itertools import pairwise
-from textwrap import dedent
+from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -131,9 +131,9 @@ def documentation(owner: type) -> dict[str, str]:
     """
     texts = {}
     for base in filter(is_dataclass, reversed(owner.__mro__)):
-        source = dedent(inspect.getsource(base))
-        (definition,) = ast.parse(source).body
-        assert isinstance(definition, ast.ClassDef)
+        source = Path(inspect.getfile(base)).read_text(encoding="utf-8")
+        classes = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
+        definition = next(node for node in classes if node.name == base.__name__)
         for node, below in pairwise([*definition.body, ast.Pass()]):
             if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
                 continue

@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 
 from nerfmac.app.cli.arguments import checked
 from nerfmac.app.cli.declared import flags_of
-from nerfmac.app.cli.help import help_page
 from nerfmac.app.cli.logs import logged, without_log_file
 from nerfmac.app.cli.printing import printable, printing_quoted, refuse, until_closed, with_flag
 from nerfmac.backend.build import BuildError
@@ -29,8 +28,6 @@ _PASSING_ON = {"view"}
 """Names of the commands that pass the arguments after `--` to another program."""
 
 _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES}
-
-HELP = ("-h", "--help", "--help-all")
 
 
 def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
@@ -54,7 +51,7 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
             code = _run(command, rest, method)
         sys.exit(code)
     except InputError as error:
-        flags = flags_of(import_module(f"nerfmac.app.cli.{command}").Arguments)
+        flags = flags_of(import_module(f"nerfmac.app.cli.options.{command}").Arguments)
         _refuse(with_flag(str(error), flags))
     except BuildError as error:
         _refuse(str(error))
@@ -81,9 +78,6 @@ def _run(command: str, rest: list[str], method: Method) -> int:
     rest, log_file = without_log_file(rest)
     with logged(log_file):
         module = import_module(f"nerfmac.app.cli.{command}")
-        if any(word in HELP for word in rest):
-            print(help_page(command, module.Arguments, everything="--help-all" in rest))
-            return 0
         rest = checked(command, module.Arguments, rest)
         extra: list[Any] = [method] if command in _WITH_METHOD else []
         extra += [passed] if command in _PASSING_ON else []

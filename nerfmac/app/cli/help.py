@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, HelpFormatter
 from dataclasses import MISSING
+from importlib import import_module
 from inspect import getdoc
 from textwrap import wrap
 from typing import Any
@@ -73,18 +74,18 @@ class _Formatter(HelpFormatter):
         return wrap(text, width, break_on_hyphens=False)
 
 
-def help_page(command: str, arguments: type, *, everything: bool) -> str:
+def help_page(command: str, *, everything: bool) -> str:
     """Format the help page of a command.
 
     Args:
         command: Name of the command.
-        arguments: Dataclass of the command.
         everything: Whether to show all options with their full documentation, and not only the
             options in `COMMON` with one sentence each.
 
     Returns:
         The text of the page, with lines of up to 80 columns.
     """
+    arguments = import_module(f"nerfmac.app.cli.options.{command}").Arguments
     flags = [argument for argument in declared(arguments) if argument.is_flag]
     names = COMMON.get(command, "").split()
     is_short = bool(names) and not everything

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
 from importlib.metadata import version
 
 from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.choices import Device
+from nerfmac.app.cli.options.info import Arguments
 from nerfmac.app.scenes import image_cache
 from nerfmac.backend import choose_device, current_device, device_name, memory_bytes
 from nerfmac.backend.build import BuildError, compiler
@@ -20,14 +19,6 @@ from nerfmac.config.presets import preset
 from nerfmac.ranks import Ranks, join
 from nerfmac.training.loss_scale import guard_fault
 from nerfmac.version import version as nerfmac_version
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """Show the device, the backend and variant of every operation, and the folders of nerfmac."""
-
-    device: Device = "auto"
-    """Device to describe. auto uses the GPU if available. [default: auto]"""
 
 
 def main(argv: list[str]) -> int:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Annotated
 
 from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.choices import Device, Model, Preset
-from nerfmac.app.cli.declared import POSITIONAL, Shown
-from nerfmac.app.cli.scene_flags import SceneFlags
+from nerfmac.app.cli.options.profile import Arguments
 from nerfmac.app.measure.launches import trained
 from nerfmac.app.measure.profile.parts import take_steps
 from nerfmac.app.measure.profile.profiling import captured, check_capture, profile
@@ -29,45 +24,12 @@ WARMUP = 1024
 grid is as sparse as during most of a run."""
 
 
-@dataclass(frozen=True)
-class Arguments(SceneFlags):
-    """Measure the training step time by stage and kernel, on the device and on the host."""
-
-    run_or_scene: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
-    """Run to profile in its saved state, or scene to train on first. The run folder is not changed.
-    [default: the built-in scene]"""
-    steps: Annotated[int | None, Shown("N")] = None
-    """Number of steps to time and to record. By default, --seconds determines the number of timed
-    steps, and 64 steps are recorded."""
-    warmup: Annotated[int | None, Shown("N")] = None
-    """Number of training steps before the measurement. [default: 0 for a run, 1024 for a scene]"""
-    seconds: float = 1.0
-    """Approximate time per measurement in seconds; longer measurements are less noisy."""
-    trace: Annotated[Path | None, Shown("FILE.json")] = None
-    """Also write a timeline for ui.perfetto.dev or chrome://tracing. It contains training steps,
-    occupancy updates, the kernels of one step, an evaluation, and a video."""
-    json: Annotated[Path | None, Shown("FILE")] = None
-    """Also write the measurements to this JSON file. nerfmac report includes RUN/profile.json."""
-    gpu_trace: Annotated[Path | None, Shown("FILE.gputrace")] = None
-    """Also write an Xcode GPU trace of a training step. Requires a Mac and the environment variable
-    MTL_CAPTURE_ENABLED=1."""
-    preset: Preset = "auto"
-    """Model size for a scene. auto selects a preset that fits the device and its memory.
-    [default: auto]"""
-    model: Model = "hash"
-    """Model for a scene. hash uses a hash encoding and small MLPs; vanilla is the original NeRF."""
-    device: Device = "auto"
-    """Device to use. auto uses the GPU if available. [default: auto]"""
-
-
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
     """Run `nerfmac profile` with the arguments `argv` and return the exit code."""
     arguments = parsed(Arguments, argv)
     checks.number("seconds", arguments.seconds, low=0.01)
-    if arguments.steps is not None:
-        checks.number("steps", arguments.steps, low=1, whole=True)
-    if arguments.warmup is not None:
-        checks.number("warmup", arguments.warmup, low=0, whole=True)
+    checks.optional_number("steps", arguments.steps, low=1, whole=True)
+    checks.optional_number("warmup", arguments.warmup, low=0, whole=True)
     choose_device(arguments.device)
     if arguments.gpu_trace:
         check_capture(arguments.gpu_trace)

@@ -7,14 +7,12 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
 
 from nerfmac.app.cli.arguments import background, box, numbers, parsed
 from nerfmac.app.cli.camera_paths import NamedPath
-from nerfmac.app.cli.choices import Device
-from nerfmac.app.cli.declared import POSITIONAL, Shown
+from nerfmac.app.cli.options.render import Arguments
 from nerfmac.app.run import CONFIGURED, Run
 from nerfmac.app.snapshots import is_snapshot, open_run
 from nerfmac.app.video import (
@@ -51,90 +49,6 @@ data."""
 
 PANORAMA_SIZE = 1920, 960
 """Default width and height of an equirectangular frame in pixels."""
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """Render a run along a camera path."""
-
-    run: Annotated[Path, POSITIONAL, Shown("RUN")]
-    """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
-    path: Annotated[str, Shown("NAME|FILE.json")] = "orbit"
-    """Camera path to render. orbit, spiral, and figure-of-eight move around the scene. train and
-    test use the cameras of a split or, with --frames or --seconds, a smooth tour along them.
-    FILE.json is a camera path saved by the viewer, nerfstudio, or instant-ngp, or a scene file such
-    as transforms_test.json. A scene file is used like a split and needs no images."""
-    transforms: Annotated[Path | None, Shown("FILE.json")] = None
-    """nerfstudio's dataparser_transforms.json, which maps a nerfstudio camera path to scene
-    coordinates. [default: the file in the folder of the --path file]"""
-    frames: Annotated[int | None, Shown("INT")] = None
-    """Number of frames. [default: path duration times --fps; for a split, one per view]"""
-    seconds: Annotated[float | None, Shown("FLOAT")] = None
-    """Duration of the video in seconds. Cannot be used with --frames."""
-    fps: Annotated[float | None, Shown("FLOAT")] = None
-    """Frames per second. [default: the rate in a nerfstudio path, otherwise 24]"""
-    size: Annotated[str | None, Shown("WxH")] = None
-    """Frame width and height in pixels, such as 1280x720. For moves and tours, wide frames crop
-    portrait photos at the top and bottom. [default: the size in a nerfstudio path, otherwise the
-    photo size; 1920x960 for panoramas]"""
-    output: Literal["rgb", "depth", "normal", "opacity"] = "rgb"
-    """Quantity to render."""
-    colormap: Literal["turbo", "inferno", "gray"] = "turbo"
-    """Colormap for --output depth."""
-    depth_range: Annotated[str | None, Shown("NEAR,FAR")] = None
-    """Distances at the two ends of the depth colormap in scene units. [default: estimated once for
-    all frames]"""
-    background: Annotated[str, Shown("auto|white|black|transparent|R,G,B")] = "auto"
-    """Background color, with R, G, and B from 0 to 255. auto uses the mean color of the training
-    images, or white if the images have an alpha channel or --output is not rgb. transparent writes
-    an alpha channel to PNG and EXR files."""
-    exposure: float = 0.0
-    """Exposure compensation in stops. A value of 1 doubles the brightness, -1 halves it."""
-    near: Annotated[float | None, Shown("FLOAT")] = None
-    """Hide everything closer to the camera than this distance in scene units. [default: the run's
-    --march.near]"""
-    crop: Annotated[str | None, Shown("X,Y,Z,X,Y,Z")] = None
-    """Render only this box, given as its lowest and highest corner in the coordinates of the input
-    scene. The box is enlarged to whole cells of the occupancy grid."""
-    samples_per_pixel: Annotated[int | None, Shown("INT")] = None
-    """Number of rays per pixel. Larger values reduce aliasing and take proportionally longer.
-    [default: 1; 32 with --depth-of-field or --motion-blur]"""
-    depth_of_field: float = 0.0
-    """Radius of the aperture in scene units, such as 0.02. Larger values blur more; 0 disables the
-    effect."""
-    focus: Annotated[float | None, Shown("FLOAT")] = None
-    """Distance of sharp focus in scene units. [default: the distance of the point that the training
-    cameras look at]"""
-    motion_blur: float = 0.0
-    """Fraction of the frame time during which the shutter is open, such as 0.5. The value 0
-    disables motion blur."""
-    beside: Annotated[str | None, Shown("RUN,...")] = None
-    """Other runs of the same scene, separated by commas. They are rendered from the same cameras
-    and shown to the right of RUN."""
-    projection: Literal["perspective", "equirectangular"] = "perspective"
-    """Camera projection. equirectangular renders a 360 x 180 degree panorama from each camera
-    position and adds the metadata for 360 degree players to .mp4 files."""
-    stereo: Annotated[
-        Literal["side-by-side", "over-under"] | None, Shown("side-by-side|over-under")
-    ] = None
-    """Render a stereo pair with an image of --size for each eye. side-by-side puts the left eye on
-    the left, over-under puts the left eye on top."""
-    eye_distance: Annotated[float, Shown("FLOAT")] = 0.0
-    """Distance between the eyes in scene units, such as 0.03. Required with --stereo. Larger values
-    increase the impression of depth."""
-    format: Literal["png", "exr", "npz"] = "png"
-    """Format of the files in a folder. png stores images; exr and npz store float values, such as
-    depth in scene units."""
-    out: Annotated[Path | None, Shown("FILE.mp4|.webm|.gif|FOLDER")] = None
-    """Video file, or folder for numbered files. [default: RUN/PATH.mp4; for a snapshot,
-    NAME-PATH.mp4 next to it]"""
-    resume: bool = False
-    """Resume an interrupted rendering to a folder. Videos resume without this option: their frames
-    are kept in OUT.frames until the video is complete, and the same command continues."""
-    overwrite: bool = False
-    """Replace the video or the frames in --out."""
-    device: Device = "auto"
-    """Device to use. auto uses the GPU if available. [default: auto]"""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
@@ -250,8 +164,7 @@ def _check(arguments: Arguments, fps: float, out: Path) -> None:
         checks.number("--frames", arguments.frames, low=1, high=MAX_FRAMES, whole=True)
         if arguments.seconds is not None:
             raise InputError("--frames and --seconds cannot be used together; remove one of them")
-    if arguments.seconds is not None:
-        checks.number("--seconds", arguments.seconds, low=0.01, high=MAX_FRAMES / fps)
+    checks.optional_number("--seconds", arguments.seconds, low=0.01, high=MAX_FRAMES / fps)
     checks.number("--motion-blur", arguments.motion_blur, low=0.0, high=1.0)
     if out.suffix.lower() in VIDEOS:
         check_video(out, fps)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from nerfmac.app.cli.declared import Shown
-from nerfmac.app.scenes.options import SceneOptions, split_of, up_of
 from nerfmac.common.checks import InputError
+
+if TYPE_CHECKING:
+    from nerfmac.app.scenes.options import SceneOptions
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class SceneFlags:
 
     def options(self) -> SceneOptions:
         """Return the scene options, with defaults for absent ones. Raises `InputError`."""
+        from nerfmac.app.scenes.options import SceneOptions, split_of, up_of  # uses MLX
+
         return SceneOptions(
             split=split_of(self.split),
             extent=self.extent,

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Literal
 
 from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.declared import Shown
+from nerfmac.app.cli.options.selftest import Arguments
 from nerfmac.app.measure.selftest import cases
 from nerfmac.app.measure.selftest.comparison import (
     HEADING,
@@ -28,25 +25,6 @@ from nerfmac.backend.machine import software
 from nerfmac.backend.sources import operations
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """Compare the results and gradients of every kernel with a reference in plain MLX."""
-
-    device: Literal["all", "metal", "cuda", "cpu"] = "all"
-    """Device to test. all tests every device of this machine."""
-    operation: Annotated[str | None, Shown("NAME")] = None
-    """Test only the kernels of this operation. `nerfmac info` lists the operations."""
-    report: Annotated[Path | None, Shown("FILE")] = None
-    """Also train on the built-in scene, time the kernels, and write all results to this JSON file.
-    Attach the file to bug reports."""
-    seconds: Annotated[float | None, Shown("FLOAT")] = None
-    """Training time per device in seconds, with --report. The value 0 skips training and timing.
-    [default: 30]"""
-    dump_metal: Annotated[Path | None, Shown("FOLDER")] = None
-    """Write the Metal source code of every kernel to this folder instead of testing. Requires no
-    Mac."""
 
 
 def main(argv: list[str]) -> int:

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
 
 from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.choices import Device, Preset
-from nerfmac.app.cli.declared import POSITIONAL, Shown
-from nerfmac.app.cli.scene_flags import SceneFlags
+from nerfmac.app.cli.options.tune import Arguments
 from nerfmac.app.measure.tuning import SECONDS, Tried, Tuned, tune
 from nerfmac.app.run import CONFIGURED, config_for_scene
 from nerfmac.app.scenes import load_scene
@@ -22,29 +17,11 @@ from nerfmac.common.files import appearing, write_json
 from nerfmac.config.presets import preset
 
 
-@dataclass(frozen=True)
-class Arguments(SceneFlags):
-    """Measure the variants of each operation on this machine and use the fastest from now on."""
-
-    scene: Annotated[Path | None, POSITIONAL, Shown("[SCENE]")] = None
-    """Scene that determines the problem sizes to benchmark. [default: an object in the unit
-    cube]"""
-    device: Device = "auto"
-    """Device to use. auto uses the GPU if available. [default: auto]"""
-    preset: Preset = "auto"
-    """Preset that determines the problem sizes. auto selects one that fits the device and its
-    memory. [default: auto]"""
-    seconds: float = SECONDS
-    """Approximate time per operation in seconds. Longer measurements make the choice less dependent
-    on noise."""
-    json: Annotated[Path | None, Shown("FILE")] = None
-    """Also write the measurements to this JSON file."""
-
-
 def main(argv: list[str]) -> int:
     """Run `nerfmac tune` with the arguments `argv` and return the exit code."""
     arguments = parsed(Arguments, argv)
-    checks.number("seconds", arguments.seconds, low=0.01)
+    seconds = SECONDS if arguments.seconds is None else arguments.seconds
+    checks.number("seconds", seconds, low=0.01)
     options = arguments.options()
     if arguments.scene is None:
         arguments.refuse("it requires SCENE, and no SCENE is given")
@@ -58,7 +35,7 @@ def main(argv: list[str]) -> int:
         json = files.enter_context(appearing(arguments.json)) if arguments.json else None
         about = machine()
         print(f"{about['device_name']}, mlx {about['mlx_version']}, preset {config.preset}")
-        done = tune(config, extent, seconds=arguments.seconds, on_tuned=_print)
+        done = tune(config, extent, seconds=seconds, on_tuned=_print)
         if json:
             values = {tuned.operation: tuned.to_json() for tuned in done}
             write_json(json, {**about, "preset": config.preset, "variants": values})

@@ -13,17 +13,15 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import quote
 
 from nerfmac.app.capture import captured
 from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.declared import POSITIONAL, Shown
-from nerfmac.app.cli.scene_flags import SceneFlags
+from nerfmac.app.cli.options.view import Arguments
 from nerfmac.app.run import is_run, read_record
 from nerfmac.app.scenes import builtin_scene_path, holds_scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, read_container
@@ -55,22 +53,6 @@ video = viewer.render_video({}, seconds=4, fps=24, size=(480, 360))
 Video(str(video), embed=True)"""
 
 
-@dataclass(frozen=True)
-class Arguments(SceneFlags):
-    """Open JupyterLab with a notebook that shows a run or trains on a scene.
-
-    Arguments after -- are passed to JupyterLab.
-    """
-
-    path: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
-    """Run folder, snapshot of instant-ngp, scene folder, video, or folder of photos. For a video or
-    photos, camera poses are estimated first. [default: the built-in scene]"""
-    browser: bool = True
-    """Open a browser. With --no-browser, only the address is printed."""
-    port: Annotated[int | None, Shown("INT")] = None
-    """Port of JupyterLab. [default: the first free port from 8888]"""
-
-
 def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     """Write the notebook if it does not exist, and replace this process by JupyterLab.
 
@@ -85,8 +67,7 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
         InputError: If JupyterLab is not installed, or the run, scene, or notebook is invalid.
     """
     arguments = parsed(Arguments, argv)
-    if arguments.port is not None:
-        checks.number("--port", arguments.port, low=1, high=65535)
+    checks.optional_number("--port", arguments.port, low=1, high=65535)
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         names = " and ".join(missing)
@@ -114,7 +95,7 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     # This prevents a dialog about JupyterLab news that would cover the toolbar of the notebook.
     paths = [SETTINGS, os.environ.get("JUPYTER_CONFIG_PATH", "")]
     os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(path for path in paths if path)
-    # JupyterLab replaces this process, so it receives its signals and determines its exit code.
+    # JupyterLab replaces this process, so it receives the signals and determines the exit code.
     os.execv(command[0], command)
 
 

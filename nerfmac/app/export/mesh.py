@@ -109,8 +109,7 @@ def extract_mesh(
         >>> mesh.save("still_life.glb")
     """
     needed("skimage.measure")
-    if threshold is not None:
-        checks.number("threshold", threshold, low=2 * FLOOR)
+    checks.optional_number("threshold", threshold, low=2 * FLOOR)
     checks.number("smallest", smallest, low=0, high=1)
     source = Source.of(run)
     region = source.region(crop)

@@ -39,9 +39,6 @@ STILL_SIZE = 960, 600
 STILL_QUALITY = 85
 """JPEG quality of the still image."""
 
-FIELD_BLOCKS = "table", "values", "weights", "bits"
-"""Names of the arrays of a `TracedField` that the page contains, as used by tracer.js."""
-
 Color = tuple[float, float, float]
 
 

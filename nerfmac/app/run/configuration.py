@@ -155,10 +155,8 @@ def check_limits(steps: int | None, seconds: float | None) -> None:
     """Raise `InputError` if both limits are given or one is not positive."""
     if steps is not None and seconds is not None:
         raise InputError("steps and seconds cannot be used together; remove one of them")
-    if steps is not None:
-        checks.number("steps", steps, low=1, whole=True)
-    if seconds is not None:
-        checks.number("seconds", seconds, low=1e-3)
+    checks.optional_number("steps", steps, low=1, whole=True)
+    checks.optional_number("seconds", seconds, low=1e-3)
 
 
 def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int]:

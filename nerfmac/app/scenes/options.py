@@ -61,8 +61,7 @@ class SceneOptions:
         if self.extent is not None:
             check_extent(self.extent)
         checks.number("downscale", self.downscale, low=1, whole=True)
-        if self.max_images is not None:
-            checks.number("max_images", self.max_images, low=1, whole=True)
+        checks.optional_number("max_images", self.max_images, low=1, whole=True)
 
 
 DEFAULTS = SceneOptions()

@@ -90,8 +90,7 @@ class RenderOptions:
             raise InputError(
                 "a transparent background cannot be combined with opacity output; choose a color"
             )
-        if self.near is not None:
-            checks.number("near", self.near, low=0.0)
+        checks.optional_number("near", self.near, low=0.0)
         if self.crop is not None:
             object.__setattr__(self, "crop", _checked_box(self.crop))
         if self.depth_range is not None:
@@ -102,8 +101,7 @@ class RenderOptions:
 
     def _check_lens(self) -> None:
         checks.number("aperture", self.aperture, low=0.0)
-        if self.focus is not None:
-            checks.number("focus", self.focus, low=1e-6)
+        checks.optional_number("focus", self.focus, low=1e-6)
         if self.aperture and self.projection != "perspective":
             raise InputError(
                 "an aperture cannot be combined with an equirectangular image; remove one of them"

@@ -86,10 +86,8 @@ class Settings:
         checks.number("share", self.share, low=0.0, high=1.0)
         checks.number("rate", self.rate, low=0.1, high=10.0)
         for name in ("rays", "steps"):
-            if getattr(self, name) is not None:
-                checks.number(name, getattr(self, name), low=1, high=2**31, whole=True)
-        if self.seconds is not None:
-            checks.number("seconds", self.seconds, low=1e-3)
+            checks.optional_number(name, getattr(self, name), low=1, high=2**31, whole=True)
+        checks.optional_number("seconds", self.seconds, low=1e-3)
         object.__setattr__(self, "crop", self.options.crop)  # Validated, as tuples.
 
     def changed(self, values: dict[str, Any]) -> Settings:

@@ -40,7 +40,7 @@ class VideoJob:
             cameras: Camera of each frame.
             fps: Frames per second.
         """
-        self.path = path
+        self.path = path.absolute()  # the working folder may change before the file is written
         self.total = len(cameras)
         self.done = 0
         self.result: Future[Path] = Future()

@@ -2,8 +2,9 @@
 
 import pytest
 
-from nerfmac.app.cli import COMMANDS, GROUPS, train
+from nerfmac.app.cli import COMMANDS, GROUPS
 from nerfmac.app.cli.arguments import checked, parsed
+from nerfmac.app.cli.options.train import Arguments
 from nerfmac.backend.device import gpu
 from nerfmac.common.checks import InputError
 from nerfmac.config import Config, MarchConfig, RefineConfig
@@ -92,18 +93,18 @@ def test_a_mistyped_flag_is_answered_with_the_one_that_was_meant(
     ],
 )
 def test_a_setting_that_is_on_off_or_left_open_takes_a_word(given, word, value):
-    words = checked("train", train.Arguments, [*given, "--refine.poses", "scene"])
+    words = checked("train", Arguments, [*given, "--refine.poses", "scene"])
     assert words == [f"--refine.exposures={word}", "--refine.poses", "scene"]
     assert parsed(RefineConfig, [f"--exposures={word}"]) == RefineConfig(exposures=value)
 
 
 @pytest.mark.parametrize(("word", "value"), [("auto", None), ("0", 0.0), ("0.7", 0.7)])
 def test_a_setting_that_is_a_number_or_left_open_takes_a_number_or_auto(word, value):
-    words = checked("train", train.Arguments, ["--march.near-training", word, "scene"])
+    words = checked("train", Arguments, ["--march.near-training", word, "scene"])
     assert words == [f"--march.near-training={word}", "scene"]
     before = Config(march=MarchConfig(near_training=0.5))
-    default = train.Arguments(**vars(before))
-    assert parsed(train.Arguments, words, default).march.near_training == value
+    default = Arguments(**vars(before))
+    assert parsed(Arguments, words, default).march.near_training == value
 
 
 @pytest.mark.parametrize(
@@ -116,16 +117,14 @@ def test_a_setting_that_is_a_number_or_left_open_takes_a_number_or_auto(word, va
 def test_a_number_that_may_be_automatic_refuses_other_words(flag, expected):
     for word in ("none", "Auto", "1m"):
         with pytest.raises(InputError, match=f"{flag} is '{word}'; expected {expected}"):
-            checked("train", train.Arguments, [flag, word, "scene"])
+            checked("train", Arguments, [flag, word, "scene"])
     with pytest.raises(InputError, match=r"--march\.near is 'auto'; expected a number"):
-        checked("train", train.Arguments, ["--march.near", "auto", "scene"])
+        checked("train", Arguments, ["--march.near", "auto", "scene"])
 
 
 def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
-    words = checked(
-        "train", train.Arguments, ["a", "--out=~/run", "--split", "~/names", "--up", "z"]
-    )
+    words = checked("train", Arguments, ["a", "--out=~/run", "--split", "~/names", "--up", "z"])
     assert words == ["--out=/home/me/run", "--split=~/names", "--up=z", "a"]
 
 

@@ -28,7 +28,7 @@ def shown_flags(text):
 
 
 def arguments_of(command):
-    return import_module(f"nerfmac.app.cli.{command}").Arguments
+    return import_module(f"nerfmac.app.cli.options.{command}").Arguments
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -5,6 +5,9 @@ import sys
 
 import pytest
 
+from nerfmac.app.cli import COMMANDS
+
+HELP = [[command, "--help"] for command in COMMANDS]
 SHOWN = "import sys, {}; print(*(name for name in sys.modules if name.startswith('nerfmac')))"
 
 
@@ -24,9 +27,9 @@ def test_the_viewer_imports_nothing_that_measures():
     assert [name for name in names if name.startswith("nerfmac.app.measure")] == []
 
 
-@pytest.mark.parametrize("words", [["--help"], ["process-data"]])
+@pytest.mark.parametrize("words", [["--help"], ["process-data"], *HELP])
 def test_what_needs_no_computation_imports_no_library(words):
-    """`nerfmac --help` is there at once, and where MLX is not installed."""
+    """Help pages appear at once, and also if MLX is not installed."""
     code = f"import sys, nerfmac.app.cli\ntry: nerfmac.app.cli.main({words})\n"
     code += "finally: print(*sys.modules, file=sys.stderr)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr

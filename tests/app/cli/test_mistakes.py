@@ -7,8 +7,8 @@ import pytest
 import nerfmac as package
 from nerfmac.app.cli import COMMANDS, synonyms
 from nerfmac.app.cli.declared import declared, flags_of
+from nerfmac.app.cli.options.train import Arguments
 from nerfmac.app.cli.synonyms import known_command, known_flag, similar
-from nerfmac.app.cli.train import Arguments
 from tests.app.cli.refusals import refused
 
 MISTAKES = {

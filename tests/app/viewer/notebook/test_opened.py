@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from nerfmac.app.cli import view
 from nerfmac.app.run import train
 from nerfmac.app.scenes import load_scene
 from tests.app.viewer.notebook.lab import PATIENCE, end_server, free_port, jupyter_environment
@@ -105,15 +106,16 @@ def test_the_scene_is_there_without_a_click_at_each_opening(made, browser, tmp_p
             before = notebook.read_bytes()
 
 
-def test_code_that_is_not_ours_does_not_run(made, browser, tmp_path):
-    with viewing(made, tmp_path / "before", browser) as (tab, _):
-        look(tab)
+def test_code_that_is_not_ours_does_not_run(made, browser, tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "")
+    monkeypatch.setattr(view.os, "execv", lambda *_: None)  # starts no JupyterLab
+    view.main([str(made)])
     notebook, mark = made / "view.ipynb", tmp_path / "mark"
     values = json.loads(notebook.read_text())
     (cell, *_) = (each for each in values["cells"] if each["cell_type"] == "code")
     cell["source"] = [f"open({os.fspath(mark)!r}, 'w').close()\n", *cell["source"]]
     notebook.write_text(json.dumps(values))
-    with viewing(made, tmp_path / "after", browser) as (tab, _):
+    with viewing(made, tmp_path, browser) as (tab, _):
         tab.wait_for(lambda: tab.page.evaluate(READY))
         assert not mark.exists()
         assert tab.page.locator(".nerfmac-viewer").count() == 0

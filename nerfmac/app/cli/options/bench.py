@@ -1,0 +1,37 @@
+"""Arguments of `nerfmac bench`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from nerfmac.app.cli.choices import Device, Preset
+from nerfmac.app.cli.declared import Shown
+from nerfmac.app.cli.scene_flags import SceneFlags
+
+
+@dataclass(frozen=True)
+class Arguments(SceneFlags):
+    """Measure the time of each operation, as a kernel and in plain MLX, and of rendering an image.
+
+    With --models, compare the PSNR of the hash model and vanilla NeRF over training time instead.
+    """
+
+    preset: Preset = "auto"
+    """Model size. auto selects a preset that fits the device and its memory. [default: auto]"""
+    device: Device = "auto"
+    """Device to use. auto uses the GPU if available. [default: auto]"""
+    seconds: Annotated[float | None, Shown("FLOAT")] = None
+    """Approximate time per measurement in seconds; longer measurements are less noisy. With
+    --models: training time in seconds. [default: 1; 60 with --models]"""
+    scene: Annotated[Path | None, Shown("SCENE")] = None
+    """Scene to train on. [default: the built-in scene]"""
+    json: Annotated[Path | None, Shown("FILE")] = None
+    """Also write the measurements to this JSON file."""
+    models: bool = False
+    """Train both models and compare their PSNR over time instead of timing operations."""
+    vanilla_seconds: Annotated[float | None, Shown("FLOAT")] = None
+    """Training time of the vanilla model in seconds. Requires --models. [default: --seconds]"""
+    plot: Annotated[Path | None, Shown("FILE.png")] = None
+    """Also plot PSNR over time to this PNG file. Requires --models and the extra plot."""

@@ -1,0 +1,23 @@
+"""Arguments of `nerfmac data`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from nerfmac.app.cli.declared import POSITIONAL, Shown
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """List public scenes with size, license, and source, or download one.
+
+    Only the download uses the network.
+    """
+
+    scene: Annotated[str | None, POSITIONAL, Shown("[SCENE]")] = None
+    """Scene to download, such as lego or mipnerf360/room. Without SCENE, all scenes are listed."""
+    out: Path = Path("data")
+    """Folder to download to. The scene is saved in OUT/COLLECTION/SCENE. Interrupted downloads are
+    resumed."""

@@ -1,0 +1,26 @@
+"""Arguments of `nerfmac view`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from nerfmac.app.cli.declared import POSITIONAL, Shown
+from nerfmac.app.cli.scene_flags import SceneFlags
+
+
+@dataclass(frozen=True)
+class Arguments(SceneFlags):
+    """Open JupyterLab with a notebook that shows a run or trains on a scene.
+
+    Arguments after -- are passed to JupyterLab.
+    """
+
+    path: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
+    """Run folder, snapshot of instant-ngp, scene folder, video, or folder of photos. For a video or
+    photos, camera poses are estimated first. [default: the built-in scene]"""
+    browser: bool = True
+    """Open a browser. With --no-browser, only the address is printed."""
+    port: Annotated[int | None, Shown("INT")] = None
+    """Port of JupyterLab. [default: the first free port from 8888]"""
