@@ -101,17 +101,21 @@ class PixelBudget:
         remaining = self._allowed(seconds) - (self._fixed or 0.0)
         return remaining / self._per_pixel if self._per_pixel else math.inf
 
-    def scale(self, pixels: int) -> float:
+    def scale(self, pixels: int, max_pixels: float = math.inf) -> float:
         """Return the largest of `SCALES` at which an image can be drawn in time.
 
         At least `MIN_FRACTION` of the pixels are drawn if this is known to take at most
-        `max_seconds`. `pixels` is the number of pixels at full size.
+        `max_seconds`.
+
+        Args:
+            pixels: Number of pixels at full size.
+            max_pixels: Maximum number of pixels to draw.
         """
         min_pixels = 0.0
         if self._recent:
             known = GROWTH * max(drawn for drawn, _ in self._recent)
             min_pixels = min(MIN_FRACTION * pixels, self._fitting(self._max_seconds), known)
-        max_pixels = 1.01 * max(self._pixels, min_pixels)
+        max_pixels = 1.01 * min(max(self._pixels, min_pixels), max_pixels)
         return next((scale for scale in SCALES if pixels * scale * scale <= max_pixels), SCALES[-1])
 
     def rows(self, width: int) -> int:

@@ -11,6 +11,7 @@ unacknowledged, so that the latest camera is drawn and old images do not queue u
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
@@ -56,6 +57,13 @@ because page and kernel often share the CPU."""
 FIRST_PIXELS = {MOVING: 2**11, WARPED: 2**11, REFRESH: 2**13, STRIP: 2**13}
 """Initial estimate of the number of pixels for each of these times. It is low because an untrained
 field is haze, in which rays have a hundred times as many samples as after training."""
+
+HAZE_STEPS = 64
+"""Number of training steps during which images have at most `HAZE_PIXELS` pixels. The field changes
+from transparent to dense haze, so the time for earlier images does not predict the next time."""
+
+HAZE_PIXELS = 2**14
+"""Maximum number of pixels of an image during the first `HAZE_STEPS` training steps."""
 
 MIDDLE = 0.5
 """Scale of the intermediate image if the camera does not move. The full image takes four times as
@@ -266,7 +274,8 @@ class Screen:
         full_size = width, height = target.full_size(*self._size)
         budget = self._budget(target, seconds) if seconds in FIRST_PIXELS else None
         if budget:
-            scale = budget.scale(width * height)
+            is_haze = 0 < state.step < HAZE_STEPS
+            scale = budget.scale(width * height, HAZE_PIXELS if is_haze else math.inf)
         else:
             is_small = self.shown is not None and self.shown.scale < MIDDLE
             scale = MIDDLE if is_small else 1.0

@@ -193,3 +193,14 @@ def test_the_first_trained_image_waits_for_no_image_of_before(page):
 def finished(page):
     """A finished image: the one that was shown last."""
     return page.session.screen.shown
+
+
+@pytest.mark.parametrize(("step", "is_small"), [(1, True), (63, True), (64, False), (500, False)])
+def test_images_of_the_first_steps_are_small(page, step, is_small):
+    page.open(400, 300).settle()
+    screen, session = page.session.screen, page.session
+    state = replace(session.run.state, step=step)
+    screen._budget(session.target(), screen_module.REFRESH)._pixels = 400.0 * 300.0
+    job = screen._begin(session.run.trainer, session.target(), state, screen_module.REFRESH)
+    pixels = job.camera.lens.width * job.camera.lens.height
+    assert (pixels <= screen_module.HAZE_PIXELS) == is_small

@@ -130,3 +130,10 @@ def test_rows_are_a_power_of_two_that_fits():
     assert PixelBudget(0.03, 2**15).rows(width=500) == 64
     assert PixelBudget(0.03, 10).rows(width=500) == 4
     assert PixelBudget(0.03, 2**20).rows(width=1) == 4096
+
+
+def test_an_image_has_at_most_the_maximum_number_of_pixels():
+    budget = PixelBudget(1.0, pixels=2**20)
+    budget.learn(2**18, 0.01)
+    assert budget.scale(2**20) > 0.5
+    assert 2**20 * budget.scale(2**20, max_pixels=2**14) ** 2 == 2**14
