@@ -41,7 +41,7 @@ def test_cameras_and_points(run, tmp_path, capsys, monkeypatch):
         "3 of training, 2 of test"
     )
     monkeypatch.setattr("nerfmac.app.export.points.RAYS", 2**10)
-    monkeypatch.setattr("nerfmac.app.export.points.OPAQUE", 0.1)
+    monkeypatch.setattr("nerfmac.app.export.points.OPAQUE", 0.02)
     assert nerfmac("export", run, tmp_path / "p.ply", "--as", "points", "--count", 50) == 0
     assert capsys.readouterr().out.endswith(f"{tmp_path / 'p.ply'}: 50 points\n")
     assert len(trimesh.load(tmp_path / "p.ply").vertices) == 50

@@ -22,7 +22,9 @@ IS_ON_TOP = """element => {
   const { left, top, right, bottom } = element.getBoundingClientRect();
   const columns = [left + 4, (left + right) / 2, right - 4];
   const rows = [top + 4, (top + bottom) / 2, bottom - 4];
-  const isSeen = (x, y) => element.contains(document.elementFromPoint(x, y));
+  // At a point of a video, Chromium 150 reports the parent of the video.
+  const own = element.tagName === "VIDEO" ? element.parentElement : element;
+  const isSeen = (x, y) => own.contains(document.elementFromPoint(x, y));
   return right > left && columns.every(x => rows.every(y => isSeen(x, y)));
 }"""
 """Whether the corners, edges and middle of an element are on the page with nothing over them."""
