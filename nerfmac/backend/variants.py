@@ -203,7 +203,7 @@ def keep(config: Config, chosen: Mapping[str, str], measured: Mapping[str, Any])
 
 
 def is_tuned(config: Config) -> bool:
-    """Return whether the cache has selected variants for the current device and the sizes of
+    """Return whether the cache contains selected variants for the current device and the sizes in
     `config`."""
     return bool(_stored(current_device(), _sizes_of(config)))
 

@@ -19,7 +19,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
 VIEWS = 12
-"""Maximum number of cameras from which an image is rendered."""
+"""Maximum number of cameras to render an image for."""
 
 SIDE = 16
 """Shorter side of the rendered images in pixels."""

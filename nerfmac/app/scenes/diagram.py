@@ -77,7 +77,7 @@ def scene_image(scene: Scene) -> Image.Image:
 def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
     """Return the color and the frustum of each camera, in name order.
 
-    A frustum is a line of 11 points (11, 3) that starts at the camera.
+    Each frustum is drawn as a polyline of 11 points (11, 3) that starts at the camera.
     """
     frames = [(frame, split) for split, part in scene.splits.items() for frame in part]
     frames.sort(key=lambda pair: pair[0].name)
