@@ -55,9 +55,9 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.step import Schedule, Step, StepFlags, StepResult
 from nerfmac.training.track_rays import TrackRays
 
-FIRST_RAYS = 16
-"""Maximum number of random training rays for the initial state of the sampler, as a multiple of the
-squared resolution of the occupancy grid."""
+RAYS_PER_FACE_CELL = 16
+"""Maximum number of random training rays for the initial state of the sampler, for each cell of one
+face of the occupancy grid."""
 
 PREVIEW_RAYS = 2**12
 """Number of random rays for the sampler state of a preview."""
@@ -162,7 +162,7 @@ class Trainer:
             State with the initial parameters.
         """
         views, key = self.views, _key(self.config.seed, 0, stream=3)
-        most = FIRST_RAYS * self.config.occupancy.resolution**2
+        most = RAYS_PER_FACE_CELL * self.config.occupancy.resolution**2
         return self._init(ray_batches(views.pixels, views.cameras, most, key))
 
     def preview(self, cameras: Sequence[Camera]) -> TrainState:

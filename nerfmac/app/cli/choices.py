@@ -2,7 +2,5 @@
 
 from typing import Literal
 
-from nerfmac.config.presets import Model as Model
-
 Device = Literal["auto", "metal", "cuda", "cpu"]
 Preset = Literal["auto", "tiny", "small", "base", "big"]

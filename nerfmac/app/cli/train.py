@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 
 from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.choices import Device, Model, Preset
+from nerfmac.app.cli.choices import Device, Preset
 from nerfmac.app.cli.options.train import Arguments
 from nerfmac.app.run import CONFIGURED, Run, scaled_size
 from nerfmac.app.run import train as train_run
@@ -20,6 +20,7 @@ from nerfmac.app.video import render_video
 from nerfmac.backend import choose_device, current_device, memory_bytes, uncompiled
 from nerfmac.common.files import read_json
 from nerfmac.config import Config
+from nerfmac.config.presets import Model
 from nerfmac.config.presets import preset as preset_config
 from nerfmac.ranks import join
 from nerfmac.rendering.pace import seconds_per_pixel

@@ -40,8 +40,7 @@ class VideoJob:
             cameras: Camera of each frame.
             fps: Frames per second.
         """
-        self.path = path
-        self._file = path.absolute()  # The working folder may change before the file is written.
+        self.path = path.absolute()  # The working folder may change before the file is written.
         self.total = len(cameras)
         self.done = 0
         self.result: Future[Path] = Future()
@@ -72,7 +71,7 @@ class VideoJob:
 
     def _run(self) -> None:
         try:
-            write_video(self._file, self._images(), self._fps)
+            write_video(self.path, self._images(), self._fps)
         except BaseException as error:  # Raised where the result is used.
             self.result.set_exception(error)
         else:

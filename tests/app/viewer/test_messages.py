@@ -213,7 +213,7 @@ def test_the_page_writes_over_no_file(page, tmp_path, monkeypatch):
     assert "trace-shader" in (tmp_path / "page-2.html").read_text()
     page.say("video", name="video.mp4", seconds=0.1, fps=10, width=16, height=12)
     page.settle()
-    assert page.session.path_editor.video._file == tmp_path / "video-2.mp4"
+    assert page.session.path_editor.video.path == tmp_path / "video-2.mp4"
     page.session.path_editor.video.cancel()
     for name in ("video.mp4", "path.json", "page.html"):
         assert (tmp_path / name).read_bytes() == b"kept"

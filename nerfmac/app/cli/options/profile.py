@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from nerfmac.app.cli.choices import Device, Model, Preset
+from nerfmac.app.cli.choices import Device, Preset
 from nerfmac.app.cli.declared import POSITIONAL, Shown
 from nerfmac.app.cli.scene_flags import SceneFlags
+from nerfmac.config.presets import Model
 
 
 @dataclass(frozen=True)

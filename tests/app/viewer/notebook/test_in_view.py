@@ -23,8 +23,11 @@ IS_ON_TOP = """element => {
   const columns = [left + 4, (left + right) / 2, right - 4];
   const rows = [top + 4, (top + bottom) / 2, bottom - 4];
   // At a point of a video, Chromium 150 reports the parent of the video.
-  const own = element.tagName === "VIDEO" ? element.parentElement : element;
-  const isSeen = (x, y) => own.contains(document.elementFromPoint(x, y));
+  const reported = element.tagName === "VIDEO" ? element.parentElement : null;
+  const isSeen = (x, y) => {
+    const top = document.elementFromPoint(x, y);
+    return top !== null && (element.contains(top) || top === reported);
+  };
   return right > left && columns.every(x => rows.every(y => isSeen(x, y)));
 }"""
 """Whether the corners, edges and middle of an element are on the page with nothing over them."""
