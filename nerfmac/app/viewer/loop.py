@@ -35,7 +35,7 @@ TOUCH = 10.0
 """Time in seconds after a user action during which the training share that the user has set
 applies."""
 
-WATCHED_SHARE = 0.08
+WATCHED_SHARE = 0.05
 """Time for drawing images of a page that is visible but not in use, as a fraction of the training
 time."""
 

@@ -44,18 +44,30 @@ class PixelBudget:
     smallest image takes half of this time.
     """
 
-    def __init__(self, seconds: float, pixels: int, max_seconds: float = MAX_SECONDS) -> None:
+    def __init__(
+        self,
+        seconds: float,
+        pixels: int,
+        max_seconds: float = MAX_SECONDS,
+        *,
+        is_stable: bool = True,
+    ) -> None:
         """Create the budget.
 
         Args:
             seconds: Allowed time for an image in seconds.
             pixels: Initial estimate of the number of pixels.
             max_seconds: Maximum time for an image of `MIN_FRACTION` in seconds.
+            is_stable: Whether the time per pixel is stable. During training, it is not, because
+                training removes haze. Without stability, images of different sizes cannot be
+                compared: the estimate uses only the last image, and `fixed` is 0.
         """
         self._seconds, self._pixels, self._max_seconds = seconds, float(pixels), max_seconds
-        self._recent: deque[tuple[int, float]] = deque(maxlen=RECENT)  # Pixels, seconds.
+        # Pixels and seconds of each image.
+        self._recent: deque[tuple[int, float]] = deque(maxlen=RECENT if is_stable else 1)
         self._was_late = False
-        self._fixed: float | None = None  # In seconds; None if all images so far had the same size.
+        # In seconds; None if all images so far had the same size.
+        self._fixed: float | None = None if is_stable else 0.0
         self._per_pixel = 0.0  # Seconds.
 
     def learn(self, pixels: int, seconds: float) -> None:

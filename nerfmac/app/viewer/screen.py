@@ -40,7 +40,7 @@ WARPED = 0.15
 """Allowed time in seconds for an image of a page that warps images. An older but larger image is
 then closer to the true view."""
 
-REFRESH = 0.15
+REFRESH = 0.11
 """Allowed time in seconds for an image during training if the camera does not move."""
 
 STRIP = 1 / 30
@@ -58,7 +58,7 @@ FIRST_PIXELS = {MOVING: 2**11, WARPED: 2**11, REFRESH: 2**13, STRIP: 2**13}
 """Initial estimate of the number of pixels for each of these times. It is low because an untrained
 field is haze, in which rays have a hundred times as many samples as after training."""
 
-HAZE_STEPS = 64
+HAZE_STEPS = 128
 """Number of training steps during which images have at most `HAZE_PIXELS` pixels. The field changes
 from transparent to dense haze, so the time for earlier images does not predict the next time."""
 
@@ -287,7 +287,9 @@ class Screen:
         key = target.options.output, seconds
         if key not in self._budgets:
             max_seconds = MAX_WARPED if seconds == WARPED else MAX_SECONDS
-            self._budgets[key] = PixelBudget(seconds, FIRST_PIXELS[seconds], max_seconds)
+            self._budgets[key] = PixelBudget(
+                seconds, FIRST_PIXELS[seconds], max_seconds, is_stable=seconds != REFRESH
+            )
         return self._budgets[key]
 
     def _draw_rows(self, job: _Job, rows: int) -> float:

@@ -195,7 +195,7 @@ def finished(page):
     return page.session.screen.shown
 
 
-@pytest.mark.parametrize(("step", "is_small"), [(1, True), (63, True), (64, False), (500, False)])
+@pytest.mark.parametrize(("step", "is_small"), [(1, True), (127, True), (128, False), (500, False)])
 def test_images_of_the_first_steps_are_small(page, step, is_small):
     page.open(400, 300).settle()
     screen, session = page.session.screen, page.session

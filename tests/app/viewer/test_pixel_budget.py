@@ -137,3 +137,15 @@ def test_an_image_has_at_most_the_maximum_number_of_pixels():
     budget.learn(2**18, 0.01)
     assert budget.scale(2**20) > 0.5
     assert 2**20 * budget.scale(2**20, max_pixels=2**14) ** 2 == 2**14
+
+
+@pytest.mark.parametrize("haze", [0.6, 0.9])
+def test_images_stay_in_time_while_training_removes_haze(haze):
+    """Without stability, images of different ages are not compared to estimate a fixed time."""
+    budget, pixels, times = PixelBudget(0.11, 2**14, is_stable=False), 846 * 480, []
+    for image in range(30):
+        drawn = pixels * budget.scale(pixels) ** 2
+        times.append((1.5e-6 + 1.4e-5 * haze**image) * drawn)
+        budget.learn(int(drawn), times[-1])
+    assert max(times[5:]) <= 1.3 * 0.11
+    assert times[-1] > 0.4 * 0.11
