@@ -21,6 +21,7 @@ def main(argv: list[str]) -> int:
     print(f"The scene {folder} is ready. License: {collection.license}")
     if collection.inside is not None:
         archive = arguments.out / collection.name / collection.files[0].path
-        print(f"the archive {archive} also contains other scenes; delete the archive to save space")
+        print(f"{archive} is kept, because it also contains other scenes")
+        print("To save space, delete this archive.")
     print(f"Next, run `nerfmac train {folder}`.")
     return 0
