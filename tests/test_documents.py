@@ -316,7 +316,7 @@ def test_the_reading_order_names_files_that_there_are_with_their_lines():
         assert lines == pytest.approx(int(said), rel=0.1), room
         total, files = total + lines, files + len(paths)
     for page in (README, ROOT / "docs" / "method.md"):
-        sentence = r"whole method is (\d+) files of\s+about ([\d,]+) lines"
+        sentence = r"\s(\d+)\s+files\s+with\s+about\s+([\d,]+)\s+lines"
         (told,) = re.findall(sentence, page.read_text(encoding="utf-8"))
         assert int(told[0]) == files
         assert int(told[1].replace(",", "")) == pytest.approx(total, rel=0.05)

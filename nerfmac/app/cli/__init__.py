@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 GROUPS = {
     "Create a run:": {
         "data": "list public NeRF scenes, or download one",
-        "capture": "estimate the cameras of a video or of photos and write a scene",
-        "inspect": "check a scene for problems and draw its cameras",
-        "train": "train a field on a scene, a video, or photos and save a run",
+        "capture": "estimate the camera poses of a video or photos, and write a scene",
+        "inspect": "check a scene for problems, and draw its cameras",
+        "train": "train a field on a scene, a video, or photos, and save a run",
     },
     "Use a run:": {
         "view": "open a run or a scene in the viewer in JupyterLab",
@@ -30,10 +30,10 @@ GROUPS = {
         "report": "write an HTML report with settings, curves, images, and metrics",
     },
     "Check this machine:": {
-        "info": "show the device, the kernels, and the caches",
-        "tune": "measure which kernel variants are fastest and save the choice",
+        "info": "show the device, the kernels, and the cache folders",
+        "tune": "measure which kernel variants are fastest, and save the selection",
         "bench": "measure the speed of operations and of rendering",
-        "profile": "measure the training step time by stage and kernel",
+        "profile": "measure the time of a training step by stage and kernel",
         "selftest": "compare every kernel with its reference implementation",
     },
 }

@@ -58,7 +58,9 @@ def checked(command: str, arguments: type, argv: Sequence[str]) -> list[str]:
         kind = flags[name]
         if kind is bool:
             if has_value:
-                raise InputError(f"{name} does not accept a value, but got {value!r}; remove it")
+                raise InputError(
+                    f"{name} does not accept a value, but got {value!r}; remove the value"
+                )
             joined.append(name)
             continue
         if not has_value:

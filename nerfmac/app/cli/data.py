@@ -13,13 +13,15 @@ def main(argv: list[str]) -> int:
     if arguments.scene is None:
         for collection in COLLECTIONS:
             print("\n".join(collection.lines()) + "\n")
-        print("`nerfmac data SCENE` downloads a scene. By downloading, you accept its license.")
+        print("To download a scene, use `nerfmac data SCENE`.")
+        print("By downloading a scene, you accept its license.")
         return 0
     collection, _ = find(arguments.scene)
     folder = fetch(arguments.scene, arguments.out)
-    print(f"{folder} is ready. License: {collection.license}")
+    print(f"The scene {folder} is ready. License: {collection.license}")
     if collection.inside is not None:
         archive = arguments.out / collection.name / collection.files[0].path
-        print(f"{archive} is kept because it contains other scenes; delete it to save space")
+        print(f"{archive} is kept, because it also contains other scenes")
+        print("To save space, delete this archive.")
     print(f"Next, run `nerfmac train {folder}`.")
     return 0

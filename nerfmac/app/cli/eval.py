@@ -75,7 +75,7 @@ def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
     print(_line(f"mean of {len(views)}", psnr, ssim, mean))
     if run.config.refine.changes_colors:
         corrected = figures[f"psnr_corrected_{split}"]
-        print(f"PSNR {corrected:.2f} dB after fitting the colors of each view to its photo")
+        print(f"PSNR {corrected:.2f} dB after fitting the colors of each rendering to its photo")
     names = dict.fromkeys((split, "train"))
     surfaces = surface_quality(run, *names)
     for name in names:

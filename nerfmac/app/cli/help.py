@@ -59,8 +59,8 @@ EXAMPLES = {
 """Arguments of the examples on the help page of each command."""
 
 DEFAULTS = (
-    "Defaults of settings are those of the base preset. Other presets change some of them. "
-    "config.json in a run folder lists all settings that the run was trained with."
+    "The listed defaults are the defaults of the preset base. Other presets change some of these "
+    "defaults. The file config.json in a run folder lists all settings of the run."
 )
 
 

@@ -61,7 +61,7 @@ def _run(arguments: Arguments, method: Method) -> Run:
     if is_run(path):
         if arguments.preset != "auto" or arguments.model != "hash":
             raise InputError(
-                f"{path} is a run; --preset and --model cannot be used with it; remove them"
+                f"--preset and --model cannot be used with the run {path}; remove these options"
             )
         arguments.refuse(f"{path} is a run, and the scene options of a run cannot be changed")
         run, warmup = Run.load(path, method=method), 0

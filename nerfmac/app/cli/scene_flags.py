@@ -18,20 +18,21 @@ class SceneFlags:
 
     split: Annotated[str | None, Shown("N|FRACTION|none|FILE")] = None
     """Views to hold out for testing: every Nth training view, a fraction such as 0.1, none, or the
-    views listed in FILE, one per line. [default: the scene's test split, otherwise every 8th
+    views listed in FILE, one per line. [default: the test split of the scene, otherwise every 8th
     view]"""
     extent: Annotated[float | None, Shown("SIDE")] = None
-    """Side of the scene cube in scene units. [default: the value in the scene file, otherwise
-    estimated]"""
+    """Side length of the scene cube in scene units. [default: the value in the scene file,
+    otherwise an estimate]"""
     up: Annotated[str | None, Shown("AXIS|X,Y,Z")] = None
     """Up direction in the coordinates of the input scene: an axis such as z or -y, or three
-    numbers. [default: auto, the value in the scene file, otherwise estimated]"""
+    numbers. [default: auto, the value in the scene file, otherwise an estimate]"""
     downscale: Annotated[int | None, Shown("N")] = None
     """Divide the width and height of the images by N. [default: 1]"""
     max_images: Annotated[int | None, Shown("N")] = None
     """Use at most N views of each split, evenly spaced. [default: all views]"""
     masks: bool = True
-    """Exclude masked pixels from training and evaluation."""
+    """Exclude masked pixels from training and evaluation. With --no-masks, nerfmac ignores all
+    masks."""
 
     def options(self) -> SceneOptions:
         """Return the scene options, with defaults for absent ones. Raises `InputError`."""

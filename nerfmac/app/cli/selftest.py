@@ -32,14 +32,14 @@ def main(argv: list[str]) -> int:
     arguments = parsed(Arguments, argv)
     if folder := arguments.dump_metal:
         if arguments != Arguments(dump_metal=folder):
-            raise InputError("--dump-metal cannot be combined with other options; remove them")
+            raise InputError("--dump-metal cannot be used with other options; remove these options")
         count = len(write_metal(folder))
         print(f"wrote the Metal source code of {count} specializations to {folder}")
         return 0
     if arguments.seconds is not None:
         checks.number("seconds", arguments.seconds, low=0)
         if arguments.report is None or arguments.operation:
-            raise InputError("--seconds requires --report and cannot be combined with --operation")
+            raise InputError("--seconds requires --report, and cannot be used with --operation")
     tested = operations()
     if arguments.operation:
         checks.choice("operation", arguments.operation, tested)

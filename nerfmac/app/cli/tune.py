@@ -24,7 +24,7 @@ def main(argv: list[str]) -> int:
     checks.number("seconds", seconds, low=0.01)
     options = arguments.options()
     if arguments.scene is None:
-        arguments.refuse("it requires SCENE, and no SCENE is given")
+        arguments.refuse("the option requires SCENE, but no SCENE is given")
     choose_device(arguments.device)
     forced = from_environment()
     config, extent = preset(arguments.preset, current_device(), memory_bytes()), 1.0
@@ -40,7 +40,7 @@ def main(argv: list[str]) -> int:
             values = {tuned.operation: tuned.to_json() for tuned in done}
             write_json(json, {**about, "preset": config.preset, "variants": values})
     for name in sorted({*VARIANTS} - {tuned.operation for tuned in done}):
-        print(f"{name}: {VARIANTS[name].here[0]}, the only variant here")
+        print(f"{name}: {VARIANTS[name].here[0]} is the only variant on this device")
     print(f"saved the selected variants (*) to {path(config)}")
     for name, chosen in forced.items():
         print(f"NERFMAC_VARIANTS overrides the selection: {name}={chosen}")
@@ -59,5 +59,5 @@ def _outcome(tried: Tried) -> str:
         return f"FAILS: {tried.fault}"
     median, low, high, _ = tried.timing
     spread = f"({low:.3f} to {high:.3f})"
-    ratio = f"{tried.ratio:7.2f} of the reference's time (at most {tried.at_most:.2f})"
+    ratio = f"{tried.ratio:7.2f} of the time of the reference (at most {tried.at_most:.2f})"
     return f"{median:9.3f} ms {spread:>20}{ratio}"

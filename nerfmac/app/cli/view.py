@@ -43,8 +43,8 @@ CONTENTS = "nerfmac.app.cli.opened_notebook.OpenedNotebook"
 """File manager class for JupyterLab that runs the first code cell."""
 
 HELP = (
-    "In the viewer: drag to rotate, Shift and drag to pan, scroll to zoom, W A S D to move, "
-    "double click to look at a point."
+    "In the viewer, drag to rotate, drag with Shift to pan, and scroll to zoom. Use the keys W, A, "
+    "S, and D to move, and double-click on a point to look at it."
 )
 BUILTIN = "nerfmac.builtin_scene_path()"
 VIDEO = """from IPython.display import Video
@@ -189,9 +189,9 @@ def view_cells(
     train = "" if is_trained else "viewer.train(seconds=60)  # the same as the Start button\n"
     return [
         ("code", f"import nerfmac\n\nviewer = nerfmac.Viewer({shown})\n{train}viewer"),
-        ("markdown", f"# {name}\n\n{HELP} Shift+Enter runs a cell."),
+        ("markdown", f"# {name}\n\n{HELP} To run a cell, press Shift+Enter."),
         *(save if saved else ()),
-        ("markdown", "Render a video along the keyframes, or around the scene without keyframes:"),
+        ("markdown", "Render a video along the keyframes, or an orbit if there are no keyframes:"),
         ("code", VIDEO.format(json.dumps(video))),
     ]
 

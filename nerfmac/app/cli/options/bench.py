@@ -23,15 +23,18 @@ class Arguments(SceneFlags):
     device: Device = "auto"
     """Device to use. auto uses the GPU if available. [default: auto]"""
     seconds: Annotated[float | None, Shown("FLOAT")] = None
-    """Approximate time per measurement in seconds; longer measurements are less noisy. With
-    --models: training time in seconds. [default: 1; 60 with --models]"""
+    """Approximate time per measurement in seconds. Longer measurements are less noisy. With
+    --models, the training time of each model in seconds. [default: 1; 60 with --models]"""
     scene: Annotated[Path | None, Shown("SCENE")] = None
-    """Scene to train on. [default: the built-in scene]"""
+    """Scene that determines the problem sizes, and that --models trains. [default: the built-in
+    scene]"""
     json: Annotated[Path | None, Shown("FILE")] = None
     """Also write the measurements to this JSON file."""
     models: bool = False
-    """Train both models and compare their PSNR over time instead of timing operations."""
+    """Train the hash model and vanilla NeRF, and compare their PSNR over training time instead of
+    timing operations."""
     vanilla_seconds: Annotated[float | None, Shown("FLOAT")] = None
     """Training time of the vanilla model in seconds. Requires --models. [default: --seconds]"""
     plot: Annotated[Path | None, Shown("FILE.png")] = None
-    """Also plot PSNR over time to this PNG file. Requires --models and the extra plot."""
+    """Also plot PSNR over training time to this PNG file. Requires --models and the extra
+    plot."""

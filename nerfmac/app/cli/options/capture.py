@@ -19,17 +19,19 @@ class Arguments:
     """Scene folder. If it contains an unfinished capture of the same source, nerfmac resumes it.
     [default: captures/NAME]"""
     longest_side: Annotated[int, Shown("PIXELS")] = 1920
-    """Longer side of the scene's images in pixels. Larger images are downscaled."""
+    """Maximum length of the longer image side in pixels. Larger images are downscaled."""
     frames: Annotated[int | None, Shown("N")] = None
     """Approximate number of frames to extract from a video. [default: 50 to 200, depending on how
     much the camera moves]"""
     matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
-    """Which pairs of images to match. exhaustive matches all pairs, which is slow for hundreds of
-    images. sequential matches each image with the 10 following ones in name order, then with nearby
-    cameras. window matches each image with the 40 following ones. auto uses sequential for a video
-    and for photos whose names follow the order of capture. For other photos, and if cameras are
-    missing or contradict the order, auto uses exhaustive (window from 100 images on) and keeps the
-    result that agrees better with the order."""
+    """Pairs of images to match. exhaustive matches all pairs, which is slow for hundreds of images.
+    sequential matches each image with the 10 following images in the order of their names, and then
+    with images from nearby cameras. window matches each image with the 40 following images. auto
+    uses sequential for a video and for photos whose names follow the order of capture. For other
+    photos, auto uses exhaustive, or window for 100 or more images. If sequential matching finds too
+    few cameras, or cameras that contradict the order of capture, auto also tries exhaustive or
+    window, and uses the result that agrees better with the order."""
     focal_35mm: Annotated[float | None, Shown("MM")] = None
-    """35 mm equivalent focal length of all images in millimeters; 24 to 28 for the main camera of
-    most phones. [default: from EXIF; without EXIF, nerfmac tries several values]"""
+    """35 mm equivalent focal length of all images in millimeters. The main camera of most phones
+    has 24 to 28 mm. [default: the value in EXIF; if EXIF contains none, nerfmac compares several
+    values]"""

@@ -17,7 +17,8 @@ class Arguments:
     """
 
     scene: Annotated[str | None, POSITIONAL, Shown("[SCENE]")] = None
-    """Scene to download, such as lego or mipnerf360/room. Without SCENE, all scenes are listed."""
+    """Scene to download, such as lego or mipnerf360/room. Without SCENE, nerfmac lists all
+    scenes."""
     out: Path = Path("data")
-    """Folder to download to. The scene is saved in OUT/COLLECTION/SCENE. Interrupted downloads are
-    resumed."""
+    """Folder for downloads. nerfmac saves the scene in OUT/COLLECTION/SCENE and resumes interrupted
+    downloads."""

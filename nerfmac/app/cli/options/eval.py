@@ -17,7 +17,7 @@ class Arguments:
     run: Annotated[Path, POSITIONAL, Shown("RUN")]
     """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     scene: Annotated[Path | None, Shown("SCENE")] = None
-    """Scene folder. Required for a snapshot, and for a run if its scene was moved."""
+    """Scene folder. Required for a snapshot, and for a run if the scene folder has moved."""
     split: Literal["test", "val", "train"] = "test"
     """Split to evaluate."""
     background: Literal["white", "black"] = "white"
@@ -27,7 +27,7 @@ class Arguments:
     html: Annotated[Path | None, Shown("FILE")] = None
     """Also write an HTML page with the photo, rendering, error, and depth of each view."""
     lpips: Annotated[Path | None, Shown("WEIGHTS")] = None
-    """Also compute LPIPS with the network weights in this .safetensors or .npz file. See
-    docs/benchmarks.md for how to create the file."""
+    """Also compute LPIPS with the network weights in this .safetensors or .npz file.
+    docs/benchmarks.md describes how to create the file."""
     device: Device = "auto"
     """Device to use. auto uses the GPU if available. [default: auto]"""

@@ -24,28 +24,30 @@ class Arguments:
         Literal["mesh", "points", "cameras", "density", "page"] | None,
         Shown("mesh|points|cameras|density|page"),
     ] = None
-    """Kind of export. [default: determined by the file extension]"""
+    """Kind of data to export. [default: determined by the extension of FILE]"""
     resolution: Annotated[int | None, Shown("INT")] = None
-    """Number of cells along the longest side of the box, for a mesh or density. Larger values show
-    finer detail; memory and time grow with the cube of this number. [default: 256]"""
+    """Number of cells along the longest side of the exported box, for a mesh or density. Larger
+    values result in finer detail. Memory and time grow with the cube of this number.
+    [default: 256]"""
     threshold: Annotated[float | None, Shown("FLOAT")] = None
-    """Density at the mesh surface per scene unit. Lower it to close holes, raise it to remove haze.
-    By default, nerfmac selects the density that matches the rendered depth of the training cameras
-    (scenes with surroundings) or a transmittance of 1/2 along their rays (objects)."""
+    """Density at the mesh surface per scene unit. Lower it to close holes, or raise it to remove
+    haze. By default, nerfmac selects the density that best matches the surfaces along training
+    rays. In scenes with surroundings, nerfmac by default fuses the rendered depth of the training
+    cameras instead of using a threshold."""
     smallest: Annotated[float | None, Shown("FLOAT")] = None
-    """Remove pieces of a mesh that have less than this fraction of the largest piece's area. Raise
-    it to remove floaters. [default: 0.01]"""
+    """Minimum area of a connected component of the mesh, as a fraction of the area of the largest
+    component. Raise it to remove floaters. [default: 0.01]"""
     count: Annotated[int | None, Shown("INT")] = None
-    """Number of points. [default: 500000]"""
+    """Number of points in an exported point cloud. [default: 500000]"""
     crop: Annotated[str | None, Shown("X,Y,Z,X,Y,Z")] = None
     """Box to export, as its lowest and highest corner in the coordinates of the input scene.
-    [default: the occupied cells of the unit cube; no box for points]"""
+    [default: the box around the occupied cells of the unit cube; the whole scene for points]"""
     path: Annotated[str | None, Shown("NAME|FILE.json")] = None
-    """Camera path that the page plays when it opens: orbit, spiral, figure-of-eight, train, test,
-    or a path file, as in nerfmac render. [default: none]"""
+    """Camera path that the exported page plays when it opens: orbit, spiral, figure-of-eight,
+    train, test, or a camera path file, as in nerfmac render. [default: none]"""
     background: Annotated[str | None, Shown("white|black|R,G,B")] = None
-    """Background color of the page, with R, G, and B from 0 to 255. [default: white]"""
+    """Background color of the exported page, with R, G, and B from 0 to 255. [default: white]"""
     title: Annotated[str | None, Shown("TEXT")] = None
-    """Title of the page. [default: the scene's name]"""
+    """Title of the exported page. [default: the name of the scene]"""
     device: Device = "auto"
     """Device to use. auto uses the GPU if available. [default: auto]"""

@@ -15,10 +15,11 @@ class Arguments(SceneFlags):
     """Summarize a scene, report possible problems, and draw its cameras and points."""
 
     scene: Annotated[Path, POSITIONAL] = field(kw_only=True)
-    """Scene folder. For a video or a folder of photos, camera poses are estimated first."""
+    """Scene folder, video, or folder of photos. For a video or photos, nerfmac first estimates the
+    camera poses."""
     out: Annotated[Path | None, Shown("FILE")] = None
-    """PNG file for the drawing of cameras and points. [default: NAME-cameras.png in the working
-    folder]"""
+    """PNG file for the drawing of cameras and sparse points. [default: NAME-cameras.png in the
+    current folder]"""
     against: Annotated[Path | None, Shown("SCENE")] = None
-    """Second scene with the same images. Its cameras are aligned to the first scene and compared
-    with it."""
+    """Reference scene with the same images. nerfmac aligns the cameras of the two scenes and
+    reports the differences between them."""

@@ -17,27 +17,30 @@ class Arguments(SceneFlags):
     """Measure the training step time by stage and kernel, on the device and on the host."""
 
     run_or_scene: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
-    """Run to profile in its saved state, or scene to train on first. The run folder is not changed.
-    [default: the built-in scene]"""
+    """Run to profile in its saved state, or scene to train before the measurement. nerfmac does not
+    change the run folder. [default: the built-in scene]"""
     steps: Annotated[int | None, Shown("N")] = None
-    """Number of steps to time and to record. By default, --seconds determines the number of timed
-    steps, and 64 steps are recorded."""
+    """Number of training steps to time, and number of training steps in the timeline of --trace. By
+    default, --seconds determines the number of timed steps, and the timeline contains 64 steps."""
     warmup: Annotated[int | None, Shown("N")] = None
     """Number of training steps before the measurement. [default: 0 for a run, 1024 for a scene]"""
     seconds: float = 1.0
-    """Approximate time per measurement in seconds; longer measurements are less noisy."""
+    """Approximate time per measurement in seconds. Longer measurements are less noisy."""
     trace: Annotated[Path | None, Shown("FILE.json")] = None
-    """Also write a timeline for ui.perfetto.dev or chrome://tracing. It contains training steps,
-    occupancy updates, the kernels of one step, an evaluation, and a video."""
+    """Also write a timeline for ui.perfetto.dev or chrome://tracing. The timeline contains training
+    steps, occupancy grid updates, the kernels of one step, an evaluation, and a video
+    rendering."""
     json: Annotated[Path | None, Shown("FILE")] = None
-    """Also write the measurements to this JSON file. nerfmac report includes RUN/profile.json."""
+    """Also write the measurements to this JSON file. If the file is RUN/profile.json, nerfmac
+    report includes the measurements."""
     gpu_trace: Annotated[Path | None, Shown("FILE.gputrace")] = None
     """Also write an Xcode GPU trace of a training step. Requires a Mac and the environment variable
     MTL_CAPTURE_ENABLED=1."""
     preset: Preset = "auto"
-    """Model size for a scene. auto selects a preset that fits the device and its memory.
-    [default: auto]"""
+    """Model size, if a scene is profiled. auto selects a preset that fits the device and its
+    memory. [default: auto]"""
     model: Model = "hash"
-    """Model for a scene. hash uses a hash encoding and small MLPs; vanilla is the original NeRF."""
+    """Model, if a scene is profiled. hash uses a hash encoding and small MLPs. vanilla is the
+    original NeRF."""
     device: Device = "auto"
     """Device to use. auto uses the GPU if available. [default: auto]"""

@@ -20,6 +20,7 @@ class Arguments:
     out: Annotated[Path | None, Shown("FILE.html")] = None
     """HTML file to write. [default: RUN/report.html]"""
     seconds: float = 20.0
-    """Time in seconds for evaluating test views. More views are evaluated if it is larger."""
+    """Approximate time for evaluating test views in seconds. With larger values, nerfmac evaluates
+    more views."""
     device: Device = "auto"
     """Device to use. auto uses the GPU if available. [default: auto]"""

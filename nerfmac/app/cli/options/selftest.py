@@ -18,11 +18,11 @@ class Arguments:
     operation: Annotated[str | None, Shown("NAME")] = None
     """Test only the kernels of this operation. `nerfmac info` lists the operations."""
     report: Annotated[Path | None, Shown("FILE")] = None
-    """Also train on the built-in scene, time the kernels, and write all results to this JSON file.
+    """Also train the built-in scene, time the kernels, and write all results to this JSON file.
     Attach the file to bug reports."""
     seconds: Annotated[float | None, Shown("FLOAT")] = None
-    """Training time per device in seconds, with --report. The value 0 skips training and timing.
-    [default: 30]"""
+    """Training time per device in seconds. Requires --report. The value 0 skips training and
+    timing. [default: 30]"""
     dump_metal: Annotated[Path | None, Shown("FOLDER")] = None
-    """Write the Metal source code of every kernel to this folder instead of testing. Requires no
-    Mac."""
+    """Write the Metal source code of every kernel to this folder instead of testing. This option
+    also works on machines without Metal."""

@@ -18,12 +18,12 @@ class Arguments(Config, SceneFlags):
 
     scene: Annotated[Path | None, POSITIONAL, Shown("[SCENE]")] = None
     """Scene folder (Blender, instant-ngp, nerfstudio, COLMAP, LLFF, Record3D, Polycam), a video, or
-    a folder of photos. For a video or photos, camera poses are estimated first. [default: the
-    built-in scene]"""
+    a folder of photos. For a video or photos, nerfmac first estimates the camera poses. [default:
+    the built-in scene]"""
     out: Annotated[Path | None, Shown("FOLDER")] = None
     """Run folder to write. [default: runs/SCENE-TIME]"""
     steps: Annotated[int | None, Shown("INT")] = None
-    """Total number of training steps, including steps before --resume. [default: --train.steps,
+    """Total number of training steps, including the steps before --resume. [default: --train.steps,
     unless --seconds is given]"""
     seconds: Annotated[float | None, Shown("FLOAT")] = None
     """Total training time in seconds, including the time before --resume. Cannot be used with
@@ -37,13 +37,14 @@ class Arguments(Config, SceneFlags):
     tensorboard: bool = False
     """Also write scalars and images for TensorBoard to FOLDER/tensorboard."""
     compile: bool = True
-    """Compile the training step with mx.compile. Use --no-compile for debugging; it is slower."""
+    """Compile the training step with mx.compile. For debugging, use --no-compile, which makes
+    training slower."""
     memory_limit: Annotated[float | None, Shown("GIB")] = None
-    """Maximum device memory for training in GiB. [default: all free memory]"""
+    """Maximum device memory for training in GiB. [default: all free memory of the device]"""
     memory_fraction: Annotated[float | None, Shown("FRACTION")] = None
     """Maximum fraction of the device memory for training. Cannot be used with --memory-limit."""
     video: bool = True
-    """Render a turntable video at the end."""
+    """Render a turntable video after training."""
     all_views: bool = False
     """Evaluate all test views. By default, nerfmac evaluates as many views as possible while the
     whole command takes at most about twice the training time plus 30 seconds."""

@@ -16,15 +16,14 @@ class Arguments(SceneFlags):
     """Measure the variants of each operation on this machine and use the fastest from now on."""
 
     scene: Annotated[Path | None, POSITIONAL, Shown("[SCENE]")] = None
-    """Scene that determines the problem sizes to benchmark. [default: an object in the unit
-    cube]"""
+    """Scene that determines the problem sizes to measure. [default: an object in the unit cube]"""
     device: Device = "auto"
     """Device to use. auto uses the GPU if available. [default: auto]"""
     preset: Preset = "auto"
-    """Preset that determines the problem sizes. auto selects one that fits the device and its
+    """Preset that determines the problem sizes. auto selects a preset that fits the device and its
     memory. [default: auto]"""
     seconds: Annotated[float | None, Shown("FLOAT")] = None
-    """Approximate time per operation in seconds. Longer measurements make the choice less dependent
-    on noise. [default: 0.5]"""
+    """Approximate time per operation in seconds. Longer measurements are less noisy.
+    [default: 0.5]"""
     json: Annotated[Path | None, Shown("FILE")] = None
     """Also write the measurements to this JSON file."""

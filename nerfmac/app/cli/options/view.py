@@ -19,8 +19,8 @@ class Arguments(SceneFlags):
 
     path: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
     """Run folder, snapshot of instant-ngp, scene folder, video, or folder of photos. For a video or
-    photos, camera poses are estimated first. [default: the built-in scene]"""
+    photos, nerfmac first estimates the camera poses. [default: the built-in scene]"""
     browser: bool = True
-    """Open a browser. With --no-browser, only the address is printed."""
+    """Open a browser. With --no-browser, nerfmac only prints the address of the notebook."""
     port: Annotated[int | None, Shown("INT")] = None
     """Port of JupyterLab. [default: the first free port from 8888]"""
