@@ -48,11 +48,11 @@ class BuildError(RuntimeError):
 
 
 class Cached(Protocol):
-    """A program that is compiled once on this machine and stored in the cache."""
+    """A program that is compiled once on this machine and stored in the kernel cache."""
 
     @property
     def stem(self) -> str:
-        """Beginning of the file name in the cache."""
+        """Beginning of the name of the program file in the cache."""
 
     def path(self) -> Path:
         """Return the path of the file in the cache. Raises `BuildError` if no compiler is found."""

@@ -117,8 +117,10 @@ class Traces:
         """Number of traces by function name."""
 
     def compiled(self, function: Function, name: str) -> Function:
-        """Compile `function` with `mx.compile`. Its traces are counted as `name`, and a second one
-        is logged as a fault."""
+        """Compile `function` with `mx.compile`, and count how often MLX traces the function.
+
+        The traces are counted under `name`. A second trace is logged as an error in nerfmac.
+        """
 
         def traced(*arguments: Any) -> Any:
             if not _is_off:

@@ -54,12 +54,18 @@ class Cubin(NamedTuple):
         return self.name.rpartition("_")[0]
 
     def path(self) -> Path:
-        """Return the path of the file in the cache. Raises `BuildError` if no compiler is found."""
+        """Return the path of the binary in the cache.
+
+        Raises `BuildError` if no compiler or no NVIDIA GPU is found.
+        """
         major, minor = _capability()
         return cache_folder() / f"{self.name}-sm{major}{minor}-{nvrtc.version()}.cubin"
 
     def compile(self, path: Path) -> None:
-        """Compile the binary and write it to `path`. Raises `BuildError` if this fails."""
+        """Compile the binary and write it to `path`.
+
+        Raises `BuildError` if compilation fails or the file cannot be written.
+        """
         text = self.text.replace("{name}", self.name)
         binary = nvrtc.compile_cubin(self.name, text, _capability())
         try:
@@ -116,8 +122,10 @@ class CudaKernel:
         template: Sequence[tuple[str, int]] = (),
         **_unused: Any,
     ) -> Cubin:
-        """Return the program for a call with these arguments. Raises `InputError` if a dtype is not
-        supported."""
+        """Return the program of the kernel for the arguments of a call.
+
+        Raises `InputError` if the dtype of an array is not supported.
+        """
         types = (*(array.dtype for array in inputs), *output_dtypes)
         ranks = tuple(inputs[i].ndim for i in self._shaped())
         return _cubin(self, types, ranks, tuple(template))
@@ -166,7 +174,9 @@ def _capability() -> tuple[int, int]:
 
 @cache
 def _binary(cubin: Cubin) -> bytes:
-    """Return the binary, and compile it if it is not in the cache. Raises `BuildError` if this
-    fails."""
+    """Return the binary of a program. If the binary is not in the cache, it is compiled first.
+
+    Raises `BuildError` if compilation fails.
+    """
     compile_together([cubin])
     return cubin.path().read_bytes()

@@ -277,17 +277,20 @@ _kernels: dict[int, Kernel] = {}  # by the id of the built kernel, which `_build
 
 
 def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:
-    """Return the kernel that `built`, an argument of the function in `launched_by`, belongs to."""
+    """Return the `Kernel` of a compiled kernel.
+
+    `built` is the compiled kernel that the function in `launched_by` receives.
+    """
     return _kernels[id(built)]
 
 
 def compile_ahead(build_graph: Callable[[], object]) -> None:
-    """Compile all kernels that `build_graph` launches, one per processor at a time.
+    """Compile all kernels that `build_graph` launches, in parallel on all processors.
 
-    Launches also compile their kernels, but one after the other. During `build_graph`, launches
-    return zeros, so the graph must not depend on values. On an Apple GPU, the system compiles
-    kernels at the first launch, so this function only logs a message. Raises `BuildError` if
-    compilation fails.
+    Without this function, each kernel is compiled at its first launch, and no two kernels are
+    compiled at the same time. During `build_graph`, launches return zeros, so the graph must not
+    depend on values. On an Apple GPU, the system compiles kernels at the first launch, so this
+    function only logs a message. Raises `BuildError` if compilation fails.
     """
     if backend() == "metal":
         announce_compiling()
@@ -299,7 +302,7 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
         libraries.append(built.library(**call))
         return list(map(mx.zeros, call["output_shapes"], call["output_dtypes"]))
 
-    with uncompiled(), launched_by(note):  # compiled functions would keep these launches
+    with uncompiled(), launched_by(note):  # a compiled function would record the dummy launches
         build_graph()
     compile_together(libraries)
 

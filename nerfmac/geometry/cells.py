@@ -22,8 +22,10 @@ Integers = Any
 
 
 class Cells(NamedTuple):
-    """Cells, as the cascade of each cell and its indices along the axes. All arrays have the same
-    shape."""
+    """Occupancy grid cells, described by their cascades and their indices along x, y, and z.
+
+    All arrays have the same shape.
+    """
 
     cascade: Integers
     x: Integers
@@ -53,10 +55,10 @@ def cells_of(number: Integers, resolution: int) -> Cells:
 
 
 def corners_of(number: mx.array, resolution: int) -> tuple[mx.array, mx.array]:
-    """Return the lowest corners (cells, 3) in scene coordinates and the side lengths (cells,) of
-    cells.
+    """Return the lowest corners (cells, 3) and the side lengths (cells,) of occupancy grid cells.
 
-    `number` contains the linear indices of the cells.
+    `number` contains the linear indices of the cells. The corners are in scene coordinates, and the
+    side lengths are in scene units.
     """
     cascade, *index = cells_of(number, resolution)
     size = mx.power(2.0, cascade)

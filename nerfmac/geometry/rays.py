@@ -83,14 +83,15 @@ def camera_rays(camera: Camera) -> Rays:
 def panorama_rays(camera: Camera, eye: float = 0.0) -> Rays:
     """Return the rays of an equirectangular panorama, in row-major order.
 
-    The width covers 360 degrees, from the back of the camera over left, front, and right to the
-    back again. The height covers 180 degrees, from top to bottom. Of the lens, only the image size
-    and the principal point are used. The panorama is shifted by the distance of the principal point
-    from the center of the image.
+    The columns cover 360 degrees. From left to right, they show the directions behind, to the left
+    of, in front of, to the right of, and again behind the camera. The rows cover 180 degrees, from
+    top to bottom. The panorama uses only the image size and the principal point of the lens. If the
+    principal point is not at the image center, the panorama is shifted by the difference.
 
-    `eye` is the distance of a stereo eye to the right of the camera in scene units. It is negative
-    for an eye to the left. The rays are tangent to a circle around the camera, because the head
-    turns with the view (Peleg, Ben-Ezra, Pritch: Omnistereo: panoramic stereo imaging, 2001).
+    In stereo panoramas, `eye` is the distance of an eye from the camera position, in scene units.
+    The distance is positive for the right eye and negative for the left eye. The rays are tangent
+    to a circle around the camera, because the eyes of a viewer move along this circle when the head
+    turns (Peleg, Ben-Ezra, Pritch: Omnistereo: panoramic stereo imaging, 2001).
     """
     lens, pose = camera.lens, mx.array(camera.pose)
     index = mx.arange(lens.width * lens.height)

@@ -31,7 +31,7 @@ class Samples(NamedTuple):
     width: mx.array  # (slots,) float32, length of the interval of the sample.
     ray: mx.array  # (slots,) int32, index of the ray of the slot; 0 for unused slots.
     ray_start: mx.array  # (rays + 1,) int32, first slot of each ray, then the number of used slots.
-    wanted: mx.array  # (rays,) int32, requested samples per ray, even if they do not fit.
+    wanted: mx.array  # (rays,) int32, requested samples per ray, including samples without a slot.
     thinning: Thinning | None = None  # Correction for omitted samples, or None without thinning.
 
     @property
@@ -41,5 +41,5 @@ class Samples(NamedTuple):
 
     @property
     def fits(self) -> mx.array:
-        """Whether each ray got all requested samples, (rays,) bool."""
+        """Whether all requested samples of a ray are in slots, (rays,) bool."""
         return self.ray_start[1:] - self.ray_start[:-1] == self.wanted

@@ -29,7 +29,7 @@ fifth."""
 
 
 class Tracks(NamedTuple):
-    """Observations of sparse points. Each one is an image pixel that shows a point."""
+    """Observations of sparse points. An observation is an image pixel that shows a point."""
 
     view: Integers  # (observations,) index of the image.
     pixel: Array  # (observations, 2) x right and y down, in image pixels.
@@ -49,8 +49,9 @@ class Tracks(NamedTuple):
         """Return the tracks in other images.
 
         Args:
-            indices: Index of view v in the other images, or -1 to drop it.
-            factor: Factor (views,) for the pixel positions.
+            indices: Index (views,) of each view in the list of other images, or -1 to drop the
+                observations of the view.
+            factor: Factor (views,) by which the pixel positions of each view are multiplied.
 
         Returns:
             The tracks in the other images.
@@ -62,8 +63,9 @@ class Tracks(NamedTuple):
     def held_out(self) -> Flags:
         """Return which points are excluded from training, bool (points,).
 
-        They are every fifth point in at least `FEWEST_VIEWS` images. COLMAP sometimes has several
-        points at the same position; these count as one.
+        Every fifth of the points that are visible in at least `FEWEST_VIEWS` images is excluded.
+        COLMAP sometimes reconstructs several points at the same position. Such points count as one
+        point.
         """
         _, place = np.unique(self.points, axis=0, return_inverse=True)
         shown = np.bincount(place[self.point], minlength=len(self.points))
@@ -100,7 +102,7 @@ def distances_of(tracks: Tracks, eyes: npt.NDArray[Any]) -> Array:
         eyes: Camera positions (views, 3).
 
     Returns:
-        Distances (observations,).
+        Distances (observations,) in the unit of the positions.
     """
     way = tracks.points[tracks.point] - np.asarray(eyes, np.float64)[tracks.view]
     return np.linalg.norm(way, axis=1)

@@ -74,7 +74,7 @@ class Views:
             index: Index of the view.
 
         Returns:
-            bool array (h, w), False for masked pixels; None without masks.
+            bool array (h, w), False for masked pixels. None if the views have no masks.
         """
         return None if self.kept is None else self._of_view(self.kept, index)[..., 0]
 
@@ -102,7 +102,7 @@ class Views:
     def blended(
         self, index: int, background: Color = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> mx.array:
-        """Return a view over a background, on the device.
+        """Return the image of a view, composited over a background, on the device.
 
         Args:
             index: Index of the view.
@@ -120,7 +120,7 @@ class Views:
     def photo(
         self, index: int, background: Color = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> npt.NDArray[np.float32]:
-        """Return a view over a background in host memory.
+        """Return the image of a view, composited over a background, in host memory.
 
         Args:
             index: Index of the view.

@@ -112,7 +112,7 @@ def choose(bits: mx.array, draws: mx.array) -> mx.array:
         draws: (count,) uint32, uniform over all 2^32 values, such as words of random keys.
 
     Returns:
-        (count,) int32 cells; all of them 0 if no bit is set.
+        Cell indices, int32 (count,). If no bit is set, all indices are 0.
 
     Raises:
         InputError: If a shape or type is wrong.

@@ -133,9 +133,14 @@ class Ranks:
         return self.size == 1 or self._is_alike([_checksum(values) for values in arrays.values()])
 
     def check_alike(self, what: str, text: str) -> None:
-        """Raise `InputError` on all ranks unless `text` is the same on all ranks.
+        """Check that a text is identical on all ranks.
 
-        `what` is the description of the text in the message.
+        Args:
+            what: Description of the text for the error message.
+            text: Text of this rank.
+
+        Raises:
+            InputError: On all ranks, if the text of any rank differs.
         """
         words = np.frombuffer(sha256(text.encode()).digest(), np.uint32)
         if self.size > 1 and not self._is_alike([mx.array(words)]):

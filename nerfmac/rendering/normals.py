@@ -25,9 +25,9 @@ def normals(
 ) -> mx.array:
     """Return unit normals (points, 3) at `position` (points, 3) that point away from high density.
 
-    `density` maps positions (points, 3) to density (points,) per scene unit. It is evaluated at the
-    corners of cubes with the half sides `reach` (points,), in scene units. Where the density is
-    constant, the normal is close to zero.
+    `density` maps positions (points, 3) to density (points,) per scene unit. The density is
+    evaluated at the corners of a cube around each position. `reach` (points,) is half the side of
+    each cube, in scene units. Where the density is constant, the normal is close to zero.
     """
     corners = mx.array(CORNERS)
     around = position[:, None] + corners * reach[:, None, None]
