@@ -25,12 +25,12 @@ from nerfmac.geometry.samples import Samples
 
 @dataclass(frozen=True)
 class VanillaNetwork:
-    """One of the two networks. The names of its parameters begin with `name`.
+    """The coarse or the fine network of a `VanillaField`. Parameter names begin with `name`.
 
-    There are `layers` hidden layers. Layer `skip + 1` reads the encoded position again. The density
+    There are `layers` hidden layers. Layer `skip + 1` also reads the encoded position. The density
     and the `bottleneck`, which has `width` features, are computed from the last hidden layer. The
     layer `view`, with half the width, reads the bottleneck and the encoded direction. The color is
-    computed from this layer.
+    computed from the layer `view`.
 
     A layer with two inputs has a matrix for each input and adds the two products. This is
     equivalent to a larger matrix times the concatenated inputs, but avoids a copy. The product with
@@ -52,8 +52,11 @@ class VanillaNetwork:
 
     @property
     def layers(self) -> dict[str, tuple[dict[str, int], int]]:
-        """Dictionary from layer name to (dictionary from matrix name to number of inputs, number of
-        outputs)."""
+        """Sizes of the layers by name.
+
+        The value for a layer is a tuple of two items: a dictionary with the number of inputs of
+        each matrix by name, and the number of outputs of the layer.
+        """
         width, skip = self.config.width, self.config.skip
         layers: dict[str, tuple[dict[str, int], int]] = {
             str(layer): ({"weight": width if layer else self.position.outputs}, width)
@@ -174,8 +177,11 @@ class VanillaField(Field):
     def coarse(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Return density and color of the coarse network, the proposal of a
-        `HierarchicalSampler`."""
+        """Return the density and the color of the coarse network.
+
+        The coarse network is the proposal field of a `HierarchicalSampler`. Arguments and results
+        are the same as for the fine network, in `__call__`.
+        """
         return self._evaluate(self._coarse, parameters, samples, directions)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:

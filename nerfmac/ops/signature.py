@@ -56,8 +56,11 @@ class Signature:
         return lengths
 
     def outputs(self, **lengths: int) -> dict[str, Any]:
-        """Return the keyword arguments of a launch with these arrays as outputs. Each array must
-        have one type."""
+        """Return the keyword arguments `output_shapes` and `output_dtypes` of a kernel launch.
+
+        The outputs are the arrays of this signature, each of which must have a single type.
+        `lengths` contains the lengths of the named axes.
+        """
         return {
             "output_shapes": [
                 tuple(lengths[a] if isinstance(a, str) else a for a in axes)

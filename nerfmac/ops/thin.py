@@ -74,12 +74,13 @@ def thin(
     corrects the colors, so that their means do not change.
 
     Args:
-        samples: Packed samples. A ray with samples that did not fit into them also has no samples
-            in the result.
+        samples: Packed samples. A ray without slots for all of its samples has no samples in the
+            result.
         density: (slots of `samples`,) float32, not negative.
         offsets: (rays,) float32 in [0, 1), initial value of the sum of probabilities of each ray.
-        slots: Number of samples that fit. Rays get their samples in order, as in `march`.
-        below: Minimum weight of samples that are always kept. With 0, all visible samples are kept.
+        slots: Maximum total number of kept samples. Slots are assigned to rays in order, as in
+            `march`.
+        below: Weight from which a sample is always kept. With 0, all visible samples are kept.
 
     Returns:
         Packed samples with the correction `Samples.thinning` for `composite`.
@@ -113,8 +114,8 @@ def count_kept(
         offsets, below: Arguments of `thin`.
 
     Returns:
-        Number of samples (rays,) int32. If `below` is 0, it is the number of samples before the end
-        of the ray.
+        Number of kept samples of each ray, (rays,) int32. If `below` is 0, all samples in front of
+        the end of the ray are counted.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -151,7 +152,7 @@ def _count(density, widths, ray_start, offsets, below):  # type: ignore[no-untyp
 
 
 class _Choice(NamedTuple):
-    """Result of thinning for each sample; arrays are (slots,)."""
+    """Result of thinning for each sample, as arrays (slots,)."""
 
     ray: mx.array  # int32
     shares: mx.array  # int32, probability in units of 1 / THINNING_UNITS
@@ -194,7 +195,7 @@ def _write_reference(samples, density, offsets, kept_start, slots, below):  # ty
     ray = choice.ray
     number = _count_before(choice.is_kept.astype(mx.int32), ray_start, ray)
     has_room = choice.is_kept & (number < (kept_start[1:] - kept_start[:-1])[ray])
-    # Samples that are not kept are written to one extra slot, and it is removed afterwards.
+    # Samples that are not kept are written to an extra slot, which `pack` removes.
     slot = mx.where(has_room, kept_start[:-1][ray] + number, slots)
 
     def pack(values: mx.array, empty: float = 0.0) -> mx.array:
