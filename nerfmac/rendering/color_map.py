@@ -41,8 +41,8 @@ INFERNO: Anchors = (
     (0.965, 0.840, 0.267),
     (0.988, 0.998, 0.645),
 )
-"""Color map Inferno from Matplotlib (Smith and van der Walt 2015), from black to yellow, with
-brightness that increases uniformly."""
+"""Inferno color map from Matplotlib (Smith and van der Walt 2015), from black to yellow, with
+uniformly increasing brightness."""
 
 GRAY: Anchors = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 

@@ -61,18 +61,17 @@ class Sums(NamedTuple):
 def psnr(image: Image, target: Image) -> float:
     """Return the peak signal-to-noise ratio of two `(h, w, 3)` images in [0, 1], in dB.
 
-    The result is infinity for equal images. Raises `InputError` unless both are float images of the
-    same shape.
+    If the images are equal, the result is infinity. Raises `InputError` if the images have
+    different shapes or are not float arrays.
     """
     return decibels(squared_error(image, target).mean())
 
 
 def ssim(image: Image, target: Image) -> float:
-    """Return the structural similarity (SSIM) of two `(h, w, 3)` images in [0, 1]; 1 if they are
-    equal.
+    """Return the structural similarity (SSIM) of two `(h, w, 3)` images in [0, 1].
 
-    Raises `InputError` unless both are float images of the same shape with sides of at least 11
-    pixels.
+    If the images are equal, the result is 1. Raises `InputError` if the images have different
+    shapes, are not float arrays, or have a side of less than 11 pixels.
     """
     return similarity(image, target).mean()
 
@@ -96,7 +95,7 @@ def color_corrected(image: mx.array, target: mx.array, kept: mx.array | None = N
 
 
 def decibels(error: float) -> float:
-    """Return the PSNR in dB of a mean squared error; infinity for an error of 0."""
+    """Return the PSNR in dB for a mean squared error. If the error is 0, the PSNR is infinity."""
     return -10.0 * math.log10(error) if error != 0.0 else math.inf
 
 

@@ -20,9 +20,10 @@ GPU instead of throughput."""
 
 
 def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
-    """Return the rendering time in seconds per pixel.
+    """Measure the rendering time in seconds per pixel.
 
-    It is measured on smaller images with the lens of the first camera.
+    The time is measured by rendering smaller images from all cameras. All images have the lens of
+    the first camera, scaled to the smaller size.
     """
     lens, pixels = cameras[0].lens, TRIAL
     while True:

@@ -74,7 +74,7 @@ class Lpips:
             self._layers.append((weight.transpose(0, 2, 3, 1), bias, linear.reshape(outputs)))
 
     def __call__(self, image: mx.array, target: mx.array) -> mx.array:
-        """Return the LPIPS, () float32, of two (h, w, 3) images in [0, 1]; 0 if they are equal.
+        """Return the LPIPS of two (h, w, 3) images in [0, 1], () float32. Equal images have LPIPS 0.
 
         Raises `InputError` if the shapes differ or are not (h, w, 3), or if a side has fewer than
         31 pixels.

@@ -89,11 +89,12 @@ def tracer_of(
         parameters: Parameters of the field.
         sampler: Sampler of the field.
         sampling: State of the sampler.
-        slots: Number of samples evaluated at a time, if no kernel traces whole rays.
-        occupied: Cells to sample in, instead of the sampler's cells.
+        slots: Maximum number of samples that are evaluated at a time if no kernel traces whole
+            rays.
+        occupied: Cells to sample. By default, the occupied cells of the sampler.
 
     Returns:
-        The tracer.
+        Function that composites rays.
     """
     occupied = occupied or sampler.occupied(sampling)
     if occupied is None:

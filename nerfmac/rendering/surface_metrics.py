@@ -43,7 +43,7 @@ def depth_errors(depth: Array, distance: Array) -> DepthErrors | None:
         distance: True distances (n,) in the same unit, greater than 0.
 
     Returns:
-        The statistics of |depth - distance| / distance; None without values.
+        Statistics of |depth - distance| / distance, or None if the arrays are empty.
     """
     if not len(distance):
         return None

@@ -82,7 +82,8 @@ def load_checkpoint(
 
     Raises:
         InputError: If the file is missing, truncated, damaged, or of another format; if it belongs
-            to another configuration, field, or sampler; or if a parameter is not finite.
+            to another configuration, field, or sampler; or if it contains a parameter that is not
+            finite.
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist")

@@ -41,7 +41,7 @@ class Clock:
         return self._seconds
 
     def is_over(self, interval: float | None) -> bool:
-        """Return whether the lap lasted at least `interval` seconds until the last `read`.
+        """Return whether the current lap had lasted at least `interval` seconds at the last `read`.
 
         If `interval` is None, return False.
         """

@@ -65,6 +65,9 @@ class Exchange:
             must_agree: Whether to send the time of the first rank to all ranks. All ranks must pass
                 True at the same `step`. At other steps, the time is extrapolated from the last two
                 times that were sent, without communication.
+
+        Returns:
+            Training time in seconds.
         """
         if self._ranks.size == 1:
             return seconds
