@@ -32,7 +32,7 @@ _is_off = False
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Return a context manager that runs functions of `mx.compile` uncompiled."""
+    """Return a context manager in which functions compiled with `mx.compile` run uncompiled."""
     global _is_off
     before, _is_off = _is_off, True
     mx.disable_compile()
@@ -56,10 +56,10 @@ def unfused() -> Iterator[None]:
 
 
 def compiled_with_records(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that accepts and returns records (NamedTuples) with `mx.compile`.
+    """Compile a function whose arguments and results contain NamedTuples with `mx.compile`.
 
-    MLX converts records to tuples in arguments and results; this function converts them back. Every
-    call must use the same record types.
+    MLX converts NamedTuples in arguments and results to plain tuples. The compiled function
+    converts them back to NamedTuples. All calls must use the same NamedTuple classes.
     """
     taken: list[_Kind] = []
     returned: _Kind = None
@@ -82,7 +82,7 @@ def compiled_with_records(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _Kind = tuple[type, list["_Kind"]] | None
-"""Class of a record with the kinds of its fields, or None for any other value."""
+"""Class of a NamedTuple with the kinds of its fields, or None for any other value."""
 
 
 def _kind(value: Any) -> _Kind:
@@ -90,7 +90,7 @@ def _kind(value: Any) -> _Kind:
 
 
 def _as_record(kind: _Kind, value: Any) -> Any:
-    """Convert each tuple in `value` to the record type in `kind`."""
+    """Convert each tuple in `value` to the NamedTuple class in `kind`."""
     return value if kind is None else kind[0](*map(_as_record, kind[1], value))
 
 
@@ -109,7 +109,8 @@ class Traces:
     """Compiles functions with `mx.compile` and counts how often MLX traces each of them.
 
     Tracing takes half as long as a training step. MLX traces a function again if the shapes,
-    dtypes, or names of its inputs change, so more than one trace of a function is a fault.
+    dtypes, or names of its inputs change. In nerfmac, these properties are constant for each
+    compiled function, so more than one trace of a function indicates an error.
     """
 
     def __init__(self) -> None:

@@ -57,8 +57,8 @@ extern "C" void run(
 class CpuKernel:
     """Kernel with the body `source`, compiled for the types of the arrays in a call.
 
-    With `atomic_outputs`, each row of the grid (fixed y and z) runs in order on one thread. If rows
-    write to different elements, results repeat bit for bit.
+    If `atomic_outputs` is True, each row of the grid (fixed y and z) runs in order on one thread.
+    If different rows write to different elements, results are bitwise reproducible.
     """
 
     name: str
@@ -79,8 +79,23 @@ class CpuKernel:
         init_value: float | None = None,
         **_unused: Any,
     ) -> list[mx.array]:
-        """Launch the kernel over `grid`. Outputs are initialized to zero if `init_value` is 0.
-        Raises `BuildError`."""
+        """Launch the kernel.
+
+        Args:
+            inputs: Input arrays, in the order of `input_names`.
+            output_shapes: Shapes of the outputs, in the order of `output_names`.
+            output_dtypes: Dtypes of the outputs.
+            grid: Number of iterations along each axis.
+            template: Names and values of the constants and types in the source code.
+            init_value: 0 to initialize all outputs to zero, or None for uninitialized outputs.
+
+        Returns:
+            Output arrays.
+
+        Raises:
+            BuildError: If no compiler is found, or if compilation fails.
+            InputError: If the dtype of an array is not supported.
+        """
         library = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
         outputs: list[mx.array] = extension().launch(
             self.name,
@@ -102,7 +117,7 @@ class CpuKernel:
         template: Template = (),
         **_unused: Any,
     ) -> Library:
-        """Return the library that a call with these arguments compiles and runs."""
+        """Return the library of the kernel for the arguments of a call."""
         types = (*(array.dtype for array in inputs), *output_dtypes)
         names = (*self.input_names, *self.output_names)
         text = _program(names, types, len(inputs), tuple(template), self.source, self.header)
@@ -142,8 +157,10 @@ def _library(name: str, text: str) -> Library:
 
 @cache
 def _function(name: str, text: str) -> int:
-    """Return the address of the compiled program `text`. Its library remains loaded. Raises
-    `BuildError`."""
+    """Return the address of the function in the compiled program `text`. The library remains loaded.
+
+    Raises `BuildError` if the program does not compile or the library cannot be loaded.
+    """
     path = shared_library(_library(name, text))
     try:
         library = ctypes.CDLL(str(path))

@@ -50,7 +50,7 @@ class Cubin(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Name without its digest. The names of the kernel files in the cache begin with it."""
+        """Name without the digest, which is the beginning of the file name in the cache."""
         return self.name.rpartition("_")[0]
 
     def path(self) -> Path:

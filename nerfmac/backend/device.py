@@ -80,7 +80,7 @@ def _automatic() -> tuple[str, str]:
 
 
 def refuse_windows() -> None:
-    """Raise `InputError` on Windows."""
+    """Raise `InputError` if the operating system is Windows, which nerfmac does not support."""
     if platform.system() == "Windows":
         raise checks.InputError("nerfmac runs on macOS and Linux, not on Windows")
 

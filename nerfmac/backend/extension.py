@@ -54,14 +54,17 @@ def extension() -> ModuleType:
 
 
 def check_requirements() -> None:
-    """Raise `BuildError` unless MLX, nanobind, and a compiler are available. It builds nothing."""
+    """Raise `BuildError` if MLX, nanobind, or a compiler is missing. The function builds nothing."""
     for package in VERSIONS:
         _fitting_version(package)
     compiler()
 
 
 def _fitting_version(package: str) -> str:
-    """Return the installed version. Raises `BuildError` unless it is within `VERSIONS`."""
+    """Return the installed version of a package.
+
+    Raises `BuildError` if the package is not installed or the version is not within `VERSIONS`.
+    """
     first, end = VERSIONS[package]
     advice = pip_install(f"{package}>={first},<{end}")
     try:

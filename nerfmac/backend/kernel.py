@@ -43,24 +43,25 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 class Kernel:
     """Function written in Metal that is launched over a grid of threads as an MLX operation.
 
-    It runs as Metal on an Apple GPU, as CUDA on an NVIDIA GPU, and as C++ on a CPU. The fourth back
-    end, `reference`, is plain MLX: it is used if no compiler is available, and tests compare
-    kernels with it. Every kernel therefore needs a reference, and is only called if
-    `nerfmac.backend.runs_kernel(operation)` is true.
+    The function runs as Metal on an Apple GPU, as CUDA on an NVIDIA GPU, and as C++ on a CPU. Each
+    kernel also requires a reference in plain MLX, which is the fourth back end, `reference`. The
+    reference is used if the machine cannot run kernels, and tests compare kernels with it. Call a
+    kernel only if `nerfmac.backend.runs_kernel(operation)` is True.
 
     The arguments of the function are the thread index in the grid, the number `rows`, the inputs,
-    the outputs, and, if the kernel has one, the `space`. Arrays are pointers to row-major elements.
-    Their types are template parameters, because MLX chooses the address space: `constant` for
-    inputs with fewer than eight elements, `device` otherwise. The function must return if its index
-    is not below `rows`, because CUDA rounds the grid up to whole threadgroups. It must write every
-    output element.
+    the outputs, and the `space` if it is set. Arrays are pointers to elements in row-major order.
+    The pointer types are template parameters, because MLX chooses the address space: `constant` for
+    inputs with fewer than eight elements, and `device` for larger inputs. If the thread index is
+    not below `rows`, the function must return immediately, because CUDA rounds the grid up to whole
+    threadgroups. The function must write every element of the outputs.
 
-    The rest of the source code is Metal, in the subset used by the files in `kernels/`. A simdgroup
-    has `SIMD_WIDTH` threads: 32 on a GPU, one on a CPU (`nerfmac.backend.simd_width()` in Python).
-    A kernel with one simdgroup per row is launched over rows * simd_width() threads. On a CPU,
-    arrays are float32, int32, uint32, or uint8; CUDA also supports float16.
+    The source code is Metal, restricted to the subset that the files in `kernels/` use. A simdgroup
+    has `SIMD_WIDTH` threads: 32 on a GPU, and one on a CPU. In Python, `SIMD_WIDTH` is
+    `nerfmac.backend.simd_width()`. A kernel with one simdgroup per row is launched over
+    rows * simd_width() threads. On a CPU, arrays are float32, int32, uint32, or uint8. CUDA also
+    supports float16.
 
-    A gradient is a separate kernel; `mx.custom_function` connects it to the forward kernel. If
+    A gradient is a separate kernel, which `mx.custom_function` connects to the forward kernel. If
     several threads add to one element, the kernel must use `atomic_add_row` and set `accumulates`.
 
     Raises:
@@ -95,14 +96,15 @@ class Kernel:
     """Name of the operation, for `runs_kernel` and the variable `NERFMAC_DISABLE_KERNELS`. Without
     a `source`, the function is in nerfmac's `kernels/<operation>.metal`."""
     function: str
-    """Name of the function. Its first template parameters are the `template` of a launch."""
+    """Name of the function. The argument `template` of a launch contains its first template
+    parameters."""
     inputs: tuple[str, ...]
     """Names of the arrays that the function reads."""
     outputs: tuple[str, ...]
     """Names of the arrays that the function writes."""
     rows: str
-    """C++ expression for the number of rows, such as "x_shape[0]"; NAME_shape is the shape of input
-    NAME. The grid's first axis has one thread, or one simdgroup, for each row."""
+    """C++ expression for the number of rows, such as "x_shape[0]", where NAME_shape is the shape of
+    the input NAME. The first axis of the grid has one thread or one simdgroup for each row."""
     space: str | None = None
     """Declaration of a threadgroup array named `space`, such as "float space[64]", or None. Metal
     allows this declaration only in the body of a kernel."""
@@ -111,9 +113,9 @@ class Kernel:
     on Metal, have atomic elements. On a CPU, each row of the grid (fixed y and z) runs on one
     thread, so different rows must add to different elements."""
     source: Path | str | None = None
-    """A .metal file, or Metal source code. `#include "NAME"` finds files next to the file and
-    nerfmac's headers. The file is read at the first launch. After changing it, create the `Kernel`
-    again."""
+    """Path of a .metal file, or Metal source code. `#include "NAME"` searches for headers in the
+    folder of the file, then in the kernels folder of nerfmac. The file is read at the first launch.
+    If you change the file, create the `Kernel` again."""
 
     def __post_init__(self) -> None:
         if self.source is not None:
@@ -145,17 +147,17 @@ class Kernel:
             output_shapes: Shape of each output.
             output_dtypes: Type of each output.
             template: Pairs of name and value for the first template parameters, in order.
-            zeroed: Whether outputs are initialized to zero. They always are if the kernel
-                accumulates.
+            zeroed: Whether outputs are initialized to zero. If the kernel has `accumulates`,
+                outputs are always initialized to zero.
 
         Returns:
             Output arrays, in the order of `outputs`. MLX evaluates them when they are needed.
 
         Raises:
-            InputError: If the number of inputs is wrong, or the first launch on a device finds that
-                the function or a header is missing, or that `source` does not compile. A Metal
-                kernel is compiled when its outputs are evaluated. If this fails, MLX raises a
-                `RuntimeError` with the messages of the compiler.
+            InputError: If the number of inputs is wrong. At the first launch on a device, also if
+                the function or a header is missing, or if `source` does not compile.
+            RuntimeError: If a Metal kernel does not compile. MLX compiles a Metal kernel when its
+                outputs are evaluated, and raises the error with the messages of the compiler.
             BuildError: If a kernel of nerfmac cannot be built, or no kernel can be built on this
                 machine.
         """

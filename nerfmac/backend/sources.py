@@ -58,11 +58,12 @@ def kernel_source(operation: str, dialect: str) -> str:
 
 
 def user_source(source: Path | str, name: str, dialect: str) -> str:
-    """Return `kernel_source` for a user-defined kernel.
+    """Return the source code of a user-defined kernel with its headers.
 
-    Headers are searched next to the file, then in `kernels/`. With `#line` directives, compiler
-    messages refer to lines of the user's files. Raises `InputError` if a file cannot be read, is
-    not ASCII (as MLX requires), or includes a missing header.
+    Headers are searched in the folder of the file, then in `kernels/`. The result contains `#line`
+    directives, so that compiler messages refer to lines of the user's files. Raises `InputError` if
+    a file cannot be read, contains characters that are not ASCII, or includes a missing header. MLX
+    requires ASCII.
     """
     folders = _header_folders(dialect)
     if isinstance(source, Path):
@@ -87,8 +88,10 @@ def _header_folders(dialect: str) -> tuple[Path, ...]:
 
 
 def _pasted(text: str, folders: Sequence[Path], included: set[Path], name: str = "") -> str:
-    """Replace the first include of each header in `text` with the header. With a `name`, add
-    `#line` directives."""
+    """Replace the first include of each header in `text` with the contents of the header.
+
+    If `name` is not empty, the result contains `#line` directives with this name.
+    """
 
     def paste(match: re.Match[str]) -> str:
         paths = [folder / match["name"] for folder in folders]

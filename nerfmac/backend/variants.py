@@ -40,7 +40,7 @@ class Variants(NamedTuple):
 
     on_gpu: tuple[str, ...]
     on_cpu: tuple[str, ...]
-    on_first_macs: tuple[str, ...] = ()  # Apple GPUs that add floats in a loop; if empty, `on_gpu`
+    on_first_macs: tuple[str, ...] = ()  # for Apple GPUs without atomic floats; if empty, `on_gpu`
 
     @property
     def here(self) -> tuple[str, ...]:
@@ -57,12 +57,13 @@ class Variants(NamedTuple):
 
 
 VARIANTS: Mapping[str, Variants] = {
-    # An M1 has no instruction that adds a float to memory (Mesa's src/asahi/compiler lists its
-    # instructions). Its compiler emits a compare-and-exchange loop. The loop repeats if several
-    # threads add to the same entry: according to the rates in backend/apple.py, it would add 120 ms
-    # to a training step of preset base. `summed` first sums the values of neighboring threads of a
-    # simdgroup that share an entry. `fixed` adds integers: this takes one instruction on every GPU,
-    # and the sum does not depend on the order. On a CPU each thread owns its entries.
+    # An M1 has no instruction that atomically adds a float to memory (Mesa lists the instructions
+    # in src/asahi/compiler), so its compiler emits a compare-and-exchange loop. The loop repeats if
+    # several threads add to the same entry. According to the rates in backend/apple.py, the loop
+    # would add 120 ms to a training step of the preset base. The variant `summed` first sums the
+    # values of neighboring threads of a simdgroup that share an entry. The variant `fixed` adds
+    # integers, which takes one instruction on every GPU, and the sum does not depend on the order.
+    # On a CPU, different threads add to different entries.
     "hash_encode_gradient": Variants(
         ("float", "summed", "fixed"), ("float",), on_first_macs=("fixed", "summed", "float")
     ),
@@ -70,10 +71,10 @@ VARIANTS: Mapping[str, Variants] = {
     # hides this latency, but more rays use more registers. On x86-64 CPUs with AVX-512, four rays
     # are fastest.
     "march_count": Variants(("one", "two", "four"), ("four", "two", "eight")),
-    # Number of threadgroups, each with a separate partial sum of the weight gradients. It should be
-    # the number that run at the same time (an M1 has 8 cores, an H200 132), because with fewer
-    # threadgroups fewer partial sums have to be added. On a CPU, sums must not depend on the number
-    # of cores.
+    # Number of threadgroups, each with a separate partial sum of the weight gradients. The best
+    # number is the number of threadgroups that run at the same time (an M1 has 8 cores, an H200 has
+    # 132), because more threadgroups only add partial sums. On a CPU, the number is constant, so
+    # that sums do not depend on the number of cores.
     "networks_gradient": Variants(("groups_256", "groups_64", "groups_512"), ("groups_32",)),
     # Layout of a tile in threadgroup memory, where eight rows are read at a time. With `close`, all
     # rows begin in the same memory bank, so the eight reads conflict. With `padded`, there are 16
@@ -106,8 +107,10 @@ def variants_here(config: Config) -> dict[str, str]:
 
 @contextmanager
 def using(**chosen: str) -> Iterator[None]:
-    """Return a context manager in which this thread uses the `chosen` variants. Raises `InputError`
-    if one is unknown."""
+    """Return a context manager in which this thread uses the `chosen` variants.
+
+    Raises `InputError` if an operation or a variant is unknown.
+    """
     _check(chosen, "variants")
     before = _using.set({**_using.get(), **chosen})
     try:
@@ -117,18 +120,19 @@ def using(**chosen: str) -> Iterator[None]:
 
 
 def repeatable() -> AbstractContextManager[None]:
-    """Return a context manager in which this thread builds graphs with reproducible results, bit
-    for bit.
+    """Return a context manager in which graphs have bitwise reproducible results.
 
-    Only the gradient of the hash encoding adds floats atomically, in an order that varies. The
-    variant `fixed` of this operation adds integers.
+    Only the gradient of the hash encoding adds floats atomically, in an order that varies. In the
+    context, this thread uses the variant `fixed` of this operation, which adds integers.
     """
     return using(hash_encode_gradient="fixed")
 
 
 def from_environment() -> dict[str, str]:
-    """Return the variants that NERFMAC_VARIANTS specifies. Raises `InputError` if one is
-    unknown."""
+    """Return the variants that the environment variable NERFMAC_VARIANTS specifies.
+
+    Raises `InputError` if an operation or a variant is unknown.
+    """
     return _parsed(os.environ.get(_VARIABLE, ""))
 
 
@@ -157,9 +161,9 @@ _sizes: ContextVar[str] = ContextVar("sizes", default="")
 def tuned_for(config: Config) -> Iterator[None]:
     """Return a context manager that selects the cached choices of `nerfmac tune` for `config`.
 
-    It applies to the current thread. The choices depend on the model sizes, but not on the scene
-    extent or resolution: choices that `nerfmac tune` made without a scene are used with every
-    scene.
+    The selection applies to the current thread. The choices depend on the model sizes, but not on
+    the extent or resolution of the scene, so choices that `nerfmac tune` made without a scene are
+    used with every scene.
     """
     before = _sizes.set(_sizes_of(config))
     try:

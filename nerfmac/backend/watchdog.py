@@ -28,11 +28,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 PAUSE = 5.0
-"""Time in seconds before work starts again after a stop."""
+"""Pause in seconds after the watchdog has stopped GPU work, before work starts again."""
 RETRIES = 3
-"""Maximum number of consecutive failures after which work starts again."""
+"""Maximum number of consecutive attempts to continue after the watchdog has stopped GPU work."""
 SHORTER = 4
-"""Factor by which launches are shorter in the relaxed mode."""
+"""Factor by which the relaxed mode reduces the duration of launches."""
 
 _is_relaxed = False  # from the first failure to the end of the process
 

@@ -76,7 +76,7 @@ def optional_number(
     high: float = math.inf,
     whole: bool = False,
 ) -> None:
-    """Raise as `number` does, unless `value` is None."""
+    """Raise `InputError` unless `value` is None or passes the check of `number`."""
     if value is not None:
         number(name, value, low=low, high=high, whole=whole)
 

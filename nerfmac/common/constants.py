@@ -24,7 +24,7 @@ THINNING_UNITS = 32
 
 FRACTION_UNITS = 2**24
 """Integer that represents 1 where fractions are compared as integers. float32 represents all
-integers up to it exactly."""
+integers from 0 to 2^24 exactly."""
 
 LONGEST_STEP = 0.5
 """Maximum Newton step when a lens distortion is inverted, in focal lengths or, for fisheye lenses,
@@ -57,7 +57,7 @@ HASH_PRIME_Z = 805459861
 """Factor of the z coordinate in the spatial hash of a vertex."""
 
 NETWORK_OUTPUTS = 16
-"""Number of outputs of each network; only the first three of the color network are used."""
+"""Number of outputs of each network. The color is the first three outputs of the color network."""
 
 DIRECTION_FEATURES = 16
 """Number of inputs of the color network that encode the direction."""

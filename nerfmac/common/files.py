@@ -56,11 +56,11 @@ def leads_out(path: Path, folder: Path) -> bool:
 def appearing(path: Path) -> Iterator[Path]:
     """Return a context manager that yields a partial file and, on success, renames it to `path`.
 
-    On failure `path` is unchanged and the partial file is removed. After a power failure `path` is
-    either the old file or the complete new one, because the data is flushed before the file is
-    renamed. Raises `InputError` for errors of the file system, such as a missing folder, missing
-    permission, or a full disk. `path` may be the partial file of an outer `appearing`: errors then
-    contain the outer `path`.
+    If the block raises an exception, `path` is unchanged and the partial file is removed. After a
+    power failure, `path` is either the old file or the complete new file, because the data is
+    flushed before the file is renamed. If `path` is the partial file of an outer `appearing`, error
+    messages contain the outer path. Raises `InputError` for errors of the file system, such as a
+    missing folder, missing permission, or a full disk.
     """
     named, partial = _appearing.get(path, path), partial_path(path)
     if path.is_dir():
@@ -185,7 +185,10 @@ def check_free(folder: Path) -> None:
 
 
 def visible_names(folder: Path) -> set[str]:
-    """Return the file names in `folder` that are not hidden; an empty set if it does not exist."""
+    """Return the names of all files in `folder` that are not hidden.
+
+    If the folder does not exist, the result is empty.
+    """
     names = os.listdir(folder) if folder.is_dir() else []
     return {name for name in names if not name.startswith(".")}
 

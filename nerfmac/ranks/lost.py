@@ -41,14 +41,25 @@ _SECONDS = "120"
 
 
 class LostRankError(RuntimeError):
-    """Error if this rank cannot continue because another rank has ended. The message contains the
-    symptom."""
+    """This rank cannot continue, because another rank has ended.
+
+    The message describes how the failure of the other rank was detected.
+    """
 
 
 def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Generator[Item]:
-    """Yield the `items` that the `ranks` compute together, with a time limit for each item.
+    """Yield items that the ranks compute together, with a time limit for each item.
 
-    `save` is as in `Watch`. Raises `LostRankError` if another rank has ended.
+    Args:
+        ranks: Ranks that compute together.
+        items: Items that the ranks compute with collective operations.
+        save: Function that saves the state if another rank is lost, as in `Watch`.
+
+    Yields:
+        The items. The time that the caller uses between two items does not count.
+
+    Raises:
+        LostRankError: If a collective operation fails because another rank has ended.
     """
     with Watch(ranks, save) as watch, noticed(ranks):
         watch.beat()

@@ -53,8 +53,10 @@ class Ranks:
         return mx.contiguous(drawn[:, self.rank * share : (self.rank + 1) * share])
 
     def sum(self, values: mx.array) -> mx.array:
-        """Return the sum of `values` over all ranks. Shape and type must be the same on all ranks.
-        The result is lazy."""
+        """Return the sum of `values` over all ranks. The result is lazy.
+
+        Shape and type must be the same on all ranks.
+        """
         if self.size == 1:
             return values
         return mx.distributed.all_sum(values, group=self.group)
@@ -66,11 +68,17 @@ class Ranks:
     def weighted_mean(
         self, arrays: Mapping[str, mx.array], weight: mx.array, dtype: AllreduceDtype
     ) -> dict[str, mx.array]:
-        """Return the mean of float32 `arrays` over all ranks, weighted by the `weight` () of each
-        rank.
+        """Return the weighted mean of arrays over all ranks. The result is lazy.
 
-        Large arrays are sent as `dtype`. Small arrays and the weight are sent together in float32.
-        If all weights are 0, the mean is 0. The result is lazy.
+        Small arrays and the weight are sent together in float32.
+
+        Args:
+            arrays: float32 arrays of this rank by name.
+            weight: Weight of this rank, () float32.
+            dtype: Data type in which large arrays are sent.
+
+        Returns:
+            Weighted means by name, float32. If the weights of all ranks are 0, the means are 0.
         """
         if self.size == 1:
             return dict(arrays)
@@ -108,8 +116,7 @@ class Ranks:
         return received
 
     def number_of_first(self, value: float) -> float:
-        """Return the `value` of the first rank on all ranks. It is sent as an integer part and a
-        fraction."""
+        """Return the `value` of the first rank on all ranks."""
         if self.size == 1:
             return value
         # The value is sent in two parts, because one float32 cannot represent a day with
@@ -203,7 +210,8 @@ def _selected_backend() -> str | None:
 def _checksum(values: mx.array) -> mx.array:
     """Return a checksum uint32 (1,).
 
-    It differs if a single element differs, and almost certainly if several elements differ.
+    If two arrays differ in a single element, their checksums differ. If two arrays differ in
+    several elements, their checksums almost certainly differ.
     """
     words = mx.view(values.reshape(-1), mx.uint32)
     factors = mx.arange(words.size, dtype=mx.uint32) * 2654435761 + 1

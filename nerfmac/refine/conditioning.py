@@ -5,8 +5,9 @@ has a small effect. The six pose variables are therefore P x, where x are the tr
 
     P = (S + 0.1 diag(S))^(-1/2),   S = mean of J^T J over points,   J = d(direction) / d(pose)
 
-(CamP, Park et al. 2023, section 4). Lengths of x are then angles in radians. CamP uses one matrix
-for a pose and its lens. In nerfmac, many poses share a lens, so the lens has a separate matrix.
+(CamP, Park et al. 2023, section 4). The length of a change of x is then approximately the image
+motion in radians. CamP uses one matrix for a pose and its lens. In nerfmac, many poses share a
+lens, so the lens has a separate matrix.
 """
 
 from __future__ import annotations

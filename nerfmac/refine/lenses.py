@@ -33,7 +33,7 @@ _LEAST = 1e-6
 
 
 class SharedLenses:
-    """Distinct lenses of `cameras`, in the order of their first views."""
+    """The different lenses of `cameras`, in the order of the first view with each lens."""
 
     def __init__(self, cameras: Cameras) -> None:
         keys = _keys(cameras)

@@ -121,8 +121,10 @@ class CameraRefinement:
         return {name: values for name, values in parameters.items() if name not in frozen}
 
     def cameras(self, parameters: Parameters) -> Cameras:
-        """Return the training cameras with refined poses and lenses, without gradients. It requires
-        views."""
+        """Return the training cameras with refined poses and lenses, without gradients.
+
+        This method requires training views.
+        """
         assert self.initial is not None
         cameras = self.with_lenses(self.initial, parameters)
         if not self.config.poses:
@@ -131,7 +133,10 @@ class CameraRefinement:
         return replace(cameras, poses=moved_poses(self.initial.poses, deltas))
 
     def with_lenses(self, cameras: Cameras, parameters: Parameters) -> Cameras:
-        """Return `cameras` with refined lenses. Lenses that no training view has do not change."""
+        """Return `cameras` with refined lenses.
+
+        If no training view has the lens of a camera, this camera does not change.
+        """
         if not self.config.lenses or self.initial is None:
             return cameras
         changes = self.lenses.changes(mx.stop_gradient(parameters[LENSES]))
