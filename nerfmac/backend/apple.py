@@ -1,10 +1,10 @@
 """Generations of Apple GPUs and their rates of atomic additions per second.
 
-These rates have not been measured with nerfmac. They are derived from one public measurement, in
-the README of iRath96/metal-hashmlp: on an M1 Max, the hash grid gradient (about 33.5 million
-additions) takes 30 ms with atomic floats and 1.8 ms with plain additions that race. On an M3 Max,
-it takes 1.2 ms with atomic floats. The rate of a chip is assumed to be proportional to its
-arithmetic throughput.
+These rates have not been measured with nerfmac. They are derived from a public measurement in the
+README of iRath96/metal-hashmlp. On an M1 Max, the hash grid gradient, which consists of about 33.5
+million additions, takes 30 ms with atomic floats and 1.8 ms with non-atomic additions. On an M3
+Max, the hash grid gradient takes 1.2 ms with atomic floats. The rate of a chip is assumed to be
+proportional to its arithmetic throughput.
 """
 
 from __future__ import annotations

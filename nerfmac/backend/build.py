@@ -1,11 +1,11 @@
 """Compilation on the user's machine, and a cache of compiled files.
 
-The file name contains a digest of all inputs. For a shared library, these are the sources, the
-flags, the versions of the compiler, the system, and Python, and the instruction sets of the
-processor, because several machines may share a cache folder. The sources of the extension contain
-the versions of MLX and nanobind. If an input changes, a new library is built and the old one is
-never loaded. Files are written under a temporary name and then renamed, so several processes may
-build at once.
+The name of a cached file contains a digest of all inputs of the compilation. The inputs of a shared
+library are the source files, the compiler flags, the versions of the compiler, the system, and
+Python, and the instruction sets of the processor, because machines may share a cache folder. The
+source files of the extension contain the versions of MLX and nanobind. If an input changes, a new
+library is built, and the old library is not loaded. Files are written under a temporary name and
+then renamed, so several processes can build at the same time.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ _FLAGS = ("-O3", "-fPIC", "-shared")
 
 
 class BuildError(RuntimeError):
-    """Error if a kernel or the extension cannot be built or loaded. The message has the reason and
-    a remedy."""
+    """A kernel or the extension could not be built or loaded.
+
+    The message describes the cause and how to fix it.
+    """
 
 
 class Cached(Protocol):

@@ -1,8 +1,9 @@
-"""Control of `mx.compile`, to disable compilation, or fusion of rare computations on CUDA.
+"""Control of `mx.compile`: disable compilation, or disable kernel fusion on CUDA.
 
 The CUDA compiler takes three seconds for a fused kernel, because MLX compiles 42 variants of each
-kernel one after the other. A training step runs thousands of times, so fusion is worth this time. A
-rare computation starts sooner with the precompiled kernels of MLX and runs almost as fast.
+kernel sequentially. Fusion is useful for a training step, which runs thousands of times. A
+computation that runs rarely starts sooner with the precompiled kernels of MLX, and is almost as
+fast.
 """
 
 from __future__ import annotations
@@ -157,4 +158,4 @@ def _compile_mode() -> Callable[[int], object]:
 
 
 def _keep_mode(_mode: int) -> None:
-    """Do not change the compile mode of MLX."""
+    """Replace `set_compile_mode` of MLX if it is not available: ignore the mode and do nothing."""

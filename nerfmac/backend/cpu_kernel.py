@@ -22,9 +22,9 @@ Template = Sequence[tuple[str, int | bool | mx.Dtype]]
 
 _TYPES = {mx.float32: "float", mx.int32: "int", mx.uint32: "unsigned", mx.uint8: "unsigned char"}
 
-# The flag -ffast-math is not used, because it reorders all sums, while kernels request this only
-# where it is harmless. It also assumes that there are no NaNs, so a diverged run would not be
-# detected.
+# The flag -ffast-math is not used, because it reorders all sums. Kernels request reordering only
+# where it is harmless. With -ffast-math, the compiler also assumes that there are no NaNs, so a
+# diverged run would not be detected.
 _FLAGS = (
     "-std=c++14",  # as in Metal; headers of later standards take three times as long to compile
     *("-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
@@ -157,8 +157,9 @@ def _library(name: str, text: str) -> Library:
 
 @cache
 def _function(name: str, text: str) -> int:
-    """Return the address of the function in the compiled program `text`. The library remains loaded.
+    """Return the address of the function in the compiled program `text`.
 
+    The library remains loaded.
     Raises `BuildError` if the program does not compile or the library cannot be loaded.
     """
     path = shared_library(_library(name, text))

@@ -1,9 +1,9 @@
 """`CudaKernel`, the counterpart of `CpuKernel` for CUDA, with the same calling convention.
 
 `mx.fast.cuda_kernel` compiles a kernel when its result is evaluated, one kernel at a time and again
-in every process. Most of the time is spent on MLX's headers. `CudaKernel` compiles kernels without
-these headers, in parallel on all processors, and caches them on disk.
-`mx.fast.precompiled_cuda_kernel` launches them.
+in every process. Most of the compile time is spent on the headers of MLX. `CudaKernel` compiles
+kernels without these headers, in parallel on all processors, and caches the binaries on disk.
+`mx.fast.precompiled_cuda_kernel` launches the compiled kernels.
 """
 
 from __future__ import annotations
@@ -97,8 +97,24 @@ class CudaKernel:
         template: Sequence[tuple[str, int]] = (),
         init_value: float | None = None,
     ) -> list[mx.array]:
-        """Launch the kernel over `grid`. Outputs are initialized to `init_value` if it is set.
-        Raises `BuildError`."""
+        """Launch the kernel.
+
+        Args:
+            inputs: Input arrays, in the order of `input_names`.
+            output_shapes: Shapes of the outputs, in the order of `output_names`.
+            output_dtypes: Dtypes of the outputs.
+            grid: Number of threads along each axis.
+            threadgroup: Number of threads per thread block along each axis.
+            template: Names and values of the integer constants in the source code.
+            init_value: Initial value of all outputs, or None for uninitialized outputs.
+
+        Returns:
+            Output arrays.
+
+        Raises:
+            BuildError: If no compiler or no NVIDIA GPU is found, or if compilation fails.
+            InputError: If the dtype of an array is not supported.
+        """
         cubin = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
         lengths = [length for i in self._shaped() for length in inputs[i].shape]
         return mx.fast.precompiled_cuda_kernel(

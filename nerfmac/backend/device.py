@@ -1,7 +1,7 @@
 """The compute device, which determines the back end of the kernels.
 
-It is always MLX's default device. On a GPU, kernels run as Metal or CUDA, depending on the build of
-MLX. On the CPU, kernels run as compiled C++.
+The compute device is always the default device of MLX. On a GPU, kernels run as Metal or CUDA,
+depending on the build of MLX. On the CPU, kernels run as compiled C++.
 """
 
 from __future__ import annotations

@@ -31,7 +31,10 @@ _NAME = "nerfmac_cpu_extension"
 
 @cache
 def extension() -> ModuleType:
-    """Return the loaded module, and build it on first use. Raises `BuildError` if this fails."""
+    """Return the extension module, which is built on first use.
+
+    Raises `BuildError` if the extension cannot be built or loaded.
+    """
     versions = {package: _fitting_version(package) for package in VERSIONS}
     nanobind = _folder("nanobind")
     sources = {
@@ -54,7 +57,7 @@ def extension() -> ModuleType:
 
 
 def check_requirements() -> None:
-    """Raise `BuildError` if MLX, nanobind, or a compiler is missing. The function builds nothing."""
+    """Raise `BuildError` if MLX, nanobind, or a compiler is missing, without building anything."""
     for package in VERSIONS:
         _fitting_version(package)
     compiler()

@@ -1,8 +1,8 @@
-"""Selection of the kernel of an operation or of its reference in plain MLX.
+"""Selection between the kernel of an operation and its reference in plain MLX.
 
-The reference replaces the kernel if the machine cannot run kernels, with one warning. It also
-replaces the operations in the environment variable NERFMAC_DISABLE_KERNELS, to find a faulty
-kernel.
+If the machine cannot run kernels, all operations run as references, and a warning is logged once.
+The environment variable NERFMAC_DISABLE_KERNELS selects the reference for individual operations,
+which helps to find a faulty kernel.
 """
 
 from __future__ import annotations

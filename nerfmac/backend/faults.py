@@ -1,11 +1,11 @@
 """Classification of MLX errors after a GPU failure, by the message of the `RuntimeError`.
 
-A threadgroup that is too large raises a `ValueError` instead.
+MLX raises a `ValueError` instead if a threadgroup is too large.
 
-The messages are from MLX 0.32.4 (its allocators and mlx/backend/metal/device.cpp). On Metal they
-are followed by messages of macOS's IOGPU, and on CUDA by messages of the CUDA runtime. The error
-may be raised by a later call than the call that failed. The CPU back end of MLX raises no error,
-because the system ends a process that runs out of memory.
+The messages are from MLX 0.32.4 (its allocators and mlx/backend/metal/device.cpp). On Metal, a
+message contains text from the macOS framework IOGPU, and on CUDA, text from the CUDA runtime. The
+error may be raised by a later call than the call that failed. The CPU back end of MLX raises no
+error if memory runs out, because the system ends the process.
 """
 
 from __future__ import annotations

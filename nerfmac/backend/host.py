@@ -17,7 +17,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 
 def cache_folder() -> Path:
-    """Return nerfmac's cache folder: `$NERFMAC_CACHE` or, by default, one in the user cache folder.
+    """Return the cache folder: `$NERFMAC_CACHE` or, by default, a subfolder of the user's cache.
 
     Raises `InputError` if the user has no home folder.
     """

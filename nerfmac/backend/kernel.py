@@ -1,6 +1,6 @@
 """`Kernel`, a function in a Metal file that can be launched on several back ends.
 
-The body passed to MLX only calls this function:
+The kernel body that MLX compiles is a single call of this function:
 
     function<TEMPLATE...>(thread_position_in_grid, rows, inputs..., outputs..., space)
 """
@@ -243,7 +243,17 @@ _launch: ContextVar[Callable[..., list[mx.array]]] = ContextVar("launch", defaul
 
 @contextmanager
 def launched_by(launch: Callable[..., list[mx.array]]) -> Iterator[None]:
-    """Return a context manager that replaces each launch on this thread with a call of `launch`."""
+    """Return a context manager in which `launch` is called instead of launching kernels.
+
+    The replacement applies to all kernels that the current thread launches.
+
+    Args:
+        launch: Function that receives the compiled kernel and the keyword arguments of the launch,
+            and returns the list of outputs.
+
+    Returns:
+        Context manager. At the end of its block, the previous way to launch kernels is restored.
+    """
     before = _launch.set(launch)
     try:
         yield

@@ -1,7 +1,8 @@
 """Memory of the current device: size, limit for MLX, and current use.
 
-On a CPU, the size is the memory that this process may use. If memory runs out, no operation raises
-an error. The system ends the process, or MLX 0.32.4 ends it when it allocates the next array.
+On a CPU, the size is the memory that this process may use. If memory runs out on a CPU, no
+operation raises an error: the system ends the process, or MLX 0.32.4 ends the process when it
+allocates the next array.
 """
 
 from __future__ import annotations

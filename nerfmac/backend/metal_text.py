@@ -89,7 +89,8 @@ def exported(build: Callable[..., list[mx.array]], call: dict[str, Any]) -> Laun
         if event.get("name") == "CustomKernel":
             recorded_arguments.append(event["arguments"])
 
-    # Only shapes and types are recorded; the inputs themselves may belong to another trace.
+    # Zeros replace the inputs, because only shapes and types are recorded and the inputs may belong
+    # to another trace.
     inputs = [mx.zeros(array.shape, array.dtype) for array in call["inputs"]]
     mx.export_function(note, lambda *arrays: build(**{**call, "inputs": list(arrays)}), *inputs)
     (arguments,) = recorded_arguments

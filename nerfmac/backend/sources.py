@@ -36,11 +36,14 @@ def operations() -> tuple[str, ...]:
 
 
 def dialect_source(dialect: str) -> str:
-    """Return declarations of the shared constants, and the header that defines the Metal names a
-    dialect lacks.
+    """Return the source code that precedes every kernel in a dialect.
 
     Args:
         dialect: `metal`, `cuda`, or `cpu`.
+
+    Returns:
+        Declarations of the shared constants, and the header that defines the Metal names that are
+        missing in the dialect.
     """
     header = (kernels_folder() / "dialects" / dialect / "prelude.h").read_text()
     return declarations(dialect) + header

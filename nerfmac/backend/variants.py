@@ -1,11 +1,12 @@
 """Selection of variants, for operations with several implementations.
 
-The fastest variant depends on the chip. A variant is selected, in order of precedence, with
-`using`, with the environment variable NERFMAC_VARIANTS
-(`hash_encode_gradient=fixed,march_count=two`), or by `nerfmac tune`. That command measures all
-variants and caches the fastest one for the chip, the MLX version, the kernel source code, and the
-model sizes (`tuned_for`). The default is the first variant of the device. The selection applies
-when a graph is built: functions that `mx.compile` has already compiled do not change.
+The fastest variant depends on the chip. A variant is selected, in order of precedence, with the
+context manager `using`, with the environment variable NERFMAC_VARIANTS (for example
+`hash_encode_gradient=fixed,march_count=two`), or by `nerfmac tune`. The command `nerfmac tune`
+measures all variants and caches the fastest variant for the chip, the MLX version, the kernel
+source code, and the model sizes (see `tuned_for`). The default is the first variant of the device.
+The selection applies when a graph is built, so functions that `mx.compile` has already compiled do
+not change.
 """
 
 from __future__ import annotations

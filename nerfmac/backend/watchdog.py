@@ -1,8 +1,8 @@
 """Recovery from the macOS watchdog, which stops GPU work that delays the display.
 
-See ml-explore/mlx issue 3267. After a stop, MLX raises a `RuntimeError`, and the results of all
-unfinished launches are lost. `resumed` waits, requests shorter launches (`is_relaxed`), and
-restarts after the last finished item.
+If the watchdog stops GPU work, MLX raises a `RuntimeError`, and the results of all unfinished
+launches are lost (ml-explore/mlx issue 3267). The function `resumed` then waits, enables the
+relaxed mode with shorter launches (`is_relaxed`), and restarts after the last finished item.
 
 Arrays that were being computed when the work was stopped count as evaluated, but their values are
 undefined. The caller must restart from arrays that were evaluated before, or from new arrays.

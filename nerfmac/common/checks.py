@@ -1,4 +1,4 @@
-"""Argument checks. They raise `InputError` with the name, the value, and the expected values.
+"""Argument checks, which raise `InputError` with the name, the value, and the expected values.
 
 The command line prints the message of an `InputError` and exits with code 2. Any other exception
 is a program error and keeps its traceback.

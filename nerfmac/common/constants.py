@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 EARLY_STOP_TRANSMITTANCE = 1e-4
-"""Transmittance threshold: samples after the point where a ray's transmittance falls below it are
-ignored."""
+"""Transmittance threshold at which a ray ends. Samples behind the end of a ray are ignored."""
 
 DENSITY_LIMIT = 15.0
 """Maximum natural logarithm of the density. A density of e^15 per scene unit is opaque within one

@@ -1,6 +1,6 @@
 """Atomic file writing, and checks of paths.
 
-A file is written under a temporary name and then renamed.
+To be written atomically, a file is written under a temporary name and then renamed.
 """
 
 from __future__ import annotations

@@ -97,8 +97,10 @@ def recording() -> Iterator[Timeline]:
 
 
 def interval(name: str, lane: str | None = None, **values: Any) -> AbstractContextManager[object]:
-    """Return a context manager that records its duration, in the lane of the thread or in
-    `lane`."""
+    """Return a context manager that records the duration of its block as an interval.
+
+    The interval is shown in the lane `lane`. By default, the lane is the current thread.
+    """
     return _NOTHING if _recorded is None else _Interval(_recorded, name, lane, values)
 
 

@@ -13,7 +13,7 @@ class ParameterGroup(NamedTuple):
 
     rate: float  # learning rate
     l2: float  # factor of the L2 penalty
-    step: int | None = None  # number of its updates, for bias correction; None: all steps
+    step: int | None = None  # number of updates, for bias correction; None if updated in all steps
 
 
 @dataclass(frozen=True)

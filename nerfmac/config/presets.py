@@ -1,4 +1,4 @@
-"""`Config` contains all settings of a run. `PRESETS` contains the presets."""
+"""`Config`, which contains all settings of a run, and `PRESETS`, the predefined configurations."""
 
 from __future__ import annotations
 

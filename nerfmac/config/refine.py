@@ -84,8 +84,8 @@ class RefineConfig:
     def warmup_at(self, step: int) -> float:
         """Return the warm-up factor in [0, 1] for the learning rates of poses and lenses at `step`.
 
-        At the beginning of training, the field contains no information about the cameras, but
-        Adam's steps have full length from the start.
+        The warm-up is necessary because the first gradients of the cameras are random: the field is
+        not trained yet, but Adam normalizes gradients, so that the first updates have full length.
         """
         return _fraction(step, self.warmup_steps)
 

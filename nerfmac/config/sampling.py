@@ -18,8 +18,8 @@ class MarchConfig:
     """Settings of ray marching and the sample budget."""
 
     steps: int = 1024
-    """Number of marching steps along the diagonal of the unit cube. It determines the length of the
-    shortest step. Larger values give finer surfaces and slower training."""
+    """Number of marching steps along the diagonal of the unit cube, which determines the length of
+    the shortest step. Larger values give finer surfaces and slower training."""
     render_step_divisor: int = 2
     """Divisor of the marching step for rendering. Larger values give finer images and slower
     rendering."""
@@ -79,8 +79,8 @@ class OccupancyConfig:
     thickness over the cells of the unit cube is smaller, the mean replaces this threshold. With
     larger values, marching skips more cells."""
     decay: float = 0.95
-    """Factor by which each update multiplies the density of all cells. With smaller values, cells
-    become empty sooner."""
+    """Factor by which each update multiplies the density estimates of all cells. With smaller
+    values, cells become empty sooner."""
     interval: int = 16
     """Maximum number of training steps between grid updates. The interval is 4 steps at the start
     of training and grows to this maximum."""

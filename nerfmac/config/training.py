@@ -13,7 +13,7 @@ class TrainConfig:
     """Settings of the training step, and the number of steps."""
 
     steps: int = 20_000  # Number of training steps, unless --steps or --seconds is given.
-    rays: int = 4096  # Number of rays in the first step. Later steps fill max-samples.
+    rays: int = 4096  # Number of rays in the first step. Later steps adapt it to max-samples.
     max_rays: int = 2**16  # Maximum number of rays in a step.
     huber: float = 0.1  # Color error, in [0, 1], above which the loss is linear.
     disparity: float = 0.01
@@ -42,8 +42,8 @@ class TrainConfig:
     to prevent haze in front of cameras. Gradient scaling applies only to scenes larger than the
     unit cube. With 0, gradient scaling is disabled."""
     loss_scale: float = 1024.0
-    """Initial loss scale for float16 gradients. The loss scale is halved after an overflow and
-    doubled after 2,000 steps without an overflow."""
+    """Initial loss scale. The loss scale is halved after an overflow and doubled after 2,000 steps
+    without an overflow."""
     blend: Literal["srgb", "linear"] = "srgb"
     """Color space for blending images with alpha over a background."""
 

@@ -1,8 +1,8 @@
 """`EncodedField`, an encoding of the position followed by two small MLPs.
 
-The density network reads the encoding. The color network reads the density network's outputs and
-spherical harmonics of the direction (Müller et al. 2022, section 5.4). With the hash encoding this
-is Instant-NGP's field.
+The density network reads the encoded position. The color network reads the outputs of the density
+network and spherical harmonics of the direction (Müller et al. 2022, section 5.4). With the hash
+encoding, this field is the field of Instant-NGP.
 """
 
 from __future__ import annotations

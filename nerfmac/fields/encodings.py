@@ -1,6 +1,7 @@
-"""Encodings of positions. They map three coordinates to the input features of a small MLP.
+"""Encodings, which map positions to the input features of a small MLP.
 
-An encoding stores no parameters. Trained parameters, such as the table of a grid, are arguments.
+An encoding stores no parameters. Trained parameters, such as the table of a hash grid, are
+arguments of each call.
 """
 
 from __future__ import annotations
@@ -246,7 +247,7 @@ class FrequencyEncoding(Encoding):
         return -(-self.frequencies.outputs // 16) * 16
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """Return the coarse-to-fine weights (outputs,) of the features. The padding has weight 1."""
+        """Return the coarse-to-fine weights (outputs,) of the features. Padding has weight 1."""
         padding = mx.ones(self.outputs - self.frequencies.outputs)
         return mx.concatenate([self.frequencies.weights(level_progress), padding])
 

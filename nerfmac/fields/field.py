@@ -1,8 +1,8 @@
-"""`Field`, the interface of a radiance field. Implement it to train a custom field.
+"""`Field`, the base class of radiance fields. Implement this class to train a custom field.
 
-A field does not store its parameters. They are arguments of each call. The same field can therefore
-be used in the training step, for images with averaged parameters, and with parameters from a
-checkpoint.
+A field does not store its parameters, because they are arguments of each call. The same field can
+therefore be used with the parameters of a training step, with averaged parameters for rendering,
+and with the parameters of a checkpoint.
 """
 
 from __future__ import annotations

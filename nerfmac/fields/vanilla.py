@@ -1,12 +1,12 @@
 """`VanillaField`, the original NeRF: two MLPs that read encoded positions and directions.
 
-A coarse network estimates the positions of density along a ray. A fine network with the same layers
-is evaluated at these positions, and its output is rendered (Mildenhall et al. 2020, section 5 and
-figure 7). Both networks are trained.
+A coarse network estimates where the density along a ray is high. A fine network with the same
+layers is evaluated at additional samples in these regions, and the output of the fine network is
+rendered (Mildenhall et al. 2020, section 5 and figure 7). Both networks are trained.
 
-The activation of the density is softplus(x - 1), as in mip-NeRF (Barron et al. 2021). The ReLU in
-the paper has no gradient where it is zero, so a network with an initial density of zero everywhere
-would never learn.
+The activation of the density is softplus(x - 1), as in mip-NeRF (Barron et al. 2021). The original
+NeRF uses ReLU, whose gradient is zero for negative inputs. A network whose initial density is zero
+everywhere could therefore not be trained with ReLU.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ class Sphere(NamedTuple):
     def box(self, margin: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the lowest and highest corner (3,) of a cube around the sphere.
 
-        Its side is `margin` times the diameter.
+        The corners are in scene coordinates. The side of the cube is `margin` times the diameter of
+        the sphere.
         """
         half = margin * self.radius
         return np.array(self.center) - half, np.array(self.center) + half

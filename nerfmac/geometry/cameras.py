@@ -1,4 +1,4 @@
-"""Cameras: single ones on the host, and stacked ones on the device.
+"""`Camera`, a single camera on the host, and `Cameras`, the stacked cameras of views on the device.
 
 Cameras have OpenGL axes: x is right, y is up, and z is backward, so a camera looks along its -z
 axis. A pose is the matrix [R | t] (3, 4) from camera to scene; t is the camera position in scene

@@ -1,10 +1,11 @@
 """Indices and corners of occupancy grid cells, as in `kernels/occupancy.h`.
 
-Cascade c is a cube of side 2^c around (0.5, 0.5, 0.5). Each axis is divided into `resolution`
-cells, a multiple of 16 if there are several cascades. Cells are grouped into bricks of 4 x 4 x 2.
-The 32 bits of a brick are one word, so a ray crosses an empty brick in one step. Cells within a
-brick are numbered with x fastest, then y, then z, and so are the bricks within a cascade. The
-indices of each cascade follow the indices of the previous one.
+Cascade c is a cube with the side 2^c around (0.5, 0.5, 0.5) in scene coordinates. The cube is
+divided into `resolution` cells along each axis. If there are several cascades, `resolution` is a
+multiple of 16. Cells are grouped into bricks of 4 x 4 x 2 cells. The occupancy bits of a brick are
+one 32-bit word, so a ray crosses an empty brick in one step. Within a brick, the index of a cell
+increases along x first, then along y, and then along z. The bricks within a cascade have the same
+order. The indices of a cascade follow the indices of the previous cascade.
 """
 
 from __future__ import annotations

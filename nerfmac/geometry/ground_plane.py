@@ -1,10 +1,10 @@
 """The ground plane of sparse points, such as a floor or a table.
 
-Structure from motion triangulates points on textured surfaces only. A textureless floor between
-these points has the correct color for density at any distance along a ray, but the points at its
-seams and stains determine its plane. The ground plane is the horizontal plane that contains the
-most points. Random sample consensus finds it (Fischler and Bolles 1981). It ends at the convex hull
-of its points.
+Structure from motion triangulates points on textured surfaces only. On a textureless floor, the
+photos do not determine the depth, because density at any distance along a ray can have the correct
+color. However, sparse points at seams and stains of the floor determine its plane. The ground plane
+is the horizontal plane that contains the most sparse points. Random sample consensus (RANSAC,
+Fischler and Bolles 1981) finds this plane. The convex hull of its points limits the plane.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Camera models, which map directions to pixels and pixels to directions.
 
-A pixel position has x to the right and y down in pixels, and the center of the top left pixel is
-(0.5, 0.5). A lens that is not a fisheye maps the direction (x, y, 1), y down, to a pixel with
-OpenCV's radial-tangential model:
+Pixel positions are in pixels, with x to the right and y down. The center of the top left pixel is
+(0.5, 0.5). A lens that is not a fisheye lens maps the direction (x, y, 1), where y is down, to a
+pixel with OpenCV's radial-tangential model:
 
     radial = 1 + k1 r^2 + k2 r^4 + k3 r^6 + k4 r^8,   r^2 = x^2 + y^2
     x' = x radial + 2 p1 x y + p2 (r^2 + 2 x^2),      column = fl_x x' + cx
@@ -97,7 +97,7 @@ class Lens:
 
     @property
     def tangents(self) -> tuple[float, float]:
-        """Tangents of half the horizontal and half the vertical field of view, without distortion."""
+        """Tangents of half the horizontal and vertical fields of view, ignoring distortion."""
         return 0.5 * self.width / self.fl_x, 0.5 * self.height / self.fl_y
 
     @property

@@ -1,8 +1,8 @@
-"""Alias table that draws all pixels of views of any size with equal probability.
+"""Alias table for drawing random pixels with equal probability from images of different sizes.
 
-A draw chooses a view first: each of the n views has the share 1 / n, and a view with fewer pixels
-than the mean gives part of its share to a view with more. This is the alias method (Walker, 1977),
-with the table construction of Vose (1991): a draw needs one table lookup.
+A random pixel is drawn in two steps: select a view with a probability proportional to its number of
+pixels, then select a pixel of this view uniformly. The alias method (Walker 1977) selects the view
+with a single table lookup. Vose's algorithm (1991) constructs the table.
 """
 
 from __future__ import annotations

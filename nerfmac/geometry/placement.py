@@ -1,5 +1,7 @@
-"""`Placement`, the transform from file coordinates to scene space: scale * rotation @ position +
-offset."""
+"""`Placement`, the transform from file coordinates to scene coordinates.
+
+A position in a file is mapped to scale * rotation @ position + offset.
+"""
 
 from __future__ import annotations
 

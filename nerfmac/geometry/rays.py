@@ -14,7 +14,10 @@ from nerfmac.geometry.lenses import fisheye_directions, undistort
 
 
 class Rays(NamedTuple):
-    """Origins (r, 3) in scene coordinates and unit directions (r, 3); float32."""
+    """Rays, described by origins (r, 3) in scene coordinates and unit directions (r, 3).
+
+    Both arrays are float32.
+    """
 
     origin: mx.array
     direction: mx.array

@@ -1,8 +1,8 @@
 """`Samples`: sample points of rays, packed without gaps in a fixed number of slots.
 
 The samples of ray r are in the slots ray_start[r] to ray_start[r + 1] - 1, from front to back.
-`ray_start` never decreases. Slots from ray_start[-1] on are unused. Their position, distance, and
-width are zero, and results must not depend on them.
+`ray_start` never decreases. All slots from ray_start[-1] to the end are unused. In unused slots,
+position, distance, and width are zero. Results must not depend on unused slots.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 MOST_OBSERVATIONS = 2**20
-"""Approximate maximum number of observations that are kept (32 MB)."""
+"""Approximate maximum number of observations, which use 32 MB of memory."""
 FEWEST_VIEWS = 3
 """Minimum number of training images of a track. Points in only two images are often wrong."""
 HELD_OUT_EVERY = 5

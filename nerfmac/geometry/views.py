@@ -33,7 +33,7 @@ class Views:
             may differ in size.
         cameras: Cameras of the views.
         names: Names of the views.
-        kept: bool (pixels,), False for masked pixels, or None without masks.
+        kept: bool (pixels,), False for masked pixels. None if the views have no masks.
         tracks: Observations of sparse points in these views, or None. Only the training split has
             tracks.
         find_ground: Function that finds the ground plane of the sparse points, or None. Only the

@@ -1,4 +1,4 @@
-"""One step of Adam over one array, in one pass (Kingma and Ba 2015, algorithm 1).
+"""One step of the Adam optimizer for an array, in a single pass (Kingma and Ba 2015, algorithm 1).
 
 If the gradient of an element, including the L2 term, is zero, the value and the moments of the
 element do not change, as in tiny-cuda-nn. A step reads only a few entries of a table, and momentum

@@ -54,10 +54,11 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
     """Draw the pixels that `fractions` select.
 
     Args:
-        pixels: (pixels of all views, 3 or 4) uint8, view after view, row by row from the top.
+        pixels: (pixels, 3 or 4) uint8, concatenated pixels of all views in row-major order.
         cameras: One camera for each view.
-        fractions: (3, rays) float32 in [0, 1): position in the list of views, in the height of the
-            image, and in its width. Uniform fractions choose all pixels equally often.
+        fractions: (3, rays) float32 in [0, 1). The three rows select the view, the image row, and
+            the image column of each ray. If the fractions are uniformly distributed, all pixels are
+            drawn with equal probability.
 
     Returns:
         Rays through the centers of the drawn pixels, and the colors and views of these pixels.

@@ -1,9 +1,10 @@
 """Multiresolution hash encoding: trilinear interpolation of table entries at several resolutions.
 
-Müller et al. 2022, section 3 and equations 2 to 4, with the conventions of tiny-cuda-nn: level l
-has scale_l = coarsest * growth^l - 1 and ceil(scale_l) + 1 vertices along an axis; a point x has
-the coordinate x * scale_l + 0.5 in the grid of the level. Levels that fit in 2^log2_entries entries
-are stored densely. The other levels are hashed with the primes 1, 2654435761, and 805459861.
+The encoding is described in Müller et al. 2022, section 3 and equations 2 to 4. The grid follows
+the conventions of tiny-cuda-nn: level l has scale_l = coarsest * growth^l - 1 and ceil(scale_l) + 1
+vertices along each axis. A point x has the coordinate x * scale_l + 0.5 in the grid of level l. A
+level with at most 2^log2_entries vertices is stored as a dense grid. The other levels are hashed
+with the primes 1, 2654435761, and 805459861.
 """
 
 from __future__ import annotations

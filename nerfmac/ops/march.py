@@ -1,8 +1,8 @@
 """Ray marching through the occupancy grid, which generates packed samples in occupied cells.
 
-Steps near the camera have the length `step`. Beyond the distance step / cone they grow in
-proportion to the distance, as a pixel's footprint does (Müller et al. 2022, appendix E.1). The
-number of steps up to the distance t is
+Steps near the camera have the length `step`. Beyond the distance step / cone, the step length is
+proportional to the distance, like the footprint of a pixel (Müller et al. 2022, appendix E.1). The
+number of steps from the ray origin to the distance t is
 
     n(t) = t / step                                               for t <= step / cone
     n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone   beyond

@@ -18,8 +18,8 @@ from nerfmac.ops.composite import Composited, weights_along
 def median_distance(density: mx.array, samples: Samples, reaching: mx.array) -> mx.array:
     """Return the distance where the transmittance of each ray decreases to one half.
 
-    It is computed with plain MLX on every back end, without a gradient. The kernel `trace` uses the
-    same formula.
+    The distance is computed in plain MLX on every back end and has no gradient. The kernel `trace`
+    uses the same formula.
 
     Args:
         density: (slots,) float32 per scene unit, not negative.

@@ -1,4 +1,4 @@
-"""The density and color networks in one pass, from features and directions to density and color.
+"""The density and color networks, which map features and directions to density and color.
 
 The density network maps the features of a position to an embedding. The first value x of the
 embedding determines the density exp(x - density_bias). The color network maps the embedding and a

@@ -1,6 +1,6 @@
 """Selection of occupancy grid cells, and update of the grid with density estimates.
 
-Müller et al. 2022, appendix E.2.
+The method is described in Müller et al. 2022, appendix E.2.
 """
 
 from __future__ import annotations

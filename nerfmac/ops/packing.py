@@ -26,12 +26,12 @@ _PER_RAY = Kernel(
 def ray_starts(counts: mx.array, slots: int) -> mx.array:
     """Return the first slot of each ray, as in `Samples`.
 
-    Rays get their samples in order. If the samples of a ray do not all fit, this ray and all later
-    rays get none.
+    Slots are assigned to rays in order. If there are not enough slots for all samples of a ray,
+    this ray and all later rays have no samples.
 
     Args:
         counts: (rays,) int32, number of samples of each ray.
-        slots: Number of samples that fit.
+        slots: Total number of slots.
 
     Returns:
         First slot of each ray, followed by the number of slots in use: (rays + 1,) int32.

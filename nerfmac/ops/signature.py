@@ -33,11 +33,18 @@ class Signature:
         return tuple(self._arrays)
 
     def check(self, *arrays: mx.array, **lengths: int) -> dict[str, int]:
-        """Check `arrays` and return the length of each named axis. `lengths` contains known
-        lengths.
+        """Check the shapes and types of arrays.
 
-        Raises `InputError` for the first array with a wrong shape or type. If two arrays have
-        different lengths of a named axis, the message contains both.
+        Args:
+            arrays: Arrays in the order of the signature.
+            lengths: Lengths of named axes that are known in advance.
+
+        Returns:
+            Length of each named axis.
+
+        Raises:
+            InputError: If an array has a wrong shape or type. If the lengths of a named axis differ
+                between two arrays, the message contains both lengths.
         """
         said_by: dict[str, str] = {}
         for (name, (allowed, *axes)), array in zip(self._arrays.items(), arrays, strict=True):

@@ -2,20 +2,24 @@
 
 A sample with the weight weight_i (as in `composite`) is kept with the probability
 
-    p_i = 1, 1/2, 1/4, ..., 1/32, the smallest above weight_i / below
+    p_i = 1, 1/2, 1/4, ..., or 1/32, the smallest value above weight_i / below
 
-and its color, its depth, and its gradients then represent 1 / p_i samples. Its width does not
-change: `Thinning` records the optical depth of the omitted samples, so that transmittance and
-opacity are exact for the whole ray. If a kept sample were 1 / p_i times as wide instead,
-transmittance and opacity would be random, and training with random backgrounds would avoid this
-noise with opaque walls in front of cameras. Samples after the end of a ray are omitted and not
-recorded. Samples are selected with systematic sampling: the probabilities along a ray are summed,
-beginning at the offset of the ray, and a sample is kept where the sum exceeds the next integer.
-Probabilities are powers of two, so that rounding hardly ever changes the selection.
+The color, depth, and gradients of a kept sample are multiplied by 1 / p_i, so that the sample also
+represents omitted samples. The width of a kept sample does not change. Instead, `Thinning` stores
+the optical depth of the omitted samples, so that transmittance and opacity are exact for the whole
+ray. If the widths were multiplied by 1 / p_i, transmittance and opacity would be random. To avoid
+this noise, training with random backgrounds would then build opaque walls in front of cameras.
 
-Most samples of a ray contribute almost no color: samples in thin haze, in front of a surface, and
-inside it. Instant-NGP trains on all these samples, and nerfacc on none below its `alpha_thre`.
-Thinning trains on some of them, so that more rays fit into the sample budget of a step.
+A ray ends where its transmittance falls below the threshold of `composite`. Samples behind the end
+are omitted, and `Thinning` does not include them. The other samples are selected with systematic
+sampling: probabilities are added up along the ray, beginning with the offset of the ray, and a
+sample is kept if adding its probability increases the integer part of the sum. Probabilities are
+powers of two, so that rounding rarely changes the selection.
+
+Most samples of a ray contribute almost no color, because they are in thin haze, in front of a
+surface, or inside an object. Instant-NGP trains on all of these samples. nerfacc omits all samples
+with an opacity below `alpha_thre`. Thinning omits most of them, so that a training step can process
+more rays with the same number of samples.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ The kernel processes each ray sample by sample, until the ray leaves the scene o
 is below 1e-4. Therefore, no samples behind surfaces are evaluated, no samples are stored, and the
 host does not wait between operations. The operation has no gradient and is for rendering only.
 
-Ray depth is the distance where the transmittance decreases to one half, times the opacity
-(`nerfmac.ops.median_depth`). If the transmittance stays higher, the depth is as in `composite`.
+The depth of a ray is the product of its opacity and its median depth, the distance at which the
+transmittance falls to one half (see `nerfmac.ops.median_depth`). If the transmittance of the whole
+ray is above one half, the depth is the same as in `composite`.
 """
 
 from __future__ import annotations

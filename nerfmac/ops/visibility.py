@@ -1,8 +1,8 @@
-"""Visibility along rays: the termination distances, and the cells up to these distances.
+"""Visibility along rays: termination distances, and the occupancy grid cells up to these distances.
 
-As in `composite`, a ray ends before the first sample with a transmittance below 1e-4. Later samples
-require no color and have no gradient. To find the end, the density of all marched samples is
-evaluated first, in parallel over the samples.
+As in `composite`, a ray ends in front of the first sample with a transmittance below 1e-4. Samples
+behind the end of a ray require no color and have no gradient. To find the end of each ray, the
+density of all marched samples is evaluated in parallel.
 """
 
 from __future__ import annotations

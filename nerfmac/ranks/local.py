@@ -16,8 +16,8 @@ from typing import Any
 _HOST = "127.0.0.1"
 
 _PORTS = range(20000, 32768)
-"""Ports below the ephemeral ports of Linux and macOS. A rank takes seconds to start. In this time,
-the system could give an ephemeral port to another program, and the ring would connect to it."""
+"""Range of ports for ranks, below the ephemeral ports of Linux and macOS. A rank takes seconds to
+start, and in this time, the system could assign an ephemeral port to another program."""
 
 
 def start_local(

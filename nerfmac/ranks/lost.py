@@ -1,10 +1,11 @@
 """Detection of lost ranks, so that training ends on all ranks if one rank ends.
 
-With the ring backend, the next collective operation usually raises an exception at once on the
-neighboring ranks. If the rank ended between two collective operations, they may wait forever (MLX
-0.32.4). With NCCL and JACCL, the other ranks always wait, and they also wait for a rank that hangs.
-A `Watch` therefore ends a process that has waited too long, or that receives a termination signal
-while it waits. `mlx.launch` sends this signal when another rank has ended.
+With the ring backend, if a rank ends, the next collective operation usually raises an exception
+immediately on the neighboring ranks. If the rank ends between two collective operations, the
+neighboring ranks may wait forever (MLX 0.32.4). With NCCL and JACCL, the other ranks always wait
+for a rank that has ended or hangs. A `Watch` therefore ends a process that has waited too long, or
+that receives a termination signal while it waits. `mlx.launch` sends a termination signal when
+another rank has ended.
 """
 
 from __future__ import annotations

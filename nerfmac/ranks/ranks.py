@@ -1,7 +1,7 @@
 """`Ranks`, the processes that train one model together, and their collective operations.
 
-All ranks must call the same functions in the same order. A sum is computed once and distributed, so
-all ranks receive the same bits.
+All ranks must call the same collective operations in the same order. A sum is computed once and
+then distributed, so the result is bitwise identical on all ranks.
 """
 
 from __future__ import annotations
@@ -136,7 +136,16 @@ class Ranks:
         return [bytes(line).rstrip(b"\0").decode(errors="replace") for line in rows]
 
     def alike(self, arrays: Mapping[str, mx.array]) -> bool:
-        """Return whether `arrays` of 32-bit types have the same bits on all ranks."""
+        """Return whether the arrays are bitwise identical on all ranks.
+
+        Args:
+            arrays: Arrays of this rank by name, with dtypes of 32 bits. All ranks call this method
+                with the same names and shapes.
+
+        Returns:
+            True on all ranks if the checksums of the arrays are identical on all ranks. False on
+            all ranks if a checksum differs. With a single rank, the result is True.
+        """
         return self.size == 1 or self._is_alike([_checksum(values) for values in arrays.values()])
 
     def check_alike(self, what: str, text: str) -> None:

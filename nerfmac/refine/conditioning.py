@@ -1,7 +1,8 @@
 """Preconditioning of camera parameters, so that each parameter moves the image by a similar amount.
 
-Rotating a camera and moving it sideways have almost the same effect on its image, and rolling it
-has a small effect. The six pose variables are therefore P x, where x are the trained parameters and
+Rotating a camera has almost the same effect on its image as moving the camera sideways, and rolling
+the camera has only a small effect. The six pose variables are therefore P x, where x are the
+trained parameters and
 
     P = (S + 0.1 diag(S))^(-1/2),   S = mean of J^T J over points,   J = d(direction) / d(pose)
 

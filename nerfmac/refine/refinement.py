@@ -53,8 +53,10 @@ _MIN_OPACITY = 1e-4  # lower bound of a divisor; rays with a lower opacity are b
 
 @dataclass(frozen=True)
 class CameraRefinement:
-    """Refinement of the poses, lenses, exposures, and colors that the configuration enables. By
-    default, none is enabled."""
+    """Refinement of poses, lenses, exposures, and colors, as enabled by the configuration.
+
+    By default, no refinement is enabled.
+    """
 
     config: RefineConfig
     initial: Cameras | None

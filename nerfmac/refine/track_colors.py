@@ -24,7 +24,8 @@ from nerfmac.geometry.views import Views
 Array = npt.NDArray[np.float64]
 
 DARKEST, BRIGHTEST = 0.01, 0.9
-"""Range of linear light that is used. Noise dominates below the range, and clipping above it."""
+"""Range of linear light in [0, 1] for valid observations. Noise dominates darker observations, and
+brighter observations may be clipped."""
 MOST_OBSERVATIONS = 2**17
 """Approximate maximum number of observations for estimating gains. If there are more observations,
 points at equal intervals in the list are used."""

@@ -1,8 +1,8 @@
 """Rendering in batches of a fixed size, used if no kernel can trace whole rays.
 
-One compiled function renders images of any size, and memory use is bounded. `SampleBatches` skips
-empty space and hidden samples behind surfaces. `RayBatches` is for samplers without an occupancy
-grid, and evaluates every sample.
+With a fixed batch size, one compiled function renders images of any size, and memory use is
+bounded. `SampleBatches` skips empty space and samples behind surfaces. `RayBatches` evaluates every
+sample and is used for samplers without an occupancy grid.
 """
 
 from __future__ import annotations

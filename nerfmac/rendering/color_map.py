@@ -25,8 +25,8 @@ TURBO: Anchors = (
     (0.675, 0.089, 0.004),
     (0.480, 0.016, 0.011),
 )
-"""Color map Turbo from Google (Mikhailov 2019), from violet over green to red. It makes small
-differences visible."""
+"""Turbo color map from Google (Mikhailov 2019), from violet over green to red. This color map makes
+small differences visible."""
 
 INFERNO: Anchors = (
     (0.001, 0.000, 0.014),

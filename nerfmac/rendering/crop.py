@@ -1,7 +1,7 @@
-"""Cropping to a box, which hides the occupancy grid cells outside of the box.
+"""Cropping to a box, which hides the occupancy grid cells outside the box.
 
-Cells that do not overlap the box are marked as empty. This hides them in all kinds of renderings
-without additional time. The crop therefore ends at cell faces, at most one cell outside the box.
+Cells that do not overlap the box are marked as empty, so all rendering methods skip these cells
+without additional time. The crop ends at cell faces, at most one cell outside the box.
 """
 
 from __future__ import annotations

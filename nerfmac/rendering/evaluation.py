@@ -51,7 +51,8 @@ class Evaluation(list[ViewQuality]):
         Args:
             views: Metrics of the views.
             split: Name of the split.
-            of: Number of views in the split. It is larger than the list if the time was limited.
+            of: Number of views in the split, which is larger than the length of the list if the
+                evaluation time was limited.
         """
         super().__init__(views)
         self.split, self.of = split, of

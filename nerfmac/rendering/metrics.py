@@ -4,12 +4,12 @@
 
     SSIM = mean of (2 mu_x mu_y + C1) (2 s_xy + C2) / ((mu_x^2 + mu_y^2 + C1) (s_x^2 + s_y^2 + C2))
 
-with values in [0, 1], C1 = 0.01^2 and C2 = 0.03^2 (Wang et al. 2004). The means mu, variances, and
-covariance s are weighted by a Gaussian window of 11 x 11 pixels with a sigma of 1.5. They are
-computed per channel, for all positions of the window within the image, and the scores are averaged.
-scikit-image computes the same value with `gaussian_weights=True, sigma=1.5,
-use_sample_covariance=False, data_range=1`, but not with its default settings, which use a uniform 7
-x 7 window.
+Values are in [0, 1], C1 = 0.01^2, and C2 = 0.03^2 (Wang et al. 2004). The means mu, the variances
+s_x^2 and s_y^2, and the covariance s_xy are weighted by a Gaussian window of 11 x 11 pixels with a
+sigma of 1.5 pixels. The scores are computed per channel for all positions of the window within the
+image, and then averaged. scikit-image computes the same value with `gaussian_weights=True,
+sigma=1.5, use_sample_covariance=False, data_range=1`. The default settings of scikit-image use a
+uniform 7 x 7 window instead.
 
 MLX arrays are compared on the device in float32 with precompiled MLX kernels, so a new image size
 requires no compilation. Two NumPy arrays are compared on the host in float64. The results differ by
@@ -123,11 +123,17 @@ def similarity(image: Image, target: Image) -> Sums:
 
 
 def _similarity(x: Image, y: Image) -> Image:
-    """Return the SSIM of the windows of two `(h, w, channels)` images, summed over each row: `(h -
-    10,)`.
+    """Return the sum of the SSIM of all windows in each row of windows.
 
-    The four moments are filtered as one flat vector, because the neighbors of a pixel then have
-    fixed offsets. Windows that extend over the end of a row or of a moment are discarded.
+    The four moments are concatenated and filtered as one flat vector, in which neighboring pixels
+    have fixed offsets. Windows that extend beyond the end of a row or of a moment are discarded.
+
+    Args:
+        x: Image (h, w, channels).
+        y: Image with the same shape as `x`.
+
+    Returns:
+        Sums (h - 10,). The windows have 11 rows, so an image has h - 10 rows of windows.
     """
     height, width, channels = x.shape
     d, c = x - y, x + y - 1.0

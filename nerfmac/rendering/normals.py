@@ -16,8 +16,9 @@ FLOOR = 1e-3
 effect."""
 
 LEAST = 1e-4
-"""Length that the sum of corner * log(density + FLOOR) over the corners can reach by rounding
-errors alone. If the sum is shorter, the length of the normal is less than 1."""
+"""Minimum length of the sum of corner * log(density + FLOOR) for a unit normal. Rounding errors can
+cause shorter sums where the density is constant. A shorter sum is divided by `LEAST`, so the length
+of the normal is less than 1."""
 
 
 def normals(

@@ -1,5 +1,5 @@
-"""Measurement of the rendering time per pixel, to estimate how many images fit into a time
-limit."""
+"""Measurement of the rendering time per pixel, for estimating how many images can be rendered in a
+given time."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Surface metrics: errors of depth and of normals.
 
-PSNR does not measure where the density along a ray is. For example, a textureless floor has the
-correct color for density at any distance. Therefore, depth is compared with points that structure
-from motion triangulated and that training did not use. The error of a depth is relative to the true
-distance d of the point from the camera:
+PSNR does not measure at which distance the density along a ray is. For example, a textureless floor
+can have the correct color for density at any distance. Therefore, depth is compared with sparse
+points from structure from motion that training did not use. The error of a depth is relative to the
+true distance d of the point from the camera:
 
     error = |depth - d| / d
 

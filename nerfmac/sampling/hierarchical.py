@@ -1,16 +1,16 @@
 """`HierarchicalSampler`: evenly spaced coarse samples, and fine samples where a proposal field is
 dense.
 
-The segment of a ray inside the scene cube is divided into equal bins, with one coarse sample in
-each (Mildenhall et al. 2020, equation 2). A proposal field is evaluated at the coarse samples. The
-compositing weights, each spread evenly over the interval of the sample, are a probability density
-along the ray. Fine samples are drawn from this density with inverse transform sampling (section
-5.2). The samples of the ray are the coarse and the fine ones together, sorted by distance.
+The segment of a ray inside the scene cube is divided into equal bins, and each bin has one coarse
+sample (Mildenhall et al. 2020, equation 2). A proposal field is evaluated at the coarse samples.
+The compositing weights of the coarse samples define a piecewise constant probability density along
+the ray. Fine samples are drawn from this density with inverse transform sampling (section 5.2). The
+result contains both the coarse and the fine samples, sorted by distance.
 
-The interval of a sample ends at the midpoints between the sample and its neighbors. The first
-interval begins where the ray enters the cube, and the last ends where the ray leaves. (In the paper
-an interval extends from its sample to the next one, and no interval covers the space before the
-first sample.)
+Neighboring intervals meet at the midpoint between their samples. The first interval begins where
+the ray enters the cube, and the last interval ends where the ray leaves the cube. In the paper, an
+interval extends from a sample to the next sample, so no interval covers the space in front of the
+first sample.
 """
 
 from __future__ import annotations

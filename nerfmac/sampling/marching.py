@@ -21,8 +21,8 @@ from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
 
 UsedDensity = Callable[[Arrays, mx.array, mx.array], mx.array]
-"""Function like `Field.density_of_first`: parameters, positions, and the number of valid positions
-to density."""
+"""Function with the arguments and the result of `Field.density_of_first`: it returns the density
+for parameters, positions, and the number of valid positions."""
 
 _WARMUP, _AFTERWARDS = range(2)  # phases of training
 
@@ -80,8 +80,7 @@ class MarchingSampler(Sampler):
         return Occupancy.shapes(self.geometry.cells)
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
-        """Return the initial grid, in which cells are occupied if a ray crosses them behind the near
-        plane.
+        """Return the initial grid. A cell is occupied if a ray crosses it behind the near plane.
 
         If `march.near_training` is larger than `march.near`, cells closer to a camera than
         `march.near_training` are permanently empty. Density in these cells would be visible in

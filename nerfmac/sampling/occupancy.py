@@ -1,11 +1,12 @@
 """`OccupancyGrid` marks the cells that may contain density and is updated during training.
 
-Each cell stores an estimate of the optical thickness of one shortest step in the cell. An update
-decays all estimates, evaluates the field at a random point in each of some cells, and raises the
-estimates of these cells to the results. A cell is occupied if its estimate is above the threshold
-(Müller et al. 2022, appendix E.2) and the cell is visible to training rays. Training does not
-determine the density of cells that no training view shows, such as cells outside of all views or
-inside objects. Without this condition, they would contain haze that is visible in other views only.
+Each cell stores an estimate of the optical thickness of a step with the minimum length. An update
+multiplies all estimates by a decay factor and evaluates the field at a random point in each visited
+cell. If the result is larger than the estimate of the cell, the result replaces the estimate. A
+cell is occupied if its estimate is above the threshold (Müller et al. 2022, appendix E.2) and the
+cell is visible along training rays. Training does not determine the density of cells that are not
+visible, such as cells outside all views or inside objects. If such cells were occupied, they could
+contain haze that is visible only in other views.
 """
 
 from __future__ import annotations

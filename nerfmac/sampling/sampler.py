@@ -1,7 +1,8 @@
-"""`Sampler` selects the sample positions along rays. Implement it for custom sampling.
+"""`Sampler`, the base class of samplers. Implement this class for custom sampling along rays.
 
-Like a field, a sampler does not store trained values. Its state, if it has any, is a dictionary of
-named arrays. The state is an argument of every call, and an update returns a new state.
+Like a field, a sampler does not store values that change during training. The state of a sampler is
+a dictionary of named arrays, which may be empty. The state is an argument of each call, and an
+update returns a new state.
 """
 
 from __future__ import annotations

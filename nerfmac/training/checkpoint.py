@@ -106,8 +106,8 @@ def load_checkpoint(
         got = arrays[name].shape if name in arrays else None
         if got != shape:
             raise InputError(f"{path}: {name} has shape {got}; its configuration requires {shape}")
-    # The names in the file are sorted. Another order would cause compiled functions to be traced
-    # again.
+    # The names in the file are sorted. MLX would trace compiled functions again for another order,
+    # so the original order is restored.
     arrays = {name: arrays[name] for name in shapes}
     try:
         state = TrainState.of(arrays, numbers)

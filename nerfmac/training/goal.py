@@ -1,4 +1,4 @@
-"""`Goal`: limits of training. `Report`: the state and measurements of training after a step."""
+"""`Goal`, the limits of training, and `Report`, the state and measurements after a step."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Dynamic loss scaling, so that gradients do not underflow in half precision and overflow is
-harmless.
+"""Dynamic loss scaling, which prevents underflow of gradients in half precision.
 
 Gradients are computed for the loss times a scale. If a gradient is not finite, the step is skipped
 and the scale is halved. After `GROWTH_INTERVAL` steps without a skipped step, the scale is doubled
@@ -36,7 +35,10 @@ class LossScale(NamedTuple):
         return cls(mx.array(scale), *(mx.array(0, mx.int32) for _ in range(3)))
 
     def after(self, is_good: mx.array) -> LossScale:
-        """Return the state after a step. `is_good`, bool (), is True if all gradients are finite."""
+        """Return the state after a step.
+
+        `is_good` is a bool array (), True if all gradients of the step are finite.
+        """
         good_steps = mx.where(is_good, self.good_steps + 1, 0)
         grows = good_steps >= GROWTH_INTERVAL
         grown = mx.where(grows, mx.minimum(2.0 * self.scale, LARGEST), self.scale)

@@ -1,7 +1,7 @@
 """Losses, which are functions of a rendered batch of rays and its target colors.
 
-`Method(loss=...)` replaces the configuration's color loss, `Method(extra_losses=[...])` adds
-terms. Three terms of the configuration reduce haze and floaters:
+`Method(loss=...)` replaces the configured color loss, and `Method(extra_losses=[...])` adds terms
+to the loss. Three configurable terms reduce haze and floaters:
 
     disparity  = sum_i weight_i (1 - s_i),                 s = t / (1 + t) at the distance t
     distortion = sum_ij weight_i weight_j (s_i - s_j)^2

@@ -11,8 +11,9 @@ from nerfmac.backend import to_numpy
 from nerfmac.training.state import TrainState
 
 MOST_SKIPPED = 24
-"""Number of consecutive skipped steps after which training counts as diverged. The loss scale was
-then halved so often that half precision cannot be the reason."""
+"""Number of consecutive skipped steps after which training counts as diverged. Each skipped step
+halves the loss scale, so after this number of steps, overflow of half precision cannot be the
+reason."""
 
 ADVICE = "a smaller learning rate may help (--optimizer.rate 0.01), or another --seed"
 

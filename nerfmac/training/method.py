@@ -1,4 +1,4 @@
-"""`Method` contains the components that users can replace in training."""
+"""`Method`, the custom components of a training: field, sampler, and losses."""
 
 from __future__ import annotations
 

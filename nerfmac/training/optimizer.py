@@ -1,9 +1,9 @@
 """Adam as in Instant-NGP, with bias correction, a tiny epsilon, and L2 regularization of some
 parameters.
 
-It also updates the exponential moving average (EMA) of the parameters, because renderings use the
-averaged parameters. After the first steps, the average is updated only in every eighth step,
-because an update takes a quarter of Adam's time and the parameters change little in eight steps.
+This module also updates the exponential moving average (EMA) of the parameters, which is used for
+rendering. After the first steps, the average is updated only in every eighth step, because an
+update takes a quarter of the time of an Adam step and parameters change little in eight steps.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """`RayBudget` adapts the number of rays per step to the number of samples per ray.
 
-A step processes at most `march.max_samples` samples. Each step measures the mean number of samples
-per ray. From the next update of the sampler on, steps draw as many rays as fit.
+A step processes at most `march.max_samples` samples and measures the mean number of samples per
+ray. At each update of the sampler, the number of rays per step is chosen from this measurement, so
+that the samples of all rays approximately fill `march.max_samples`.
 """
 
 from __future__ import annotations

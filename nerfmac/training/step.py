@@ -1,4 +1,4 @@
-"""`Step`, a training step as one compiled function. It is the same on every back end.
+"""`Step`, a training step as a single function that can be compiled, the same on every back end.
 
 A step draws pixels, samples their rays, evaluates the field, composites the samples, computes the
 loss, and updates the parameters.

@@ -1,9 +1,8 @@
-"""`TrackRays`, training rays through the pixels of tracks, where the distance of the surface is
-known.
+"""`TrackRays`, training rays through observations of sparse points, where the depth is known.
 
-The first rays of a step are drawn from the observations of the tracks instead of from all pixels.
-The color loss applies to these rays as to all others. The distances of their points are
-`TrackTargets`, for losses such as `depth_loss`.
+The first rays of a step are drawn from the observations in the tracks instead of from all pixels.
+The color loss applies to these rays and to all other rays. The distances of the sparse points are
+`TrackTargets`, which the depth loss uses.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """`Trainer` trains step by step and yields reports.
 
 MLX traces the step again for each new number of rays, so `RayBudget` limits the possible numbers.
-The trainer neither prints nor writes files.
+The trainer does not print or write files.
 
-With the same seed and number of steps, results on the back ends `cpu` and `reference` are the same
-bit for bit. GPUs add floats atomically in an arbitrary order, so the last bits vary between runs,
-unless `Config.deterministic` is set and integers are added instead.
+With the same seed and number of steps, the results of two runs on the back end `cpu` or `reference`
+are bitwise identical. On GPUs, floats are added atomically in an arbitrary order, so the last bits
+of results vary between runs. If `Config.deterministic` is set, gradients are added as integers, and
+results on a GPU are also bitwise identical.
 """
 
 from __future__ import annotations
