@@ -1,8 +1,9 @@
 """`CpuKernel`, the counterpart of `mx.fast.metal_kernel` for CPUs, with the same calling
 convention.
 
-The kernel body is compiled as C++ inside a loop over the grid. It runs on all cores as an MLX
-operation (extension.cpp), and can be used in `mx.compile` and `mx.grad` like any other operation.
+The kernel body is compiled as C++ inside a loop over the grid. The kernel runs on all cores as an
+MLX operation (extension.cpp), and can be used in `mx.compile` and `mx.grad` like any other
+operation.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def extension() -> ModuleType:
     sources = {
         "extension.cpp": Path(__file__).with_name("extension.cpp").read_text(),
         "nanobind.cpp": (nanobind / "src" / "nb_combined.cpp").read_text(),
-        # This is only a comment. It makes the library name depend on the versions.
+        # A comment with the versions, so that the digest in the library name depends on them.
         "versions.cpp": f"// mlx {versions['mlx']}, nanobind {versions['nanobind']}\n",
     }
     path = shared_library(Library(_NAME, sources, _flags(Path(mx.__file__).parent, nanobind)))

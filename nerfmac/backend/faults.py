@@ -3,9 +3,9 @@
 MLX raises a `ValueError` instead if a threadgroup is too large.
 
 The messages are from MLX 0.32.4 (its allocators and mlx/backend/metal/device.cpp). On Metal, a
-message contains text from the macOS framework IOGPU, and on CUDA, text from the CUDA runtime. The
-error may be raised by a later call than the call that failed. The CPU back end of MLX raises no
-error if memory runs out, because the system ends the process.
+message contains text from the macOS framework IOGPU, and on CUDA, text from the CUDA runtime. A
+later call than the failed call may raise the error. The CPU back end of MLX raises no error if
+memory runs out, because the system ends the process.
 """
 
 from __future__ import annotations

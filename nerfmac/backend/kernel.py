@@ -217,8 +217,8 @@ class Kernel:
         """Return the body of the kernel: a call of its function with all arguments.
 
         Args:
-            template: Template arguments of the function. They are empty if the function is not a
-                template.
+            template: Template arguments of the function. Pass an empty tuple if the function is not
+                a template.
 
         Returns:
             Source code.

@@ -1,6 +1,6 @@
 """Recording of the Metal source code and the launch of every kernel, on any machine.
 
-MLX generates the signature of a kernel when the kernel is called, and this requires Metal. However,
+MLX generates the signature of a kernel when the kernel is called, which requires Metal. However,
 `mx.export_function` can record a call on any machine. The recorded source code is the input that
 MLX passes to the Metal compiler, except for MLX's header, which includes metal_stdlib. Kernels can
 therefore be read, checked, and executed on a machine without an Apple GPU.
@@ -68,7 +68,7 @@ def on_metal(stand_in: StandIn) -> Iterator[None]:
 def recorded() -> Iterator[dict[str, Launch]]:
     """Return a context manager that records launches in a dictionary instead of running them.
 
-    The keys are kernel names. Kernels return zeros of the right shapes.
+    The keys are kernel names. Instead of running, kernels return zeros of the output shapes.
     """
     launches: dict[str, Launch] = {}
 

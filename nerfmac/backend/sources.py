@@ -75,7 +75,7 @@ def user_source(source: Path | str, name: str, dialect: str) -> str:
 
 
 def read_ascii(path: Path) -> str:
-    """Read a text file. Raises `InputError` if it cannot be read or is not ASCII."""
+    """Read an ASCII text file. Raises `InputError` if the file cannot be read or is not ASCII."""
     try:
         return path.read_text(encoding="ascii")
     except OSError as error:

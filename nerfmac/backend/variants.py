@@ -80,7 +80,8 @@ VARIANTS: Mapping[str, Variants] = {
     # Layout of a tile in threadgroup memory, where eight rows are read at a time. With `close`, all
     # rows begin in the same memory bank, so the eight reads conflict. With `padded`, there are 16
     # bytes between rows, as in MLX's matrix products on Apple GPUs (kernels/steel/gemm/gemm.h,
-    # tgp_padding). This uses an eighth more threadgroup memory, so fewer threadgroups may fit.
+    # tgp_padding). The padding uses an eighth more threadgroup memory, so fewer threadgroups may
+    # run at the same time.
     "networks_gradient_rows": Variants(("padded", "close"), ("close",)),
 }
 

@@ -19,7 +19,8 @@ marching step.
 Without the limit, the optical depth of a ray becomes infinite if a network output exceeds 88."""
 
 THINNING_UNITS = 32
-"""Integer that represents a probability of 1 in `nerfmac.ops.thin`. It is a power of two."""
+"""Integer that represents a probability of 1 in `nerfmac.ops.thin`. The integer is a power of
+two."""
 
 FRACTION_UNITS = 2**24
 """Integer that represents 1 where fractions are compared as integers. float32 represents all
@@ -46,10 +47,11 @@ BRICK_DEPTH = 2
 """Number of cells along z in an occupancy grid brick."""
 
 BRICK_CELLS = BRICK_WIDTH**2 * BRICK_DEPTH
-"""Number of cells in a brick. It must be 32, because the bits of a brick are one 32-bit word."""
+"""Number of cells in a brick. The number must be 32, because the bits of a brick are one 32-bit
+word."""
 
 HASH_PRIME_Y = 2654435761
-"""Factor of the y coordinate in the spatial hash of a vertex. It is also used as the factor of
+"""Factor of the y coordinate in the spatial hash of a vertex. The same number is the factor of
 multiplicative hashes."""
 
 HASH_PRIME_Z = 805459861

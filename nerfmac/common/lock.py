@@ -16,7 +16,7 @@ from pathlib import Path
 from nerfmac.common.checks import InputError
 
 LOCK = ".lock"
-"""Name of the locked file. It contains the name of the process that holds the lock."""
+"""Name of the locked file. The file contains the name of the process that holds the lock."""
 
 log = logging.getLogger("nerfmac")
 

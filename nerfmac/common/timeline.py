@@ -9,8 +9,8 @@ Training, evaluation, the video encoder, and the viewer call `interval` and `eve
 `recording`, these calls do nothing. Each thread has a separate lane with nested intervals.
 
 The file is JSON in Chrome's trace event format ("Trace Event Format", Google 2016) with complete
-events (X), instants (i), and names (M). Times are in microseconds. It can be opened in
-ui.perfetto.dev, chrome://tracing, and speedscope.
+events (X), instants (i), and names (M). Times are in microseconds. Open the file in
+ui.perfetto.dev, chrome://tracing, or speedscope.
 """
 
 from __future__ import annotations

@@ -118,8 +118,9 @@ class EncodedField(Field):
             directions: Unit vectors (rays, 3), one for each ray.
 
         Returns:
-            Density (slots,) per scene unit and color (slots, 3) in [0, 1]. They are differentiable
-            with respect to the parameters and, if the encoding is differentiable, the positions.
+            Density (slots,) per scene unit and color (slots, 3) in [0, 1]. Density and color are
+            differentiable with respect to the parameters and, if the encoding is differentiable,
+            the positions.
         """
         used = samples.used
         features = self.encoding(parameters, samples.position, used)

@@ -115,9 +115,9 @@ class Encoding(ABC):
                 points. The features of other points are arbitrary.
 
         Returns:
-            Features (points, outputs) of the type `nerfmac.backend.working_dtype()`. They are
-            differentiable with respect to the parameters. To refine cameras, they must also be
-            differentiable with respect to the positions.
+            Features (points, outputs) of the type `nerfmac.backend.working_dtype()`. The features
+            are differentiable with respect to the parameters. For camera refinement, the features
+            must also be differentiable with respect to the positions.
         """
 
 

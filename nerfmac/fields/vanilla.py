@@ -32,9 +32,9 @@ class VanillaNetwork:
     layer `view`, with half the width, reads the bottleneck and the encoded direction. The color is
     computed from the layer `view`.
 
-    A layer with two inputs has a matrix for each input and adds the two products. This is
-    equivalent to a larger matrix times the concatenated inputs, but avoids a copy. The product with
-    the direction is computed once for each ray, not for each sample.
+    A layer with two inputs has a matrix for each input and adds the two products. The sum is
+    equivalent to the product of a larger matrix with the concatenated inputs, but avoids a copy.
+    The product with the direction is computed once for each ray, not for each sample.
     """
 
     name: str
@@ -144,8 +144,9 @@ class VanillaNetwork:
 class VanillaField(Field):
     """Field with a coarse network and a fine network for positions within `bounds`.
 
-    The networks use coordinates in which the bounds are [-1, 1]^3, and their density is per unit of
-    these coordinates. Therefore, training does not depend on the size of the scene.
+    The networks use coordinates in which the scene cube is [-1, 1]^3, and the density of the
+    networks is per unit of these coordinates. Therefore, training does not depend on the size of
+    the scene.
     """
 
     def __init__(self, config: VanillaConfig, bounds: Bounds) -> None:

@@ -103,7 +103,7 @@ class Bounds:
             position: Scene coordinates (..., 3).
 
         Returns:
-            Unit coordinates (..., 3). They are differentiable with respect to `position`.
+            Unit coordinates (..., 3), differentiable with respect to `position`.
         """
         return (
             position if self.extent == 1 else (position - SCENE_CENTER) / self.extent + SCENE_CENTER
@@ -116,7 +116,7 @@ class Bounds:
             position: Scene coordinates (..., 3).
 
         Returns:
-            Symmetric coordinates (..., 3). They are differentiable with respect to `position`.
+            Coordinates in [-1, 1]^3, (..., 3), differentiable with respect to `position`.
         """
         return (position - SCENE_CENTER) * self.symmetric_scale
 

@@ -44,7 +44,8 @@ def number_of(cells: Cells, resolution: int) -> Integers:
 
 
 def cells_of(number: Integers, resolution: int) -> Cells:
-    """Return the cells with the linear indices `number`. This is the inverse of `number_of`."""
+    """Return the cells with the linear indices `number`. This function is the inverse of
+    `number_of`."""
     wide, high, deep = BRICK
     within, brick = number, number // (wide * high * deep)
     x = within % wide + wide * (brick % (resolution // wide))

@@ -143,8 +143,8 @@ def nearest_distance(points: Array, eyes: Array) -> Array:
 
 def _along(vectors: mx.array, axis: Array) -> mx.array:
     """Return the inner products (n,) of vectors (n, 3) with an axis."""
-    # This is a sum of products because a GPU may compute a matmul in TF32, with a mantissa of ten
-    # bits.
+    # The inner product is computed as a sum of products, because a GPU may compute a matmul in
+    # TF32, with a mantissa of ten bits.
     return (vectors * mx.array(axis, mx.float32)).sum(axis=1)
 
 

@@ -21,7 +21,7 @@ MIRROR = np.array([-1.0, 1.0, 1.0])
 class Placement(NamedTuple):
     """Transform from file coordinates to scene space, with the extent of the scene cube.
 
-    `scale` is in scene units per file unit; `offset` (3,) and `extent` are in scene units.
+    `scale` is in scene units per file unit. `offset` (3,) and `extent` are in scene units.
     `rotation` (3, 3) maps the axes of the file to the axes of the scene. If the axes of the file
     are left-handed, its determinant is -1.
     """

@@ -49,8 +49,8 @@ def _through(
 ) -> Rays:
     seen = directions((pixel - intrinsics[:, 2:]) / intrinsics[:, :2], distortion, is_fisheye)
     x, y, z = seen[:, :1], seen[:, 1:2], seen[:, 2:]
-    # These are sums of columns because a GPU may compute a matmul in TF32, with a mantissa of ten
-    # bits.
+    # Directions are rotated with sums of columns, because a GPU may compute a matmul in TF32, with
+    # a mantissa of ten bits.
     direction = poses[:, :, 0] * x - poses[:, :, 1] * y - poses[:, :, 2] * z
     length = mx.sqrt(mx.sum(mx.square(direction), axis=-1, keepdims=True))
     origin = mx.broadcast_to(poses[:, :, 3], direction.shape)

@@ -79,8 +79,8 @@ class Tracks(NamedTuple):
     def well_seen(self, fewest: int = FEWEST_VIEWS, most: int = MOST_OBSERVATIONS) -> Self:
         """Return the tracks of points in at least `fewest` images, with about `most` observations.
 
-        If there are too many observations, evenly spaced points are dropped with all their
-        observations.
+        If there are too many observations, only points at equal intervals in the list are kept,
+        with all of their observations.
         """
         shown = np.bincount(self.point, minlength=len(self.points))
         is_kept = shown >= fewest

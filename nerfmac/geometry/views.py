@@ -53,7 +53,7 @@ class Views:
 
     @cached_property
     def ground(self) -> GroundPlane | None:
-        """Ground plane of the sparse points, or None. It is found on first access."""
+        """Ground plane of the sparse points, or None. The plane is computed on first access."""
         return self.find_ground() if self.find_ground else None
 
     def image(self, index: int) -> mx.array:

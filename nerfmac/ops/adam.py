@@ -144,7 +144,8 @@ def _dither(gradient: mx.array) -> mx.array:
 
 
 def unpack_moments(packed: mx.array, most: mx.array | float) -> tuple[mx.array, mx.array]:
-    """Return the first and second moments, float32. This is the inverse of `pack_moments`."""
+    """Return the first and second moments, float32. This function is the inverse of
+    `pack_moments`."""
     second = mx.view((packed >> 12) << 11, mx.float32)
     fraction = ((packed & 4095).astype(mx.int32) - 2048).astype(mx.float32) / 2047.0
     return fraction * most * mx.sqrt(second), second

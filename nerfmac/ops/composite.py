@@ -206,8 +206,8 @@ def sample_weights(density: mx.array, samples: Samples) -> mx.array:
         samples: The samples.
 
     Returns:
-        Array (slots,) float32, differentiable with respect to `density`. It is 0 in slots that
-        belong to no ray.
+        Array (slots,) float32, differentiable with respect to `density`. In unused slots, the
+        weight is 0.
     """
     thinning = samples.thinning
     scale, omitted = (thinning.inverse_probability, thinning.omitted) if thinning else (None, None)
@@ -276,9 +276,9 @@ def weights_along(
 def sum_before(values: mx.array, place: mx.array) -> mx.array:
     """Return the sum (slots,) of the values before each slot on its ray.
 
-    `place` is the index of the sample on its ray. This is a parallel scan by doubling (Hillis and
-    Steele 1986). A difference of cumulative sums over all rays would be simpler, but its rounding
-    error grows with the number of rays.
+    `place` is the index of the sample on its ray. The sums are computed with a parallel scan by
+    doubling (Hillis and Steele 1986). A difference of cumulative sums over all rays would be
+    simpler, but its rounding error grows with the number of rays.
     """
     values = _earlier(values, place, 1)
     shift = 1

@@ -98,8 +98,8 @@ class Watch:
 
         Args:
             ranks: Ranks that compute together.
-            save: Function that saves the state and returns a sentence with the location. It is
-                called on another thread and may only use evaluated arrays.
+            save: Function that saves the state and returns a sentence with the location. The
+                function is called on another thread and may only use evaluated arrays.
 
         Raises:
             InputError: If NERFMAC_RANK_TIMEOUT is invalid.

@@ -1,8 +1,9 @@
 """`CameraRefinement` refines the poses, lenses, exposures, and colors of the training views.
 
 A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are along the axes
-of the scene (so(3) x R^3). They are a linear function of six parameters per view; see
-`conditioning`. Views from one camera share a lens (`nerfmac.refine.lenses`).
+of the scene (so(3) x R^3). Rotation vector and shift are a linear function of six parameters per
+view (see `nerfmac.refine.conditioning`). Views from one camera share a lens
+(`nerfmac.refine.lenses`).
 
 Exposures multiply the linear light of red, green, and blue by exp(parameter). The sRGB color c
 becomes (1 + A) c + b, where the 3 x 3 matrix A and the vector b are parameters of each view. This
@@ -147,7 +148,8 @@ class CameraRefinement:
     def pose_deltas(self, parameters: Parameters) -> mx.array:
         """Return the rotation vector in radians and the shift in scene units of each camera,
         (views, 6)."""
-        # This is a sum because a GPU may compute a matmul in TF32, with a mantissa of ten bits.
+        # The product is computed as a sum, because a GPU may compute a matmul in TF32, with a
+        # mantissa of ten bits.
         return (self._conditioning * parameters[POSES][:, None, :]).sum(axis=2)
 
     def warp_samples(

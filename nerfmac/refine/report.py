@@ -17,7 +17,7 @@ color map."""
 
 
 def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> dict[str, Any]:
-    """Return the median and the maximum change over the views as JSON values; {} without
+    """Return the median and the maximum change over the views as JSON values, or {} without
     refinement.
 
     - `poses`: rotation in `degrees` and `shift` in scene units, with motion that all cameras share.

@@ -6,7 +6,7 @@ of point p in image v is therefore, except for noise and specular reflections,
     log light_o = log gain_v + log color_p
 
 The gains are computed with alternating medians over the observations of each point and of each
-image (median polish, Tukey 1977). They are relative to the median over images.
+image (median polish, Tukey 1977). Gains are relative to the median over the images.
 """
 
 from __future__ import annotations

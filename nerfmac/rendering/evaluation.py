@@ -172,8 +172,8 @@ def evaluate(
     the rendering time of a small image, and later from the mean rendering time of finished views.
 
     Args:
-        new_renderer: Function that creates the renderer. It is called once, and again after the
-            system has stopped the GPU (`resumed`).
+        new_renderer: Function that creates the renderer. The function is called once, and again
+            after macOS has stopped GPU work (see `nerfmac.backend.watchdog`).
         views: Views to compare.
         background: `white` or `black`, behind renderings and transparent photos.
         blend: Space in which alpha is composited: `srgb` or `linear`.

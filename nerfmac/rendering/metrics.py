@@ -80,9 +80,9 @@ def color_corrected(image: mx.array, target: mx.array, kept: mx.array | None = N
     """Fit `image` (h, w, 3) to `target` with a gain and an offset for each channel.
 
     The fit minimizes the squared error over the pixels that are `kept`, bool (h, w), or over all
-    pixels if `kept` is None. The result is clipped to [0, 1]. It is used to compare views with
-    unknown exposure or white balance, as in RawNeRF (Mildenhall et al. 2022) and, with additional
-    terms, in Zip-NeRF.
+    pixels if `kept` is None. The result is clipped to [0, 1]. The corrected image is used to
+    compare views with unknown exposure or white balance, as in RawNeRF (Mildenhall et al. 2022)
+    and, with additional terms, in Zip-NeRF.
     """
     weights = mx.ones((*image.shape[:2], 1)) if kept is None else kept[..., None].astype(mx.float32)
     weights = weights / mx.maximum(weights.sum(), 1.0)

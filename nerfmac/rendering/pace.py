@@ -51,7 +51,8 @@ def middle_rows(camera: Camera, count: int) -> Camera:
 def spread(count: int) -> list[int]:
     """Return the numbers 0 to `count` - 1 in an order where every prefix is evenly spaced.
 
-    This is the van der Corput sequence: 0, then the half, the quarters, the eighths, and so on.
+    The order is the van der Corput sequence: 0, then the half, the quarters, the eighths, and so
+    on.
     """
     bits = (count - 1).bit_length()
     halves = (int(f"{i:0{bits}b}"[::-1], 2) for i in range(2**bits))

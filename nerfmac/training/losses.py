@@ -174,8 +174,8 @@ def depth_constant(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.
     """Return the part of the depth loss that does not depend on the field, for each ray (rays,).
 
     The depth loss of a ray is the sum of this value and the weighted `depth_penalty` of its
-    samples. The value is 0 for rays without a track. It has no gradient, but without it, the sum of
-    all losses could be negative.
+    samples. The value is 0 for rays without a track. The value has no gradient, but it ensures that
+    the sum of all losses is not negative.
     """
     count = rays.mask.shape[0]
     if rays.tracks is None:

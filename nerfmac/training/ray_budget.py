@@ -30,9 +30,9 @@ class RayBudget(NamedTuple):
     def rays(self, samples_per_ray: float) -> int:
         """Return the number of rays for which the expected number of samples is within the limit.
 
-        The result is at most `max_rays`. It is 2^(n / 8) for an integer n, rounded to a multiple of
-        16. The rounding limits the number of different results, because MLX traces the step again
-        for each new number of rays, and tracing takes half as long as a step.
+        The result is at most `max_rays`. Possible results are 2^(n / 8) for integers n, rounded to
+        multiples of 16. The rounding limits the number of different results, because MLX traces the
+        step again for each new number of rays, and tracing takes half as long as a step.
         """
         wanted = min(FILL * self.max_samples / max(samples_per_ray, 1e-3), self.max_rays)
         rays, rung = 16, 32
