@@ -167,7 +167,7 @@ def _function(name: str, text: str) -> int:
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
-        raise BuildError(f"{path} does not load: {error}") from error
+        raise BuildError(f"the compiled kernel {path} cannot be loaded: {error}") from error
     address = ctypes.cast(library.run, ctypes.c_void_p).value
     assert address is not None
     return address

@@ -75,7 +75,7 @@ def _fitting_version(package: str) -> str:
     except PackageNotFoundError as error:
         raise BuildError(f"{package} is not installed; {advice}") from error
     if not _release(first) <= _release(installed) < _release(end):
-        raise BuildError(f"they cannot be built for {package} {installed}; {advice}")
+        raise BuildError(f"CPU kernels do not support {package} {installed}; {advice}")
     return installed
 
 

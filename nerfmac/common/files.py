@@ -90,8 +90,9 @@ def appearing(path: Path) -> Iterator[Path]:
 def _flush(path: Path) -> None:
     """Wait until the contents of a file, or the entries of a folder, are on the disk.
 
-    On a Mac, `fsync` leaves data in the cache of the drive; F_FULLFSYNC flushes this cache too (see
-    Apple's man page of fsync). Network disks and folders without read permission may reject both.
+    On a Mac, `fsync` leaves data in the cache of the drive, and F_FULLFSYNC also flushes this cache
+    (see Apple's man page of fsync). Network disks and folders without read permission may reject
+    both calls.
     """
     import fcntl  # not available on Windows, where nerfmac exits with a message before this line
 
@@ -145,8 +146,8 @@ def write_json(path: Path, values: Any) -> None:
 def read_json(path: Path) -> Any:
     """Return the JSON values in the file `path`.
 
-    Raises `InputError` if the file cannot be read or has a syntax error; the message contains the
-    line of the error.
+    Raises `InputError` if the file cannot be read or has a syntax error. The message for a syntax
+    error contains its line number.
     """
     try:
         return json.loads(path.read_bytes())  # detects UTF-8, with or without a mark, and UTF-16

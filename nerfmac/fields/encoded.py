@@ -150,8 +150,8 @@ class EncodedField(Field):
             used: (1,) int32, number of valid points at the start of `position`.
 
         Returns:
-            Density (points,) per scene unit. Only the first `used` values are valid; the others are
-            arbitrary.
+            Density (points,) per scene unit. Only the first `used` values are valid, and the other
+            values are arbitrary.
         """
         features = self.encoding(parameters, position, used)
         return self._networks.density(parameters, features, used)

@@ -183,7 +183,7 @@ class Cameras:
         The method waits until the device has finished its computations.
         """
         if not -len(self) <= index < len(self):
-            raise IndexError(f"camera {index} of {len(self)}")
+            raise IndexError(f"there is no camera {index}; the number of cameras is {len(self)}")
         intrinsics = [float(number) for number in np.array(self.intrinsics[index])]
         *distortion, fisheye = (float(number) for number in np.array(self.distortion[index]))
         width, height = self.sizes[index]

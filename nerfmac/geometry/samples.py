@@ -29,7 +29,7 @@ class Samples(NamedTuple):
     position: mx.array  # (slots, 3) float32, scene coordinates.
     distance: mx.array  # (slots,) float32, from the ray origin.
     width: mx.array  # (slots,) float32, length of the interval of the sample.
-    ray: mx.array  # (slots,) int32, index of the ray of the slot; 0 for unused slots.
+    ray: mx.array  # (slots,) int32, index of the ray of each sample, or 0 in unused slots.
     ray_start: mx.array  # (rays + 1,) int32, first slot of each ray, then the number of used slots.
     wanted: mx.array  # (rays,) int32, requested samples per ray, including samples without a slot.
     thinning: Thinning | None = None  # Correction for omitted samples, or None without thinning.

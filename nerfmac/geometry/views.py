@@ -82,7 +82,7 @@ class Views:
         """Return the mean color of the images, estimated from random pixels that are not masked.
 
         Returns:
-            sRGB color in [0, 1]; None if the images have alpha.
+            sRGB color in [0, 1], or None if the images have an alpha channel.
         """
         if self.pixels.shape[1] == 4:
             return None

@@ -241,7 +241,7 @@ class Along(NamedTuple):
 
     ray: mx.array  # int32, ray of the slot; 0 if the slot belongs to no ray
     is_visible: mx.array  # bool
-    optical: mx.array  # float32, optical depth; its gradient represents 1 / p samples
+    optical: mx.array  # float32, optical depth, whose gradient is multiplied by 1 / p
     before: mx.array  # float32, optical depth of the samples on the same ray in front of it
     weight: mx.array  # float32, 0 if not visible
 

@@ -144,6 +144,7 @@ class Sampler(ABC):
             state: State of the sampler.
 
         Returns:
-            Occupied cells and steps for rendering; None if the sampler has no occupancy grid.
+            Occupied cells and marching steps for rendering, or None if the sampler has no occupancy
+            grid.
         """
         return None

@@ -88,12 +88,12 @@ class RayBatch(NamedTuple):
     opacity: mx.array  # (rays,) float32, in [0, 1]
     depth: mx.array  # (rays,) float32, sum of weight * distance
     mask: mx.array  # (rays, 1) float32, 0 for masked rays and for rays without slots, otherwise 1
-    density: mx.array | None = None  # (slots,) float32; None for the rays of a proposal
-    samples: Samples | None = None  # packed samples; None for the rays of a proposal
+    density: mx.array | None = None  # (slots,) float32, or None for rays of a proposal field
+    samples: Samples | None = None  # packed samples, or None for rays of a proposal field
     proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays
     progress: mx.array | float = 0.0  # () float32, finished fraction of the run
     tracks: TrackTargets | None = None  # known distances of the first rays, or None
-    penalty: mx.array | None = None  # (rays,) float32, sum of weight * penalty; None without one
+    penalty: mx.array | None = None  # (rays,) float32, sum of weight * penalty, or None
     pairs: int = 0  # rays i and i + pairs, for i < pairs, go through neighboring pixels
 
     @property
