@@ -56,7 +56,8 @@ extern "C" void run(
 
 @dataclass(frozen=True, eq=False)
 class CpuKernel:
-    """Kernel with the body `source`, compiled for the types of the arrays in a call.
+    """CPU kernel with the body `source`. The kernel is compiled for the types of the arrays in each
+    call.
 
     If `atomic_outputs` is True, each row of the grid (fixed y and z) runs in order on one thread.
     If different rows write to different elements, results are bitwise reproducible.

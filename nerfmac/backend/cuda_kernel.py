@@ -78,7 +78,8 @@ class Cubin(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CudaKernel:
-    """Kernel with the body `source`, compiled for the types of the arrays in a call."""
+    """CUDA kernel with the body `source`. The kernel is compiled for the types of the arrays in
+    each call."""
 
     name: str
     input_names: Sequence[str]

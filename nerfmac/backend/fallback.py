@@ -31,8 +31,7 @@ _DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1 for all kernels, or operations separat
 _OLDEST_GPU = (8, 0)
 
 users_operations: set[str] = set()
-"""Names of operations with user-defined kernels. NERFMAC_DISABLE_KERNELS also accepts these
-names."""
+"""Names of operations with user-defined kernels, which NERFMAC_DISABLE_KERNELS also accepts."""
 
 
 def working_dtype() -> mx.Dtype:

@@ -11,7 +11,7 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 
 CACHE_ADVICE = "set NERFMAC_CACHE to another folder"
-"""Advice for errors about a cache folder that cannot be written."""
+"""Advice in error messages if the cache folder cannot be written."""
 
 _CPUINFO = Path("/proc/cpuinfo")
 

@@ -201,7 +201,7 @@ class Kernel:
             device: "metal", "cuda", or "cpu".
 
         Returns:
-            Source code before the body.
+            Source code that precedes the body of the kernel.
 
         Raises:
             InputError: If the source file cannot be read or does not contain the function.

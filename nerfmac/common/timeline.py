@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Duration in seconds; 0 for an event."""
+        """Duration of an interval in seconds, or 0 for an event."""
         return (self.end - self.start) / 1e9 if self.end is not None else 0.0
 
 

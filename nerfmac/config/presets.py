@@ -95,7 +95,7 @@ class Config:
             near_plane: Distance between the cameras and the nearest content, or None if unknown.
 
         Returns:
-            New configuration.
+            Configuration with the settings for the scene.
         """
         networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
         near = self.march.near_training

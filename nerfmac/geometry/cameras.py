@@ -63,7 +63,7 @@ class Camera:
             lens: Camera intrinsics.
 
         Returns:
-            The camera.
+            Camera at `eye` that looks at `target`.
 
         Raises:
             InputError: If `eye` equals `target`, or the viewing axis is parallel to `up`.

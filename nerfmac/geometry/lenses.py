@@ -114,7 +114,7 @@ class Lens:
             height: New image height in pixels.
 
         Returns:
-            Lens with the same field of view.
+            Lens with the same field of view, for an image of the new size.
         """
         x, y = width / self.width, height / self.height
         lens = replace(self, width=width, height=height, cx=self.cx * x, cy=self.cy * y)
@@ -128,7 +128,7 @@ class Lens:
                 are omitted.
 
         Returns:
-            Lens of the smaller image.
+            Lens for the smaller image, with lengths in its pixels.
         """
         lens = replace(self, width=self.width // factor, height=self.height // factor)
         lens = replace(lens, fl_x=self.fl_x / factor, fl_y=self.fl_y / factor)

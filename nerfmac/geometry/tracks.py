@@ -54,7 +54,7 @@ class Tracks(NamedTuple):
             factor: Factor (views,) by which the pixel positions of each view are multiplied.
 
         Returns:
-            The tracks in the other images.
+            Tracks with view indices and pixel positions in the other images.
         """
         view = indices[self.view]
         moved = self._replace(view=view, pixel=self.pixel * factor[self.view][:, None])

@@ -57,7 +57,7 @@ def most_first(beta1: float, beta2: float) -> float:
         beta2: Decay of the second moment.
 
     Returns:
-        Upper bound.
+        Upper bound of the absolute value of the ratio.
     """
     return (1.0 - beta1) / sqrt((1.0 - beta2) * (1.0 - beta1**2 / beta2))
 

@@ -96,6 +96,6 @@ def operation(
         reference: Function with the same arguments and results, in plain MLX.
 
     Returns:
-        Decorator.
+        Decorator for a function that launches the kernel.
     """
     return lambda launch: Operation(name, launch, reference)

@@ -20,8 +20,8 @@ from nerfmac.common.checks import InputError
 AllreduceDtype = Literal["bfloat16", "float32"]
 
 LARGE = 2**16
-"""Minimum number of elements of a large array. `weighted_mean` sends large arrays one by one in the
-`AllreduceDtype`, and smaller arrays together."""
+"""Minimum number of elements of a large array. `weighted_mean` sends each large array separately in
+the `AllreduceDtype`, and sends all smaller arrays together."""
 
 _VARIABLES = {
     "nccl": ("NCCL_HOST_IP", "NCCL_PORT", "MLX_WORLD_SIZE"),

@@ -38,11 +38,11 @@ from nerfmac.refine.conditioning import pose_conditioning
 from nerfmac.refine.lenses import LENS_PARAMETERS, SharedLenses
 
 POSES = "views.poses"
-"""Name of the pose parameters (views, 6). `pose_conditioning` maps them to a rotation in radians
-and a shift."""
+"""Name of the pose parameters (views, 6), which `pose_conditioning` maps to a rotation in radians
+and a shift in scene units."""
 LENSES = "views.lenses"
-"""Name of the lens parameters (lenses, 3). `lens_conditioning` maps them to log focal factor, k1,
-and k2."""
+"""Name of the lens parameters (lenses, 3), which `lens_conditioning` maps to the log focal factor
+and the changes of k1 and k2."""
 EXPOSURES = "views.exposures"
 """Name of the exposure parameters (views, 3), the logarithms of factors for the linear light of
 red, green, and blue."""

@@ -12,8 +12,8 @@ from nerfmac.fields.field import Parameters
 from nerfmac.refine.refinement import COLORS, EXPOSURES, LENSES, POSES, CameraRefinement
 
 GRAY = 0.5
-"""Gray value in [0, 1]. The reported color change of a view is the change of this value by its
-color map."""
+"""Gray value in [0, 1]. The reported color change of a view is the amount by which the color map of
+the view changes this gray value."""
 
 
 def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> dict[str, Any]:

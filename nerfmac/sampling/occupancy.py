@@ -107,7 +107,7 @@ class OccupancyGrid:
                 the warm-up, half of the visited cells are drawn from the occupied cells.
 
         Returns:
-            Grid after the update.
+            Occupancy grid after the update.
         """
         which, where = mx.random.split(key)
         cells = self._choose(occupancy, which, warmup)

@@ -131,7 +131,7 @@ class Sampler(ABC):
             phase: Kind of update, from `phase_at`.
 
         Returns:
-            New state.
+            State of the sampler after the update.
         """
         return state
 

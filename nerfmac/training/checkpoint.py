@@ -78,7 +78,7 @@ def load_checkpoint(
         own: Names of the user-defined field and sampler of this run.
 
     Returns:
-        The training state and the notes.
+        Training state, and the notes that were stored with the state.
 
     Raises:
         InputError: If the file is missing, truncated, damaged, or of another format; if it belongs

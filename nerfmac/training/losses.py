@@ -149,7 +149,8 @@ def huber_loss(delta: float) -> Loss:
 
 
 def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """Return the distortion loss of each ray, (rays,) in [0, 1/2]; see the module docstring."""
+    """Return the distortion loss of each ray, (rays,) in [0, 1/2], as defined in the module
+    docstring."""
     density, samples = rays.packed
     s = samples.distance / (1.0 + samples.distance)
     # Distances are relative to the first sample of the ray, which reduces rounding errors in sums
@@ -164,8 +165,8 @@ def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
 
 
 def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """Return the entropy of the opacity of each ray, (rays,) in [0, log 2]; see the module
-    docstring."""
+    """Return the entropy of the opacity of each ray, (rays,) in [0, log 2], as defined in the
+    module docstring."""
     opacity = mx.clip(rays.opacity, _MARGIN, 1.0 - _MARGIN)
     return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
 
@@ -185,7 +186,7 @@ def depth_constant(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.
 
 
 def smoothness_loss(rays: RayBatch, target: mx.array) -> mx.array:
-    """Return the smoothness loss (rays,) of rays with a neighbor; see the module docstring.
+    """Return the smoothness loss of each ray, (rays,), as defined in the module docstring.
 
     The loss is 0 for rays without a neighbor and for rays with a masked neighbor.
     """
@@ -234,7 +235,8 @@ def ground_penalty(given: PenaltyInput) -> mx.array:
 
 
 def depth_penalty(given: PenaltyInput, until: float = 1.0) -> mx.array:
-    """Return the depth penalty of each sample, (slots,); see the module docstring.
+    """Return the depth penalty of each sample, (slots,), for the depth loss in the module
+    docstring.
 
     The penalty is negative near the sparse point of a ray, close to 0 elsewhere, and 0 for rays
     without a track. The depth loss is `depth_constant` plus the sum of weight times penalty.

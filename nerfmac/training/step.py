@@ -94,7 +94,7 @@ class StepResult(NamedTuple):
     optimized: OptimizerState
     scale: LossScale  # the only result that changes if a gradient is not finite
     measured: mx.array
-    """Measurements over the rays of this rank, float32 (4,): loss, mean squared error, number of
+    """Measurements of this rank, float32 (4,): loss, mean squared error of colors, number of
     samples, and mean number of slots per ray."""
 
 

@@ -61,7 +61,7 @@ RAYS_PER_FACE_CELL = 16
 face of the occupancy grid."""
 
 PREVIEW_RAYS = 2**12
-"""Number of random rays for the sampler state of a preview."""
+"""Number of random training rays from which `Trainer.preview` computes the state of the sampler."""
 
 
 class Trainer:
@@ -130,7 +130,7 @@ class Trainer:
             cameras: Cameras of the training views.
 
         Returns:
-            New trainer.
+            Trainer with the same configuration and method, without views.
         """
         return Trainer(self.config, self.bounds, None, self.method, cameras)
 
