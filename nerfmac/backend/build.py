@@ -1,11 +1,11 @@
 """Compilation on the user's machine, and a cache of compiled files.
 
 The name of a cached file contains a digest of all inputs of the compilation. The inputs of a shared
-library are the source files, the compiler flags, the versions of the compiler, the system, and
-Python, and the instruction sets of the processor, because machines may share a cache folder. The
-source files of the extension contain the versions of MLX and nanobind. If an input changes, a new
-library is built, and the old library is not loaded. Files are written under a temporary name and
-then renamed, so several processes can build at the same time.
+library are the source files, the compiler flags, and the versions of the compiler, the system, and
+Python. The instruction sets of the processor are also an input, because different machines may
+share a cache folder. The source files of the extension contain the versions of MLX and nanobind. If
+an input changes, a new library is built, and the old library is not loaded. Files are written under
+a temporary name and then renamed, so several processes can build at the same time.
 """
 
 from __future__ import annotations

@@ -43,7 +43,8 @@ extern "C" __global__ void {name}({parameters}) {{
 
 
 class Cubin(NamedTuple):
-    """Program of a kernel. The cache stores its binary for the GPU of this machine."""
+    """CUDA program of a kernel. The cache stores the binary of the program for the GPU of this
+    machine."""
 
     name: str  # unique for each source code, because MLX caches loaded kernels under their names
     text: str  # contains {name} instead of the kernel name

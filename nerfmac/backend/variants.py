@@ -231,7 +231,8 @@ def _stored(device: str, sizes: str) -> Mapping[str, str]:
 
 @cache
 def _digest(device: str, sizes: str) -> str:
-    """Return a hash of all inputs that the selection of variants depends on."""
+    """Return a hash of all values that determine the fastest variants, such as the chip and the
+    kernel source code."""
     texts = [kernel_source(operation, device) for operation in operations()]
     parts = (device_name(), version("mlx"), repr(dict(VARIANTS)), sizes, *texts)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]

@@ -40,8 +40,8 @@ _is_relaxed = False  # from the first failure to the end of the process
 def is_relaxed() -> bool:
     """Return whether the system has stopped GPU work of this process.
 
-    In this relaxed mode, at most one training step is in flight, and launches are shorter by the
-    factor `SHORTER`.
+    If the result is True, the process is in the relaxed mode: at most one training step is in
+    flight, and the target duration of launches is divided by `SHORTER`.
     """
     return _is_relaxed
 

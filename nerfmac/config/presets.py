@@ -81,7 +81,7 @@ class Config:
 
     @property
     def unchanged(self) -> Config:
-        """Preset on which the configuration is based, without changed settings."""
+        """Preset on which the configuration is based, without the changes to its settings."""
         return preset_of(self.model, self.preset)
 
     def for_scene(

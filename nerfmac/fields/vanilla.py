@@ -1,8 +1,9 @@
 """`VanillaField`, the original NeRF: two MLPs that read encoded positions and directions.
 
 A coarse network estimates where the density along a ray is high. A fine network with the same
-layers is evaluated at additional samples in these regions, and the output of the fine network is
-rendered (Mildenhall et al. 2020, section 5 and figure 7). Both networks are trained.
+layers is evaluated at the samples of the coarse network and at additional samples in these regions.
+Renderings show the output of the fine network (Mildenhall et al. 2020, section 5 and figure 7).
+Both networks are trained.
 
 The activation of the density is softplus(x - 1), as in mip-NeRF (Barron et al. 2021). The original
 NeRF uses ReLU, whose gradient is zero for negative inputs. A network whose initial density is zero

@@ -1,9 +1,9 @@
 """`Tracks`: observations of sparse points in the training images.
 
 Structure from motion triangulates each sparse point from its track, the pixels that show the point
-in several images. Each observation therefore determines three properties: the distance of the
-surface at the pixel, the empty space in front of the surface, and the color of the point, which is
-the same in all images of the track.
+in several images. Each observation therefore determines the distance of the surface at the pixel,
+the empty space in front of the surface, and the color of the point. All images of the track show
+the point in the same color.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operations with a reference in plain MLX and, where this is faster, kernels.
+"""Operations with a reference in plain MLX, and with kernels where kernels are faster.
 
 The module of an operation contains a public function that checks the arguments, the reference that
 defines the operation, and the launches of the kernel and of its gradient kernel. The decorator

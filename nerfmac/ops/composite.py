@@ -8,10 +8,11 @@
 The samples of ray r are in the slots ray_start[r] : ray_start[r + 1]. Slots after the last ray
 belong to no ray. Density is per scene unit; width and distance are in scene units.
 
-If `thin` omitted samples at random, p_i is the probability that sample i was kept, omitted_i is the
-optical depth of the samples omitted in front of sample i, and omitted is the optical depth of all
-samples omitted on the ray. Transmittance and opacity are therefore exact. In the sums for color and
-depth, and in all gradients, a kept sample has the weight 1 / p_i to represent omitted samples:
+If `thin` omitted samples at random, p_i is the probability that sample i was kept, and omitted_i is
+the optical depth of the samples omitted in front of sample i. The optical depth of all samples
+omitted on the ray is called omitted. Transmittance and opacity are therefore exact. In the sums for
+color and depth, and in all gradients, a kept sample has the weight 1 / p_i to represent omitted
+samples:
 
     d color / d tau_i   = (T_i exp(-tau_i) color_i - sum_{j>i} weight_j color_j) / p_i
     d opacity / d tau_i = (1 - opacity) / p_i

@@ -98,7 +98,7 @@ class MarchGeometry:
 
 
 class Occupied(NamedTuple):
-    """Occupied cells of the scene cube. Marching generates samples only in these cells."""
+    """Occupied cells of the scene cube. Marching generates samples only in occupied cells."""
 
     geometry: MarchGeometry  # scene cube, grid, and steps
     bits: mx.array  # (geometry.cells / BRICK_CELLS,) uint32, one bit per cell

@@ -12,9 +12,9 @@ this noise, training with random backgrounds would then build opaque walls in fr
 
 A ray ends where its transmittance falls below the threshold of `composite`. Samples behind the end
 are omitted, and `Thinning` does not include them. The other samples are selected with systematic
-sampling: probabilities are added up along the ray, beginning with the offset of the ray, and a
-sample is kept if adding its probability increases the integer part of the sum. Probabilities are
-powers of two, so that rounding rarely changes the selection.
+sampling. Probabilities are added up along the ray, beginning with the offset of the ray. A sample
+is kept if adding its probability increases the integer part of the sum. Probabilities are powers of
+two, so that rounding rarely changes the selection.
 
 Most samples of a ray contribute almost no color, because they are in thin haze, in front of a
 surface, or inside an object. Instant-NGP trains on all of these samples. nerfacc omits all samples
@@ -73,9 +73,9 @@ def thin(
 ) -> Samples:
     """Keep a random subset of the visible samples. The result is not differentiable.
 
-    A sample is kept with the probability 1, 1/2, 1/4, ..., or 1/32, the smallest one above
-    weight / `below`, where weight is the weight of the sample in the color of its ray. `composite`
-    corrects the colors, so that their means do not change.
+    A sample is kept with a probability of 1, 1/2, 1/4, ..., or 1/32. The probability is the
+    smallest of these values above weight / `below`, where weight is the weight of the sample in the
+    color of its ray. `composite` corrects the colors, so that their means do not change.
 
     Args:
         samples: Packed samples. A ray without slots for all of its samples has no samples in the

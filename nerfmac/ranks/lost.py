@@ -72,7 +72,7 @@ def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Gen
 
 @contextmanager
 def noticed(ranks: Ranks) -> Iterator[None]:
-    """Return a context manager that converts MLX's errors of collective operations to
+    """Return a context manager that converts MLX errors in collective operations to
     `LostRankError`."""
     try:
         yield

@@ -6,17 +6,19 @@ view (see `nerfmac.refine.conditioning`). Views from one camera share a lens
 (`nerfmac.refine.lenses`).
 
 Exposures multiply the linear light of red, green, and blue by exp(parameter). The sRGB color c
-becomes (1 + A) c + b, where the 3 x 3 matrix A and the vector b are parameters of each view. This
-is the affine map of Urban Radiance Fields (Rematas et al. 2022, section 3.3), learned directly
-instead of from a latent code. nerfmac uses it instead of the appearance embeddings of NeRF-W,
-because embeddings would be an input of the color network. The mean over the views is subtracted
-from exposures and colors. The field therefore represents the mean of the images, and views without
-refined parameters show this mean.
+becomes (1 + A) c + b, where the 3 x 3 matrix A and the vector b are parameters of each view. The
+affine map is the same as in Urban Radiance Fields (Rematas et al. 2022, section 3.3), but its
+parameters are optimized directly instead of predicted from a latent code. nerfmac uses affine maps
+instead of the appearance embeddings of NeRF-W, because embeddings would be an input of the color
+network. The mean over the views is subtracted from exposures and colors. The field therefore
+represents the mean exposure and colors of the images. Views without refined parameters, such as
+test views, also have this mean exposure and these mean colors.
 
-Gradients reach poses and lenses through the samples. A sample x on a ray with origin o moves by
-dv + dw x (x - o). A lens changes the direction of the ray. The distance between a sample and its
-camera is constant (`compute_cam_gradient_train_nerf` of Instant-NGP; BARF, Lin et al. 2021). The
-derivative with respect to w is computed at the refined pose, to first order.
+Gradients with respect to poses and lenses are computed from the gradients of sample positions and
+ray directions. A sample x on a ray with origin o moves by dv + dw x (x - o). A lens changes the
+direction of the ray. The distance between a sample and its camera is constant
+(`compute_cam_gradient_train_nerf` of Instant-NGP; BARF, Lin et al. 2021). The derivative with
+respect to w is computed at the refined pose, to first order.
 """
 
 from __future__ import annotations

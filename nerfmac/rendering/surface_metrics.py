@@ -10,8 +10,8 @@ true distance d of the point from the camera:
 Sparse points are on textured surfaces only. Textureless surfaces between them are compared with the
 ground plane of the points; see `nerfmac.geometry.ground_plane`. A pixel is compared if its ray
 intersects the plane inside the convex hull of the points on the plane. Objects in front of the
-plane count as errors, so even a perfect field does not reach 1. Only compare runs of the same
-scene.
+plane count as errors, so even a perfect field does not reach 1. Therefore, compare this metric only
+between runs of the same scene.
 """
 
 from __future__ import annotations

@@ -221,8 +221,8 @@ def disparity_penalty(given: PenaltyInput) -> mx.array:
 
 
 def ground_penalty(given: PenaltyInput) -> mx.array:
-    """Return the ground penalty of each sample, (slots,), its relative distance from the ground
-    plane.
+    """Return the ground penalty of each sample, (slots,), which is the relative distance of the
+    sample from the ground plane along its ray.
 
     The penalty is 0 for rays that do not intersect the plane.
     """

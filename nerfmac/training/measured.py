@@ -43,9 +43,9 @@ def read(measured: mx.array, state: TrainState, last: Measured | None = None) ->
     """Return the measurements of the step that led to `state`, from the array `measured` (4,).
 
     The host waits for the device. After a skipped step, the loss and the error are copied from
-    `last`, because their values may not be finite. If `last` is None, both are 1. Raises
-    `DivergedError` if the loss or a parameter is not finite, or if too many consecutive steps were
-    skipped.
+    `last`, because their values may not be finite. If `last` is None, the loss and the error are 1.
+    Raises `DivergedError` if the loss or a parameter is not finite, or if too many consecutive
+    steps were skipped.
     """
     loss, error, samples, samples_per_ray = map(float, to_numpy(measured))
     in_a_row, skipped = (int(state.scaling[f"skipped{name}"]) for name in ("_in_a_row", ""))

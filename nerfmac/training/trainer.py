@@ -258,7 +258,7 @@ class Trainer:
 
         The time that the caller uses between two reports does not count as training time.
         Additional reports because of `goal.report_interval` do not change the results. If there are
-        several ranks, all start from the state of the first rank.
+        several ranks, all ranks start from the state of the first rank.
 
         Args:
             state: State to start from.
