@@ -1,14 +1,15 @@
 // One Adam step (Kingma and Ba 2015, algorithm 1) in one pass over the arrays, with one thread per
-// element. An element without a gradient does not change, and neither do its moments.
+// element. If the gradient of an element is zero, the element and its moments do not change.
 //
-// unscale[0] is the factor on the gradient, one over the loss scale. With 0 the step is skipped: no
-// element changes.
+// unscale[0] is the factor on the gradient, which is one over the loss scale. If unscale[0] is 0,
+// the step is skipped, and no element changes.
 //
-// Both moments share 32 bits. The high 20 bits are the second moment: the exponent and the first 12
-// fraction bits of a nonnegative float. The low 12 bits are the first moment, as a fraction of its
-// upper bound for that second moment, `most` times the root of the second moment, in steps of
-// 1 / 2047 from -1. It is rounded stochastically with bits of the gradient: with rounding to
-// nearest, a moment that decays by less than half a step would never decay.
+// Both moments of an element are packed into 32 bits. The high 20 bits are the second moment: the
+// exponent and the first 12 fraction bits of a nonnegative float. The low 12 bits are the ratio of
+// the first moment to its upper bound, in steps of 1 / 2047 from -1. The upper bound is `most`
+// times the square root of the second moment. The ratio is rounded stochastically with bits of the
+// gradient, because with rounding to nearest, a moment that decays by less than half a step would
+// never decay.
 //
 // step = [beta1, beta2, size, epsilon, l2, most]: the decay of the moments, the step size and
 // epsilon including bias correction, the weight of the squared parameters in the loss, and the

@@ -1,5 +1,5 @@
-// The trained region, a cube of side `extent` around (0.5, 0.5, 0.5), and its map to the
-// coordinates of encodings, as in nerfmac/geometry/bounds.py.
+// The scene cube, which has the side `extent` and the center (0.5, 0.5, 0.5), and the map from
+// scene coordinates to encoding coordinates, as in nerfmac/geometry/bounds.py.
 
 // From the center to a position, in scene units.
 METAL_FUNC float3 bounds_offset(float3 position) {

@@ -10,14 +10,15 @@
 // p_i is the probability that the sample was kept, `omitted_i` is the optical depth of the samples
 // omitted in front of it, and `omitted` is the optical depth of all samples omitted on the ray.
 // Transmittance and opacity are therefore exact for the whole ray. In color, depth, and all
-// gradients, a sample represents 1 / p_i samples. Without omitted samples p_i = 1, omitted_i = 0.
+// gradients, a sample is multiplied by 1 / p_i. Without omitted samples, p_i is 1 and omitted_i is
+// 0.
 //
 // Colors are summed relative to the expected color of the ray, as a control variate:
 //
 //   color = opacity expected + sum_i weight_i (color_i - expected)
 //
-// This does not change the mean, and samples with the expected color add no noise. Depth and penalty
-// are sums of the distances and of any other values of the samples:
+// The control variate does not change the mean color, and samples with the expected color add no
+// noise. Depth and penalty are weighted sums of the distances and the penalties of the samples:
 //
 //   depth = sum_i weight_i distance_i,   ray_penalty = sum_i weight_i penalty_i
 //
@@ -81,8 +82,8 @@ constant constexpr float composite_rounding = 1e-6f;
 //   width_i / p_i (T_i exp(-tau_i) g_i - sum_{j>i} weight_j g_j
 //                  + (1 - opacity) (d_opacity + d_color . expected))
 //
-// The sum is the forward result minus the contributions of the samples up to i. Samples behind the
-// end of a ray have no gradient, and neither have unused slots (slots[0] is the number of slots).
+// The sum is the forward result minus the contributions of the samples up to i. The gradients of
+// samples behind the end of a ray and of unused slots are zero. slots[0] is the number of slots.
 template <typename Density, typename Color, typename Distances, typename Widths,
           typename RayStart, typename Inverse, typename Omitted, typename Expected,
           typename Penalty, typename Slots, typename RayColor, typename Opacity, typename Depth,
@@ -110,8 +111,8 @@ METAL_FUNC void composite_gradient(
     behind = fma(slope, ray_color[3 * ray + c] - opacity[ray] * base, behind);
     through = fma(slope, base, through);
   }
-  // Rounding errors are multiplied by the density: without this and the next guard, the density of
-  // an opaque sample would grow without limit.
+  // Rounding errors are multiplied by the density. Without this guard and the next guard, the
+  // density of an opaque sample would grow without limit.
   const float remaining = 1.0f - opacity[ray];
   through *= remaining > composite_rounding ? remaining : 0.0f;
   const int end = ray_start[ray + 1];

@@ -1,10 +1,11 @@
 // Pixels drawn from photos, and the rays through their centers. Cameras and lenses are as in
 // nerfmac/geometry.
 //
-// One thread draws one pixel. fractions (3, count) in [0, 1) are its position in the list of views,
-// in the image height, and in the image width. places has a row of five values for each of the
-// views[0] views: first pixel, height, width, and an alias table: the part of its share that the
-// view keeps, in units of 2^-24, and the view that gets the rest. A pixel has CHANNELS bytes.
+// One thread draws one pixel. fractions (3, count) in [0, 1) select the view, the row, and the
+// column of each pixel. places has a row of five values for each of the views[0] views: first
+// pixel, height, width, and the two values of the alias table. These values are the probability of
+// selecting the view of the row, in units of 2^-24, and the index of the alternative view (see
+// nerfmac/geometry/pixel_places.py). A pixel has CHANNELS bytes.
 
 struct DrawnDirection {
   float x, y, z;

@@ -1,9 +1,10 @@
-// Multiresolution hash encoding (Mueller et al. 2022, section 3), with the scale, offset, index and
-// hash rules of tiny-cuda-nn's grid.
+// Multiresolution hash encoding (Mueller et al. 2022, section 3), with the scale, offset, index,
+// and hash function of the grid in tiny-cuda-nn.
 //
-// One thread handles one point at one level: thread_index = (point, level, 0).
-// shapes contains the number of levels, then three integers per level: vertices along an axis,
-// first entry in the table, number of entries. Only the first used[0] points are valid.
+// One thread handles one point at one level: thread_index = (point, level, 0). shapes contains the
+// number of levels, followed by three integers per level: the number of vertices along an axis, the
+// index of the first table entry, and the number of entries. Only the first used[0] points are
+// valid.
 
 struct HashLevel {
   float scale;
@@ -50,9 +51,9 @@ METAL_FUNC HashCell hash_cell(Positions positions, uint point, HashLevel level) 
   return cell;
 }
 
-// The table entries of the eight vertices of a cell; bit `axis` of the vertex number selects the
-// upper face. All eight are computed before any is read: reading then has no branches, and a CPU
-// compiler can vectorize it.
+// The table entries of the eight vertices of a cell. Bit `axis` of the vertex number selects the
+// upper face. All eight indices are computed before the first entry is read, so that reading has no
+// branches and a CPU compiler can vectorize it.
 METAL_FUNC void hash_entries(HashCell cell, HashLevel level, thread uint* entries) {
   UNROLL
   for (int which = 0; which < 8; ++which) {
@@ -132,9 +133,9 @@ struct HashRun {
   int reach;      // a power of two above `ahead` of every lane
 };
 
-// Every lane of the simdgroup must call this function; lanes without a contribution are in no run.
-// Runs shorter than SHORTEST on average are not combined, because summing would cost more than it
-// saves.
+// Every lane of the simdgroup must call this function. Lanes without a contribution are not part of
+// a run. If the mean length of the runs is below SHORTEST, contributions are not combined, because
+// summing would take more time than it saves.
 template <int SHORTEST>
 METAL_FUNC HashRun hash_run(int lane, HashCell cell, bool takes_part) {
   bool is_tied = bool(simd_shuffle_up(int(takes_part), 1)) && takes_part && lane > 0;
@@ -190,8 +191,8 @@ struct HashUnits {
   }
 };
 
-// Adds to `sums`, in whole simdgroups. A launch adds some of the levels: part contains the first
-// level and its first entry.
+// Adds gradients to `sums`, in whole simdgroups. A launch computes a range of levels. `part`
+// contains the index of the first level and the index of its first entry.
 template <int FEATURES, int SHORTEST, typename Sums, typename Positions, typename Gradient,
           typename Scales, typename Shapes, typename Used, typename Part>
 METAL_FUNC void hash_add_gradient(

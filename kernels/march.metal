@@ -6,11 +6,11 @@
 //
 // A ray is divided into intervals, one per step. Near the camera, steps have the length `step`.
 // From the distance step / cone on, each step is 1 + cone times as long as the previous one. The
-// position of interval k has a closed form, so a ray crosses empty cells in one stride instead of
-// step by step. The sample of each interval is at the same fraction of it, `jitter`.
+// position of interval k has a closed form, so a ray can skip an empty cell or brick in one stride
+// instead of step by step. In each interval of a ray, the sample is at the fraction `jitter`.
 //
-// settings = [extent, near, step, cone, log(1 + cone), resolution, cascades]; the last two belong
-// to the occupancy grid.
+// settings = [extent, near, step, cone, log(1 + cone), resolution, cascades]. The resolution and
+// the number of cascades are properties of the occupancy grid.
 
 struct MarchSettings {
   float extent, near, step, cone, growth;
@@ -39,9 +39,9 @@ METAL_FUNC float march_distance(float number, MarchSettings to) {
 struct MarchRay {
   float3 origin, direction;
   float3 inverse;  // of the direction
-  float first;    // march_number of where interval 0 begins
-  float jitter;   // where in its interval a sample lies, in [0, 1)
-  int intervals;  // how many intervals have their sample inside the scene's cube
+  float first;    // march_number at the beginning of interval 0
+  float jitter;   // position of a sample in its interval, in [0, 1)
+  int intervals;  // number of intervals with a sample inside the scene cube
 };
 
 // The reciprocal of a direction component. If the ray is parallel to the faces, the reciprocal is
@@ -165,9 +165,10 @@ METAL_FUNC void march_count(
   }
 }
 
-// A simdgroup writes the samples of one ray after the first skip[ray]. Unused slots become zero;
-// slots[0] is the number of slots. So do slots of a ray without a sample: counting was compiled
-// separately, and different rounding may have counted one sample more.
+// A simdgroup writes the samples of one ray after the first skip[ray] samples. slots[0] is the
+// number of slots. Zeros are written to unused slots, and to slots of a ray for which no sample is
+// found. The counting pass is compiled separately, so its rounding may differ and it may count one
+// sample more.
 template <typename Origins, typename Directions, typename Jitter, typename Bits, typename Settings,
           typename RayStart, typename Skip, typename Slots, typename Positions, typename Distances,
           typename Widths, typename RayOf>

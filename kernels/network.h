@@ -1,8 +1,8 @@
 #include "tile.h"
 
-// One network on tiles: forward, and backward with the gradient of its matrices. The matrices are
-// one after the other. No biases, ReLU between layers, none after the last, with NETWORK_OUTPUTS
-// outputs.
+// Forward and backward pass of one network on tiles. The matrices of the network are concatenated.
+// The network has no biases, ReLU between layers, no activation after the last layer, and
+// NETWORK_OUTPUTS outputs.
 
 constexpr int networks_weights(int in, int width, int layers, int out) {
   return in * width + (layers - 1) * width * width + width * out;

@@ -1,10 +1,11 @@
 #include "network.h"
 #include "network_rows.h"
 
-// The density and color networks in one pass (Mueller et al. 2022, section 5.4): features of a
-// position to density and an embedding, the embedding and a basis of the direction to a color. No
-// biases, ReLU between layers. Activations stay in the simdgroup that computes them, sixteen
-// samples at a time (tile.h). The gradient recomputes them instead of reading them from memory.
+// The density and color networks in one pass (Mueller et al. 2022, section 5.4). The density
+// network maps the features of a position to a density and an embedding. The color network maps the
+// embedding and a basis of the direction to a color. Layers have no biases, with ReLU between them.
+// A simdgroup computes all layers for sixteen samples at a time without storing activations in
+// device memory (tile.h). The gradient kernel computes the activations again.
 //
 // density and color contain the matrices of each network one after the other, each row-major
 // (inputs, outputs). stored contains the matrices of both networks in the layout of tile.h: all
@@ -119,9 +120,9 @@ METAL_FUNC void networks_forward(
       local, block, features, network_basis(basis, ray), stored, density, color);
 }
 
-// Sums the weight gradients of the tiles of a threadgroup in its own row of d_weights (groups[0]
-// rows in all), and writes every row of d_features. Rows after used[0] have no gradient. PADDING is
-// the parameter of tile_space.
+// Computes the gradients. d_weights has groups[0] rows, and each threadgroup writes the sum of the
+// weight gradients of its tiles to a separate row. Every row of d_features is written. The
+// gradients of rows after the first used[0] rows are zero. PADDING is the parameter of tile_space.
 template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOR_LAYERS, int PADDING,
           typename Features, typename Basis, typename Ray, typename Used, typename Stored,
           typename DensityGradient, typename ColorGradient, typename Groups,

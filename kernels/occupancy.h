@@ -4,10 +4,11 @@
 // into `resolution` cells along each axis. A point belongs to the smallest cascade that contains
 // it.
 //
-// Cells are numbered brick by brick. A brick has 4 x 4 x 2 cells, and its bits are one word.
-// Within a brick, x is fastest, then y, then z, and so are the bricks of a cascade; cascades follow
-// each other. With several cascades `resolution` is a multiple of 16, so that no brick is partly
-// inside a smaller cascade.
+// Cells are numbered brick by brick. A brick has 4 x 4 x 2 cells, and its bits are one word. Within
+// a brick, the index of a cell increases along x first, then along y, and then along z. The bricks
+// of a cascade have the same order. The indices of a cascade follow the indices of the previous
+// cascade. If there are several cascades, `resolution` is a multiple of 16, so that no brick is
+// partly inside a smaller cascade.
 
 struct OccupancyCell {
   float3 place;  // position in units of cells, from the cascade's lowest corner

@@ -1,8 +1,8 @@
 // Selection of occupancy grid cells, and update of the grid with new density estimates.
 
-// The largest estimate in each cell. Estimates are not negative, and nonnegative floats have the
-// same order as their bits: Metal has an atomic maximum for integers only. One thread per estimate;
-// peaks start from zero.
+// The largest estimate in each cell. Metal has an atomic maximum for integers only. Estimates are
+// not negative, and the bits of nonnegative floats, compared as integers, have the same order as
+// the floats. There is one thread per estimate, and peaks are initialized to zero.
 template <typename Cells, typename Estimates, typename Peaks>
 METAL_FUNC void occupancy_splat(
     uint3 thread_index, int count, Cells cells, Estimates estimates, Peaks peaks) {

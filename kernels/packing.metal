@@ -1,6 +1,6 @@
-// Packing ray samples into slots: the first slot of each ray, and the number of slots per ray.
+// Packing of ray samples into slots: the first slot of each ray, and the number of slots per ray.
 //
-// ends[r] is the number of samples of rays 0 to r: it never decreases.
+// ends[r] is the total number of samples of the rays 0 to r, so ends never decreases.
 
 // Number of ends that are at most `most`.
 template <typename Ends>
@@ -17,8 +17,8 @@ METAL_FUNC int packing_count(Ends ends, int rays, int most) {
   return low;
 }
 
-// ray_start[r] = ends[r - 1]. From the first ray that ends after slots[0] on, it is the beginning
-// of that ray: this ray and all later rays get no slots. One thread per element of ray_start.
+// ray_start[r] = ends[r - 1], limited so that rays have no slots from the first ray on whose
+// samples end after slots[0]. There is one thread per element of ray_start.
 template <typename Ends, typename Slots, typename RayStart>
 METAL_FUNC void packing_starts(
     uint3 thread_index, int rays, Ends ends, Slots slots, RayStart ray_start) {

@@ -1,5 +1,6 @@
-// Real spherical harmonics up to degree 4 (sixteen coefficients: orders 0 to 3) as polynomials of a
-// unit direction, with tiny-cuda-nn's order and signs. One thread for each direction.
+// Real spherical harmonics of the degrees 0 to 3 (sixteen functions) as polynomials of a unit
+// direction, with the order and the signs of tiny-cuda-nn, where they are called "degree 4". There
+// is one thread per direction.
 
 template <typename Basis>
 METAL_FUNC void spherical_harmonics(float x, float y, float z, Basis basis) {

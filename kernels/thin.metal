@@ -4,15 +4,15 @@
 // Thinning packed samples. A first pass counts the samples that each ray keeps, and a second pass
 // writes them into the slots that the counts determine.
 //
-// A visible sample is kept with a probability of 1, 1/2, 1/4, ... or 1/32. The probability p is
-// halved while the weight is less than p below[0]. The probabilities along a ray are summed; a
-// sample is kept where the sum passes a whole number, beginning at the offset of the ray in [0, 1)
-// (systematic sampling). The sum is a sum of integers, so that both passes agree. With below[0] = 0
-// every visible sample is kept. A simdgroup thins one ray:
-// thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
+// A visible sample is kept with a probability p of 1, 1/2, 1/4, ..., or 1/32. The probability is
+// the smallest of these values above weight / below[0]. If below[0] is 0, every visible sample is
+// kept. Samples are selected with systematic sampling: probabilities are added up along the ray,
+// beginning with the offset of the ray in [0, 1), and a sample is kept if its probability increases
+// the integer part of the sum. Probabilities are represented by integers, so that both passes
+// agree. A simdgroup thins one ray: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
 
 struct ThinSample {
-  int chance;  // in THINNING_UNITS-ths; 0 if the sample is not visible
+  int chance;  // probability in units of 1 / THINNING_UNITS; 0 if the sample is not visible
   bool is_kept;
   float omitted;  // its optical depth, if it is visible but not kept
 };
@@ -72,11 +72,12 @@ METAL_FUNC void thin_clear(
   omitted[slot] = 0.0f;
 }
 
-// The kept samples of ray r go to the slots kept_start[r] to kept_start[r + 1] - 1; a ray that does
-// not fit has none. Each sample gets 1 / probability and the optical depth of the samples omitted
-// in front of it. Each ray gets the optical depth of all its omitted samples. Unused slots become
-// empty; slots[0] is the number of slots. So do slots of a ray without a sample: counting was
-// compiled separately, and may have rounded a probability differently.
+// Writes the kept samples of ray r to the slots kept_start[r] to kept_start[r + 1] - 1. For each
+// kept sample, the kernel also writes 1 / probability and the optical depth of the samples omitted
+// in front of it. For each ray, the kernel writes the optical depth of all omitted samples.
+// slots[0] is the number of slots. Unused slots are cleared, and so are slots of a ray for which no
+// sample is found: the counting pass is compiled separately and may round a probability
+// differently.
 template <typename Density, typename Widths, typename RayStart, typename Offsets,
           typename Below, typename Positions, typename Distances, typename KeptStart,
           typename Slots, typename KeptPositions, typename KeptDistances, typename KeptWidths,

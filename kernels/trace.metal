@@ -6,9 +6,9 @@
 // Whole rays in one pass: marching, encoding, networks, and compositing, until the transmittance is
 // below EARLY_STOP_TRANSMITTANCE.
 //
-// A simdgroup traces TRACE_RAYS rays at once, one sample of each at a time, so that the tiles of
-// the networks are full. It has a queue of TRACE_QUEUE rays, neighbors in the image: when a ray
-// ends, the next ray in the queue replaces it.
+// A simdgroup traces TRACE_RAYS rays at once and processes one sample of each ray at a time, so
+// that the tiles of the networks are full. A simdgroup has a queue of TRACE_QUEUE neighboring rays
+// of the image. When a ray ends, the next ray in the queue replaces it.
 
 // Simdgroups per threadgroup: as many as fit in threadgroup memory.
 constexpr int trace_simdgroups(int in) {
@@ -31,9 +31,10 @@ struct TraceJitter {
   METAL_FUNC float operator[](uint) const { return 0.5f; }
 };
 
-// The ray with number `i`. If the rays are pixels of an image whose number of columns, `width`, is
-// known (not 0), and the image can be divided into blocks of 8 x 4 pixels, it is traced block by
-// block: the rays of a block are more coherent than the rays of a row.
+// The index of the ray with number `i` in the order of tracing. If `width` is not 0, the rays are
+// the pixels of an image with `width` columns. An image that can be divided into blocks of 8 x 4
+// pixels is traced block by block, because the rays of a block are more coherent than the rays of a
+// row.
 METAL_FUNC int trace_index(int i, int rays, int width) {
   const int columns = 8, rows = 4;  // of a block
   if (width == 0 || width % columns != 0 || rays % (rows * width) != 0) return i;
@@ -142,7 +143,7 @@ METAL_FUNC void trace(
   }
 
   for (;;) {
-    // Many rays that ended are replaced at once: neighboring rays then cross empty space together.
+    // Rays that ended are replaced together, so that neighboring rays cross empty space together.
     bool is_busy = false;
     for (;;) {
       int free = 0;

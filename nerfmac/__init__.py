@@ -4,7 +4,8 @@ scene = nerfmac.load_scene("path/to/scene")
 run = nerfmac.train(scene, seconds=60)
 image = run.render(run.orbit(frames=1)[0])
 
-`nerfmac.Viewer(scene)` shows it in a notebook while it trains; this needs the extra `notebook`.
+In a notebook, `nerfmac.Viewer(scene)` trains on the scene and displays renderings during training.
+The viewer requires the extra `notebook`.
 """
 
 from importlib import import_module

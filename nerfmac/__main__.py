@@ -1,4 +1,4 @@
-"""`python -m nerfmac` is `nerfmac`."""
+"""Entry point of `python -m nerfmac`, which runs the command `nerfmac`."""
 
 from nerfmac.app.cli import main
 

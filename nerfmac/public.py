@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from nerfmac.common.installing import why_no_mlx
 
 try:
-    import mlx.core  # noqa: F401 - everything below needs it
+    import mlx.core  # noqa: F401 - the modules imported below require MLX
 except ImportError as error:
     if why := why_no_mlx(error):
         raise ImportError(why) from None

@@ -52,7 +52,8 @@ def version_of(root: Path, archived: str) -> str:
 def _describe(root: Path) -> str:
     """Return the output of `git describe`.
 
-    It is empty if git is missing or refuses a checkout of another user.
+    The output is empty if git is not installed, or if git refuses to read a checkout that belongs
+    to another user.
     """
     words = ("describe", "--tags", "--match=v[0-9]*", "--always", "--dirty")
     try:

@@ -1,10 +1,10 @@
 """Generations of Apple GPUs and their rates of atomic additions per second.
 
-These rates have not been measured with nerfmac. They are derived from one public measurement, in
-the README of iRath96/metal-hashmlp: on an M1 Max, the hash grid gradient (about 33.5 million
-additions) takes 30 ms with atomic floats and 1.8 ms with plain additions that race. On an M3 Max,
-it takes 1.2 ms with atomic floats. The rate of a chip is assumed to be proportional to its
-arithmetic throughput.
+These rates have not been measured with nerfmac. They are derived from a public measurement in the
+README of iRath96/metal-hashmlp. On an M1 Max, the hash grid gradient, which consists of about 33.5
+million additions, takes 30 ms with atomic floats and 1.8 ms with non-atomic additions. On an M3
+Max, the hash grid gradient takes 1.2 ms with atomic floats. The rate of a chip is assumed to be
+proportional to its arithmetic throughput.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from nerfmac.backend.device import apple_generation, current_device
 from nerfmac.backend.watchdog import SHORTER, is_relaxed
 
 NATIVE_FLOATS = 15
-"""First GPU generation (M3) that adds a float to memory with one instruction, according to the
-measurement. Generations 13 and 14 (M1, M2) repeat a compare-and-exchange until it succeeds
-(dougallj/applegpu, pull request 25)."""
+"""First Apple GPU generation (M3) that adds a float to memory atomically with one instruction,
+according to the measurement in the module docstring. Generations 13 and 14 (M1, M2) use a
+compare-and-exchange loop (dougallj/applegpu, pull request 25)."""
 
 LONGEST_LAUNCH = 0.1
 """Maximum acceptable duration of a launch in seconds. macOS stops GPU work that delays the
@@ -27,14 +27,16 @@ SLOWEST = 2.6e12
 # Atomic additions per float32 operation of an M1 Max (10.4e12 operations per second) and an M3 Max.
 _FLOATS_BY_LOOP = 33.5e6 / 30e-3 / 10.4e12
 _FLOATS = 33.5e6 / 1.2e-3 / 16.4e12
-# No measurement of atomic integer additions on generations 13 and 14 has been published. They are
-# native there, so they are assumed to be as fast as plain additions.
+# Generations 13 and 14 have native atomic integer additions. No measurement of their speed has been
+# published, so they are assumed to be as fast as non-atomic additions.
 _INTEGERS_BEFORE = 33.5e6 / 1.8e-3 / 10.4e12
 
 
 def has_native_floats(of: int | None) -> bool:
-    """Return whether a generation adds floats atomically in one instruction. For None, return
-    True."""
+    """Return whether an Apple GPU generation adds floats atomically with one instruction.
+
+    If the generation is None, the result is True.
+    """
     return of is None or of >= NATIVE_FLOATS
 
 
@@ -44,7 +46,10 @@ def additions_per_second(of: int, rate: float, *, floats: bool) -> float:
     Args:
         of: Generation of the chip.
         rate: Float32 operations per second of the chip.
-        floats: Whether to count additions of floats instead of integers.
+        floats: True for additions of floats, False for additions of integers.
+
+    Returns:
+        Estimated number of atomic additions per second.
     """
     if has_native_floats(of):
         return _FLOATS * rate  # assumed for integers as well
@@ -54,8 +59,8 @@ def additions_per_second(of: int, rate: float, *, floats: bool) -> float:
 def additions_per_launch(*, floats: bool) -> float:
     """Return the number of atomic additions in a launch of `LONGEST_LAUNCH` on a chip like the M1.
 
-    In the relaxed mode (`nerfmac.backend.watchdog`), the number is smaller by the factor `SHORTER`.
-    On devices other than Apple GPUs, it is infinite.
+    In the relaxed mode (`nerfmac.backend.watchdog`), the number is divided by `SHORTER`. On devices
+    other than Apple GPUs, the number is infinite.
     """
     if current_device() != "metal":
         return float("inf")

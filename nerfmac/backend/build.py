@@ -1,11 +1,11 @@
 """Compilation on the user's machine, and a cache of compiled files.
 
-The file name contains a digest of all inputs. For a shared library, these are the sources, the
-flags, the versions of the compiler, the system, and Python, and the instruction sets of the
-processor, because several machines may share a cache folder. The sources of the extension contain
-the versions of MLX and nanobind. If an input changes, a new library is built and the old one is
-never loaded. Files are written under a temporary name and then renamed, so several processes may
-build at once.
+The name of a cached file contains a digest of all inputs of the compilation. The inputs of a shared
+library are the source files, the compiler flags, and the versions of the compiler, the system, and
+Python. The instruction sets of the processor are also an input, because different machines may
+share a cache folder. The source files of the extension contain the versions of MLX and nanobind. If
+an input changes, a new library is built, and the old library is not loaded. Files are written under
+a temporary name and then renamed, so several processes can build at the same time.
 """
 
 from __future__ import annotations
@@ -43,16 +43,18 @@ _FLAGS = ("-O3", "-fPIC", "-shared")
 
 
 class BuildError(RuntimeError):
-    """Error if a kernel or the extension cannot be built or loaded. The message has the reason and
-    a remedy."""
+    """A kernel or the extension could not be built or loaded.
+
+    The message describes the cause and how to fix it.
+    """
 
 
 class Cached(Protocol):
-    """A program that is compiled once on this machine and stored in the cache."""
+    """A program that is compiled once on this machine and stored in the kernel cache."""
 
     @property
     def stem(self) -> str:
-        """Beginning of the file name in the cache."""
+        """Beginning of the name of the program file in the cache."""
 
     def path(self) -> Path:
         """Return the path of the file in the cache. Raises `BuildError` if no compiler is found."""
@@ -101,7 +103,8 @@ class Library(NamedTuple):
 def compiler() -> str:
     """Return the path of the C++ compiler.
 
-    It is `$CXX` if this variable is set, otherwise the first of c++, g++, and clang++ on the PATH.
+    If the environment variable CXX is set, the compiler is `$CXX`. By default, the compiler is the
+    first of c++, g++, and clang++ that is on the PATH.
 
     Raises:
         BuildError: If no compiler is found.
@@ -117,10 +120,10 @@ def compiler() -> str:
 
 
 def _is_stand_in(path: str) -> bool:
-    """Return whether a program only opens a window that offers to install Apple's command line
-    tools.
+    """Return whether a compiler path is only a placeholder for Apple's command line tools.
 
-    macOS has such programs in /usr/bin until the tools are installed.
+    Until the command line tools are installed, the compilers in /usr/bin on macOS are placeholders.
+    A placeholder opens a window that offers to install the tools.
     """
     if platform.system() != "Darwin" or Path(path).parent != Path("/usr/bin"):
         return False
@@ -143,17 +146,19 @@ def compiler_version() -> str:
 
 
 def shared_library(library: Library) -> Path:
-    """Compile `library` unless it is in the cache, and return its path. Raises `BuildError` if this
-    fails."""
+    """Return the path of a shared library, which is compiled first if it is not in the cache.
+
+    Raises `BuildError` if compilation fails.
+    """
     compile_together([library])
     return library.path()
 
 
 def compile_together(libraries: Iterable[Cached]) -> None:
-    """Compile the `libraries` that are not in the cache, one per processor at a time.
+    """Compile the libraries that are not in the cache, in parallel on all processors.
 
-    If some libraries fail to compile, the `BuildError` of the first one is raised after all have
-    ended.
+    Raises `BuildError` if a library does not compile. If several libraries do not compile, the
+    error describes the first of them. The error is raised after all compilations have ended.
     """
     wanted = {library.path(): library for library in libraries}
     missing = {path: library for path, library in wanted.items() if not path.is_file()}
@@ -178,10 +183,19 @@ def announce_compiling() -> None:
 
 
 def type_in_c(name: str, dtype: mx.Dtype, types: Mapping[mx.Dtype, str], where: str) -> str:
-    """Return the C type of the array `name`, given the `types` of all dtypes.
+    """Return the C type of the elements of an array.
 
-    Raises `InputError` if the dtype is not in `types`. `where` is the name of the back end in the
-    message.
+    Args:
+        name: Name of the array, for the error message.
+        dtype: Dtype of the array.
+        types: C types of all supported dtypes.
+        where: Description of the back end for the error message, such as "as CUDA".
+
+    Returns:
+        Name of the C type.
+
+    Raises:
+        InputError: If the dtype is not supported.
     """
     if dtype not in types:
         got, *known = (str(one).removeprefix("mlx.core.") for one in (dtype, *types))

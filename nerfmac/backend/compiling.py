@@ -1,8 +1,9 @@
-"""Control of `mx.compile`, to disable compilation, or fusion of rare computations on CUDA.
+"""Control of `mx.compile`: disable compilation, or disable kernel fusion on CUDA.
 
 The CUDA compiler takes three seconds for a fused kernel, because MLX compiles 42 variants of each
-kernel one after the other. A training step runs thousands of times, so fusion is worth this time. A
-rare computation starts sooner with the precompiled kernels of MLX and runs almost as fast.
+kernel sequentially. Fusion is useful for a training step, which runs thousands of times. A
+computation that runs rarely starts sooner with the precompiled kernels of MLX, and is almost as
+fast.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _is_off = False
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Return a context manager that runs functions of `mx.compile` uncompiled."""
+    """Return a context manager in which functions compiled with `mx.compile` run uncompiled."""
     global _is_off
     before, _is_off = _is_off, True
     mx.disable_compile()
@@ -56,10 +57,10 @@ def unfused() -> Iterator[None]:
 
 
 def compiled_with_records(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that accepts and returns records (NamedTuples) with `mx.compile`.
+    """Compile a function whose arguments and results contain NamedTuples with `mx.compile`.
 
-    MLX converts records to tuples in arguments and results; this function converts them back. Every
-    call must use the same record types.
+    MLX converts NamedTuples in arguments and results to plain tuples. The compiled function
+    converts them back to NamedTuples. All calls must use the same NamedTuple classes.
     """
     taken: list[_Kind] = []
     returned: _Kind = None
@@ -82,7 +83,7 @@ def compiled_with_records(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _Kind = tuple[type, list["_Kind"]] | None
-"""Class of a record with the kinds of its fields, or None for any other value."""
+"""Class of a NamedTuple with the kinds of its fields, or None for any other value."""
 
 
 def _kind(value: Any) -> _Kind:
@@ -90,7 +91,7 @@ def _kind(value: Any) -> _Kind:
 
 
 def _as_record(kind: _Kind, value: Any) -> Any:
-    """Convert each tuple in `value` to the record type in `kind`."""
+    """Convert each tuple in `value` to the NamedTuple class in `kind`."""
     return value if kind is None else kind[0](*map(_as_record, kind[1], value))
 
 
@@ -109,7 +110,8 @@ class Traces:
     """Compiles functions with `mx.compile` and counts how often MLX traces each of them.
 
     Tracing takes half as long as a training step. MLX traces a function again if the shapes,
-    dtypes, or names of its inputs change, so more than one trace of a function is a fault.
+    dtypes, or names of its inputs change. In nerfmac, these properties are constant for each
+    compiled function, so more than one trace of a function indicates an error.
     """
 
     def __init__(self) -> None:
@@ -117,8 +119,10 @@ class Traces:
         """Number of traces by function name."""
 
     def compiled(self, function: Function, name: str) -> Function:
-        """Compile `function` with `mx.compile`. Its traces are counted as `name`, and a second one
-        is logged as a fault."""
+        """Compile `function` with `mx.compile`, and count how often MLX traces the function.
+
+        The traces are counted under `name`. A second trace is logged as an error in nerfmac.
+        """
 
         def traced(*arguments: Any) -> Any:
             if not _is_off:
@@ -154,4 +158,4 @@ def _compile_mode() -> Callable[[int], object]:
 
 
 def _keep_mode(_mode: int) -> None:
-    """Do not change the compile mode of MLX."""
+    """Replace `set_compile_mode` of MLX if it is not available: ignore the mode and do nothing."""

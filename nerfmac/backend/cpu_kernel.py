@@ -1,8 +1,9 @@
 """`CpuKernel`, the counterpart of `mx.fast.metal_kernel` for CPUs, with the same calling
 convention.
 
-The kernel body is compiled as C++ inside a loop over the grid. It runs on all cores as an MLX
-operation (extension.cpp), and can be used in `mx.compile` and `mx.grad` like any other operation.
+The kernel body is compiled as C++ inside a loop over the grid. The kernel runs on all cores as an
+MLX operation (extension.cpp), and can be used in `mx.compile` and `mx.grad` like any other
+operation.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ Template = Sequence[tuple[str, int | bool | mx.Dtype]]
 
 _TYPES = {mx.float32: "float", mx.int32: "int", mx.uint32: "unsigned", mx.uint8: "unsigned char"}
 
-# The flag -ffast-math is not used, because it reorders all sums, while kernels request this only
-# where it is harmless. It also assumes that there are no NaNs, so a diverged run would not be
-# detected.
+# The flag -ffast-math is not used, because it reorders all sums. Kernels request reordering only
+# where it is harmless. With -ffast-math, the compiler also assumes that there are no NaNs, so a
+# diverged run would not be detected.
 _FLAGS = (
     "-std=c++14",  # as in Metal; headers of later standards take three times as long to compile
     *("-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
@@ -55,10 +56,11 @@ extern "C" void run(
 
 @dataclass(frozen=True, eq=False)
 class CpuKernel:
-    """Kernel with the body `source`, compiled for the types of the arrays in a call.
+    """CPU kernel with the body `source`. The kernel is compiled for the types of the arrays in each
+    call.
 
-    With `atomic_outputs`, each row of the grid (fixed y and z) runs in order on one thread. If rows
-    write to different elements, results repeat bit for bit.
+    If `atomic_outputs` is True, each row of the grid (fixed y and z) runs in order on one thread.
+    If different rows write to different elements, results are bitwise reproducible.
     """
 
     name: str
@@ -79,8 +81,23 @@ class CpuKernel:
         init_value: float | None = None,
         **_unused: Any,
     ) -> list[mx.array]:
-        """Launch the kernel over `grid`. Outputs are initialized to zero if `init_value` is 0.
-        Raises `BuildError`."""
+        """Launch the kernel.
+
+        Args:
+            inputs: Input arrays, in the order of `input_names`.
+            output_shapes: Shapes of the outputs, in the order of `output_names`.
+            output_dtypes: Dtypes of the outputs.
+            grid: Number of iterations along each axis.
+            template: Names and values of the constants and types in the source code.
+            init_value: 0 to initialize all outputs to zero, or None for uninitialized outputs.
+
+        Returns:
+            Output arrays.
+
+        Raises:
+            BuildError: If no compiler is found, or if compilation fails.
+            InputError: If the dtype of an array is not supported.
+        """
         library = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
         outputs: list[mx.array] = extension().launch(
             self.name,
@@ -102,7 +119,7 @@ class CpuKernel:
         template: Template = (),
         **_unused: Any,
     ) -> Library:
-        """Return the library that a call with these arguments compiles and runs."""
+        """Return the library of the kernel for the arguments of a call."""
         types = (*(array.dtype for array in inputs), *output_dtypes)
         names = (*self.input_names, *self.output_names)
         text = _program(names, types, len(inputs), tuple(template), self.source, self.header)
@@ -142,13 +159,16 @@ def _library(name: str, text: str) -> Library:
 
 @cache
 def _function(name: str, text: str) -> int:
-    """Return the address of the compiled program `text`. Its library remains loaded. Raises
-    `BuildError`."""
+    """Return the address of the function in the compiled program `text`.
+
+    The library remains loaded.
+    Raises `BuildError` if the program does not compile or the library cannot be loaded.
+    """
     path = shared_library(_library(name, text))
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
-        raise BuildError(f"{path} does not load: {error}") from error
+        raise BuildError(f"the compiled kernel {path} cannot be loaded: {error}") from error
     address = ctypes.cast(library.run, ctypes.c_void_p).value
     assert address is not None
     return address

@@ -1,9 +1,9 @@
 """`CudaKernel`, the counterpart of `CpuKernel` for CUDA, with the same calling convention.
 
 `mx.fast.cuda_kernel` compiles a kernel when its result is evaluated, one kernel at a time and again
-in every process. Most of the time is spent on MLX's headers. `CudaKernel` compiles kernels without
-these headers, in parallel on all processors, and caches them on disk.
-`mx.fast.precompiled_cuda_kernel` launches them.
+in every process. Most of the compile time is spent on the headers of MLX. `CudaKernel` compiles
+kernels without these headers, in parallel on all processors, and caches the binaries on disk.
+`mx.fast.precompiled_cuda_kernel` launches the compiled kernels.
 """
 
 from __future__ import annotations
@@ -43,23 +43,30 @@ extern "C" __global__ void {name}({parameters}) {{
 
 
 class Cubin(NamedTuple):
-    """Program of a kernel. The cache stores its binary for the GPU of this machine."""
+    """CUDA program of a kernel. The cache stores the binary of the program for the GPU of this
+    machine."""
 
     name: str  # unique for each source code, because MLX caches loaded kernels under their names
     text: str  # contains {name} instead of the kernel name
 
     @property
     def stem(self) -> str:
-        """Name without its digest. The names of the kernel files in the cache begin with it."""
+        """Name without the digest, which is the beginning of the file name in the cache."""
         return self.name.rpartition("_")[0]
 
     def path(self) -> Path:
-        """Return the path of the file in the cache. Raises `BuildError` if no compiler is found."""
+        """Return the path of the binary in the cache.
+
+        Raises `BuildError` if no compiler or no NVIDIA GPU is found.
+        """
         major, minor = _capability()
         return cache_folder() / f"{self.name}-sm{major}{minor}-{nvrtc.version()}.cubin"
 
     def compile(self, path: Path) -> None:
-        """Compile the binary and write it to `path`. Raises `BuildError` if this fails."""
+        """Compile the binary and write it to `path`.
+
+        Raises `BuildError` if compilation fails or the file cannot be written.
+        """
         text = self.text.replace("{name}", self.name)
         binary = nvrtc.compile_cubin(self.name, text, _capability())
         try:
@@ -72,7 +79,8 @@ class Cubin(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CudaKernel:
-    """Kernel with the body `source`, compiled for the types of the arrays in a call."""
+    """CUDA kernel with the body `source`. The kernel is compiled for the types of the arrays in
+    each call."""
 
     name: str
     input_names: Sequence[str]
@@ -91,8 +99,24 @@ class CudaKernel:
         template: Sequence[tuple[str, int]] = (),
         init_value: float | None = None,
     ) -> list[mx.array]:
-        """Launch the kernel over `grid`. Outputs are initialized to `init_value` if it is set.
-        Raises `BuildError`."""
+        """Launch the kernel.
+
+        Args:
+            inputs: Input arrays, in the order of `input_names`.
+            output_shapes: Shapes of the outputs, in the order of `output_names`.
+            output_dtypes: Dtypes of the outputs.
+            grid: Number of threads along each axis.
+            threadgroup: Number of threads per thread block along each axis.
+            template: Names and values of the integer constants in the source code.
+            init_value: Initial value of all outputs, or None for uninitialized outputs.
+
+        Returns:
+            Output arrays.
+
+        Raises:
+            BuildError: If no compiler or no NVIDIA GPU is found, or if compilation fails.
+            InputError: If the dtype of an array is not supported.
+        """
         cubin = self.library(inputs=inputs, output_dtypes=output_dtypes, template=template)
         lengths = [length for i in self._shaped() for length in inputs[i].shape]
         return mx.fast.precompiled_cuda_kernel(
@@ -116,8 +140,10 @@ class CudaKernel:
         template: Sequence[tuple[str, int]] = (),
         **_unused: Any,
     ) -> Cubin:
-        """Return the program for a call with these arguments. Raises `InputError` if a dtype is not
-        supported."""
+        """Return the program of the kernel for the arguments of a call.
+
+        Raises `InputError` if the dtype of an array is not supported.
+        """
         types = (*(array.dtype for array in inputs), *output_dtypes)
         ranks = tuple(inputs[i].ndim for i in self._shaped())
         return _cubin(self, types, ranks, tuple(template))
@@ -166,7 +192,9 @@ def _capability() -> tuple[int, int]:
 
 @cache
 def _binary(cubin: Cubin) -> bytes:
-    """Return the binary, and compile it if it is not in the cache. Raises `BuildError` if this
-    fails."""
+    """Return the binary of a program. If the binary is not in the cache, it is compiled first.
+
+    Raises `BuildError` if compilation fails.
+    """
     compile_together([cubin])
     return cubin.path().read_bytes()

@@ -1,7 +1,7 @@
 """The compute device, which determines the back end of the kernels.
 
-It is always MLX's default device. On a GPU, kernels run as Metal or CUDA, depending on the build of
-MLX. On the CPU, kernels run as compiled C++.
+The compute device is always the default device of MLX. On a GPU, kernels run as Metal or CUDA,
+depending on the build of MLX. On the CPU, kernels run as compiled C++.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _automatic() -> tuple[str, str]:
 
 
 def refuse_windows() -> None:
-    """Raise `InputError` on Windows."""
+    """Raise `InputError` if the operating system is Windows, which nerfmac does not support."""
     if platform.system() == "Windows":
         raise checks.InputError("nerfmac runs on macOS and Linux, not on Windows")
 

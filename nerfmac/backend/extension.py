@@ -31,13 +31,16 @@ _NAME = "nerfmac_cpu_extension"
 
 @cache
 def extension() -> ModuleType:
-    """Return the loaded module, and build it on first use. Raises `BuildError` if this fails."""
+    """Return the extension module, which is built on first use.
+
+    Raises `BuildError` if the extension cannot be built or loaded.
+    """
     versions = {package: _fitting_version(package) for package in VERSIONS}
     nanobind = _folder("nanobind")
     sources = {
         "extension.cpp": Path(__file__).with_name("extension.cpp").read_text(),
         "nanobind.cpp": (nanobind / "src" / "nb_combined.cpp").read_text(),
-        # This is only a comment. It makes the library name depend on the versions.
+        # A comment with the versions, so that the digest in the library name depends on them.
         "versions.cpp": f"// mlx {versions['mlx']}, nanobind {versions['nanobind']}\n",
     }
     path = shared_library(Library(_NAME, sources, _flags(Path(mx.__file__).parent, nanobind)))
@@ -54,14 +57,17 @@ def extension() -> ModuleType:
 
 
 def check_requirements() -> None:
-    """Raise `BuildError` unless MLX, nanobind, and a compiler are available. It builds nothing."""
+    """Raise `BuildError` if MLX, nanobind, or a compiler is missing, without building anything."""
     for package in VERSIONS:
         _fitting_version(package)
     compiler()
 
 
 def _fitting_version(package: str) -> str:
-    """Return the installed version. Raises `BuildError` unless it is within `VERSIONS`."""
+    """Return the installed version of a package.
+
+    Raises `BuildError` if the package is not installed or the version is not within `VERSIONS`.
+    """
     first, end = VERSIONS[package]
     advice = pip_install(f"{package}>={first},<{end}")
     try:
@@ -69,7 +75,7 @@ def _fitting_version(package: str) -> str:
     except PackageNotFoundError as error:
         raise BuildError(f"{package} is not installed; {advice}") from error
     if not _release(first) <= _release(installed) < _release(end):
-        raise BuildError(f"they cannot be built for {package} {installed}; {advice}")
+        raise BuildError(f"CPU kernels do not support {package} {installed}; {advice}")
     return installed
 
 

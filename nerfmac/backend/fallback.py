@@ -1,8 +1,8 @@
-"""Selection of the kernel of an operation or of its reference in plain MLX.
+"""Selection between the kernel of an operation and its reference in plain MLX.
 
-The reference replaces the kernel if the machine cannot run kernels, with one warning. It also
-replaces the operations in the environment variable NERFMAC_DISABLE_KERNELS, to find a faulty
-kernel.
+If the machine cannot run kernels, all operations run as references, and a warning is logged once.
+The environment variable NERFMAC_DISABLE_KERNELS selects the reference for individual operations,
+which helps to find a faulty kernel.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ _DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1 for all kernels, or operations separat
 _OLDEST_GPU = (8, 0)
 
 users_operations: set[str] = set()
-"""Names of operations with user-defined kernels. NERFMAC_DISABLE_KERNELS also accepts these
-names."""
+"""Names of operations with user-defined kernels, which NERFMAC_DISABLE_KERNELS also accepts."""
 
 
 def working_dtype() -> mx.Dtype:
@@ -69,12 +68,12 @@ def kernels_disabled() -> Iterator[None]:
 
 
 def why_reference(operation: str | None = None, *, builds: bool = True) -> str | None:
-    """Return why the reference replaces the kernel of `operation`; None if the kernel runs.
+    """Return the reason why an operation runs as its reference, or None if the kernel runs.
 
     Args:
         operation: Name of the operation, or None for kernels in general.
-        builds: Whether to build the kernels on a CPU to find out. If False, only the requirements
-            are checked, and no compiler starts.
+        builds: Whether to build the extension for CPU kernels as a test. If False, only the
+            requirements are checked, and no compiler starts.
 
     Returns:
         The reason, or None if the kernel runs.
@@ -111,8 +110,10 @@ def _disabled(value: str) -> frozenset[str]:
 
 @cache
 def why_no_extension() -> str | None:
-    """Return the reason why kernels cannot run on this CPU, or None if they can. It is logged
-    once."""
+    """Return the reason why kernels cannot run on this CPU, or None if they can.
+
+    The reason is logged once.
+    """
     try:
         extension()
         # Kernels use compiler flags that the extension does not use, and a compiler may reject
@@ -129,7 +130,7 @@ def why_no_extension() -> str | None:
 
 
 def _why_not_built() -> str | None:
-    """Return which requirement for building CPU kernels is missing; None if all are present."""
+    """Return which requirement for building CPU kernels is missing, or None if all are present."""
     try:
         check_requirements()
     except BuildError as error:
@@ -139,8 +140,10 @@ def _why_not_built() -> str | None:
 
 @cache
 def _why_not_this_gpu() -> str | None:
-    """Return the reason why kernels cannot run on this NVIDIA GPU, or None if they can. It is
-    logged once."""
+    """Return the reason why kernels cannot run on this NVIDIA GPU, or None if they can.
+
+    The reason is logged once.
+    """
     capability = compute_capability()
     if capability is None or capability >= _OLDEST_GPU:
         return None

@@ -1,11 +1,11 @@
 """Classification of MLX errors after a GPU failure, by the message of the `RuntimeError`.
 
-A threadgroup that is too large raises a `ValueError` instead.
+MLX raises a `ValueError` instead if a threadgroup is too large.
 
-The messages are from MLX 0.32.4 (its allocators and mlx/backend/metal/device.cpp). On Metal they
-are followed by messages of macOS's IOGPU, and on CUDA by messages of the CUDA runtime. The error
-may be raised by a later call than the call that failed. The CPU back end of MLX raises no error,
-because the system ends a process that runs out of memory.
+The messages are from MLX 0.32.4 (its allocators and mlx/backend/metal/device.cpp). On Metal, a
+message contains text from the macOS framework IOGPU, and on CUDA, text from the CUDA runtime. A
+later call than the failed call may raise the error. The CPU back end of MLX raises no error if
+memory runs out, because the system ends the process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_MEMORY = (
 """Phrases in MLX errors that indicate a lack of memory."""
 
 ENDED = (
-    "Impacting Interactivity",  # it delayed the display (ml-explore/mlx issue 3267)
+    "Impacting Interactivity",  # the launch delayed the display (ml-explore/mlx issue 3267)
     "Caused GPU Timeout Error",
     "Caused GPU Hang Error",
     "Ignored (for causing prior/excessive GPU errors)",  # follows one of the above
@@ -29,10 +29,10 @@ ENDED = (
 """Phrases in MLX errors that indicate GPU work stopped by the operating system."""
 
 TOO_MANY_THREADS = "maximum allowed threads per threadgroup"
-"""Part of the text of the `ValueError` for a threadgroup that is too large for a kernel."""
+"""Phrase in the `ValueError` for a threadgroup that is too large for a kernel."""
 
 DISCARDED = "Discarded (victim of GPU error/recovery)"
-"""Part of the text of the error for work that macOS drops because other work on the GPU failed."""
+"""Phrase in the error for a launch that macOS discards because other work on the GPU failed."""
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
@@ -41,9 +41,9 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 
 
 def is_ended_by_macos(error: RuntimeError) -> bool:
-    """Return whether macOS stopped GPU work. The process can continue after this error.
+    """Return whether an error means that macOS stopped GPU work, so that the process can continue.
 
-    After the corresponding error on CUDA, all later calls fail.
+    The corresponding error on CUDA is not included, because all later CUDA calls would fail.
     """
     text = str(error)
     return "[METAL]" in text and any(sign in text for sign in (*ENDED, DISCARDED))

@@ -11,13 +11,13 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 
 CACHE_ADVICE = "set NERFMAC_CACHE to another folder"
-"""Advice for errors about a cache folder that cannot be written."""
+"""Advice in error messages if the cache folder cannot be written."""
 
 _CPUINFO = Path("/proc/cpuinfo")
 
 
 def cache_folder() -> Path:
-    """Return nerfmac's cache folder: `$NERFMAC_CACHE` or, by default, one in the user cache folder.
+    """Return the cache folder: `$NERFMAC_CACHE` or, by default, a subfolder of the user's cache.
 
     Raises `InputError` if the user has no home folder.
     """

@@ -1,6 +1,6 @@
 """`Kernel`, a function in a Metal file that can be launched on several back ends.
 
-The body passed to MLX only calls this function:
+The kernel body that MLX compiles is a single call of this function:
 
     function<TEMPLATE...>(thread_position_in_grid, rows, inputs..., outputs..., space)
 """
@@ -43,24 +43,25 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 class Kernel:
     """Function written in Metal that is launched over a grid of threads as an MLX operation.
 
-    It runs as Metal on an Apple GPU, as CUDA on an NVIDIA GPU, and as C++ on a CPU. The fourth back
-    end, `reference`, is plain MLX: it is used if no compiler is available, and tests compare
-    kernels with it. Every kernel therefore needs a reference, and is only called if
-    `nerfmac.backend.runs_kernel(operation)` is true.
+    The function runs as Metal on an Apple GPU, as CUDA on an NVIDIA GPU, and as C++ on a CPU. Each
+    kernel also requires a reference in plain MLX, which is the fourth back end, `reference`. The
+    reference is used if the machine cannot run kernels, and tests compare kernels with it. Call a
+    kernel only if `nerfmac.backend.runs_kernel(operation)` is True.
 
     The arguments of the function are the thread index in the grid, the number `rows`, the inputs,
-    the outputs, and, if the kernel has one, the `space`. Arrays are pointers to row-major elements.
-    Their types are template parameters, because MLX chooses the address space: `constant` for
-    inputs with fewer than eight elements, `device` otherwise. The function must return if its index
-    is not below `rows`, because CUDA rounds the grid up to whole threadgroups. It must write every
-    output element.
+    the outputs, and the `space` if it is set. Arrays are pointers to elements in row-major order.
+    The pointer types are template parameters, because MLX chooses the address space: `constant` for
+    inputs with fewer than eight elements, and `device` for larger inputs. If the thread index is
+    not below `rows`, the function must return immediately, because CUDA rounds the grid up to whole
+    threadgroups. The function must write every element of the outputs.
 
-    The rest of the source code is Metal, in the subset used by the files in `kernels/`. A simdgroup
-    has `SIMD_WIDTH` threads: 32 on a GPU, one on a CPU (`nerfmac.backend.simd_width()` in Python).
-    A kernel with one simdgroup per row is launched over rows * simd_width() threads. On a CPU,
-    arrays are float32, int32, uint32, or uint8; CUDA also supports float16.
+    The source code is Metal, restricted to the subset that the files in `kernels/` use. A simdgroup
+    has `SIMD_WIDTH` threads: 32 on a GPU, and one on a CPU. In Python, `SIMD_WIDTH` is
+    `nerfmac.backend.simd_width()`. A kernel with one simdgroup per row is launched over
+    rows * simd_width() threads. On a CPU, arrays are float32, int32, uint32, or uint8. CUDA also
+    supports float16.
 
-    A gradient is a separate kernel; `mx.custom_function` connects it to the forward kernel. If
+    A gradient is a separate kernel, which `mx.custom_function` connects to the forward kernel. If
     several threads add to one element, the kernel must use `atomic_add_row` and set `accumulates`.
 
     Raises:
@@ -95,14 +96,15 @@ class Kernel:
     """Name of the operation, for `runs_kernel` and the variable `NERFMAC_DISABLE_KERNELS`. Without
     a `source`, the function is in nerfmac's `kernels/<operation>.metal`."""
     function: str
-    """Name of the function. Its first template parameters are the `template` of a launch."""
+    """Name of the function. The argument `template` of a launch contains its first template
+    parameters."""
     inputs: tuple[str, ...]
     """Names of the arrays that the function reads."""
     outputs: tuple[str, ...]
     """Names of the arrays that the function writes."""
     rows: str
-    """C++ expression for the number of rows, such as "x_shape[0]"; NAME_shape is the shape of input
-    NAME. The grid's first axis has one thread, or one simdgroup, for each row."""
+    """C++ expression for the number of rows, such as "x_shape[0]", where NAME_shape is the shape of
+    the input NAME. The first axis of the grid has one thread or one simdgroup for each row."""
     space: str | None = None
     """Declaration of a threadgroup array named `space`, such as "float space[64]", or None. Metal
     allows this declaration only in the body of a kernel."""
@@ -111,9 +113,9 @@ class Kernel:
     on Metal, have atomic elements. On a CPU, each row of the grid (fixed y and z) runs on one
     thread, so different rows must add to different elements."""
     source: Path | str | None = None
-    """A .metal file, or Metal source code. `#include "NAME"` finds files next to the file and
-    nerfmac's headers. The file is read at the first launch. After changing it, create the `Kernel`
-    again."""
+    """Path of a .metal file, or Metal source code. `#include "NAME"` searches for headers in the
+    folder of the file, then in the kernels folder of nerfmac. The file is read at the first launch.
+    If you change the file, create the `Kernel` again."""
 
     def __post_init__(self) -> None:
         if self.source is not None:
@@ -145,17 +147,17 @@ class Kernel:
             output_shapes: Shape of each output.
             output_dtypes: Type of each output.
             template: Pairs of name and value for the first template parameters, in order.
-            zeroed: Whether outputs are initialized to zero. They always are if the kernel
-                accumulates.
+            zeroed: Whether outputs are initialized to zero. If the kernel has `accumulates`,
+                outputs are always initialized to zero.
 
         Returns:
             Output arrays, in the order of `outputs`. MLX evaluates them when they are needed.
 
         Raises:
-            InputError: If the number of inputs is wrong, or the first launch on a device finds that
-                the function or a header is missing, or that `source` does not compile. A Metal
-                kernel is compiled when its outputs are evaluated. If this fails, MLX raises a
-                `RuntimeError` with the messages of the compiler.
+            InputError: If the number of inputs is wrong. At the first launch on a device, also if
+                the function or a header is missing, or if `source` does not compile.
+            RuntimeError: If a Metal kernel does not compile. MLX compiles a Metal kernel when its
+                outputs are evaluated, and raises the error with the messages of the compiler.
             BuildError: If a kernel of nerfmac cannot be built, or no kernel can be built on this
                 machine.
         """
@@ -199,7 +201,7 @@ class Kernel:
             device: "metal", "cuda", or "cpu".
 
         Returns:
-            Source code before the body.
+            Source code that precedes the body of the kernel.
 
         Raises:
             InputError: If the source file cannot be read or does not contain the function.
@@ -215,8 +217,8 @@ class Kernel:
         """Return the body of the kernel: a call of its function with all arguments.
 
         Args:
-            template: Template arguments of the function. They are empty if the function is not a
-                template.
+            template: Template arguments of the function. Pass an empty tuple if the function is not
+                a template.
 
         Returns:
             Source code.
@@ -241,7 +243,17 @@ _launch: ContextVar[Callable[..., list[mx.array]]] = ContextVar("launch", defaul
 
 @contextmanager
 def launched_by(launch: Callable[..., list[mx.array]]) -> Iterator[None]:
-    """Return a context manager that replaces each launch on this thread with a call of `launch`."""
+    """Return a context manager in which `launch` is called instead of launching kernels.
+
+    The replacement applies to all kernels that the current thread launches.
+
+    Args:
+        launch: Function that receives the compiled kernel and the keyword arguments of the launch,
+            and returns the list of outputs.
+
+    Returns:
+        Context manager. At the end of its block, the previous way to launch kernels is restored.
+    """
     before = _launch.set(launch)
     try:
         yield
@@ -277,17 +289,20 @@ _kernels: dict[int, Kernel] = {}  # by the id of the built kernel, which `_build
 
 
 def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:
-    """Return the kernel that `built`, an argument of the function in `launched_by`, belongs to."""
+    """Return the `Kernel` of a compiled kernel.
+
+    `built` is the compiled kernel that the function in `launched_by` receives.
+    """
     return _kernels[id(built)]
 
 
 def compile_ahead(build_graph: Callable[[], object]) -> None:
-    """Compile all kernels that `build_graph` launches, one per processor at a time.
+    """Compile all kernels that `build_graph` launches, in parallel on all processors.
 
-    Launches also compile their kernels, but one after the other. During `build_graph`, launches
-    return zeros, so the graph must not depend on values. On an Apple GPU, the system compiles
-    kernels at the first launch, so this function only logs a message. Raises `BuildError` if
-    compilation fails.
+    Without this function, each kernel is compiled at its first launch, and no two kernels are
+    compiled at the same time. During `build_graph`, launches return zeros, so the graph must not
+    depend on values. On an Apple GPU, the system compiles kernels at the first launch, so this
+    function only logs a message. Raises `BuildError` if compilation fails.
     """
     if backend() == "metal":
         announce_compiling()
@@ -299,7 +314,7 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
         libraries.append(built.library(**call))
         return list(map(mx.zeros, call["output_shapes"], call["output_dtypes"]))
 
-    with uncompiled(), launched_by(note):  # compiled functions would keep these launches
+    with uncompiled(), launched_by(note):  # a compiled function would record the dummy launches
         build_graph()
     compile_together(libraries)
 

@@ -1,7 +1,8 @@
 """Memory of the current device: size, limit for MLX, and current use.
 
-On a CPU, the size is the memory that this process may use. If memory runs out, no operation raises
-an error. The system ends the process, or MLX 0.32.4 ends it when it allocates the next array.
+On a CPU, the size is the memory that this process may use. If memory runs out on a CPU, no
+operation raises an error: the system ends the process, or MLX 0.32.4 ends the process when it
+allocates the next array.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ GIB = 2**30
 """Number of bytes in a gibibyte."""
 
 CACHE_FRACTION = 1 / 4
-"""Fraction of the memory limit that MLX may keep as free buffers for later arrays. By default, MLX
-may keep all of it, but on a Mac other programs also need memory."""
+"""Maximum size of MLX's cache of free buffers, as a fraction of the memory limit. By default, the
+cache of MLX may use the whole memory limit, but on a Mac, other programs share the memory."""
 
 
 def memory_bytes() -> int:
@@ -36,7 +37,10 @@ def memory_bytes() -> int:
 
 
 def check_memory_limit(gib: float | None, fraction: float | None) -> None:
-    """Raise `InputError` if both limits of `limit_memory` are set, or if one is out of range."""
+    """Check the arguments of `limit_memory`.
+
+    Raises `InputError` if both limits are set, or if a limit is out of range.
+    """
     if gib is not None and fraction is not None:
         raise InputError(
             "a memory limit and a fraction cannot be used together; remove one of them"
@@ -46,9 +50,17 @@ def check_memory_limit(gib: float | None, fraction: float | None) -> None:
 
 
 def limit_memory(gib: float | None = None, fraction: float | None = None) -> int:
-    """Limit MLX to `gib` GiB or to a `fraction` of the device memory; return the limit in bytes.
+    """Limit the memory that MLX uses. By default, the limit is the whole device memory.
 
-    By default, the limit is the whole device memory. Raises `InputError`; see `check_memory_limit`.
+    Args:
+        gib: Limit in GiB, or None.
+        fraction: Limit as a fraction of the device memory, or None.
+
+    Returns:
+        Limit in bytes.
+
+    Raises:
+        InputError: If both limits are set, or if a limit is out of range.
     """
     check_memory_limit(gib, fraction)
     limit = available = memory_bytes()
@@ -79,9 +91,9 @@ def peak_memory_bytes() -> int:
 def host_memory_bytes(root: Path = Path("/")) -> int:
     """Return the host memory in bytes that this process may use.
 
-    It is the smallest of three limits: the memory of the machine, the limits of the control groups
-    of the process (containers; versions 1 and 2), and the remaining address space under
-    `ulimit -v`. `root` is the folder with /proc and /sys.
+    The result is the smallest of three limits: the memory of the machine, the memory limit of the
+    control groups (cgroups v1 and v2, for example of a container), and the remaining address space
+    under `ulimit -v`. `root` is the folder that contains /proc and /sys.
     """
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([physical, *_group_limits(root), *_address_space()])

@@ -1,6 +1,6 @@
 """Recording of the Metal source code and the launch of every kernel, on any machine.
 
-MLX generates the signature of a kernel when the kernel is called, and this requires Metal. However,
+MLX generates the signature of a kernel when the kernel is called, which requires Metal. However,
 `mx.export_function` can record a call on any machine. The recorded source code is the input that
 MLX passes to the Metal compiler, except for MLX's header, which includes metal_stdlib. Kernels can
 therefore be read, checked, and executed on a machine without an Apple GPU.
@@ -68,7 +68,7 @@ def on_metal(stand_in: StandIn) -> Iterator[None]:
 def recorded() -> Iterator[dict[str, Launch]]:
     """Return a context manager that records launches in a dictionary instead of running them.
 
-    The keys are kernel names. Kernels return zeros of the right shapes.
+    The keys are kernel names. Instead of running, kernels return zeros of the output shapes.
     """
     launches: dict[str, Launch] = {}
 
@@ -89,7 +89,8 @@ def exported(build: Callable[..., list[mx.array]], call: dict[str, Any]) -> Laun
         if event.get("name") == "CustomKernel":
             recorded_arguments.append(event["arguments"])
 
-    # Only shapes and types are recorded; the inputs themselves may belong to another trace.
+    # Zeros replace the inputs, because only shapes and types are recorded and the inputs may belong
+    # to another trace.
     inputs = [mx.zeros(array.shape, array.dtype) for array in call["inputs"]]
     mx.export_function(note, lambda *arrays: build(**{**call, "inputs": list(arrays)}), *inputs)
     (arguments,) = recorded_arguments

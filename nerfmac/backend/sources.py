@@ -36,11 +36,14 @@ def operations() -> tuple[str, ...]:
 
 
 def dialect_source(dialect: str) -> str:
-    """Return declarations of the shared constants, and the header that defines the Metal names a
-    dialect lacks.
+    """Return the source code that precedes every kernel in a dialect.
 
     Args:
         dialect: `metal`, `cuda`, or `cpu`.
+
+    Returns:
+        Declarations of the shared constants, and the header that defines the Metal names that are
+        missing in the dialect.
     """
     header = (kernels_folder() / "dialects" / dialect / "prelude.h").read_text()
     return declarations(dialect) + header
@@ -58,11 +61,12 @@ def kernel_source(operation: str, dialect: str) -> str:
 
 
 def user_source(source: Path | str, name: str, dialect: str) -> str:
-    """Return `kernel_source` for a user-defined kernel.
+    """Return the source code of a user-defined kernel with its headers.
 
-    Headers are searched next to the file, then in `kernels/`. With `#line` directives, compiler
-    messages refer to lines of the user's files. Raises `InputError` if a file cannot be read, is
-    not ASCII (as MLX requires), or includes a missing header.
+    Headers are searched in the folder of the file, then in `kernels/`. The result contains `#line`
+    directives, so that compiler messages refer to lines of the user's files. Raises `InputError` if
+    a file cannot be read, contains characters that are not ASCII, or includes a missing header. MLX
+    requires ASCII.
     """
     folders = _header_folders(dialect)
     if isinstance(source, Path):
@@ -71,7 +75,7 @@ def user_source(source: Path | str, name: str, dialect: str) -> str:
 
 
 def read_ascii(path: Path) -> str:
-    """Read a text file. Raises `InputError` if it cannot be read or is not ASCII."""
+    """Read an ASCII text file. Raises `InputError` if the file cannot be read or is not ASCII."""
     try:
         return path.read_text(encoding="ascii")
     except OSError as error:
@@ -87,8 +91,10 @@ def _header_folders(dialect: str) -> tuple[Path, ...]:
 
 
 def _pasted(text: str, folders: Sequence[Path], included: set[Path], name: str = "") -> str:
-    """Replace the first include of each header in `text` with the header. With a `name`, add
-    `#line` directives."""
+    """Replace the first include of each header in `text` with the contents of the header.
+
+    If `name` is not empty, the result contains `#line` directives with this name.
+    """
 
     def paste(match: re.Match[str]) -> str:
         paths = [folder / match["name"] for folder in folders]

@@ -1,11 +1,12 @@
 """Selection of variants, for operations with several implementations.
 
-The fastest variant depends on the chip. A variant is selected, in order of precedence, with
-`using`, with the environment variable NERFMAC_VARIANTS
-(`hash_encode_gradient=fixed,march_count=two`), or by `nerfmac tune`. That command measures all
-variants and caches the fastest one for the chip, the MLX version, the kernel source code, and the
-model sizes (`tuned_for`). The default is the first variant of the device. The selection applies
-when a graph is built: functions that `mx.compile` has already compiled do not change.
+The fastest variant depends on the chip. A variant is selected, in order of precedence, with the
+context manager `using`, with the environment variable NERFMAC_VARIANTS (for example
+`hash_encode_gradient=fixed,march_count=two`), or by `nerfmac tune`. The command `nerfmac tune`
+measures all variants and caches the fastest variant for the chip, the MLX version, the kernel
+source code, and the model sizes (see `tuned_for`). The default is the first variant of the device.
+The selection applies when a graph is built, so functions that `mx.compile` has already compiled do
+not change.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Variants(NamedTuple):
 
     on_gpu: tuple[str, ...]
     on_cpu: tuple[str, ...]
-    on_first_macs: tuple[str, ...] = ()  # Apple GPUs that add floats in a loop; if empty, `on_gpu`
+    on_first_macs: tuple[str, ...] = ()  # for Apple GPUs without atomic floats; if empty, `on_gpu`
 
     @property
     def here(self) -> tuple[str, ...]:
@@ -57,12 +58,13 @@ class Variants(NamedTuple):
 
 
 VARIANTS: Mapping[str, Variants] = {
-    # An M1 has no instruction that adds a float to memory (Mesa's src/asahi/compiler lists its
-    # instructions). Its compiler emits a compare-and-exchange loop. The loop repeats if several
-    # threads add to the same entry: according to the rates in backend/apple.py, it would add 120 ms
-    # to a training step of preset base. `summed` first sums the values of neighboring threads of a
-    # simdgroup that share an entry. `fixed` adds integers: this takes one instruction on every GPU,
-    # and the sum does not depend on the order. On a CPU each thread owns its entries.
+    # An M1 has no instruction that atomically adds a float to memory (Mesa lists the instructions
+    # in src/asahi/compiler), so its compiler emits a compare-and-exchange loop. The loop repeats if
+    # several threads add to the same entry. According to the rates in backend/apple.py, the loop
+    # would add 120 ms to a training step of the preset base. The variant `summed` first sums the
+    # values of neighboring threads of a simdgroup that share an entry. The variant `fixed` adds
+    # integers, which takes one instruction on every GPU, and the sum does not depend on the order.
+    # On a CPU, different threads add to different entries.
     "hash_encode_gradient": Variants(
         ("float", "summed", "fixed"), ("float",), on_first_macs=("fixed", "summed", "float")
     ),
@@ -70,15 +72,16 @@ VARIANTS: Mapping[str, Variants] = {
     # hides this latency, but more rays use more registers. On x86-64 CPUs with AVX-512, four rays
     # are fastest.
     "march_count": Variants(("one", "two", "four"), ("four", "two", "eight")),
-    # Number of threadgroups, each with a separate partial sum of the weight gradients. It should be
-    # the number that run at the same time (an M1 has 8 cores, an H200 132), because with fewer
-    # threadgroups fewer partial sums have to be added. On a CPU, sums must not depend on the number
-    # of cores.
+    # Number of threadgroups, each with a separate partial sum of the weight gradients. The best
+    # number is the number of threadgroups that run at the same time (an M1 has 8 cores, an H200 has
+    # 132), because more threadgroups only add partial sums. On a CPU, the number is constant, so
+    # that sums do not depend on the number of cores.
     "networks_gradient": Variants(("groups_256", "groups_64", "groups_512"), ("groups_32",)),
     # Layout of a tile in threadgroup memory, where eight rows are read at a time. With `close`, all
     # rows begin in the same memory bank, so the eight reads conflict. With `padded`, there are 16
     # bytes between rows, as in MLX's matrix products on Apple GPUs (kernels/steel/gemm/gemm.h,
-    # tgp_padding). This uses an eighth more threadgroup memory, so fewer threadgroups may fit.
+    # tgp_padding). The padding uses an eighth more threadgroup memory, so fewer threadgroups may
+    # run at the same time.
     "networks_gradient_rows": Variants(("padded", "close"), ("close",)),
 }
 
@@ -106,8 +109,10 @@ def variants_here(config: Config) -> dict[str, str]:
 
 @contextmanager
 def using(**chosen: str) -> Iterator[None]:
-    """Return a context manager in which this thread uses the `chosen` variants. Raises `InputError`
-    if one is unknown."""
+    """Return a context manager in which this thread uses the `chosen` variants.
+
+    Raises `InputError` if an operation or a variant is unknown.
+    """
     _check(chosen, "variants")
     before = _using.set({**_using.get(), **chosen})
     try:
@@ -117,18 +122,19 @@ def using(**chosen: str) -> Iterator[None]:
 
 
 def repeatable() -> AbstractContextManager[None]:
-    """Return a context manager in which this thread builds graphs with reproducible results, bit
-    for bit.
+    """Return a context manager in which graphs have bitwise reproducible results.
 
-    Only the gradient of the hash encoding adds floats atomically, in an order that varies. The
-    variant `fixed` of this operation adds integers.
+    Only the gradient of the hash encoding adds floats atomically, in an order that varies. In the
+    context, this thread uses the variant `fixed` of this operation, which adds integers.
     """
     return using(hash_encode_gradient="fixed")
 
 
 def from_environment() -> dict[str, str]:
-    """Return the variants that NERFMAC_VARIANTS specifies. Raises `InputError` if one is
-    unknown."""
+    """Return the variants that the environment variable NERFMAC_VARIANTS specifies.
+
+    Raises `InputError` if an operation or a variant is unknown.
+    """
     return _parsed(os.environ.get(_VARIABLE, ""))
 
 
@@ -157,9 +163,9 @@ _sizes: ContextVar[str] = ContextVar("sizes", default="")
 def tuned_for(config: Config) -> Iterator[None]:
     """Return a context manager that selects the cached choices of `nerfmac tune` for `config`.
 
-    It applies to the current thread. The choices depend on the model sizes, but not on the scene
-    extent or resolution: choices that `nerfmac tune` made without a scene are used with every
-    scene.
+    The selection applies to the current thread. The choices depend on the model sizes, but not on
+    the extent or resolution of the scene, so choices that `nerfmac tune` made without a scene are
+    used with every scene.
     """
     before = _sizes.set(_sizes_of(config))
     try:
@@ -225,7 +231,8 @@ def _stored(device: str, sizes: str) -> Mapping[str, str]:
 
 @cache
 def _digest(device: str, sizes: str) -> str:
-    """Return a hash of all inputs that the selection of variants depends on."""
+    """Return a hash of all values that determine the fastest variants, such as the chip and the
+    kernel source code."""
     texts = [kernel_source(operation, device) for operation in operations()]
     parts = (device_name(), version("mlx"), repr(dict(VARIANTS)), sizes, *texts)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]

@@ -1,8 +1,8 @@
 """Recovery from the macOS watchdog, which stops GPU work that delays the display.
 
-See ml-explore/mlx issue 3267. After a stop, MLX raises a `RuntimeError`, and the results of all
-unfinished launches are lost. `resumed` waits, requests shorter launches (`is_relaxed`), and
-restarts after the last finished item.
+If the watchdog stops GPU work, MLX raises a `RuntimeError`, and the results of all unfinished
+launches are lost (ml-explore/mlx issue 3267). The function `resumed` then waits, enables the
+relaxed mode with shorter launches (`is_relaxed`), and restarts after the last finished item.
 
 Arrays that were being computed when the work was stopped count as evaluated, but their values are
 undefined. The caller must restart from arrays that were evaluated before, or from new arrays.
@@ -28,11 +28,11 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 PAUSE = 5.0
-"""Time in seconds before work starts again after a stop."""
+"""Pause in seconds after the watchdog has stopped GPU work, before work starts again."""
 RETRIES = 3
-"""Maximum number of consecutive failures after which work starts again."""
+"""Maximum number of consecutive attempts to continue after the watchdog has stopped GPU work."""
 SHORTER = 4
-"""Factor by which launches are shorter in the relaxed mode."""
+"""Factor by which the relaxed mode reduces the duration of launches."""
 
 _is_relaxed = False  # from the first failure to the end of the process
 
@@ -40,8 +40,8 @@ _is_relaxed = False  # from the first failure to the end of the process
 def is_relaxed() -> bool:
     """Return whether the system has stopped GPU work of this process.
 
-    In this relaxed mode, at most one training step is in flight, and launches are shorter by the
-    factor `SHORTER`.
+    If the result is True, the process is in the relaxed mode: at most one training step is in
+    flight, and the target duration of launches is divided by `SHORTER`.
     """
     return _is_relaxed
 

@@ -1,4 +1,4 @@
-"""Argument checks. They raise `InputError` with the name, the value, and the expected values.
+"""Argument checks, which raise `InputError` with the name, the value, and the expected values.
 
 The command line prints the message of an `InputError` and exits with code 2. Any other exception
 is a program error and keeps its traceback.
@@ -76,7 +76,7 @@ def optional_number(
     high: float = math.inf,
     whole: bool = False,
 ) -> None:
-    """Raise as `number` does, unless `value` is None."""
+    """Raise `InputError` unless `value` is None or passes the check of `number`."""
     if value is not None:
         number(name, value, low=low, high=high, whole=whole)
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 EARLY_STOP_TRANSMITTANCE = 1e-4
-"""Transmittance threshold: samples after the point where a ray's transmittance falls below it are
-ignored."""
+"""Transmittance threshold at which a ray ends. Samples behind the end of a ray are ignored."""
 
 DENSITY_LIMIT = 15.0
 """Maximum natural logarithm of the density. A density of e^15 per scene unit is opaque within one
@@ -20,11 +19,12 @@ marching step.
 Without the limit, the optical depth of a ray becomes infinite if a network output exceeds 88."""
 
 THINNING_UNITS = 32
-"""Integer that represents a probability of 1 in `nerfmac.ops.thin`. It is a power of two."""
+"""Integer that represents a probability of 1 in `nerfmac.ops.thin`. The integer is a power of
+two."""
 
 FRACTION_UNITS = 2**24
 """Integer that represents 1 where fractions are compared as integers. float32 represents all
-integers up to it exactly."""
+integers from 0 to 2^24 exactly."""
 
 LONGEST_STEP = 0.5
 """Maximum Newton step when a lens distortion is inverted, in focal lengths or, for fisheye lenses,
@@ -47,17 +47,18 @@ BRICK_DEPTH = 2
 """Number of cells along z in an occupancy grid brick."""
 
 BRICK_CELLS = BRICK_WIDTH**2 * BRICK_DEPTH
-"""Number of cells in a brick. It must be 32, because the bits of a brick are one 32-bit word."""
+"""Number of cells in a brick. The number must be 32, because the bits of a brick are one 32-bit
+word."""
 
 HASH_PRIME_Y = 2654435761
-"""Factor of the y coordinate in the spatial hash of a vertex. It is also used as the factor of
+"""Factor of the y coordinate in the spatial hash of a vertex. The same number is the factor of
 multiplicative hashes."""
 
 HASH_PRIME_Z = 805459861
 """Factor of the z coordinate in the spatial hash of a vertex."""
 
 NETWORK_OUTPUTS = 16
-"""Number of outputs of each network; only the first three of the color network are used."""
+"""Number of outputs of each network. The color is the first three outputs of the color network."""
 
 DIRECTION_FEATURES = 16
 """Number of inputs of the color network that encode the direction."""

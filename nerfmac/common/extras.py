@@ -18,7 +18,7 @@ def needed(module: str, extra: str, what: str) -> Any:
         what: Beginning of the error message, such as "snapshots need".
 
     Returns:
-        The module.
+        The imported module.
 
     Raises:
         InputError: If the module is not installed, with the command that installs it.

@@ -1,6 +1,6 @@
 """Atomic file writing, and checks of paths.
 
-A file is written under a temporary name and then renamed.
+To be written atomically, a file is written under a temporary name and then renamed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from nerfmac.common.checks import InputError
 _DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 _HERE = f"{crc32(platform.node().encode()):08x}"
-"""Hash of the host name. It is part of the names of partial files, because other machines may write
-to the same disk."""
+"""Hash of the host name. The names of partial files contain this hash, because other machines may
+write to the same disk."""
 
 _appearing: dict[Path, Path] = {}
 """Final path of each partial file that this process is writing."""
@@ -56,11 +56,11 @@ def leads_out(path: Path, folder: Path) -> bool:
 def appearing(path: Path) -> Iterator[Path]:
     """Return a context manager that yields a partial file and, on success, renames it to `path`.
 
-    On failure `path` is unchanged and the partial file is removed. After a power failure `path` is
-    either the old file or the complete new one, because the data is flushed before the file is
-    renamed. Raises `InputError` for errors of the file system, such as a missing folder, missing
-    permission, or a full disk. `path` may be the partial file of an outer `appearing`: errors then
-    contain the outer `path`.
+    If the block raises an exception, `path` is unchanged and the partial file is removed. After a
+    power failure, `path` is either the old file or the complete new file, because the data is
+    flushed before the file is renamed. If `path` is the partial file of an outer `appearing`, error
+    messages contain the outer path. Raises `InputError` for errors of the file system, such as a
+    missing folder, missing permission, or a full disk.
     """
     named, partial = _appearing.get(path, path), partial_path(path)
     if path.is_dir():
@@ -90,8 +90,9 @@ def appearing(path: Path) -> Iterator[Path]:
 def _flush(path: Path) -> None:
     """Wait until the contents of a file, or the entries of a folder, are on the disk.
 
-    On a Mac, `fsync` leaves data in the cache of the drive; F_FULLFSYNC flushes this cache too (see
-    Apple's man page of fsync). Network disks and folders without read permission may reject both.
+    On a Mac, `fsync` leaves data in the cache of the drive, and F_FULLFSYNC also flushes this cache
+    (see Apple's man page of fsync). Network disks and folders without read permission may reject
+    both calls.
     """
     import fcntl  # not available on Windows, where nerfmac exits with a message before this line
 
@@ -145,8 +146,8 @@ def write_json(path: Path, values: Any) -> None:
 def read_json(path: Path) -> Any:
     """Return the JSON values in the file `path`.
 
-    Raises `InputError` if the file cannot be read or has a syntax error; the message contains the
-    line of the error.
+    Raises `InputError` if the file cannot be read or has a syntax error. The message for a syntax
+    error contains its line number.
     """
     try:
         return json.loads(path.read_bytes())  # detects UTF-8, with or without a mark, and UTF-16
@@ -185,7 +186,10 @@ def check_free(folder: Path) -> None:
 
 
 def visible_names(folder: Path) -> set[str]:
-    """Return the file names in `folder` that are not hidden; an empty set if it does not exist."""
+    """Return the names of all files in `folder` that are not hidden.
+
+    If the folder does not exist, the result is empty.
+    """
     names = os.listdir(folder) if folder.is_dir() else []
     return {name for name in names if not name.startswith(".")}
 

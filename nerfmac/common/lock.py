@@ -16,7 +16,7 @@ from pathlib import Path
 from nerfmac.common.checks import InputError
 
 LOCK = ".lock"
-"""Name of the locked file. It contains the name of the process that holds the lock."""
+"""Name of the locked file. The file contains the name of the process that holds the lock."""
 
 log = logging.getLogger("nerfmac")
 
@@ -40,7 +40,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _lock(path: Path) -> int | None:
-    """Return the descriptor of the locked file at `path`; None if locks are not supported."""
+    """Lock the file at `path`, and return its descriptor, or None if locks are not supported."""
     import fcntl  # not available on Windows, where nerfmac exits with a message before this line
 
     while True:

@@ -1,9 +1,9 @@
 """Bundling of ES modules into one module, for pages that cannot load other files.
 
 Browsers and Node can also run the modules without bundling. In the bundle, each module follows the
-modules that it imports, and the main module is last. Imports between modules are removed, and so is
-`export`, except in the main module. All modules share one scope, so no two modules may declare the
-same name.
+modules that it imports, and the main module is last. Bundling removes all imports between modules,
+and removes the keyword `export` in all modules except the main module. In the bundle, all modules
+share one scope, so no two modules may declare the same name.
 """
 
 from __future__ import annotations

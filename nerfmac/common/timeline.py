@@ -9,8 +9,8 @@ Training, evaluation, the video encoder, and the viewer call `interval` and `eve
 `recording`, these calls do nothing. Each thread has a separate lane with nested intervals.
 
 The file is JSON in Chrome's trace event format ("Trace Event Format", Google 2016) with complete
-events (X), instants (i), and names (M). Times are in microseconds. It can be opened in
-ui.perfetto.dev, chrome://tracing, and speedscope.
+events (X), instants (i), and names (M). Times are in microseconds. Open the file in
+ui.perfetto.dev, chrome://tracing, or speedscope.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Duration in seconds; 0 for an event."""
+        """Duration of an interval in seconds, or 0 for an event."""
         return (self.end - self.start) / 1e9 if self.end is not None else 0.0
 
 
@@ -97,8 +97,10 @@ def recording() -> Iterator[Timeline]:
 
 
 def interval(name: str, lane: str | None = None, **values: Any) -> AbstractContextManager[object]:
-    """Return a context manager that records its duration, in the lane of the thread or in
-    `lane`."""
+    """Return a context manager that records the duration of its block as an interval.
+
+    The interval is shown in the lane `lane`. By default, the lane is the current thread.
+    """
     return _NOTHING if _recorded is None else _Interval(_recorded, name, lane, values)
 
 

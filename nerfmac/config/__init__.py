@@ -1,9 +1,10 @@
-"""Run configuration: frozen dataclasses with defaults. They can be read from JSON, where unknown
-keys are errors.
+"""Configuration of a run, as frozen dataclasses with default values.
+
+A configuration can be read from JSON. Unknown keys in the JSON values are errors.
 
 Most defaults are from Instant-NGP (Müller et al. 2022, and the `base.json` of its authors). Lengths
-are in scene units; an object-centered scene is in the unit cube. The docstring of a setting is also
-the help text of its option in `nerfmac train --help-all`.
+are in scene units. The scene cube of an object-centered scene is the unit cube. The docstring of a
+setting is also the help text of its option in `nerfmac train --help-all`.
 """
 
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig

@@ -46,7 +46,7 @@ class HashGridConfig:
         checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
         checks.number("grid.features", self.features, whole=True)
         if self.features not in FEATURES:
-            raise InputError(f"grid.features is {self.features}; expected 1, 2, 4 or 8")
+            raise InputError(f"grid.features is {self.features}; expected 1, 2, 4, or 8")
         checks.number("grid.log2_entries", self.log2_entries, low=8, high=24, whole=True)
         checks.number("grid.coarsest", self.coarsest, low=2, whole=True)
         checks.optional_number(
@@ -94,7 +94,7 @@ class NetworkConfig:
     def __post_init__(self) -> None:
         checks.number("networks.width", self.width, whole=True)
         if self.width not in WIDTHS:
-            raise InputError(f"networks.width is {self.width}; expected 16, 32, 64 or 128")
+            raise InputError(f"networks.width is {self.width}; expected 16, 32, 64, or 128")
         for name, low, high in (
             ("density_layers", 1, 4),
             ("color_layers", 1, 4),

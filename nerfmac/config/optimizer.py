@@ -13,7 +13,7 @@ class ParameterGroup(NamedTuple):
 
     rate: float  # learning rate
     l2: float  # factor of the L2 penalty
-    step: int | None = None  # number of its updates, for bias correction; None: all steps
+    step: int | None = None  # number of updates, for bias correction; None if updated in all steps
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,11 @@ class OptimizerConfig:
     The learning rate rises over `warmup_steps`, as in nerfacc's training of Instant-NGP. Without a
     warm-up, Adam's first steps have full length for any gradient. In a dark scene, the colors then
     became so dark that the gradient of the sigmoid vanished. If the length of the run is known, the
-    rate is constant up to the fraction `hold` of the run and then decays exponentially.
-    (Instant-NGP uses 0.01 for all parameters, times 0.33 at fixed steps.) Networks have a smaller
-    learning rate than tables, because every sample contributes to their gradients. The L2 penalty
-    applies to networks only, because it would decay table entries that a step does not read.
+    rate is constant up to the fraction `hold` of the run and then decays exponentially. Instant-NGP
+    uses the rate 0.01 for all parameters, and multiplies the rate by 0.33 at fixed steps. Networks
+    have a smaller learning rate than tables, because every sample contributes to the gradients of
+    the networks. The L2 penalty applies to networks only, because it would decay table entries that
+    a step does not read.
     """
 
     rate: float = 3e-2  # Learning rate after the warm-up. Reduce it if training diverges.

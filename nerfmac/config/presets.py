@@ -1,4 +1,4 @@
-"""`Config` contains all settings of a run. `PRESETS` contains the presets."""
+"""`Config`, which contains all settings of a run, and `PRESETS`, the predefined configurations."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Config:
 
     @property
     def unchanged(self) -> Config:
-        """The preset that the settings were taken from."""
+        """Preset on which the configuration is based, without the changes to its settings."""
         return preset_of(self.model, self.preset)
 
     def for_scene(
@@ -95,7 +95,7 @@ class Config:
             near_plane: Distance between the cameras and the nearest content, or None if unknown.
 
         Returns:
-            New configuration.
+            Configuration with the settings for the scene.
         """
         networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
         near = self.march.near_training
@@ -290,7 +290,16 @@ def vanilla(config: Config) -> Config:
 
 
 def preset_of(model: str, name: str) -> Config:
-    """Return the preset `name` of the model `hash` or `vanilla`."""
+    """Return a preset for a model.
+
+    Args:
+        model: `hash` for Instant-NGP (Müller et al. 2022), or `vanilla` for the original NeRF
+            (Mildenhall et al. 2020).
+        name: Name of the preset: `tiny`, `small`, `base`, or `big`.
+
+    Returns:
+        Configuration of the preset for the model.
+    """
     return vanilla(PRESETS[name]) if model == "vanilla" else PRESETS[name]
 
 
@@ -301,7 +310,10 @@ def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Co
         name: Name of the preset. `auto` selects a preset that fits the device and its memory.
         device: `metal`, `cuda`, or `cpu`.
         memory_bytes: Memory that the device may use, in bytes.
-        model: `hash` or `vanilla`.
+        model: `hash` for Instant-NGP or `vanilla` for the original NeRF.
+
+    Returns:
+        Configuration of the preset for the model.
 
     Raises:
         InputError: If the name or the model is unknown.
@@ -312,15 +324,15 @@ def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Co
 
 
 AUTOMATIC = {"base": 1.2e9, "small": 0.0}
-"""Memory in bytes that training uses on a GPU, for the presets that `auto` selects from, largest
-first.
+"""Memory in bytes that training uses on a GPU, for the presets that `auto` can select. The largest
+preset is first.
 
 With base, the parameters, their average, and Adam's packed moments use 140 MB, and activations
 about 1 GB."""
 MARGIN = 2.0
-"""Factor between the memory of the device and the memory in `AUTOMATIC` that `auto` requires, to
-leave memory for images, free buffers of MLX, and the viewer. On a Mac with 8 GB, the GPU can use
-two thirds of the memory, more than twice the size that base needs.
+"""Memory of the device that `auto` requires for a preset, relative to the memory in `AUTOMATIC`.
+The additional memory is used for images, cached buffers of MLX, and the viewer. On a Mac with 8 GB,
+the GPU can use two thirds of the memory, which is more than twice the memory that base requires.
 """
 
 

@@ -14,8 +14,8 @@ REFINED = ("poses", "lenses", "exposures", "colors")
 class RefineConfig:
     """Refinement of training views: camera poses, intrinsics, exposures, and colors.
 
-    These parameters are optimized together with the field (BARF, Lin et al. 2021), with separate
-    learning rates.
+    The parameters of the views are optimized together with the field (BARF, Lin et al. 2021), with
+    separate learning rates.
     """
 
     poses: bool = False  # Refine the rotation and position of each camera.
@@ -55,7 +55,8 @@ class RefineConfig:
 
     @property
     def changes_colors(self) -> bool:
-        """Whether exposures or colors are refined. They are refined for training views only."""
+        """Whether exposures or colors are refined. Exposures and colors are refined for training
+        views only."""
         return bool(self.exposures or self.colors)
 
     @property
@@ -84,8 +85,8 @@ class RefineConfig:
     def warmup_at(self, step: int) -> float:
         """Return the warm-up factor in [0, 1] for the learning rates of poses and lenses at `step`.
 
-        At the beginning of training, the field contains no information about the cameras, but
-        Adam's steps have full length from the start.
+        The warm-up is necessary because the first gradients of the cameras are random: the field is
+        not trained yet, but Adam normalizes gradients, so that the first updates have full length.
         """
         return _fraction(step, self.warmup_steps)
 

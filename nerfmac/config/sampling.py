@@ -18,17 +18,17 @@ class MarchConfig:
     """Settings of ray marching and the sample budget."""
 
     steps: int = 1024
-    """Number of marching steps along the diagonal of the unit cube. It determines the length of the
-    shortest step. Larger values give finer surfaces and slower training."""
+    """Number of marching steps along the diagonal of the unit cube, which determines the length of
+    the shortest step. Larger values give finer surfaces and slower training."""
     render_step_divisor: int = 2
     """Divisor of the marching step for rendering. Larger values give finer images and slower
     rendering."""
     near: float = 0.1
     """Near plane for rendering: minimum distance of samples from the camera, in scene units."""
     near_training: float | None = None
-    """Near plane for training, in scene units. Training does not sample closer to a camera. By
-    default (auto), it is estimated from the sparse points of the scene; without sparse points, it
-    is --march.near."""
+    """Near plane for training: minimum distance of samples from the camera, in scene units. By
+    default (auto), the near plane is estimated from the sparse points of the scene. Without sparse
+    points, the default is --march.near."""
     cone: float = 1 / 256
     """Length of distant steps as a fraction of their distance from the camera, in scenes larger
     than the unit cube. Larger values are faster and give coarser backgrounds. With 0, all steps
@@ -38,8 +38,8 @@ class MarchConfig:
     steps, and use more memory."""
     march_factor: int = 8
     """Number of samples that marching generates in a training step, as a multiple of max-samples.
-    Training keeps the samples that contribute to the colors of their rays. Larger values give more
-    rays per step and use more memory."""
+    Training uses only the samples that contribute to the colors of their rays. Larger values give
+    more rays per step and use more memory."""
     thin_below: float = 0.01
     """Threshold on the weight of a sample in the color of its ray, in scenes larger than the unit
     cube. Samples with smaller weights are kept at random. Larger values give more rays per step and
@@ -75,13 +75,15 @@ class OccupancyConfig:
     """Number of cells along each axis of a cascade, a multiple of 16. With larger values, fewer
     samples are in empty space, and the grid uses more memory."""
     threshold: float = 0.01
-    """Optical thickness of the shortest step above which a cell is occupied. If the mean over the
-    cells of the unit cube is smaller, the mean is the threshold. With larger values, more cells are
-    skipped."""
+    """Optical thickness of the shortest step above which a cell is occupied. If the mean optical
+    thickness over the cells of the unit cube is smaller, the mean replaces this threshold. With
+    larger values, marching skips more cells."""
     decay: float = 0.95
-    """Decay factor of all cells at each update. With smaller values, cells become empty sooner."""
+    """Factor by which each update multiplies the density estimates of all cells. With smaller
+    values, cells become empty sooner."""
     interval: int = 16
-    """Maximum number of training steps between grid updates. The number begins at 4 and grows."""
+    """Maximum number of training steps between grid updates. The interval is 4 steps at the start
+    of training and grows to this maximum."""
     warmup_steps: int = 256
     """Number of training steps during which updates visit all cells evenly. Later updates prefer
     occupied cells."""

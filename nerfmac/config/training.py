@@ -13,35 +13,37 @@ class TrainConfig:
     """Settings of the training step, and the number of steps."""
 
     steps: int = 20_000  # Number of training steps, unless --steps or --seconds is given.
-    rays: int = 4096  # Number of rays in the first step. Later steps fill max-samples.
+    rays: int = 4096  # Number of rays in the first step. Later steps adapt it to max-samples.
     max_rays: int = 2**16  # Maximum number of rays in a step.
     huber: float = 0.1  # Color error, in [0, 1], above which the loss is linear.
     disparity: float = 0.01
-    """Weight of the disparity loss in scenes larger than the unit cube. It decays to 0 during the
-    first half of the run. Larger values move density away from the cameras where the images do not
-    determine its depth."""
+    """Initial weight of the disparity loss in scenes larger than the unit cube. The weight decays
+    to 0 during the first half of the run. Larger values move density away from the cameras where
+    the images do not determine the depth."""
     distortion: float = 0.0  # Weight of the distortion loss, for compact density.
     entropy: float = 0.0
     """Weight of the entropy loss. Larger values make rays either opaque or empty."""
     depth: float | None = None
-    """Initial weight of the depth loss, which moves surfaces to the sparse points. It requires a
-    scene with tracks. By default (auto), it is 0.02 if the sparse points have a ground plane, such
-    as a floor or table, and 0 otherwise."""
-    depth_rays: float = 1 / 16  # Fraction of rays through sparse points, for the depth loss.
+    """Initial weight of the depth loss, which moves surfaces to the sparse points. The depth loss
+    requires a scene with tracks. By default (auto), the weight is 0.02 if the sparse points have a
+    ground plane, such as a floor or table, and 0 if they have none."""
+    depth_rays: float = 1 / 16  # Fraction of the rays that pass through sparse points.
     depth_until: float = 1.0  # Fraction of the run over which the depth loss decays to 0.
     smoothness: float = 0.0
     """Weight of the smoothness loss, a penalty on different depths at neighboring pixels of the
-    same color. Half of the rays are then next to the other half. With 0, it is disabled."""
+    same color. If the loss is enabled, rays are drawn in pairs of neighboring pixels. With 0, the
+    smoothness loss is disabled."""
     ground: float | None = None
     """Weight of the ground loss, which moves density to the ground plane of the sparse points. By
-    default (auto), it is 0.05 if the depth loss is enabled and there is such a plane, and 0
-    otherwise."""
+    default (auto), the weight is 0.05 if the depth loss is enabled and the sparse points have a
+    ground plane. If one of these conditions is not met, the weight is 0."""
     gradient_scaling: float = 1.0
     """Distance from the camera, in scene units, below which the gradients of samples are reduced,
-    to prevent haze in front of cameras. Only for scenes larger than the unit cube. With 0, it is
-    disabled."""
+    to prevent haze in front of cameras. Gradient scaling applies only to scenes larger than the
+    unit cube. With 0, gradient scaling is disabled."""
     loss_scale: float = 1024.0
-    """Initial loss scale. Overflow halves it, and 2,000 steps without overflow double it."""
+    """Initial loss scale. The loss scale is halved after an overflow and doubled after 2,000 steps
+    without an overflow."""
     blend: Literal["srgb", "linear"] = "srgb"
     """Color space for blending images with alpha over a background."""
 

@@ -1,8 +1,8 @@
 """`EncodedField`, an encoding of the position followed by two small MLPs.
 
-The density network reads the encoding. The color network reads the density network's outputs and
-spherical harmonics of the direction (Müller et al. 2022, section 5.4). With the hash encoding this
-is Instant-NGP's field.
+The density network reads the encoded position. The color network reads the outputs of the density
+network and spherical harmonics of the direction (Müller et al. 2022, section 5.4). With the hash
+encoding, this field is the field of Instant-NGP.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ class EncodedField(Field):
         """Declarations of the encoding parameters and of the flat network weights `density` and
         `color`.
 
-        The gradient of the table of a `HashGrid` is bounded if the network kernel computes in half
-        precision. This kernel clamps the gradients of features, so the gradient of the table is
-        finite. If the gradients of features were not finite before clamping, the gradients of the
-        network weights are not finite either.
+        If the network kernel computes in half precision, the kernel clamps the gradients of
+        features. The gradient of the table of a `HashGrid` is then always finite, so
+        `has_bounded_gradient` is True. An overflow is still detected: if the gradients of features
+        were not finite before clamping, the gradients of the network weights are not finite either.
         """
         encoding = dict(self.encoding.parameter_specs)
         is_clamped = working_dtype() == mx.float16 and runs_kernel("networks")
@@ -118,8 +118,9 @@ class EncodedField(Field):
             directions: Unit vectors (rays, 3), one for each ray.
 
         Returns:
-            Density (slots,) per scene unit and color (slots, 3) in [0, 1]. They are differentiable
-            with respect to the parameters and, if the encoding is differentiable, the positions.
+            Density (slots,) per scene unit and color (slots, 3) in [0, 1]. Density and color are
+            differentiable with respect to the parameters and, if the encoding is differentiable,
+            the positions.
         """
         used = samples.used
         features = self.encoding(parameters, samples.position, used)
@@ -149,23 +150,24 @@ class EncodedField(Field):
             used: (1,) int32, number of valid points at the start of `position`.
 
         Returns:
-            Density (points,) per scene unit. Only the first `used` values are valid; the others are
-            arbitrary.
+            Density (points,) per scene unit. Only the first `used` values are valid, and the other
+            values are arbitrary.
         """
         features = self.encoding(parameters, position, used)
         return self._networks.density(parameters, features, used)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Reduce the effect of the features of fine levels.
+        """Return parameters that reduce the effect of fine levels of the encoding.
 
-        The weight of a feature multiplies its row of the first matrix of the density network.
+        Each row of the first matrix of the density network is multiplied by the coarse-to-fine
+        weight of its feature.
 
         Args:
             parameters: Parameters of the field.
             level_progress: () float32, which grows from 0 to 1 as levels are added.
 
         Returns:
-            Parameters for this step.
+            Parameters with modified weights of the density network.
         """
         rows, columns = self._networks.shape.density.matrices[0]
         weights = mx.repeat(self.encoding.weights(level_progress), columns)

@@ -1,6 +1,7 @@
-"""Encodings of positions. They map three coordinates to the input features of a small MLP.
+"""Encodings, which map positions to the input features of a small MLP.
 
-An encoding stores no parameters. Trained parameters, such as the table of a grid, are arguments.
+An encoding stores no parameters. Trained parameters, such as the table of a hash grid, are
+arguments of each call.
 """
 
 from __future__ import annotations
@@ -19,20 +20,28 @@ from nerfmac.fields.field import Parameters, ParameterSpec
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
-_FINEST = 1024  # cells per scene unit, if neither the user nor the images of the scene determine it
+_FINEST = 1024  # cells per scene unit at the finest level, if `grid.finest` is None
 
 FIRST_LEVELS = 0.25
 """Fraction of the levels that have full weight when coarse-to-fine begins."""
 
 
 def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
-    """Return the weights (levels,) float32 that add levels gradually, from the coarsest to the
-    finest.
+    """Return weights that enable levels gradually, from the coarsest to the finest level.
+
+    The weight of level k is
 
         weight_k = (1 - cos(pi clip(a - k, 0, 1))) / 2
 
-    for level k of n, where a grows from n / 4 to n as `level_progress` () grows from 0 to 1. This
-    is equation 14 of BARF (Lin et al. 2021), except that BARF starts with 0 levels.
+    where a grows linearly from `levels` / 4 to `levels` as `level_progress` grows from 0 to 1. This
+    is equation 14 of BARF (Lin et al. 2021), except that a starts at 0 in BARF.
+
+    Args:
+        levels: Number of levels.
+        level_progress: () float32 in [0, 1].
+
+    Returns:
+        Weight of each level in [0, 1], float32 (levels,).
     """
     active = levels * (FIRST_LEVELS + (1.0 - FIRST_LEVELS) * level_progress)
     part = mx.clip(active - mx.arange(levels), 0.0, 1.0)
@@ -40,7 +49,9 @@ def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
 
 
 class Encoding(ABC):
-    """Maps positions to features; implement it to use a custom encoding with the networks.
+    """Base class of encodings, which map positions to features.
+
+    Implement this class to use a custom encoding with the networks of an `EncodedField`.
 
     Examples:
         >>> class RandomFourier(nerfmac.Encoding):  # Tancik et al. 2020
@@ -104,9 +115,9 @@ class Encoding(ABC):
                 points. The features of other points are arbitrary.
 
         Returns:
-            Features (points, outputs) of the type `nerfmac.backend.working_dtype()`. They are
-            differentiable with respect to the parameters. To refine cameras, they must also be
-            differentiable with respect to the positions.
+            Features (points, outputs) of the type `nerfmac.backend.working_dtype()`. The features
+            are differentiable with respect to the parameters. For camera refinement, the features
+            must also be differentiable with respect to the positions.
         """
 
 
@@ -165,33 +176,35 @@ class HashGrid(Encoding):
 
 
 class DenseGrid(HashGrid):
-    """Dense grids, which store a separate entry for each vertex, without hashing.
+    """Multiresolution dense grids, which store a separate entry for each vertex, without hashing.
 
-    The finest grid has as many vertices as fit in the table of a level (Müller et al. 2022, figure
-    2d).
+    The number of vertices of the finest grid is limited by the maximum number of table entries per
+    level (Müller et al. 2022, figure 2d).
     """
 
     @cached_property
     def levels(self) -> HashLevels:
         """Levels with resolutions in geometric progression.
 
-        The coarsest level has `coarsest` cells along the cube. The finest level is the largest one
-        that has all its vertices in a level table.
+        The coarsest level has `coarsest` cells along each side of the scene cube. The finest level
+        has the highest resolution at which each vertex has a separate table entry.
         """
         vertices = floor(2 ** (self.config.log2_entries / 3) + 1e-9)
         # In HashLevels, a level of c cells has ceil(c - 1) + 1 vertices, which is c, or c + 1 after
-        # rounding. The level therefore has one cell less than fits.
+        # rounding. Subtracting 1 ensures that the vertices fit in the table in both cases.
         return self._levels(max(vertices - 1, self.config.coarsest))
 
 
 @dataclass(frozen=True)
 class Frequencies:
-    """The positional encoding of points or directions p in [-1, 1]^3, without parameters.
+    """Positional encoding of points or directions in [-1, 1]^3, without parameters.
+
+    The features of a point p are
 
         (p, sin(2^0 pi p), cos(2^0 pi p), ..., sin(2^(L-1) pi p), cos(2^(L-1) pi p))
 
-    for L = `count` (Mildenhall et al. 2020, equation 4; only their published code includes p
-    itself).
+    where L is `count` (Mildenhall et al. 2020, equation 4). As in the published code of the paper,
+    but not in the equation, the features include p itself.
     """
 
     count: int
@@ -202,8 +215,10 @@ class Frequencies:
         return 3 * (1 + 2 * self.count)
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """Return the coarse-to-fine weights (outputs,) of the features; `level_progress` is () in
-        [0, 1]."""
+        """Return the coarse-to-fine weights (outputs,) of the features.
+
+        `level_progress` is a scalar array in [0, 1].
+        """
         weights = coarse_to_fine_weights(self.count, level_progress)
         return mx.concatenate([mx.ones(3), mx.repeat(weights, 6)])
 
@@ -221,7 +236,7 @@ class Frequencies:
 
 @dataclass(frozen=True)
 class FrequencyEncoding(Encoding):
-    """The `Frequencies` of positions within `bounds`, padded with zeros to a multiple of 16."""
+    """Positional encoding of positions within `bounds`, padded with zeros to a multiple of 16."""
 
     frequencies: Frequencies
     bounds: Bounds
@@ -232,7 +247,7 @@ class FrequencyEncoding(Encoding):
         return -(-self.frequencies.outputs // 16) * 16
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """Return the coarse-to-fine weights (outputs,) of the features; 1 for the padding."""
+        """Return the coarse-to-fine weights (outputs,) of the features. Padding has weight 1."""
         padding = mx.ones(self.outputs - self.frequencies.outputs)
         return mx.concatenate([self.frequencies.weights(level_progress), padding])
 

@@ -1,8 +1,8 @@
-"""`Field`, the interface of a radiance field. Implement it to train a custom field.
+"""`Field`, the base class of radiance fields. Implement this class to train a custom field.
 
-A field does not store its parameters. They are arguments of each call. The same field can therefore
-be used in the training step, for images with averaged parameters, and with parameters from a
-checkpoint.
+A field does not store its parameters, because they are arguments of each call. The same field can
+therefore be used with the parameters of a training step, with averaged parameters for rendering,
+and with the parameters of a checkpoint.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Parameters = Arrays
 """Values of the field parameters, as a dictionary from name to float32 array."""
 
 Tracer = Callable[[Rays, int | None], Composited]
-"""Function that composites rays. The second argument is the image width if the rays are image
-pixels in row-major order, otherwise None."""
+"""Function that composites rays. If the rays are the pixels of an image in row-major order, the
+second argument is the image width. For other rays, the second argument is None."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class ParameterSpec:
     shape: tuple[int, ...]
     """Shape of the array."""
     is_l2_regularized: bool = False
-    """Whether L2 regularization applies. Set it to False for tables, because a step reads only a
-    few of their entries, and the other entries must not decay."""
+    """Whether L2 regularization applies to the parameter. Use False for tables, because a step
+    reads only a few table entries, and the other entries must not decay."""
     has_bounded_gradient: bool = False
-    """Whether the gradient is finite if the gradients of all other parameters are finite. A step is
-    skipped if a gradient is not finite, and a bounded gradient is not checked: for a large table,
-    the check would take 2 % of the step."""
+    """Whether the gradient is always finite if the gradients of all other parameters are finite. A
+    training step is skipped if a gradient is not finite. Training does not check a bounded
+    gradient, because the check of a large table would take 2 % of the time of a step."""
 
 
 def shapes_of(specs: Mapping[str, ParameterSpec]) -> Shapes:
@@ -106,13 +106,13 @@ class Field(ABC):
 
         Returns:
             Density (slots,) per scene unit and color (slots, 3) in [0, 1], differentiable with
-            respect to the parameters. Slots from `samples.ray_start[-1]` on are unused, and their
-            values are arbitrary.
+            respect to the parameters. All slots from `samples.ray_start[-1]` to the end are unused,
+            and their values are arbitrary.
         """
 
     @abstractmethod
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Return the density at positions. It does not have to be differentiable.
+        """Return the density at positions. The density does not have to be differentiable.
 
         Args:
             parameters: Parameters of the field.
@@ -127,7 +127,7 @@ class Field(ABC):
     ) -> mx.array:
         """Return the density at the first positions of an array.
 
-        Override this method to skip the other points.
+        Override this method to avoid evaluating points that are not used.
 
         Args:
             parameters: Parameters of the field.
@@ -135,7 +135,8 @@ class Field(ABC):
             used: (1,) int32, number of valid points at the start of `position`.
 
         Returns:
-            Density (points,). Only the first `used` values are valid; the others are arbitrary.
+            Density (points,) per scene unit. Only the first `used` values are valid, and the other
+            values are arbitrary.
         """
         return self.density(parameters, position)
 
@@ -143,15 +144,15 @@ class Field(ABC):
         """Return parameters that suppress the finest levels. By default, the parameters do not
         change.
 
-        With coarse levels only, inaccurate camera poses can be corrected first (BARF, Lin et al.
-        2021, section 3.3).
+        Camera poses are refined more reliably if the field represents only coarse levels at first
+        (BARF, Lin et al. 2021, section 3.3).
 
         Args:
             parameters: Parameters of the field.
             level_progress: () float32, which grows from 0 to 1 as levels are added.
 
         Returns:
-            Parameters for this step.
+            Parameters to use in the training step.
         """
         return parameters
 

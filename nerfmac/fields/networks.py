@@ -61,8 +61,10 @@ class StackedMlps:
 
 
 def uniform_by_layer(shape: MlpShape, key: mx.array) -> mx.array:
-    """Return flat weights (shape.weights,) float32, initialized with `glorot_uniform` layer by
-    layer."""
+    """Return random weights of a network as a flat float32 array (shape.weights,).
+
+    The weights of each layer are initialized with `glorot_uniform`.
+    """
     keys = mx.random.split(key, len(shape.matrices))
     return mx.concatenate(
         [

@@ -1,12 +1,13 @@
 """`VanillaField`, the original NeRF: two MLPs that read encoded positions and directions.
 
-A coarse network estimates the positions of density along a ray. A fine network with the same layers
-is evaluated at these positions, and its output is rendered (Mildenhall et al. 2020, section 5 and
-figure 7). Both networks are trained.
+A coarse network estimates where the density along a ray is high. A fine network with the same
+layers is evaluated at the samples of the coarse network and at additional samples in these regions.
+Renderings show the output of the fine network (Mildenhall et al. 2020, section 5 and figure 7).
+Both networks are trained.
 
-The activation of the density is softplus(x - 1), as in mip-NeRF (Barron et al. 2021). The ReLU in
-the paper has no gradient where it is zero, so a network with an initial density of zero everywhere
-would never learn.
+The activation of the density is softplus(x - 1), as in mip-NeRF (Barron et al. 2021). The original
+NeRF uses ReLU, whose gradient is zero for negative inputs. A network whose initial density is zero
+everywhere could therefore not be trained with ReLU.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from nerfmac.geometry.samples import Samples
 
 @dataclass(frozen=True)
 class VanillaNetwork:
-    """One of the two networks. The names of its parameters begin with `name`.
+    """The coarse or the fine network of a `VanillaField`. Parameter names begin with `name`.
 
-    There are `layers` hidden layers. Layer `skip + 1` reads the encoded position again. The density
+    There are `layers` hidden layers. Layer `skip + 1` also reads the encoded position. The density
     and the `bottleneck`, which has `width` features, are computed from the last hidden layer. The
     layer `view`, with half the width, reads the bottleneck and the encoded direction. The color is
-    computed from this layer.
+    computed from the layer `view`.
 
-    A layer with two inputs has a matrix for each input and adds the two products. This is
-    equivalent to a larger matrix times the concatenated inputs, but avoids a copy. The product with
-    the direction is computed once for each ray, not for each sample.
+    A layer with two inputs has a matrix for each input and adds the two products. The sum is
+    equivalent to the product of a larger matrix with the concatenated inputs, but avoids a copy.
+    The product with the direction is computed once for each ray, not for each sample.
     """
 
     name: str
@@ -52,8 +53,11 @@ class VanillaNetwork:
 
     @property
     def layers(self) -> dict[str, tuple[dict[str, int], int]]:
-        """Dictionary from layer name to (dictionary from matrix name to number of inputs, number of
-        outputs)."""
+        """Sizes of the layers by name.
+
+        The value for a layer is a tuple of two items: a dictionary with the number of inputs of
+        each matrix by name, and the number of outputs of the layer.
+        """
         width, skip = self.config.width, self.config.skip
         layers: dict[str, tuple[dict[str, int], int]] = {
             str(layer): ({"weight": width if layer else self.position.outputs}, width)
@@ -141,8 +145,9 @@ class VanillaNetwork:
 class VanillaField(Field):
     """Field with a coarse network and a fine network for positions within `bounds`.
 
-    The networks use coordinates in which the bounds are [-1, 1]^3, and their density is per unit of
-    these coordinates. Therefore, training does not depend on the size of the scene.
+    The networks use coordinates in which the scene cube is [-1, 1]^3, and the density of the
+    networks is per unit of these coordinates. Therefore, training does not depend on the size of
+    the scene.
     """
 
     def __init__(self, config: VanillaConfig, bounds: Bounds) -> None:
@@ -174,8 +179,11 @@ class VanillaField(Field):
     def coarse(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Return density and color of the coarse network, the proposal of a
-        `HierarchicalSampler`."""
+        """Return the density and the color of the coarse network.
+
+        The coarse network is the proposal field of a `HierarchicalSampler`. Arguments and results
+        are the same as for the fine network, in `__call__`.
+        """
         return self._evaluate(self._coarse, parameters, samples, directions)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:

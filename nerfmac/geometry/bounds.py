@@ -30,7 +30,8 @@ class Sphere(NamedTuple):
     def box(self, margin: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Return the lowest and highest corner (3,) of a cube around the sphere.
 
-        Its side is `margin` times the diameter.
+        The corners are in scene coordinates. The side of the cube is `margin` times the diameter of
+        the sphere.
         """
         half = margin * self.radius
         return np.array(self.center) - half, np.array(self.center) + half
@@ -60,14 +61,14 @@ class Bounds:
         return np.full(3, SCENE_CENTER - half), np.full(3, SCENE_CENTER + half)
 
     def holds(self, position: Positions, tolerance: float = 0.0) -> Any:
-        """Return whether each position is inside of the cube.
+        """Return whether each position is inside the cube.
 
         Args:
             position: Scene coordinates (..., 3).
-            tolerance: Fraction by which the cube is enlarged.
+            tolerance: Fraction of its side by which the cube is enlarged.
 
         Returns:
-            bool array (...).
+            bool array (...), True for positions inside the enlarged cube.
         """
         return from_center(position) <= self.extent / 2 * (1.0 + tolerance)
 
@@ -82,8 +83,9 @@ class Bounds:
             near: Minimum distance at which a ray enters, in scene units.
 
         Returns:
-            Two arrays (rays,) float32. The second distance is greater than the first only if the
-            ray beyond `near` is partly inside of the cube.
+            Two float32 arrays (rays,): the distances at which each ray enters and leaves the cube,
+            in scene units. If no point of the ray beyond `near` is inside the cube, the second
+            distance is not greater than the first.
         """
         half, origins = self.extent / 2, origins - SCENE_CENTER
         is_parallel = mx.abs(directions) < PARALLEL_SLOPE
@@ -95,26 +97,26 @@ class Bounds:
         return mx.maximum(enter, near), mx.where(is_outside, -1.0, leave)
 
     def to_unit(self, position: mx.array) -> mx.array:
-        """Convert positions to the coordinates in [0, 1]^3 of grids.
+        """Convert scene coordinates to unit coordinates in [0, 1]^3, which grid encodings use.
 
         Args:
             position: Scene coordinates (..., 3).
 
         Returns:
-            Unit coordinates (..., 3). They are differentiable with respect to `position`.
+            Unit coordinates (..., 3), differentiable with respect to `position`.
         """
         return (
             position if self.extent == 1 else (position - SCENE_CENTER) / self.extent + SCENE_CENTER
         )
 
     def to_symmetric(self, position: mx.array) -> mx.array:
-        """Convert positions to the coordinates in [-1, 1]^3 of frequency encodings.
+        """Convert scene coordinates to coordinates in [-1, 1]^3, which frequency encodings use.
 
         Args:
             position: Scene coordinates (..., 3).
 
         Returns:
-            Symmetric coordinates (..., 3). They are differentiable with respect to `position`.
+            Coordinates in [-1, 1]^3, (..., 3), differentiable with respect to `position`.
         """
         return (position - SCENE_CENTER) * self.symmetric_scale
 
@@ -136,5 +138,8 @@ class Bounds:
 
 
 def from_center(position: Positions) -> Any:
-    """Return the largest |coordinate - SCENE_CENTER| of each position, an array (...)."""
+    """Return the maximum norm (...) of the offset of each position from the scene center.
+
+    The maximum norm is the largest absolute value of the three coordinates, in scene units.
+    """
     return abs(position - SCENE_CENTER).max(axis=-1)

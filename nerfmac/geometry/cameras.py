@@ -1,4 +1,4 @@
-"""Cameras: single ones on the host, and stacked ones on the device.
+"""`Camera`, a single camera on the host, and `Cameras`, the stacked cameras of views on the device.
 
 Cameras have OpenGL axes: x is right, y is up, and z is backward, so a camera looks along its -z
 axis. A pose is the matrix [R | t] (3, 4) from camera to scene; t is the camera position in scene
@@ -22,8 +22,8 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.pixel_places import COLUMNS, pixel_places
 
 PARALLEL = 1e-3
-"""Threshold for parallel viewing axes, within about 2 degrees. Axes with the unit directions d are
-parallel if the smallest eigenvalue of mean(I - d d^T) is below it."""
+"""Threshold below which viewing axes count as parallel, which is about 2 degrees. The threshold
+applies to the smallest eigenvalue of mean(I - d d^T), where d is the unit direction of an axis."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Camera:
             lens: Camera intrinsics.
 
         Returns:
-            The camera.
+            Camera at `eye` that looks at `target`.
 
         Raises:
             InputError: If `eye` equals `target`, or the viewing axis is parallel to `up`.
@@ -97,7 +97,8 @@ def nearest_to_axes(
         axes: Unit directions (n, 3) of the lines.
 
     Returns:
-        The point (3,) with the minimum sum of squared distances, or None for parallel lines.
+        The point (3,) with the minimum sum of squared distances from the lines, or None if the
+        lines are parallel.
     """
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
     if np.linalg.eigvalsh(across.mean(0))[0] < PARALLEL:
@@ -111,13 +112,15 @@ class Cameras:
 
     Attributes:
         intrinsics: fl_x, fl_y, cx, cy in pixels, float32 (n, 4).
-        distortion: k1, k2, k3, k4, p1, p2, and 1 for a fisheye camera or 0, float32 (n, 7).
+        distortion: float32 (n, 7). The columns are k1, k2, k3, k4, p1, p2, and a flag that is 1 for
+            a fisheye camera and 0 for other cameras.
         poses: Camera-to-scene poses, float32 (n, 3, 4).
-        places: Table of the pixels of each view, int32 (n, 5); see `geometry.pixel_places`.
-        sizes: Width and height of each view.
-        is_distorted: Whether any camera is distorted. It is a Python bool, so that compiled
+        places: Alias table for drawing pixels, int32 (n, 5); see `geometry.pixel_places`.
+        sizes: Width and height of each view, in pixels.
+        is_distorted: Whether any camera is distorted. The value is a Python bool, so that compiled
             functions can branch on it and skip undistortion for pinhole cameras.
-        is_fisheye: Whether any camera is a fisheye camera, also a Python bool.
+        is_fisheye: Whether any camera is a fisheye camera. The value is a Python bool, so that
+            compiled functions can branch on it.
     """
 
     intrinsics: mx.array
@@ -139,7 +142,7 @@ class Cameras:
 
     @classmethod
     def stack(cls, cameras: Sequence[Camera]) -> Self:
-        """Stack cameras. Raises `InputError` if the list is empty."""
+        """Stack single cameras into `Cameras`. Raises `InputError` if there are no cameras."""
         if not cameras:
             raise InputError("there are no cameras to stack; pass at least one camera")
         lenses = [camera.lens for camera in cameras]
@@ -167,14 +170,20 @@ class Cameras:
         return sum(width * height for width, height in self.sizes)
 
     def pixels_per_unit(self) -> float:
-        """Return the median over views of the pixels per scene unit at the scene center."""
+        """Return the image resolution at the scene center, in pixels per scene unit.
+
+        The result is the median over the views.
+        """
         away = mx.linalg.norm(self.poses[:, :, 3] - SCENE_CENTER, axis=1)
         return float(np.median(np.array(self.intrinsics[:, 0] / mx.maximum(away, 1e-6))))
 
     def __getitem__(self, index: int) -> Camera:
-        """Return the camera of view `index` on the host. This waits for the device."""
+        """Return the camera of view `index` on the host.
+
+        The method waits until the device has finished its computations.
+        """
         if not -len(self) <= index < len(self):
-            raise IndexError(f"camera {index} of {len(self)}")
+            raise IndexError(f"there is no camera {index}; the number of cameras is {len(self)}")
         intrinsics = [float(number) for number in np.array(self.intrinsics[index])]
         *distortion, fisheye = (float(number) for number in np.array(self.distortion[index]))
         width, height = self.sizes[index]
@@ -183,7 +192,7 @@ class Cameras:
 
 
 def shown_sizes(sizes: Sequence[tuple[int, int]]) -> str:
-    """Describe image sizes by the first one and the number of others: '640x480 and 2 more'."""
+    """Return a short description of image sizes, such as '640x480 and 2 more' for three sizes."""
     different = list(dict.fromkeys(sizes))
     shown = f"{different[0][0]}x{different[0][1]}"
     return shown if len(different) == 1 else f"{shown} and {len(different) - 1} more"

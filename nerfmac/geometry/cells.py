@@ -1,10 +1,11 @@
 """Indices and corners of occupancy grid cells, as in `kernels/occupancy.h`.
 
-Cascade c is a cube of side 2^c around (0.5, 0.5, 0.5). Each axis is divided into `resolution`
-cells, a multiple of 16 if there are several cascades. Cells are grouped into bricks of 4 x 4 x 2.
-The 32 bits of a brick are one word, so a ray crosses an empty brick in one step. Cells within a
-brick are numbered with x fastest, then y, then z, and so are the bricks within a cascade. The
-indices of each cascade follow the indices of the previous one.
+Cascade c is a cube with the side 2^c around (0.5, 0.5, 0.5) in scene coordinates. The cube is
+divided into `resolution` cells along each axis. If there are several cascades, `resolution` is a
+multiple of 16. Cells are grouped into bricks of 4 x 4 x 2 cells. The occupancy bits of a brick are
+one 32-bit word, so a ray crosses an empty brick in one step. Within a brick, the index of a cell
+increases along x first, then along y, and then along z. The bricks within a cascade have the same
+order. The indices of a cascade follow the indices of the previous cascade.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ Integers = Any
 
 
 class Cells(NamedTuple):
-    """Cells, as the cascade of each cell and its indices along the axes. All arrays have the same
-    shape."""
+    """Occupancy grid cells, described by their cascades and their indices along x, y, and z.
+
+    All arrays have the same shape.
+    """
 
     cascade: Integers
     x: Integers
@@ -41,7 +44,8 @@ def number_of(cells: Cells, resolution: int) -> Integers:
 
 
 def cells_of(number: Integers, resolution: int) -> Cells:
-    """Return the cells with the linear indices `number`. This is the inverse of `number_of`."""
+    """Return the cells with the linear indices `number`. This function is the inverse of
+    `number_of`."""
     wide, high, deep = BRICK
     within, brick = number, number // (wide * high * deep)
     x = within % wide + wide * (brick % (resolution // wide))
@@ -53,10 +57,10 @@ def cells_of(number: Integers, resolution: int) -> Cells:
 
 
 def corners_of(number: mx.array, resolution: int) -> tuple[mx.array, mx.array]:
-    """Return the lowest corners (cells, 3) in scene coordinates and the side lengths (cells,) of
-    cells.
+    """Return the lowest corners (cells, 3) and the side lengths (cells,) of occupancy grid cells.
 
-    `number` contains the linear indices of the cells.
+    `number` contains the linear indices of the cells. The corners are in scene coordinates, and the
+    side lengths are in scene units.
     """
     cascade, *index = cells_of(number, resolution)
     size = mx.power(2.0, cascade)

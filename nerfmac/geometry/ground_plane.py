@@ -1,10 +1,10 @@
 """The ground plane of sparse points, such as a floor or a table.
 
-Structure from motion triangulates points on textured surfaces only. A textureless floor between
-these points has the correct color for density at any distance along a ray, but the points at its
-seams and stains determine its plane. The ground plane is the horizontal plane that contains the
-most points. Random sample consensus finds it (Fischler and Bolles 1981). It ends at the convex hull
-of its points.
+Structure from motion triangulates points on textured surfaces only. On a textureless floor, the
+photos do not determine the depth, because density at any distance along a ray can have the correct
+color. However, sparse points at seams and stains of the floor determine its plane. The ground plane
+is the horizontal plane that contains the most sparse points. Random sample consensus (RANSAC,
+Fischler and Bolles 1981) finds this plane. The convex hull of its points limits the plane.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 TOLERANCE = 0.01
-"""Maximum distance of a point from its plane, relative to the distance from the nearest camera."""
+"""Maximum distance of an inlier from the ground plane, as a fraction of the distance between the
+point and the nearest camera."""
 TRIALS = 512
 """Number of random planes in RANSAC. The plane with the most inliers is selected. If a quarter of
 the points are on one plane, the probability of missing this plane is 0.03 %."""
 MAX_POINTS = 4096
-"""Maximum number of points that are used in the search for a plane. They are spaced evenly in the
-list of points."""
+"""Maximum number of points in the search for a plane. If there are more points, the search uses
+points at equal intervals in the list."""
 MIN_SHARE = 0.05
-"""Minimum fraction of the points that a ground plane contains."""
+"""Minimum number of inliers of a ground plane, as a fraction of all points."""
 LEVEL = 15.0
 """Maximum angle, in degrees, between the normal of a ground plane and the up direction."""
 DIRECTIONS = 64
 """Number of half planes that bound the convex hull of the points on a plane."""
 WITHIN = 0.98
-"""Fraction of the points on the inner side of each half plane of a hull. The other points may be
-outliers."""
+"""Fraction of the points that are inside each half plane of the convex hull. The remaining points
+may be outliers."""
 
 
 class GroundPlane(NamedTuple):
@@ -50,13 +51,14 @@ class GroundPlane(NamedTuple):
     reach: Array  # (DIRECTIONS,) maximum extent of the hull along each direction in the plane
 
     def distance(self, rays: Rays) -> mx.array:
-        """Return the distances along rays to the plane.
+        """Return the distance along each ray from its origin to the ground plane.
 
         Args:
             rays: Rays in scene coordinates.
 
         Returns:
-            (rays,) float32, in scene units; infinite for rays that miss the hull.
+            float32 array (rays,) in scene units. The distance is infinite if the ray does not
+            intersect the convex hull on the plane.
         """
         origin, direction = rays
         slope = _along(direction, self.normal)
@@ -74,17 +76,17 @@ class GroundPlane(NamedTuple):
 def ground_plane(
     points: Array, tolerance: Array, up: tuple[float, float, float], seed: int = 0
 ) -> GroundPlane | None:
-    """Find the level plane that most points are on.
+    """Find the horizontal plane that contains the most points.
 
     Args:
         points: (n, 3) positions in scene coordinates.
-        tolerance: (n,) maximum distance of each point from its plane, in scene units.
+        tolerance: (n,) maximum distance in scene units at which each point counts as an inlier.
         up: Unit vector in the up direction.
         seed: Seed of the random choice of planes.
 
     Returns:
-        The least-squares plane of the points on it; None if it has fewer than 5 % of the points, or
-        fewer than ten.
+        The least-squares plane of the inliers, or None if there are fewer than ten inliers or fewer
+        inliers than 5 % of the points.
     """
     step = max(-(-len(points) // MAX_POINTS), 1)
     points, tolerance = points[::step], tolerance[::step]
@@ -120,11 +122,12 @@ def scene_ground_plane(
     Args:
         points: (n, 3) sparse points in scene coordinates.
         bounds: The scene cube.
-        eyes: (m, 3) camera positions. The tolerance grows with the distance from the nearest one.
+        eyes: (m, 3) camera positions in scene coordinates. The tolerance of a point is proportional
+            to its distance from the nearest camera.
         up: Unit vector in the up direction.
 
     Returns:
-        The result of `ground_plane`.
+        The ground plane, or None if too few points are on a horizontal plane.
     """
     points = points[np.asarray(bounds.holds(points))]
     return ground_plane(points, TOLERANCE * nearest_distance(points, eyes), up)
@@ -140,8 +143,8 @@ def nearest_distance(points: Array, eyes: Array) -> Array:
 
 def _along(vectors: mx.array, axis: Array) -> mx.array:
     """Return the inner products (n,) of vectors (n, 3) with an axis."""
-    # This is a sum of products because a GPU may compute a matmul in TF32, with a mantissa of ten
-    # bits.
+    # The inner product is computed as a sum of products, because a GPU may compute a matmul in
+    # TF32, with a mantissa of ten bits.
     return (vectors * mx.array(axis, mx.float32)).sum(axis=1)
 
 

@@ -1,20 +1,20 @@
 """Camera models, which map directions to pixels and pixels to directions.
 
-A pixel position has x to the right and y down in pixels, and the center of the top left pixel is
-(0.5, 0.5). A lens that is not a fisheye maps the direction (x, y, 1), y down, to a pixel with
-OpenCV's radial-tangential model:
+Pixel positions are in pixels, with x to the right and y down. The center of the top left pixel is
+(0.5, 0.5). A lens that is not a fisheye lens maps the direction (x, y, 1), where y is down, to a
+pixel with OpenCV's radial-tangential model:
 
     radial = 1 + k1 r^2 + k2 r^4 + k3 r^6 + k4 r^8,   r^2 = x^2 + y^2
     x' = x radial + 2 p1 x y + p2 (r^2 + 2 x^2),      column = fl_x x' + cx
     y' = y radial + 2 p2 x y + p1 (r^2 + 2 y^2),      row    = fl_y y' + cy
 
-A fisheye lens uses the model of Kannala and Brandt, as in OpenCV's fisheye module and COLMAP. It
-maps a direction at the angle t from the optical axis to the distance
+A fisheye lens uses the model of Kannala and Brandt, as in OpenCV's fisheye module and COLMAP. A
+direction at the angle t from the optical axis is mapped to a point at the distance
 
     t' = t (1 + k1 t^2 + k2 t^4 + k3 t^6 + k4 t^8)
 
-from the principal point, in focal lengths, on the side of the direction. An image may therefore
-cover more than 180 degrees, where (x, y, 1) is undefined: fisheye directions have three components.
+from the principal point, in focal lengths. Fisheye directions are unit vectors with three
+components, because the directions (x, y, 1) cannot represent fields of view of 180 degrees or more.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Lens:
             Lens with the principal point in the center of the image.
 
         Raises:
-            InputError: If the field of view is out of range.
+            InputError: If the field of view is not between 0 and pi.
         """
         focal = focal_length("fov_x", fov_x, width)
         return cls(width, height, focal, focal, width / 2, height / 2)
@@ -97,7 +97,7 @@ class Lens:
 
     @property
     def tangents(self) -> tuple[float, float]:
-        """Tangents of half the horizontal and vertical angle of view, without distortion."""
+        """Tangents of half the horizontal and vertical fields of view, ignoring distortion."""
         return 0.5 * self.width / self.fl_x, 0.5 * self.height / self.fl_y
 
     @property
@@ -114,7 +114,7 @@ class Lens:
             height: New image height in pixels.
 
         Returns:
-            Lens with the same field of view.
+            Lens with the same field of view, for an image of the new size.
         """
         x, y = width / self.width, height / self.height
         lens = replace(self, width=width, height=height, cx=self.cx * x, cy=self.cy * y)
@@ -124,10 +124,11 @@ class Lens:
         """Return the lens for an image that is averaged over blocks of pixels.
 
         Args:
-            factor: Width and height of a block in pixels. Incomplete blocks are omitted.
+            factor: Width and height of a block in pixels. Incomplete blocks at the right and bottom
+                are omitted.
 
         Returns:
-            Lens of the smaller image.
+            Lens for the smaller image, with lengths in its pixels.
         """
         lens = replace(self, width=self.width // factor, height=self.height // factor)
         lens = replace(lens, fl_x=self.fl_x / factor, fl_y=self.fl_y / factor)
@@ -141,8 +142,8 @@ class Lens:
             height: New image height in pixels.
 
         Returns:
-            Lens with the same shape of pixels. With another aspect ratio, its field of view is
-            larger on two sides.
+            Lens with the same pixel aspect ratio. If the aspect ratio of the image changes, the
+            field of view is larger horizontally or vertically.
         """
         scale = min(width / self.width, height / self.height)
         lens = replace(self, width=width, height=height, fl_x=self.fl_x * scale)
@@ -152,7 +153,7 @@ class Lens:
         return replace(lens, cx=cx, cy=cy)
 
     def rows(self, first: int, count: int) -> Lens:
-        """Return the lens for some rows of the image.
+        """Return the lens for a range of image rows.
 
         Args:
             first: Index of the first row.
@@ -167,7 +168,8 @@ class Lens:
 def focal_length(name: str, angle: float, size: int) -> float:
     """Return the focal length in pixels of a lens that covers `angle` radians with `size` pixels.
 
-    Raises `InputError`, with `name` as the name of the angle, unless it is between 0 and pi.
+    Raises `InputError` if the angle is not between 0 and pi. The message contains `name` as the
+    name of the angle.
     """
     checks.number(name, angle)
     if not 0 < angle < math.pi:
@@ -176,21 +178,34 @@ def focal_length(name: str, angle: float, size: int) -> float:
 
 
 def distort(point: mx.array, distortion: mx.array) -> mx.array:
-    """Return the distorted points (x', y') (r, 2) of the directions (x, y, 1), where `point` is (x,
-    y).
+    """Apply the distortion of a lens to points on the image plane.
 
-    `distortion` is float32 (r, 6) or (1, 6). The formulas are in the module's docstring.
+    Args:
+        point: Undistorted points (r, 2), which are the components x and y of the directions
+            (x, y, 1).
+        distortion: Coefficients k1, k2, k3, k4, p1, and p2, float32 (r, 6) or (1, 6).
+
+    Returns:
+        Distorted points (r, 2) relative to the principal point, in focal lengths. They are called
+        x' and y' in the formulas of the module docstring.
     """
     x, y = _columns(point)
     return mx.concatenate(distort_with_slopes(x, y, _columns(distortion))[:2], axis=-1)
 
 
 def undistort(point: mx.array, distortion: mx.array) -> mx.array:
-    """Invert `distort` with Newton's method: map points (x', y') (r, 2) to (x, y) (r, 2).
+    """Remove the distortion of a lens from points on the image plane, with Newton's method.
 
-    The number of steps is fixed, so the function can be compiled. With strong distortion, no
-    direction maps to points beyond a limit, the fold. For these points the result is arbitrary but
-    finite.
+    Args:
+        point: Distorted points (r, 2) relative to the principal point, in focal lengths.
+        distortion: Coefficients k1, k2, k3, k4, p1, and p2, float32 (r, 6) or (1, 6).
+
+    Returns:
+        Undistorted points (r, 2). If a lens is strongly distorted, the model maps no direction to
+        points beyond a certain radius, the fold. For such points, the result is arbitrary but
+        finite.
+
+    The number of Newton steps is fixed, so that the function can be compiled.
     """
     wanted_x, wanted_y = x, y = _columns(point)
     coefficients = _columns(distortion)
@@ -211,10 +226,10 @@ def undistort(point: mx.array, distortion: mx.array) -> mx.array:
 def fisheye_directions(point: mx.array, coefficients: mx.array) -> mx.array:
     """Return the unit directions (r, 3) that fisheye lenses map to points (r, 2).
 
-    In directions, x is right, y is down, and z is forward. `point` is (x', y') relative to the
-    principal point, in focal lengths, and `coefficients` are k1 to k4, (r, 4) or (1, 4). A fixed
-    number of Newton steps inverts the model. If no direction maps to a point, the result is
-    arbitrary but finite.
+    In directions, x is right, y is down, and z is forward. `point` contains distorted points
+    relative to the principal point, in focal lengths. `coefficients` (r, 4) or (1, 4) contains k1
+    to k4. A fixed number of Newton steps inverts the model. If the model maps no direction to a
+    point, the result for this point is arbitrary but finite.
     """
     away = mx.sqrt(mx.sum(mx.square(point), axis=-1, keepdims=True))
     k1, k2, k3, k4 = mx.split(coefficients, 4, axis=-1)
@@ -234,9 +249,16 @@ def fisheye_directions(point: mx.array, coefficients: mx.array) -> mx.array:
 def distort_with_slopes(
     x: mx.array, y: mx.array, coefficients: Sequence[mx.array]
 ) -> list[mx.array]:
-    """Return x', y', and the derivatives dx'/dx, dx'/dy = dy'/dx, and dy'/dy, each (r, 1).
+    """Apply the distortion of a lens to points, and compute the Jacobian matrix of the distortion.
 
-    `coefficients` are k1, k2, k3, k4, p1, p2, each (r, 1) or (1, 1).
+    Args:
+        x: Horizontal component (r, 1) of the undistorted points.
+        y: Vertical component (r, 1) of the undistorted points.
+        coefficients: k1, k2, k3, k4, p1, and p2, each (r, 1) or (1, 1).
+
+    Returns:
+        Five arrays (r, 1): the distorted components x' and y', and the derivatives dx'/dx, dx'/dy,
+        and dy'/dy. The Jacobian matrix is symmetric, so dy'/dx equals dx'/dy.
     """
     k1, k2, k3, k4, p1, p2 = coefficients
     square = x * x + y * y

@@ -1,8 +1,8 @@
-"""Alias table that draws all pixels of views of any size with equal probability.
+"""Alias table for drawing random pixels with equal probability from images of different sizes.
 
-A draw chooses a view first: each of the n views has the share 1 / n, and a view with fewer pixels
-than the mean gives part of its share to a view with more. This is the alias method (Walker, 1977),
-with the table construction of Vose (1991): a draw needs one table lookup.
+A random pixel is drawn in two steps: select a view with a probability proportional to its number of
+pixels, then select a pixel of this view uniformly. The alias method (Walker 1977) selects the view
+with a single table lookup. Vose's algorithm (1991) constructs the table.
 """
 
 from __future__ import annotations
@@ -18,12 +18,20 @@ COLUMNS = ("first", "height", "width", "kept", "other")
 
 
 def pixel_places(sizes: Sequence[tuple[int, int]]) -> npt.NDArray[np.int32]:
-    """Return the table int32 (n, 5), with a row of `COLUMNS` for each image size (width, height).
+    """Return the alias table for drawing pixels from n views.
 
-    `first` is the index of the first pixel of the view among all pixels, in row-major order. It
-    overflows if there are 2^31 pixels or more. The columns `kept` and `other` are an alias table:
-    within the share of a view, the view itself is drawn with the probability `kept` /
-    `FRACTION_UNITS`, otherwise the view `other`.
+    Args:
+        sizes: Width and height of each view in pixels.
+
+    Returns:
+        int32 array (n, 5) with one row per view and these columns:
+
+        - `first`: index of the first pixel of the view, if the pixels of all views are concatenated
+          in row-major order. The index overflows if there are 2^31 pixels or more.
+        - `height` and `width`: size of the view in pixels.
+        - `kept` and `other`: entry of the alias table. A draw selects a row uniformly. It then
+          selects the view of this row with the probability `kept` / `FRACTION_UNITS`, and the view
+          with the index `other` with the remaining probability.
     """
     counts = np.array([width * height for width, height in sizes], np.float64)
     first = np.cumsum([0, *counts[:-1]]) % 2**31

@@ -1,5 +1,7 @@
-"""`Placement`, the transform from file coordinates to scene space: scale * rotation @ position +
-offset."""
+"""`Placement`, the transform from file coordinates to scene coordinates.
+
+A position in a file is mapped to scale * rotation @ position + offset.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,13 @@ Array = npt.NDArray[np.float64]
 Direction = tuple[float, float, float]
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
-"""Factors on x, y and z that mirror scene space."""
+"""Factors of the coordinates x, y, and z that mirror scene space in x."""
 
 
 class Placement(NamedTuple):
     """Transform from file coordinates to scene space, with the extent of the scene cube.
 
-    `scale` is in scene units per file unit; `offset` (3,) and `extent` are in scene units.
+    `scale` is in scene units per file unit. `offset` (3,) and `extent` are in scene units.
     `rotation` (3, 3) maps the axes of the file to the axes of the scene. If the axes of the file
     are left-handed, its determinant is -1.
     """
@@ -53,8 +55,16 @@ class Placement(NamedTuple):
         return np.asarray(direction, np.float64) @ self.rotation
 
     def box_to_file(self, low: npt.ArrayLike, high: npt.ArrayLike) -> tuple[Array, Array]:
-        """Return the corners (3,) of the axis-aligned box in file coordinates around a box in scene
-        space."""
+        """Convert an axis-aligned box from scene coordinates to file coordinates.
+
+        Args:
+            low: Lowest corner (3,) of the box in scene coordinates.
+            high: Highest corner (3,) of the box in scene coordinates.
+
+        Returns:
+            Lowest and highest corner (3,) of the smallest axis-aligned box in file coordinates that
+            contains the box. If the placement rotates the axes, the result is larger than the box.
+        """
         corners = self.to_file(list(product(*zip(np.array(low), np.array(high), strict=True))))
         return corners.min(axis=0), corners.max(axis=0)
 
@@ -66,8 +76,8 @@ class Placement(NamedTuple):
     def mirrored(self) -> Placement:
         """Return the placement with scene space mirrored in x about the center of the cube.
 
-        The results of different mirror planes differ by a rotation only. This plane does not change
-        y and z, because either axis may be the up direction.
+        The results of different mirror planes differ only by a rotation. Mirroring in x preserves y
+        and z, one of which is usually the up direction.
         """
         offset = 0.5 + MIRROR * (self.offset - 0.5)
         return self._replace(offset=offset, rotation=MIRROR[:, None] * self.rotation)

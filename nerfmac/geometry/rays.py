@@ -14,7 +14,10 @@ from nerfmac.geometry.lenses import fisheye_directions, undistort
 
 
 class Rays(NamedTuple):
-    """Origins (r, 3) in scene coordinates and unit directions (r, 3); float32."""
+    """Rays, described by origins (r, 3) in scene coordinates and unit directions (r, 3).
+
+    Both arrays are float32.
+    """
 
     origin: mx.array
     direction: mx.array
@@ -46,8 +49,8 @@ def _through(
 ) -> Rays:
     seen = directions((pixel - intrinsics[:, 2:]) / intrinsics[:, :2], distortion, is_fisheye)
     x, y, z = seen[:, :1], seen[:, 1:2], seen[:, 2:]
-    # These are sums of columns because a GPU may compute a matmul in TF32, with a mantissa of ten
-    # bits.
+    # Directions are rotated with sums of columns, because a GPU may compute a matmul in TF32, with
+    # a mantissa of ten bits.
     direction = poses[:, :, 0] * x - poses[:, :, 1] * y - poses[:, :, 2] * z
     length = mx.sqrt(mx.sum(mx.square(direction), axis=-1, keepdims=True))
     origin = mx.broadcast_to(poses[:, :, 3], direction.shape)
@@ -83,14 +86,15 @@ def camera_rays(camera: Camera) -> Rays:
 def panorama_rays(camera: Camera, eye: float = 0.0) -> Rays:
     """Return the rays of an equirectangular panorama, in row-major order.
 
-    The width covers 360 degrees, from the back of the camera over left, front, and right to the
-    back again. The height covers 180 degrees, from top to bottom. Of the lens, only the image size
-    and the principal point are used. The panorama is shifted by the distance of the principal point
-    from the center of the image.
+    The columns cover 360 degrees. From left to right, they show the directions behind, to the left
+    of, in front of, to the right of, and again behind the camera. The rows cover 180 degrees, from
+    top to bottom. The panorama uses only the image size and the principal point of the lens. If the
+    principal point is not at the image center, the panorama is shifted by the difference.
 
-    `eye` is the distance of a stereo eye to the right of the camera in scene units. It is negative
-    for an eye to the left. The rays are tangent to a circle around the camera, because the head
-    turns with the view (Peleg, Ben-Ezra, Pritch: Omnistereo: panoramic stereo imaging, 2001).
+    In stereo panoramas, `eye` is the distance of an eye from the camera position, in scene units.
+    The distance is positive for the right eye and negative for the left eye. The rays are tangent
+    to a circle around the camera, because the eyes of a viewer move along this circle when the head
+    turns (Peleg, Ben-Ezra, Pritch: Omnistereo: panoramic stereo imaging, 2001).
     """
     lens, pose = camera.lens, mx.array(camera.pose)
     index = mx.arange(lens.width * lens.height)

@@ -1,8 +1,8 @@
 """`Samples`: sample points of rays, packed without gaps in a fixed number of slots.
 
 The samples of ray r are in the slots ray_start[r] to ray_start[r + 1] - 1, from front to back.
-`ray_start` never decreases. Slots from ray_start[-1] on are unused. Their position, distance, and
-width are zero, and results must not depend on them.
+`ray_start` never decreases. All slots from ray_start[-1] to the end are unused. In unused slots,
+position, distance, and width are zero. Results must not depend on unused slots.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Samples(NamedTuple):
     position: mx.array  # (slots, 3) float32, scene coordinates.
     distance: mx.array  # (slots,) float32, from the ray origin.
     width: mx.array  # (slots,) float32, length of the interval of the sample.
-    ray: mx.array  # (slots,) int32, index of the ray of the slot; 0 for unused slots.
+    ray: mx.array  # (slots,) int32, index of the ray of each sample, or 0 in unused slots.
     ray_start: mx.array  # (rays + 1,) int32, first slot of each ray, then the number of used slots.
-    wanted: mx.array  # (rays,) int32, requested samples per ray, even if they do not fit.
+    wanted: mx.array  # (rays,) int32, requested samples per ray, including samples without a slot.
     thinning: Thinning | None = None  # Correction for omitted samples, or None without thinning.
 
     @property
@@ -41,5 +41,5 @@ class Samples(NamedTuple):
 
     @property
     def fits(self) -> mx.array:
-        """Whether each ray got all requested samples, (rays,) bool."""
+        """Whether all requested samples of a ray are in slots, (rays,) bool."""
         return self.ray_start[1:] - self.ray_start[:-1] == self.wanted

@@ -1,9 +1,9 @@
 """`Tracks`: observations of sparse points in the training images.
 
 Structure from motion triangulates each sparse point from its track, the pixels that show the point
-in several images. Each observation therefore determines three properties: the distance of the
-surface at the pixel, the empty space in front of the surface, and the color of the point, which is
-the same in all images of the track.
+in several images. Each observation therefore determines the distance of the surface at the pixel,
+the empty space in front of the surface, and the color of the point. All images of the track show
+the point in the same color.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 MOST_OBSERVATIONS = 2**20
-"""Approximate maximum number of observations that are kept (32 MB)."""
+"""Approximate maximum number of observations, which use 32 MB of memory."""
 FEWEST_VIEWS = 3
 """Minimum number of training images of a track. Points in only two images are often wrong."""
 HELD_OUT_EVERY = 5
@@ -29,7 +29,7 @@ fifth."""
 
 
 class Tracks(NamedTuple):
-    """Observations of sparse points. Each one is an image pixel that shows a point."""
+    """Observations of sparse points. An observation is an image pixel that shows a point."""
 
     view: Integers  # (observations,) index of the image.
     pixel: Array  # (observations, 2) x right and y down, in image pixels.
@@ -49,11 +49,12 @@ class Tracks(NamedTuple):
         """Return the tracks in other images.
 
         Args:
-            indices: Index of view v in the other images, or -1 to drop it.
-            factor: Factor (views,) for the pixel positions.
+            indices: Index (views,) of each view in the list of other images, or -1 to drop the
+                observations of the view.
+            factor: Factor (views,) by which the pixel positions of each view are multiplied.
 
         Returns:
-            The tracks in the other images.
+            Tracks with view indices and pixel positions in the other images.
         """
         view = indices[self.view]
         moved = self._replace(view=view, pixel=self.pixel * factor[self.view][:, None])
@@ -62,8 +63,9 @@ class Tracks(NamedTuple):
     def held_out(self) -> Flags:
         """Return which points are excluded from training, bool (points,).
 
-        They are every fifth point in at least `FEWEST_VIEWS` images. COLMAP sometimes has several
-        points at the same position; these count as one.
+        Every fifth of the points that are visible in at least `FEWEST_VIEWS` images is excluded.
+        COLMAP sometimes reconstructs several points at the same position. Such points count as one
+        point.
         """
         _, place = np.unique(self.points, axis=0, return_inverse=True)
         shown = np.bincount(place[self.point], minlength=len(self.points))
@@ -77,8 +79,8 @@ class Tracks(NamedTuple):
     def well_seen(self, fewest: int = FEWEST_VIEWS, most: int = MOST_OBSERVATIONS) -> Self:
         """Return the tracks of points in at least `fewest` images, with about `most` observations.
 
-        If there are too many observations, evenly spaced points are dropped with all their
-        observations.
+        If there are too many observations, only points at equal intervals in the list are kept,
+        with all of their observations.
         """
         shown = np.bincount(self.point, minlength=len(self.points))
         is_kept = shown >= fewest
@@ -100,7 +102,7 @@ def distances_of(tracks: Tracks, eyes: npt.NDArray[Any]) -> Array:
         eyes: Camera positions (views, 3).
 
     Returns:
-        Distances (observations,).
+        Distances (observations,) in the unit of the positions.
     """
     way = tracks.points[tracks.point] - np.asarray(eyes, np.float64)[tracks.view]
     return np.linalg.norm(way, axis=1)

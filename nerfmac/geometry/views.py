@@ -33,7 +33,7 @@ class Views:
             may differ in size.
         cameras: Cameras of the views.
         names: Names of the views.
-        kept: bool (pixels,), False for masked pixels, or None without masks.
+        kept: bool (pixels,), False for masked pixels. None if the views have no masks.
         tracks: Observations of sparse points in these views, or None. Only the training split has
             tracks.
         find_ground: Function that finds the ground plane of the sparse points, or None. Only the
@@ -53,7 +53,7 @@ class Views:
 
     @cached_property
     def ground(self) -> GroundPlane | None:
-        """Ground plane of the sparse points, or None. It is found on first access."""
+        """Ground plane of the sparse points, or None. The plane is computed on first access."""
         return self.find_ground() if self.find_ground else None
 
     def image(self, index: int) -> mx.array:
@@ -74,7 +74,7 @@ class Views:
             index: Index of the view.
 
         Returns:
-            bool array (h, w), False for masked pixels; None without masks.
+            bool array (h, w), False for masked pixels. None if the views have no masks.
         """
         return None if self.kept is None else self._of_view(self.kept, index)[..., 0]
 
@@ -82,7 +82,7 @@ class Views:
         """Return the mean color of the images, estimated from random pixels that are not masked.
 
         Returns:
-            sRGB color in [0, 1]; None if the images have alpha.
+            sRGB color in [0, 1], or None if the images have an alpha channel.
         """
         if self.pixels.shape[1] == 4:
             return None
@@ -102,7 +102,7 @@ class Views:
     def blended(
         self, index: int, background: Color = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> mx.array:
-        """Return a view over a background, on the device.
+        """Return the image of a view, composited over a background, on the device.
 
         Args:
             index: Index of the view.
@@ -120,7 +120,7 @@ class Views:
     def photo(
         self, index: int, background: Color = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> npt.NDArray[np.float32]:
-        """Return a view over a background in host memory.
+        """Return the image of a view, composited over a background, in host memory.
 
         Args:
             index: Index of the view.

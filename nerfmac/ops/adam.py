@@ -1,14 +1,15 @@
-"""One step of Adam over one array, in one pass (Kingma and Ba 2015, algorithm 1).
+"""One step of the Adam optimizer for an array, in a single pass (Kingma and Ba 2015, algorithm 1).
 
 If the gradient of an element, including the L2 term, is zero, the value and the moments of the
 element do not change, as in tiny-cuda-nn. A step reads only a few entries of a table, and momentum
 must not change the other entries.
 
-Memory bandwidth limits the speed, so both moments share one word of 32 bits. The second moment has
-the exponent of a float and 12 bits of its fraction. The first moment is at most `most_first` times
-the root of the second (Cauchy-Schwarz inequality). The ratio to this bound is stored in 12 bits
-with stochastic rounding, and the random bits are derived from the gradient. The step itself uses
-both moments before rounding.
+Because memory bandwidth limits the speed, both moments of an element are packed into one 32-bit
+word. The second moment is stored with the exponent of a float32 and 12 bits of the fraction. The
+first moment is at most `most_first` times the square root of the second moment (Cauchy-Schwarz
+inequality). The ratio of the first moment to this bound is stored in 12 bits with stochastic
+rounding. The random bits for rounding are derived from the gradient. The parameter update uses both
+moments before rounding.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def most_first(beta1: float, beta2: float) -> float:
         beta2: Decay of the second moment.
 
     Returns:
-        Upper bound.
+        Upper bound of the absolute value of the ratio.
     """
     return (1.0 - beta1) / sqrt((1.0 - beta2) * (1.0 - beta1**2 / beta2))
 
@@ -75,8 +76,8 @@ def adam_step(
         gradient: float32 of that shape.
         unscale: (1,) float32, factor on the gradient: one over the loss scale. With 0, parameters
             and moments do not change.
-        step: A `Step` as an array, (6,) float32, because it changes from step to step, and a
-            compiled function would treat Python numbers as constants.
+        step: Fields of a `Step` as an array, (6,) float32. They are an array because they change
+            from step to step, and a compiled function would treat Python numbers as constants.
 
     Returns:
         New parameters and new moments, with the shapes and types of the arguments.
@@ -143,7 +144,8 @@ def _dither(gradient: mx.array) -> mx.array:
 
 
 def unpack_moments(packed: mx.array, most: mx.array | float) -> tuple[mx.array, mx.array]:
-    """Return the first and second moments, float32. This is the inverse of `pack_moments`."""
+    """Return the first and second moments, float32. This function is the inverse of
+    `pack_moments`."""
     second = mx.view((packed >> 12) << 11, mx.float32)
     fraction = ((packed & 4095).astype(mx.int32) - 2048).astype(mx.float32) / 2047.0
     return fraction * most * mx.sqrt(second), second

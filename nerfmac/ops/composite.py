@@ -8,25 +8,26 @@
 The samples of ray r are in the slots ray_start[r] : ray_start[r + 1]. Slots after the last ray
 belong to no ray. Density is per scene unit; width and distance are in scene units.
 
-If `thin` omitted samples at random, p_i is the probability that sample i was kept, omitted_i is the
-optical depth of the samples omitted in front of it, and omitted is the optical depth of all samples
-omitted on the ray. Transmittance and opacity are therefore exact. Only the color and the depth of a
-sample, and all gradients, represent 1 / p_i samples:
+If `thin` omitted samples at random, p_i is the probability that sample i was kept, and omitted_i is
+the optical depth of the samples omitted in front of sample i. The optical depth of all samples
+omitted on the ray is called omitted. Transmittance and opacity are therefore exact. In the sums for
+color and depth, and in all gradients, a kept sample has the weight 1 / p_i to represent omitted
+samples:
 
     d color / d tau_i   = (T_i exp(-tau_i) color_i - sum_{j>i} weight_j color_j) / p_i
     d opacity / d tau_i = (1 - opacity) / p_i
 
 Without thinning, p_i is 1 and omitted_i is 0.
 
-The gradient of a squared error is the error times the gradient of the color. With thinning both are
-random and correlated, and the mean of their product rewards haze. The caller may therefore pass the
-expected color of each ray; in training, this is the pixel color. Colors are summed relative to it,
-as a control variate:
+The gradient of a squared error is twice the error times the gradient of the color. With thinning,
+the error and the gradient are random and correlated, so the mean of their product is biased toward
+haze. The caller may therefore pass the expected color of each ray, which is the pixel color in
+training. Colors are summed relative to the expected color, as a control variate:
 
     color = opacity expected + sum_i weight_i (color_i - expected)
 
-This color has the same mean, and without thinning it is exactly the same, but its noise is
-proportional to the remaining error.
+The control variate does not change the mean of the color, and without thinning, it does not change
+the color. With thinning, the noise of the color is proportional to the remaining error.
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ def composite(
         color: (slots, 3) float32.
         samples: The samples. Their distances increase along each ray, and their widths are not
             negative.
-        expected: (rays, 3) float32, color that the samples of each ray are expected to have; black
-            by default.
+        expected: (rays, 3) float32, expected color of each ray, which reduces the noise of thinning
+            and does not change the mean color. None is the same as black.
 
     Returns:
         `Composited`, differentiable with respect to `density` and `color`. No gradient flows to the
@@ -148,10 +149,10 @@ def composite_penalized(
     penalty: mx.array,
     expected: mx.array | None = None,
 ) -> tuple[Composited, mx.array]:
-    """Composite packed samples and sum one more value of each sample along its ray.
+    """Composite packed samples, and compute the weighted sum of an additional value along each ray.
 
-    With this function, a loss that is linear in the weights requires no additional pass over the
-    samples.
+    A loss that is linear in the weights can be computed as such a sum, without an additional pass
+    over the samples.
 
     Args:
         density: (slots,) float32, not negative.
@@ -198,15 +199,16 @@ def composite_penalized(
 def sample_weights(density: mx.array, samples: Samples) -> mx.array:
     """Return the weight of each sample in the color of its ray.
 
-    It is computed with plain MLX on every back end, as a parallel scan with log2(slots) passes.
+    The weights are computed in plain MLX on every back end, as a parallel scan with log2(slots)
+    passes.
 
     Args:
         density: (slots,) float32, not negative.
         samples: The samples.
 
     Returns:
-        Array (slots,) float32, differentiable with respect to `density`. It is 0 in slots that
-        belong to no ray.
+        Array (slots,) float32, differentiable with respect to `density`. In unused slots, the
+        weight is 0.
     """
     thinning = samples.thinning
     scale, omitted = (thinning.inverse_probability, thinning.omitted) if thinning else (None, None)
@@ -240,8 +242,8 @@ class Along(NamedTuple):
 
     ray: mx.array  # int32, ray of the slot; 0 if the slot belongs to no ray
     is_visible: mx.array  # bool
-    optical: mx.array  # float32, optical depth; its gradient represents 1 / p samples
-    before: mx.array  # float32, optical depth of the ray's samples in front of it
+    optical: mx.array  # float32, optical depth, whose gradient is multiplied by 1 / p
+    before: mx.array  # float32, optical depth of the samples on the same ray in front of it
     weight: mx.array  # float32, 0 if not visible
 
 
@@ -275,9 +277,9 @@ def weights_along(
 def sum_before(values: mx.array, place: mx.array) -> mx.array:
     """Return the sum (slots,) of the values before each slot on its ray.
 
-    `place` is the index of the sample on its ray. This is a parallel scan by doubling (Hillis and
-    Steele 1986). A difference of cumulative sums over all rays would be simpler, but its rounding
-    error grows with the number of rays.
+    `place` is the index of the sample on its ray. The sums are computed with a parallel scan by
+    doubling (Hillis and Steele 1986). A difference of cumulative sums over all rays would be
+    simpler, but its rounding error grows with the number of rays.
     """
     values = _earlier(values, place, 1)
     shift = 1

@@ -54,21 +54,23 @@ def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Draw
     """Draw the pixels that `fractions` select.
 
     Args:
-        pixels: (pixels of all views, 3 or 4) uint8, view after view, row by row from the top.
+        pixels: (pixels, 3 or 4) uint8, concatenated pixels of all views in row-major order.
         cameras: One camera for each view.
-        fractions: (3, rays) float32 in [0, 1): position in the list of views, in the height of the
-            image, and in its width. Uniform fractions choose all pixels equally often.
+        fractions: (3, rays) float32 in [0, 1). The three rows select the view, the image row, and
+            the image column of each ray. If the fractions are uniformly distributed, all pixels are
+            drawn with equal probability.
 
     Returns:
         Rays through the centers of the drawn pixels, and the colors and views of these pixels.
 
     Raises:
-        InputError: If a shape or type is wrong, if the pixels do not match the cameras, or if there
-            are 2^31 pixels or more in all, because an int32 cannot count them.
+        InputError: If a shape or type is wrong, or if the number of pixels differs from the total
+            image size of the cameras. Also if there are 2^31 pixels or more, because an int32
+            cannot represent their number.
     """
     checks.number("pixels of all views", cameras.pixels, high=2**31 - 1)
-    # Each axis has a separate fraction, because a single float32 cannot select every pixel of more
-    # than 2^24.
+    # Each axis has a separate fraction, because a single float32 has only 2^24 different fractions,
+    # fewer than the number of pixels in many scenes.
     _TAKES.check(pixels, fractions, pixels=cameras.pixels)
     checks.number("channels of pixels", pixels.shape[1], low=3, high=4)
     return _draw(pixels, cameras, fractions)
@@ -80,7 +82,11 @@ def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -
 
 
 def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) -> Iterator[Rays]:
-    """Yield batches of BATCH random rays, at least min(number of pixels, `most`) rays in all."""
+    """Yield batches of random rays through the pixels of all views.
+
+    Each batch has BATCH rays. Together, the batches have at least `most` rays, or as many rays as
+    there are pixels if this number is smaller.
+    """
     count = -(-min(pixels.shape[0], most) // BATCH)
     return (random_rays(pixels, cameras, BATCH, each) for each in mx.random.split(key, count))
 
@@ -128,14 +134,18 @@ def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
 
 
 def next_to_each_other(pixel_draws: mx.array) -> tuple[mx.array, int]:
-    """Move the second half of a draw of pixels next to the first half.
+    """Replace random pixels by pairs of neighboring pixels.
+
+    Ray i + pairs is moved into the neighborhood of ray i, in the same view. Its row and its column
+    differ by at most `REACH` times the image height and width, and the differences are uniformly
+    distributed.
 
     Args:
-        pixel_draws: (3, rays) fractions in [0, 1) as in `draw_pixels`: image, row, and column.
+        pixel_draws: (3, rays) random fractions in [0, 1), which select the view, the row, and the
+            column of each pixel as in `draw_pixels`.
 
     Returns:
-        The fractions (3, rays), and the number of pairs. The replaced fractions determine the
-        distances, uniformly distributed up to `REACH` in both directions.
+        The fractions (3, rays) of the paired pixels, and the number of pairs, rays // 2.
     """
     pairs = pixel_draws.shape[1] // 2
     first, second, rest = mx.split(pixel_draws, (pairs, 2 * pairs), axis=1)

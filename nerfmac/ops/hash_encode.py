@@ -1,9 +1,10 @@
 """Multiresolution hash encoding: trilinear interpolation of table entries at several resolutions.
 
-Müller et al. 2022, section 3 and equations 2 to 4, with the conventions of tiny-cuda-nn: level l
-has scale_l = coarsest * growth^l - 1 and ceil(scale_l) + 1 vertices along an axis; a point x has
-the coordinate x * scale_l + 0.5 in the grid of the level. Levels that fit in 2^log2_entries entries
-are stored densely. The other levels are hashed with the primes 1, 2654435761, and 805459861.
+The encoding is described in Müller et al. 2022, section 3 and equations 2 to 4. The grid follows
+the conventions of tiny-cuda-nn: level l has scale_l = coarsest * growth^l - 1 and ceil(scale_l) + 1
+vertices along each axis. A point x has the coordinate x * scale_l + 0.5 in the grid of level l. A
+level with at most 2^log2_entries vertices is stored as a dense grid. The other levels are hashed
+with the primes 1, 2654435761, and 805459861.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
 CORNERS = 8
-"""Number of corners of a cell, and so of the table rows that the encoding of a point reads or adds
-to."""
+"""Number of corners of a grid cell. In each level, the encoding of a point reads one table row per
+corner, and the gradient adds to one table row per corner."""
 
 _TAKES = Signature(
     positions=(mx.float32, "points", 3),
@@ -144,8 +145,10 @@ def hash_encode(
     trilinear interpolation of the features of the 8 vertices around it.
 
     Args:
-        positions: (points, 3) float32, in [0, 1]; outside, vertex indices wrap around.
-        table: (levels.entries, features) float32; on a GPU float16 too. Features are 1, 2, 4 or 8.
+        positions: (points, 3) float32 in [0, 1]. For positions outside this range, vertex indices
+            wrap around.
+        table: (levels.entries, features) float32. On a GPU, float16 is also supported. The number
+            of features is 1, 2, 4, or 8.
         levels: Resolutions and table sizes of the levels.
         used: (1,) int32, number of valid points, or None for all points. The features of other
             points are arbitrary and have no gradient.
@@ -235,7 +238,7 @@ def _hash_encode_vjp(primals, cotangent, _output, *, levels):  # type: ignore[no
     positions, table, used = primals
     if cotangent.size < DEVICE_SIZE:  # the kernels read rows of it from `device` memory
         cotangent = mx.pad(cotangent, [(0, DEVICE_SIZE), (0, 0)])
-    # MLX evaluates only outputs that are used: an unused gradient costs nothing.
+    # MLX evaluates only arrays that are used, so an unused gradient is not computed.
     d_table = _table_gradient(positions, cotangent, used, levels, table.shape[1])
     (d_positions,) = _POSITION_GRADIENT(
         *(positions, table.astype(working_dtype()), cotangent, *levels.arrays(), used),

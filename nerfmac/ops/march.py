@@ -1,15 +1,15 @@
 """Ray marching through the occupancy grid, which generates packed samples in occupied cells.
 
-Steps near the camera have the length `step`. Beyond the distance step / cone they grow in
-proportion to the distance, as a pixel's footprint does (Müller et al. 2022, appendix E.1). The
-number of steps up to the distance t is
+Steps near the camera have the length `step`. Beyond the distance step / cone, the step length is
+proportional to the distance, like the footprint of a pixel (Müller et al. 2022, appendix E.1). The
+number of steps from the ray origin to the distance t is
 
     n(t) = t / step                                               for t <= step / cone
     n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone   beyond
 
-Interval k of a ray begins at n(enter) + k, where the ray enters the cube at the distance `enter`,
-at least `near`. Its sample is at the fraction `jitter` of the interval. Intervals are omitted if
-their sample is in an empty cell or outside the cube.
+A ray enters the scene cube at the distance `enter`, which is at least `near`. Interval k of the ray
+begins at the step number n(enter) + k, and its sample is at the step number n(enter) + k + jitter.
+Marching omits an interval if its sample is in an empty cell or outside the cube.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ _WRITE = Kernel(
 
 @dataclass(frozen=True)
 class MarchGeometry:
-    """Scene cube, occupancy grid, and marching steps; lengths are in scene units."""
+    """Scene cube, resolution of the occupancy grid, and lengths of marching steps.
+
+    All lengths are in scene units.
+    """
 
     bounds: Bounds  # the scene cube
     resolution: int  # number of cells of the occupancy grid along an axis
@@ -95,7 +98,7 @@ class MarchGeometry:
 
 
 class Occupied(NamedTuple):
-    """Occupied cells of the scene cube. Marching generates samples only in these cells."""
+    """Occupied cells of the scene cube. Marching generates samples only in occupied cells."""
 
     geometry: MarchGeometry  # scene cube, grid, and steps
     bits: mx.array  # (geometry.cells / BRICK_CELLS,) uint32, one bit per cell
@@ -109,18 +112,20 @@ def march(
     slots: int,
     wanted: mx.array | None = None,
 ) -> Samples:
-    """Sample rays in occupied cells. The result is not differentiable.
+    """Generate the samples of rays in occupied cells. The result is not differentiable.
 
-    A ray is divided into intervals from the point where it enters the scene cube. Each interval
-    has one sample. Samples in empty cells are omitted.
+    Each ray is divided into intervals, beginning at the point where the ray enters the scene cube.
+    Each interval has one sample. Samples in empty cells are omitted.
 
     Args:
         origins: (rays, 3) float32, scene coordinates.
-        directions: (rays, 3) float32, unit.
-        jitter: (rays,) float32 in [0, 1), position of each sample within its interval.
+        directions: (rays, 3) float32, unit vectors.
+        jitter: (rays,) float32 in [0, 1), position of the samples of each ray within their
+            intervals.
         occupied: Occupied cells, the scene cube, and the marching steps.
-        slots: Number of samples that fit. Rays get their samples in order. If the samples of a ray
-            do not all fit, this ray and all later rays get none (`Samples.fits`).
+        slots: Maximum total number of samples. Slots are assigned to rays in order. If there are
+            not enough slots for all samples of a ray, this ray and all later rays have no samples
+            (see `Samples.fits`).
         wanted: (rays,) int32, number of samples to use from the start of each ray, or None for all
             samples.
 
@@ -240,7 +245,7 @@ def _write_reference(origins, directions, jitter, occupied, slots, ray_start, sk
     number = mx.cumsum(is_sample.astype(mx.int32), axis=1) - 1 - skip[:, None]
     own = ray_start[1:, None] - ray_start[:-1, None]
     is_kept = is_sample & (number >= 0) & (number < own)
-    # Samples that are not kept are written to one extra slot, and it is removed afterwards.
+    # Samples that are not kept are written to an extra slot, which `pack` removes.
     slot = mx.where(is_kept, ray_start[:-1, None] + number, slots).reshape(-1)
     ray = mx.broadcast_to(mx.arange(origins.shape[0])[:, None], is_sample.shape)
 
@@ -267,8 +272,16 @@ def _write(origins, directions, jitter, occupied, slots, ray_start, skip):  # ty
 def march_reference(
     origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
 ) -> tuple[mx.array, mx.array, mx.array, mx.array]:
-    """Return whether each interval (rays, intervals) has a sample, and all positions, distances,
-    and widths."""
+    """Generate the samples of all intervals of rays in plain MLX, without packing.
+
+    Args:
+        origins, directions, jitter, occupied: Arguments of `march`.
+
+    Returns:
+        Whether each interval has a sample, bool (rays, intervals), and the positions
+        (rays, intervals, 3), distances (rays, intervals), and widths (rays, intervals) of samples
+        in all intervals, including intervals that are omitted.
+    """
     geometry = occupied.geometry
     enter, leave = geometry.bounds.crossing(origins, directions, geometry.near)
     first = _number(enter, geometry)

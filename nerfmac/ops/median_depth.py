@@ -18,8 +18,8 @@ from nerfmac.ops.composite import Composited, weights_along
 def median_distance(density: mx.array, samples: Samples, reaching: mx.array) -> mx.array:
     """Return the distance where the transmittance of each ray decreases to one half.
 
-    It is computed with plain MLX on every back end, without a gradient. The kernel `trace` uses the
-    same formula.
+    The distance is computed in plain MLX on every back end and has no gradient. The kernel `trace`
+    uses the same formula.
 
     Args:
         density: (slots,) float32 per scene unit, not negative.
@@ -27,8 +27,9 @@ def median_distance(density: mx.array, samples: Samples, reaching: mx.array) -> 
         reaching: (rays,) transmittance in front of the first sample of each ray, in [0, 1].
 
     Returns:
-        Array (rays,) float32 in scene units. It is 0 if the transmittance of a ray is at most one
-        half from the start, or if it never decreases to one half.
+        Array (rays,) float32 in scene units. The distance is 0 if the transmittance of a ray is
+        below one half in front of its first sample, or if it is above one half behind its last
+        sample.
     """
     rays = samples.ray_start.shape[0] - 1
     if density.shape[0] == 0 or rays == 0:
@@ -42,7 +43,7 @@ def median_distance(density: mx.array, samples: Samples, reaching: mx.array) -> 
 
 
 def with_median(seen: Composited, median: mx.array) -> Composited:
-    """Replace the depth of rays by the median distance, times opacity.
+    """Replace the depth of composited rays by the product of median distance and opacity.
 
     Args:
         seen: Composited rays.

@@ -1,13 +1,13 @@
-"""The density and color networks in one pass, from features and directions to density and color.
+"""The density and color networks, which map features and directions to density and color.
 
 The density network maps the features of a position to an embedding. The first value x of the
 embedding determines the density exp(x - density_bias). The color network maps the embedding and a
 basis of the direction to the color (Müller et al. 2022, section 5.4). Layers have no biases, the
 activation between them is ReLU, and the color output has a sigmoid.
 
-The weights of a network are one flat array: the matrices of the layers one after the other, each
-(inputs, outputs) and row-major. The networks are the fully fused networks of tiny-cuda-nn (Müller
-et al. 2021), with each matrix transposed.
+The weights of a network are one flat array, the concatenated matrices (inputs, outputs) of all
+layers in row-major order. The networks are equivalent to the fully fused networks of tiny-cuda-nn
+(Müller et al. 2021), whose matrices are the transposes (outputs, inputs).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def networks(
     """Return density and color of packed samples.
 
     Args:
-        features: (slots, shape.features), float32; on a GPU float16 too.
+        features: (slots, shape.features) float32. On a GPU, float16 is also supported.
         basis: (rays, 16) float32, spherical harmonics of each ray direction.
         ray: (slots,) int32, ray of each sample.
         used: (1,) int32, number of slots with samples. The results of other slots are arbitrary and
@@ -130,7 +130,7 @@ def networks_density(
     """Return the density of points without their color. The kernel has no gradient.
 
     Args:
-        features: (points, shape.features), float32; on a GPU float16 too.
+        features: (points, shape.features) float32. On a GPU, float16 is also supported.
         density_weights, color_weights: Weights as in `networks`.
         shape: Widths of the layers.
         used: (1,) int32, number of valid points, or None for all points. The results of other
@@ -271,8 +271,10 @@ def _groups(groups: int) -> dict[str, Any]:
 
 
 def gradient_groups() -> int:
-    """Return the number of threadgroups of the gradient kernel. Each threadgroup has separate
-    partial sums."""
+    """Return the number of threadgroups of the gradient kernel.
+
+    Each threadgroup computes a partial sum of the weight gradients.
+    """
     return _GROUPS[variant("networks_gradient")]
 
 

@@ -1,6 +1,6 @@
 """Selection of occupancy grid cells, and update of the grid with density estimates.
 
-Müller et al. 2022, appendix E.2.
+The method is described in Müller et al. 2022, appendix E.2.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def choose(bits: mx.array, draws: mx.array) -> mx.array:
         draws: (count,) uint32, uniform over all 2^32 values, such as words of random keys.
 
     Returns:
-        (count,) int32 cells; all of them 0 if no bit is set.
+        Cell indices, int32 (count,). If no bit is set, all indices are 0.
 
     Raises:
         InputError: If a shape or type is wrong.

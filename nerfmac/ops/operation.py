@@ -38,9 +38,9 @@ class Operation(Generic[Arguments, Result]):
 
         Args:
             name: Name of the operation, as in `nerfmac.backend.runs_kernel`.
-            launch: Function that launches the kernel. It returns the same structure as the
-                reference, or the list of outputs of a `Kernel`. A list is converted to one array or
-                a tuple of arrays.
+            launch: Function that launches the kernel. The function returns the same structure as
+                the reference, or the list of outputs of a `Kernel`. A list is converted to one
+                array or a tuple of arrays.
             reference: Function with the same arguments and results, in plain MLX.
         """
         self._name, self._launch, self._reference = name, launch, reference
@@ -51,8 +51,8 @@ class Operation(Generic[Arguments, Result]):
 
         Args:
             gradient: Function with the same signature as for `mx.custom_function` (arguments,
-                cotangents, and outputs), and with the keyword arguments of the kernel. It returns
-                one gradient for each argument.
+                cotangents, and outputs), and with the keyword arguments of the kernel. The function
+                returns one gradient for each argument.
 
         Returns:
             `gradient` itself.
@@ -65,7 +65,7 @@ class Operation(Generic[Arguments, Result]):
 
         Args:
             arrays: Positional arguments. If the operation has a gradient, they are arrays.
-            constants: Keyword arguments. They have no gradient.
+            constants: Keyword arguments, which have no gradient.
 
         Returns:
             Result of the kernel or of the reference. Both have the same structure.
@@ -96,6 +96,6 @@ def operation(
         reference: Function with the same arguments and results, in plain MLX.
 
     Returns:
-        Decorator.
+        Decorator for a function that launches the kernel.
     """
     return lambda launch: Operation(name, launch, reference)

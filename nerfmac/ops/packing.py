@@ -26,12 +26,12 @@ _PER_RAY = Kernel(
 def ray_starts(counts: mx.array, slots: int) -> mx.array:
     """Return the first slot of each ray, as in `Samples`.
 
-    Rays get their samples in order. If the samples of a ray do not all fit, this ray and all later
-    rays get none.
+    Slots are assigned to rays in order. If there are not enough slots for all samples of a ray,
+    this ray and all later rays have no samples.
 
     Args:
         counts: (rays,) int32, number of samples of each ray.
-        slots: Number of samples that fit.
+        slots: Total number of slots.
 
     Returns:
         First slot of each ray, followed by the number of slots in use: (rays + 1,) int32.
@@ -61,21 +61,24 @@ def _starts(counts: mx.array, slots: int) -> list[mx.array]:
 
 
 def samples_per_ray(marched: mx.array, kept: mx.array, capacity: int, slots: int) -> mx.array:
-    """Return the mean number of slots per ray such that both marched and kept samples fit.
+    """Return the mean number of slots that a ray requires, for choosing the next number of rays.
 
-    The result is the following number. The means are over the rays that begin within the capacity,
-    because later rays were not evaluated.
+    If a step has at most slots / result rays, there is space for the marched samples and for the
+    samples after thinning. The result is
 
         max(mean(kept), mean(marched) slots / capacity)
+
+    The means are over the rays whose samples begin within `capacity`, because later rays were not
+    evaluated.
 
     Args:
         marched: (rays,) int32, number of marched samples of each ray.
         kept: (rays,) int32, number of samples of each ray after thinning.
-        capacity: Number of marched samples that fit.
-        slots: Number of kept samples that fit.
+        capacity: Maximum total number of marched samples.
+        slots: Maximum total number of samples after thinning.
 
     Returns:
-        () float32; 0 without rays.
+        Mean number of slots per ray, () float32. The result is 0 if there are no rays.
 
     Raises:
         InputError: If a shape or type is wrong.

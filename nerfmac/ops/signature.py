@@ -33,11 +33,18 @@ class Signature:
         return tuple(self._arrays)
 
     def check(self, *arrays: mx.array, **lengths: int) -> dict[str, int]:
-        """Check `arrays` and return the length of each named axis. `lengths` contains known
-        lengths.
+        """Check the shapes and types of arrays.
 
-        Raises `InputError` for the first array with a wrong shape or type. If two arrays have
-        different lengths of a named axis, the message contains both.
+        Args:
+            arrays: Arrays in the order of the signature.
+            lengths: Lengths of named axes that are known in advance.
+
+        Returns:
+            Length of each named axis.
+
+        Raises:
+            InputError: If an array has a wrong shape or type. If the lengths of a named axis differ
+                between two arrays, the message contains both lengths.
         """
         said_by: dict[str, str] = {}
         for (name, (allowed, *axes)), array in zip(self._arrays.items(), arrays, strict=True):
@@ -56,8 +63,11 @@ class Signature:
         return lengths
 
     def outputs(self, **lengths: int) -> dict[str, Any]:
-        """Return the keyword arguments of a launch with these arrays as outputs. Each array must
-        have one type."""
+        """Return the keyword arguments `output_shapes` and `output_dtypes` of a kernel launch.
+
+        The outputs are the arrays of this signature, each of which must have a single type.
+        `lengths` contains the lengths of the named axes.
+        """
         return {
             "output_shapes": [
                 tuple(lengths[a] if isinstance(a, str) else a for a in axes)

@@ -1,6 +1,7 @@
-"""Real spherical harmonics of directions, with the sixteen functions of the degrees 0 to 3.
+"""Real spherical harmonics of directions: the sixteen functions of the degrees 0 to 3.
 
-The order and signs are as in tiny-cuda-nn, which calls this set "degree 4".
+The order and the signs of the functions are the same as in tiny-cuda-nn, where these sixteen
+functions are called "degree 4".
 """
 
 from __future__ import annotations

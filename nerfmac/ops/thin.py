@@ -2,20 +2,24 @@
 
 A sample with the weight weight_i (as in `composite`) is kept with the probability
 
-    p_i = 1, 1/2, 1/4, ..., 1/32, the smallest above weight_i / below
+    p_i = 1, 1/2, 1/4, ..., or 1/32, the smallest value above weight_i / below
 
-and its color, its depth, and its gradients then represent 1 / p_i samples. Its width does not
-change: `Thinning` records the optical depth of the omitted samples, so that transmittance and
-opacity are exact for the whole ray. If a kept sample were 1 / p_i times as wide instead,
-transmittance and opacity would be random, and training with random backgrounds would avoid this
-noise with opaque walls in front of cameras. Samples after the end of a ray are omitted and not
-recorded. Samples are selected with systematic sampling: the probabilities along a ray are summed,
-beginning at the offset of the ray, and a sample is kept where the sum exceeds the next integer.
-Probabilities are powers of two, so that rounding hardly ever changes the selection.
+The color, depth, and gradients of a kept sample are multiplied by 1 / p_i, so that the sample also
+represents omitted samples. The width of a kept sample does not change. Instead, `Thinning` stores
+the optical depth of the omitted samples, so that transmittance and opacity are exact for the whole
+ray. If the widths were multiplied by 1 / p_i, transmittance and opacity would be random. To avoid
+this noise, training with random backgrounds would then build opaque walls in front of cameras.
 
-Most samples of a ray contribute almost no color: samples in thin haze, in front of a surface, and
-inside it. Instant-NGP trains on all these samples, and nerfacc on none below its `alpha_thre`.
-Thinning trains on some of them, so that more rays fit into the sample budget of a step.
+A ray ends where its transmittance falls below the threshold of `composite`. Samples behind the end
+are omitted, and `Thinning` does not include them. The other samples are selected with systematic
+sampling. Probabilities are added up along the ray, beginning with the offset of the ray. A sample
+is kept if adding its probability increases the integer part of the sum. Probabilities are powers of
+two, so that rounding rarely changes the selection.
+
+Most samples of a ray contribute almost no color, because they are in thin haze, in front of a
+surface, or inside an object. Instant-NGP trains on all of these samples. nerfacc omits all samples
+with an opacity below `alpha_thre`. Thinning omits most of them, so that a training step can process
+more rays with the same number of samples.
 """
 
 from __future__ import annotations
@@ -69,17 +73,18 @@ def thin(
 ) -> Samples:
     """Keep a random subset of the visible samples. The result is not differentiable.
 
-    A sample is kept with the probability 1, 1/2, 1/4, ..., or 1/32, the smallest one above
-    weight / `below`, where weight is the weight of the sample in the color of its ray. `composite`
-    corrects the colors, so that their means do not change.
+    A sample is kept with a probability of 1, 1/2, 1/4, ..., or 1/32. The probability is the
+    smallest of these values above weight / `below`, where weight is the weight of the sample in the
+    color of its ray. `composite` corrects the colors, so that their means do not change.
 
     Args:
-        samples: Packed samples. A ray with samples that did not fit into them also has no samples
-            in the result.
+        samples: Packed samples. A ray without slots for all of its samples has no samples in the
+            result.
         density: (slots of `samples`,) float32, not negative.
         offsets: (rays,) float32 in [0, 1), initial value of the sum of probabilities of each ray.
-        slots: Number of samples that fit. Rays get their samples in order, as in `march`.
-        below: Minimum weight of samples that are always kept. With 0, all visible samples are kept.
+        slots: Maximum total number of kept samples. Slots are assigned to rays in order, as in
+            `march`.
+        below: Weight from which a sample is always kept. With 0, all visible samples are kept.
 
     Returns:
         Packed samples with the correction `Samples.thinning` for `composite`.
@@ -113,8 +118,8 @@ def count_kept(
         offsets, below: Arguments of `thin`.
 
     Returns:
-        Number of samples (rays,) int32. If `below` is 0, it is the number of samples before the end
-        of the ray.
+        Number of kept samples of each ray, (rays,) int32. If `below` is 0, all samples in front of
+        the end of the ray are counted.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -151,7 +156,7 @@ def _count(density, widths, ray_start, offsets, below):  # type: ignore[no-untyp
 
 
 class _Choice(NamedTuple):
-    """Result of thinning for each sample; arrays are (slots,)."""
+    """Result of thinning for each sample, as arrays (slots,)."""
 
     ray: mx.array  # int32
     shares: mx.array  # int32, probability in units of 1 / THINNING_UNITS
@@ -194,7 +199,7 @@ def _write_reference(samples, density, offsets, kept_start, slots, below):  # ty
     ray = choice.ray
     number = _count_before(choice.is_kept.astype(mx.int32), ray_start, ray)
     has_room = choice.is_kept & (number < (kept_start[1:] - kept_start[:-1])[ray])
-    # Samples that are not kept are written to one extra slot, and it is removed afterwards.
+    # Samples that are not kept are written to an extra slot, which `pack` removes.
     slot = mx.where(has_room, kept_start[:-1][ray] + number, slots)
 
     def pack(values: mx.array, empty: float = 0.0) -> mx.array:

@@ -5,8 +5,9 @@ The kernel processes each ray sample by sample, until the ray leaves the scene o
 is below 1e-4. Therefore, no samples behind surfaces are evaluated, no samples are stored, and the
 host does not wait between operations. The operation has no gradient and is for rendering only.
 
-Ray depth is the distance where the transmittance decreases to one half, times the opacity
-(`nerfmac.ops.median_depth`). If the transmittance stays higher, the depth is as in `composite`.
+The depth of a ray is the product of its opacity and its median depth, the distance at which the
+transmittance falls to one half (see `nerfmac.ops.median_depth`). If the transmittance of the whole
+ray is above one half, the depth is the same as in `composite`.
 """
 
 from __future__ import annotations
@@ -75,16 +76,17 @@ def trace(
     color_weights: mx.array,
     width: int | None = None,
 ) -> Composited:
-    """Composite rays through a field. Samples are in the middle of their intervals.
+    """Composite the colors of a field along rays, with samples in the middle of marching intervals.
 
     Args:
-        rays: Origins and unit directions (rays, 3) float32, scene coordinates.
+        rays: Origins and unit directions (rays, 3) float32, in scene coordinates.
         bits: Occupancy bits, as in `Occupied`.
         geometry: The scene cube, the grids, and the networks.
         table: Table as in `hash_encode`, for unit coordinates of the scene cube.
         density_weights, color_weights: Weights as in `networks`.
-        width: Image width if the rays are image pixels, row by row; otherwise None. With a width,
-            neighboring pixels are traced together, and only the speed changes.
+        width: Image width in pixels if the rays are the pixels of an image in row-major order. None
+            for other rays. With a width, neighboring pixels are traced together, which changes only
+            the speed.
 
     Returns:
         Color, opacity, and depth of each ray.
@@ -111,7 +113,7 @@ def _trace_reference(
     color_weights: mx.array,
     _width: int | None,
 ) -> Composited:
-    # Separate operations. The host waits for the device to count the samples.
+    # The host waits for the number of samples, because the number determines the array shapes.
     along = (*rays, mx.full(rays.origin.shape[:1], 0.5), Occupied(geometry.march, bits))
     counts = count_samples(*along)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])

@@ -1,8 +1,8 @@
-"""Visibility along rays: the termination distances, and the cells up to these distances.
+"""Visibility along rays: termination distances, and the occupancy grid cells up to these distances.
 
-As in `composite`, a ray ends before the first sample with a transmittance below 1e-4. Later samples
-require no color and have no gradient. To find the end, the density of all marched samples is
-evaluated first, in parallel over the samples.
+As in `composite`, a ray ends in front of the first sample with a transmittance below 1e-4. Samples
+behind the end of a ray require no color and have no gradient. To find the end of each ray, the
+density of all marched samples is evaluated in parallel.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def termination_distances(
         density: Function that evaluates the field.
         rays, jitter: Arrays as in `march`.
         occupied: Cells to sample.
-        capacity: Maximum number of samples to evaluate. If the samples of a ray do not all fit,
-            this ray and all later rays have none.
+        capacity: Maximum total number of samples to evaluate. If the capacity is insufficient for
+            all samples of a ray, this ray and all later rays are not evaluated.
 
     Returns:
-        Distance (rays,) float32 in scene units. It is `FAR_DISTANCE` if the transmittance is above
-        the threshold after the last sample, and 0 if the samples of the ray do not fit.
+        Distance (rays,) float32 in scene units. The distance is `FAR_DISTANCE` if the transmittance
+        behind the last sample is above the threshold, and 0 if the ray was not evaluated.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -75,9 +75,9 @@ def termination_distances(
 def visible_cells(
     rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry
 ) -> mx.array:
-    """Return the cells that contain a sample position of a ray.
+    """Return which occupancy grid cells contain a sample position of any ray.
 
-    Marching does not skip any cells, occupied or not.
+    Marching visits all cells in this function, including cells that are not occupied.
 
     Args:
         rays, jitter: Arrays as in `march`.
@@ -85,8 +85,8 @@ def visible_cells(
         geometry: The scene cube, the grid, and the steps.
 
     Returns:
-        Whether a ray has a sample position in the cell before its termination distance: (cells,)
-        bool.
+        bool array (cells,), True for each cell that contains a sample position of a ray up to its
+        termination distance.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -102,7 +102,7 @@ def _visible_reference(
     everywhere = Occupied(geometry, mx.full((words,), 2**32 - 1, mx.uint32))
     is_position, position, distance, _ = march_reference(*rays, jitter, everywhere)
     is_visible = is_position & (distance <= until[:, None])
-    # Positions beyond the end are written to one extra cell, and it is removed afterwards.
+    # Positions beyond the termination distance are written to an extra cell, which is removed.
     cell = mx.where(is_visible, cell_of(position, geometry), geometry.cells)
     return mx.zeros(geometry.cells + 1, mx.bool_).at[cell].maximum(is_visible)[:-1]
 

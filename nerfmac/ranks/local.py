@@ -16,22 +16,24 @@ from typing import Any
 _HOST = "127.0.0.1"
 
 _PORTS = range(20000, 32768)
-"""Ports below the ephemeral ports of Linux and macOS. A rank takes seconds to start. In this time,
-the system could give an ephemeral port to another program, and the ring would connect to it."""
+"""Range of ports for ranks, below the ephemeral ports of Linux and macOS. A rank takes seconds to
+start, and in this time, the system could assign an ephemeral port to another program."""
 
 
 def start_local(
     command: Sequence[str], count: int, folder: Path, *, backend: str = "ring", **popen: Any
 ) -> list[subprocess.Popen[Any]]:
-    """Start `command` as `count` connected ranks. If `count` is 1, it runs as a single process
-    without ranks.
+    """Start a command as several connected ranks on this machine.
 
     Args:
         command: Program and arguments.
-        count: Number of ranks.
+        count: Number of ranks. If it is 1, the command runs as a single process without ranks.
         folder: Existing folder for the list of hosts.
         backend: `ring`, or `nccl` to use a separate GPU for each rank.
-        popen: Further arguments of `subprocess.Popen`.
+        popen: Additional arguments of `subprocess.Popen`.
+
+    Returns:
+        Started processes, in the order of the ranks.
     """
     if count == 1:
         own = {name: value for name, value in os.environ.items() if name != "MLX_RANK"}

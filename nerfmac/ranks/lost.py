@@ -1,10 +1,11 @@
 """Detection of lost ranks, so that training ends on all ranks if one rank ends.
 
-With the ring backend, the next collective operation usually raises an exception at once on the
-neighboring ranks. If the rank ended between two collective operations, they may wait forever (MLX
-0.32.4). With NCCL and JACCL, the other ranks always wait, and they also wait for a rank that hangs.
-A `Watch` therefore ends a process that has waited too long, or that receives a termination signal
-while it waits. `mlx.launch` sends this signal when another rank has ended.
+With the ring backend, if a rank ends, the next collective operation usually raises an exception
+immediately on the neighboring ranks. If the rank ends between two collective operations, the
+neighboring ranks may wait forever (MLX 0.32.4). With NCCL and JACCL, the other ranks always wait
+for a rank that has ended or hangs. A `Watch` therefore ends a process that has waited too long, or
+that receives a termination signal while it waits. `mlx.launch` sends a termination signal when
+another rank has ended.
 """
 
 from __future__ import annotations
@@ -41,14 +42,25 @@ _SECONDS = "120"
 
 
 class LostRankError(RuntimeError):
-    """Error if this rank cannot continue because another rank has ended. The message contains the
-    symptom."""
+    """This rank cannot continue, because another rank has ended.
+
+    The message describes how the failure of the other rank was detected.
+    """
 
 
 def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Generator[Item]:
-    """Yield the `items` that the `ranks` compute together, with a time limit for each item.
+    """Yield items that the ranks compute together, with a time limit for each item.
 
-    `save` is as in `Watch`. Raises `LostRankError` if another rank has ended.
+    Args:
+        ranks: Ranks that compute together.
+        items: Items that the ranks compute with collective operations.
+        save: Function that saves the state if another rank is lost, as in `Watch`.
+
+    Yields:
+        The items. The time that the caller uses between two items does not count.
+
+    Raises:
+        LostRankError: If a collective operation fails because another rank has ended.
     """
     with Watch(ranks, save) as watch, noticed(ranks):
         watch.beat()
@@ -60,7 +72,7 @@ def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Gen
 
 @contextmanager
 def noticed(ranks: Ranks) -> Iterator[None]:
-    """Return a context manager that converts MLX's errors of collective operations to
+    """Return a context manager that converts MLX errors in collective operations to
     `LostRankError`."""
     try:
         yield
@@ -86,8 +98,8 @@ class Watch:
 
         Args:
             ranks: Ranks that compute together.
-            save: Function that saves the state and returns a sentence with the location. It is
-                called on another thread and may only use evaluated arrays.
+            save: Function that saves the state and returns a sentence with the location. The
+                function is called on another thread and may only use evaluated arrays.
 
         Raises:
             InputError: If NERFMAC_RANK_TIMEOUT is invalid.

@@ -1,7 +1,7 @@
 """`Ranks`, the processes that train one model together, and their collective operations.
 
-All ranks must call the same functions in the same order. A sum is computed once and distributed, so
-all ranks receive the same bits.
+All ranks must call the same collective operations in the same order. A sum is computed once and
+then distributed, so the result is bitwise identical on all ranks.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from nerfmac.common.checks import InputError
 AllreduceDtype = Literal["bfloat16", "float32"]
 
 LARGE = 2**16
-"""Minimum number of elements of a large array. `weighted_mean` sends large arrays one by one in the
-`AllreduceDtype`, and smaller arrays together."""
+"""Minimum number of elements of a large array. `weighted_mean` sends each large array separately in
+the `AllreduceDtype`, and sends all smaller arrays together."""
 
 _VARIABLES = {
     "nccl": ("NCCL_HOST_IP", "NCCL_PORT", "MLX_WORLD_SIZE"),
@@ -53,8 +53,10 @@ class Ranks:
         return mx.contiguous(drawn[:, self.rank * share : (self.rank + 1) * share])
 
     def sum(self, values: mx.array) -> mx.array:
-        """Return the sum of `values` over all ranks. Shape and type must be the same on all ranks.
-        The result is lazy."""
+        """Return the sum of `values` over all ranks. The result is lazy.
+
+        Shape and type must be the same on all ranks.
+        """
         if self.size == 1:
             return values
         return mx.distributed.all_sum(values, group=self.group)
@@ -66,11 +68,17 @@ class Ranks:
     def weighted_mean(
         self, arrays: Mapping[str, mx.array], weight: mx.array, dtype: AllreduceDtype
     ) -> dict[str, mx.array]:
-        """Return the mean of float32 `arrays` over all ranks, weighted by the `weight` () of each
-        rank.
+        """Return the weighted mean of arrays over all ranks. The result is lazy.
 
-        Large arrays are sent as `dtype`. Small arrays and the weight are sent together in float32.
-        If all weights are 0, the mean is 0. The result is lazy.
+        Small arrays and the weight are sent together in float32.
+
+        Args:
+            arrays: float32 arrays of this rank by name.
+            weight: Weight of this rank, () float32.
+            dtype: Data type in which large arrays are sent.
+
+        Returns:
+            Weighted means by name, float32. If the weights of all ranks are 0, the means are 0.
         """
         if self.size == 1:
             return dict(arrays)
@@ -108,8 +116,7 @@ class Ranks:
         return received
 
     def number_of_first(self, value: float) -> float:
-        """Return the `value` of the first rank on all ranks. It is sent as an integer part and a
-        fraction."""
+        """Return the `value` of the first rank on all ranks."""
         if self.size == 1:
             return value
         # The value is sent in two parts, because one float32 cannot represent a day with
@@ -129,13 +136,27 @@ class Ranks:
         return [bytes(line).rstrip(b"\0").decode(errors="replace") for line in rows]
 
     def alike(self, arrays: Mapping[str, mx.array]) -> bool:
-        """Return whether `arrays` of 32-bit types have the same bits on all ranks."""
+        """Return whether the arrays are bitwise identical on all ranks.
+
+        Args:
+            arrays: Arrays of this rank by name, with dtypes of 32 bits. All ranks call this method
+                with the same names and shapes.
+
+        Returns:
+            True on all ranks if the checksums of the arrays are identical on all ranks. False on
+            all ranks if a checksum differs. With a single rank, the result is True.
+        """
         return self.size == 1 or self._is_alike([_checksum(values) for values in arrays.values()])
 
     def check_alike(self, what: str, text: str) -> None:
-        """Raise `InputError` on all ranks unless `text` is the same on all ranks.
+        """Check that a text is identical on all ranks.
 
-        `what` is the description of the text in the message.
+        Args:
+            what: Description of the text for the error message.
+            text: Text of this rank.
+
+        Raises:
+            InputError: On all ranks, if the text of any rank differs.
         """
         words = np.frombuffer(sha256(text.encode()).digest(), np.uint32)
         if self.size > 1 and not self._is_alike([mx.array(words)]):
@@ -198,7 +219,8 @@ def _selected_backend() -> str | None:
 def _checksum(values: mx.array) -> mx.array:
     """Return a checksum uint32 (1,).
 
-    It differs if a single element differs, and almost certainly if several elements differ.
+    If two arrays differ in a single element, their checksums differ. If two arrays differ in
+    several elements, their checksums almost certainly differ.
     """
     words = mx.view(values.reshape(-1), mx.uint32)
     factors = mx.arange(words.size, dtype=mx.uint32) * 2654435761 + 1

@@ -1,12 +1,14 @@
 """Preconditioning of camera parameters, so that each parameter moves the image by a similar amount.
 
-Rotating a camera and moving it sideways have almost the same effect on its image, and rolling it
-has a small effect. The six pose variables are therefore P x, where x are the trained parameters and
+Rotating a camera has almost the same effect on its image as moving the camera sideways, and rolling
+the camera has only a small effect. The six pose variables are therefore P x, where x are the
+trained parameters and
 
     P = (S + 0.1 diag(S))^(-1/2),   S = mean of J^T J over points,   J = d(direction) / d(pose)
 
-(CamP, Park et al. 2023, section 4). Lengths of x are then angles in radians. CamP uses one matrix
-for a pose and its lens. In nerfmac, many poses share a lens, so the lens has a separate matrix.
+(CamP, Park et al. 2023, section 4). The length of a change of x is then approximately the image
+motion in radians. CamP uses one matrix for a pose and its lens. In nerfmac, many poses share a
+lens, so the lens has a separate matrix.
 """
 
 from __future__ import annotations

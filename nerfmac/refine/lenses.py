@@ -3,7 +3,8 @@
 Views with the same size and the same intrinsics share a lens. Three variables of a lens are
 refined: the logarithm of a factor for both focal lengths, and additions to k1 and k2. These
 variables are P x, where x are the trained parameters and P is the matrix from `lens_conditioning`.
-The principal point is not refined, because moving it is close to rotating the camera.
+The principal point is not refined, because moving the principal point has almost the same effect as
+rotating the camera.
 
 `lens_jvp` computes the gradients of pixel directions with respect to the lens, to first order. A
 pixel at the fixed position m has the direction (x, y, 1) with focal distort(x, y) = m, so that
@@ -33,7 +34,7 @@ _LEAST = 1e-6
 
 
 class SharedLenses:
-    """Distinct lenses of `cameras`, in the order of their first views."""
+    """The different lenses of `cameras`, in the order of the first view with each lens."""
 
     def __init__(self, cameras: Cameras) -> None:
         keys = _keys(cameras)

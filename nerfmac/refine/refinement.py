@@ -1,21 +1,24 @@
 """`CameraRefinement` refines the poses, lenses, exposures, and colors of the training views.
 
 A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are along the axes
-of the scene (so(3) x R^3). They are a linear function of six parameters per view; see
-`conditioning`. Views from one camera share a lens (`nerfmac.refine.lenses`).
+of the scene (so(3) x R^3). Rotation vector and shift are a linear function of six parameters per
+view (see `nerfmac.refine.conditioning`). Views from one camera share a lens
+(`nerfmac.refine.lenses`).
 
 Exposures multiply the linear light of red, green, and blue by exp(parameter). The sRGB color c
-becomes (1 + A) c + b, where the 3 x 3 matrix A and the vector b are parameters of each view. This
-is the affine map of Urban Radiance Fields (Rematas et al. 2022, section 3.3), learned directly
-instead of from a latent code. nerfmac uses it instead of the appearance embeddings of NeRF-W,
-because embeddings would be an input of the color network. The mean over the views is subtracted
-from exposures and colors. The field therefore represents the mean of the images, and views without
-refined parameters show this mean.
+becomes (1 + A) c + b, where the 3 x 3 matrix A and the vector b are parameters of each view. The
+affine map is the same as in Urban Radiance Fields (Rematas et al. 2022, section 3.3), but its
+parameters are optimized directly instead of predicted from a latent code. nerfmac uses affine maps
+instead of the appearance embeddings of NeRF-W, because embeddings would be an input of the color
+network. The mean over the views is subtracted from exposures and colors. The field therefore
+represents the mean exposure and colors of the images. Views without refined parameters, such as
+test views, also have this mean exposure and these mean colors.
 
-Gradients reach poses and lenses through the samples. A sample x on a ray with origin o moves by
-dv + dw x (x - o). A lens changes the direction of the ray. The distance between a sample and its
-camera is constant (`compute_cam_gradient_train_nerf` of Instant-NGP; BARF, Lin et al. 2021). The
-derivative with respect to w is computed at the refined pose, to first order.
+Gradients with respect to poses and lenses are computed from the gradients of sample positions and
+ray directions. A sample x on a ray with origin o moves by dv + dw x (x - o). A lens changes the
+direction of the ray. The distance between a sample and its camera is constant
+(`compute_cam_gradient_train_nerf` of Instant-NGP; BARF, Lin et al. 2021). The derivative with
+respect to w is computed at the refined pose, to first order.
 """
 
 from __future__ import annotations
@@ -37,11 +40,11 @@ from nerfmac.refine.conditioning import pose_conditioning
 from nerfmac.refine.lenses import LENS_PARAMETERS, SharedLenses
 
 POSES = "views.poses"
-"""Name of the pose parameters (views, 6). `pose_conditioning` maps them to a rotation in radians
-and a shift."""
+"""Name of the pose parameters (views, 6), which `pose_conditioning` maps to a rotation in radians
+and a shift in scene units."""
 LENSES = "views.lenses"
-"""Name of the lens parameters (lenses, 3). `lens_conditioning` maps them to log focal factor, k1,
-and k2."""
+"""Name of the lens parameters (lenses, 3), which `lens_conditioning` maps to the log focal factor
+and the changes of k1 and k2."""
 EXPOSURES = "views.exposures"
 """Name of the exposure parameters (views, 3), the logarithms of factors for the linear light of
 red, green, and blue."""
@@ -53,8 +56,10 @@ _MIN_OPACITY = 1e-4  # lower bound of a divisor; rays with a lower opacity are b
 
 @dataclass(frozen=True)
 class CameraRefinement:
-    """Refinement of the poses, lenses, exposures, and colors that the configuration enables. By
-    default, none is enabled."""
+    """Refinement of poses, lenses, exposures, and colors, as enabled by the configuration.
+
+    By default, no refinement is enabled.
+    """
 
     config: RefineConfig
     initial: Cameras | None
@@ -121,8 +126,10 @@ class CameraRefinement:
         return {name: values for name, values in parameters.items() if name not in frozen}
 
     def cameras(self, parameters: Parameters) -> Cameras:
-        """Return the training cameras with refined poses and lenses, without gradients. It requires
-        views."""
+        """Return the training cameras with refined poses and lenses, without gradients.
+
+        This method requires training views.
+        """
         assert self.initial is not None
         cameras = self.with_lenses(self.initial, parameters)
         if not self.config.poses:
@@ -131,7 +138,10 @@ class CameraRefinement:
         return replace(cameras, poses=moved_poses(self.initial.poses, deltas))
 
     def with_lenses(self, cameras: Cameras, parameters: Parameters) -> Cameras:
-        """Return `cameras` with refined lenses. Lenses that no training view has do not change."""
+        """Return `cameras` with refined lenses.
+
+        If no training view has the lens of a camera, this camera does not change.
+        """
         if not self.config.lenses or self.initial is None:
             return cameras
         changes = self.lenses.changes(mx.stop_gradient(parameters[LENSES]))
@@ -140,7 +150,8 @@ class CameraRefinement:
     def pose_deltas(self, parameters: Parameters) -> mx.array:
         """Return the rotation vector in radians and the shift in scene units of each camera,
         (views, 6)."""
-        # This is a sum because a GPU may compute a matmul in TF32, with a mantissa of ten bits.
+        # The product is computed as a sum, because a GPU may compute a matmul in TF32, with a
+        # mantissa of ten bits.
         return (self._conditioning * parameters[POSES][:, None, :]).sum(axis=2)
 
     def warp_samples(

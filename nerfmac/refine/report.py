@@ -12,12 +12,12 @@ from nerfmac.fields.field import Parameters
 from nerfmac.refine.refinement import COLORS, EXPOSURES, LENSES, POSES, CameraRefinement
 
 GRAY = 0.5
-"""Gray value in [0, 1]. The reported color change of a view is the change of this value by its
-color map."""
+"""Gray value in [0, 1]. The reported color change of a view is the amount by which the color map of
+the view changes this gray value."""
 
 
 def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> dict[str, Any]:
-    """Return the median and the maximum change over the views as JSON values; {} without
+    """Return the median and the maximum change over the views as JSON values, or {} without
     refinement.
 
     - `poses`: rotation in `degrees` and `shift` in scene units, with motion that all cameras share.

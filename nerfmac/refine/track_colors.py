@@ -6,7 +6,7 @@ of point p in image v is therefore, except for noise and specular reflections,
     log light_o = log gain_v + log color_p
 
 The gains are computed with alternating medians over the observations of each point and of each
-image (median polish, Tukey 1977). They are relative to the median over images.
+image (median polish, Tukey 1977). Gains are relative to the median over the images.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from nerfmac.geometry.views import Views
 Array = npt.NDArray[np.float64]
 
 DARKEST, BRIGHTEST = 0.01, 0.9
-"""Range of linear light that is used. Noise dominates below the range, and clipping above it."""
+"""Range of linear light in [0, 1] for valid observations. Noise dominates darker observations, and
+brighter observations may be clipped."""
 MOST_OBSERVATIONS = 2**17
-"""Maximum number of observations that are used. Their points are evenly spaced in the list of all
-points."""
+"""Approximate maximum number of observations for estimating gains. If there are more observations,
+points at equal intervals in the list are used."""
 FEWEST_IN_IMAGE = 10
 """Minimum number of observations in an image for a valid gain."""
 FEWEST_IMAGES = 5
 """Minimum number of images with a valid gain for a valid spread."""
 TURNS = 10
-"""Number of iterations of median polish. Gains that drift slowly along the camera path require
-several."""
+"""Number of iterations of median polish. Several iterations are necessary if gains drift slowly
+along the camera path."""
 DIFFERENT = 0.08
-"""Minimum spread of log gains that indicates different exposures. It is 0.04 in a video with
-constant light, and 0.12 in photos with automatic exposure."""
+"""Minimum spread of log gains that indicates different exposures. Measured spreads are 0.04 for a
+video with constant light and 0.12 for photos with automatic exposure."""
 
 
 def gain_spread(views: Views) -> Array | None:

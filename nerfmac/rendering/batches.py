@@ -1,8 +1,8 @@
 """Rendering in batches of a fixed size, used if no kernel can trace whole rays.
 
-One compiled function renders images of any size, and memory use is bounded. `SampleBatches` skips
-empty space and hidden samples behind surfaces. `RayBatches` is for samplers without an occupancy
-grid, and evaluates every sample.
+With a fixed batch size, one compiled function renders images of any size, and memory use is
+bounded. `SampleBatches` skips empty space and samples behind surfaces. `RayBatches` evaluates every
+sample and is used for samplers without an occupancy grid.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from nerfmac.sampling.sampler import Sampler
 Indices = npt.NDArray[np.signedinteger]
 Floats = npt.NDArray[np.float32]
 Shade = Callable[[Samples, mx.array, mx.array], tuple[Composited, mx.array]]
-"""Function of samples, ray directions (rays, 3), and transmittances (rays,) in front of the
-samples. It returns the composited rays and their median distances (rays,)."""
+"""Function that returns composited rays and their median distances (rays,). Its arguments are
+samples, ray directions (rays, 3), and transmittances (rays,) in front of the samples."""
 
 FIRST_ROUND = 8
 """Maximum number of samples per ray that `SampleBatches` evaluates in the first round."""
@@ -38,7 +38,7 @@ intervals."""
 
 
 class RayBatches:
-    """Renders batches of rays that are small enough for all their samples to fit."""
+    """Renders rays in batches. The number of rays per batch is limited by the number of slots."""
 
     def __init__(
         self, shade: Shade, sampler: Sampler, parameters: Arrays, sampling: Arrays, slots: int
@@ -64,7 +64,7 @@ class RayBatches:
             if missing:  # all batches have the same size: the last one is padded with its first ray
                 batch = [mx.concatenate([v, mx.repeat(v[:1], missing, 0)]) for v in batch]
             seen.append(Composited(*self._batch(*batch)))
-            mx.eval(seen[-1])  # all batches together would not fit in memory
+            mx.eval(seen[-1])  # for each batch, because all batches need too much memory
         fields = (mx.concatenate(list(parts)) for parts in zip(*seen, strict=True))
         return Composited(*(values[: len(rays.origin)] for values in fields))
 
@@ -72,8 +72,8 @@ class RayBatches:
 class SampleBatches:
     """Renders rays in rounds, with the next few samples of each ray that is not yet opaque.
 
-    Samples in occupied space are counted first, and rays without samples are background. The number
-    of samples per ray doubles with each round, so few samples behind surfaces are evaluated.
+    Samples in occupied cells are counted first, and rays without samples show the background. The
+    number of samples per ray doubles with each round, so few samples behind surfaces are evaluated.
     """
 
     def __init__(self, shade: Shade, occupied: Occupied, slots: int) -> None:
@@ -131,11 +131,19 @@ class SampleBatches:
     def _see(
         self, rays: Rays, chosen: Indices, reaching: Floats, take: Indices, skip: Indices
     ) -> tuple[list[Floats], Floats]:
-        """Return color, opacity, and depth of the chosen rays along their next `take` samples after
-        `skip`.
+        """Composite the next samples of some rays.
 
-        The last result is the distance where the transmittance decreases to one half, or 0 if this
-        distance is not in these samples. `reaching` is the transmittance in front of these samples.
+        Args:
+            rays: All rays.
+            chosen: Indices (n,) of the rays to evaluate.
+            reaching: Transmittance (n,) in front of the samples.
+            take: Number (n,) of samples to evaluate.
+            skip: Number (n,) of samples that earlier rounds have evaluated.
+
+        Returns:
+            Color, opacity, and depth of the samples, and the distance (n,) at which the
+            transmittance falls to one half. The distance is 0 if the transmittance does not fall to
+            one half along these samples.
         """
         padding = (0, self._rays - len(chosen))  # padding with ray 0, without samples
         ray, take_padded, skip_padded = (
@@ -149,7 +157,11 @@ class SampleBatches:
         return values, crossing
 
     def _batches(self, take: Indices) -> Iterator[slice]:
-        """Yield consecutive ranges of rays, each with as many rays as fit with `take` samples."""
+        """Yield consecutive ranges of rays. Together, the rays in a range have at most one sample
+        for each slot of a batch.
+
+        `take` is the number of samples of each ray.
+        """
         ends = np.cumsum(take, dtype=np.int64)
         begin, used = 0, 0
         while begin < len(take):

@@ -25,8 +25,8 @@ TURBO: Anchors = (
     (0.675, 0.089, 0.004),
     (0.480, 0.016, 0.011),
 )
-"""Color map Turbo from Google (Mikhailov 2019), from violet over green to red. It makes small
-differences visible."""
+"""Turbo color map from Google (Mikhailov 2019), from violet over green to red. This color map makes
+small differences visible."""
 
 INFERNO: Anchors = (
     (0.001, 0.000, 0.014),
@@ -41,8 +41,8 @@ INFERNO: Anchors = (
     (0.965, 0.840, 0.267),
     (0.988, 0.998, 0.645),
 )
-"""Color map Inferno from Matplotlib (Smith and van der Walt 2015), from black to yellow, with
-brightness that increases uniformly."""
+"""Inferno color map from Matplotlib (Smith and van der Walt 2015), from black to yellow, with
+uniformly increasing brightness."""
 
 GRAY: Anchors = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 

@@ -1,7 +1,7 @@
-"""Cropping to a box, which hides the occupancy grid cells outside of the box.
+"""Cropping to a box, which hides the occupancy grid cells outside the box.
 
-Cells that do not overlap the box are marked as empty. This hides them in all kinds of renderings
-without additional time. The crop therefore ends at cell faces, at most one cell outside the box.
+Cells that do not overlap the box are marked as empty, so all rendering methods skip these cells
+without additional time. The crop ends at cell faces, at most one cell outside the box.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nerfmac.ops.occupancy_update import pack_bits
 
 Corner = tuple[float, float, float]
 Box = tuple[Corner, Corner]
-"""Corners of a box with the lowest and highest coordinates."""
+"""Lowest and highest corner of an axis-aligned box."""
 
 
 def cropped(
@@ -29,8 +29,8 @@ def cropped(
     """Return the occupancy `bits`, as in `ops.march`, with only the cells that overlap `box`.
 
     The box is in scene coordinates or, with a `placement`, in file coordinates. If `box` is None,
-    all cells remain. If the box is rotated, a cell remains if it overlaps the box along each axis
-    of the box.
+    all cells remain. For a rotated box, the result contains all cells that overlap the box along
+    each axis of the box.
     """
     if box is None:
         return bits

@@ -51,7 +51,8 @@ class Evaluation(list[ViewQuality]):
         Args:
             views: Metrics of the views.
             split: Name of the split.
-            of: Number of views in the split. It is larger than the list if the time was limited.
+            of: Number of views in the split, which is larger than the length of the list if the
+                evaluation time was limited.
         """
         super().__init__(views)
         self.split, self.of = split, of
@@ -63,15 +64,16 @@ class Evaluation(list[ViewQuality]):
             metric: Name of a `ViewQuality` field, such as "psnr".
 
         Returns:
-            Mean; NaN without views, and for LPIPS if it was not measured.
+            Mean over the views. The result is NaN if there are no views or if the metric was not
+            measured.
         """
         values = [getattr(view, metric) for view in self]
         return float(np.mean(values)) if values and None not in values else math.nan
 
     @property
     def psnr(self) -> float:
-        """Mean PSNR of the views in dB, as in papers. It differs from the PSNR of the mean squared
-        error."""
+        """Mean of the PSNR values of the views in dB, as in papers. The mean PSNR differs from the
+        PSNR of the mean squared error."""
         return self.mean("psnr")
 
     @property
@@ -81,7 +83,7 @@ class Evaluation(list[ViewQuality]):
 
     @property
     def lpips(self) -> float:
-        """Mean LPIPS of the views; NaN if not measured."""
+        """Mean LPIPS of the views, or NaN if LPIPS was not measured."""
         return self.mean("lpips")
 
     def __repr__(self) -> str:
@@ -91,7 +93,7 @@ class Evaluation(list[ViewQuality]):
 
 
 def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
-    """Describe which part of a split was measured.
+    """Return a description of the views and rows of a split that were measured.
 
     Args:
         views: Metrics of the views.
@@ -161,19 +163,21 @@ def evaluate(
 ) -> Iterator[ViewQuality]:
     """Render views and compare them with their photos.
 
-    Masked pixels are copied from the photo. PSNR and SSIM ignore them, and LPIPS compares identical
-    pixels. Images are not stored, but passed to `on_view`. With `seconds`, as many evenly spaced
-    views are compared as fit into the time. At least one view is compared. If it does not fit, only
-    its middle rows are compared. The time is first estimated from the size and rendering time of
-    the first view, then from the mean rendering time so far.
+    Masked pixels are copied from the photo to the rendering. PSNR and SSIM exclude masked pixels,
+    and LPIPS compares identical pixels. Images are not stored, but passed to `on_view`.
+
+    If `seconds` is set, the number of views is limited so that the evaluation takes about this
+    time. The views are evenly spaced in the split. At least one view is compared. If one view takes
+    longer than `seconds`, only its middle rows are compared. The time per view is estimated from
+    the rendering time of a small image, and later from the mean rendering time of finished views.
 
     Args:
-        new_renderer: Function that creates the renderer. It is called once, and again after the
-            system has stopped the GPU (`resumed`).
+        new_renderer: Function that creates the renderer. The function is called once, and again
+            after macOS has stopped GPU work (see `nerfmac.backend.watchdog`).
         views: Views to compare.
         background: `white` or `black`, behind renderings and transparent photos.
         blend: Space in which alpha is composited: `srgb` or `linear`.
-        seconds: Maximum time in seconds, or None.
+        seconds: Maximum evaluation time in seconds, or None to compare all views.
         on_view: Callback for each view, or None.
         lpips: LPIPS metric, or None.
 
@@ -224,8 +228,10 @@ def _compare(
     fraction: float,
     lpips: Lpips | None,
 ) -> _Comparison:
-    """Start rendering and comparing the middle rows of a view. `fraction` is their fraction of all
-    rows."""
+    """Start rendering and comparing the middle rows of a view.
+
+    `fraction` is the number of compared rows as a fraction of all rows.
+    """
     background, blend = light
     color, (_, height) = BACKGROUNDS[background], views.cameras.sizes[index]
     rows = min(max(int(height * fraction), WINDOW), height)

@@ -4,12 +4,12 @@
 
     SSIM = mean of (2 mu_x mu_y + C1) (2 s_xy + C2) / ((mu_x^2 + mu_y^2 + C1) (s_x^2 + s_y^2 + C2))
 
-with values in [0, 1], C1 = 0.01^2 and C2 = 0.03^2 (Wang et al. 2004). The means mu, variances, and
-covariance s are weighted by a Gaussian window of 11 x 11 pixels with a sigma of 1.5. They are
-computed per channel, for all positions of the window within the image, and the scores are averaged.
-scikit-image computes the same value with `gaussian_weights=True, sigma=1.5,
-use_sample_covariance=False, data_range=1`, but not with its default settings, which use a uniform 7
-x 7 window.
+Values are in [0, 1], C1 = 0.01^2, and C2 = 0.03^2 (Wang et al. 2004). The means mu, the variances
+s_x^2 and s_y^2, and the covariance s_xy are weighted by a Gaussian window of 11 x 11 pixels with a
+sigma of 1.5 pixels. The scores are computed per channel for all positions of the window within the
+image, and then averaged. scikit-image computes the same value with `gaussian_weights=True,
+sigma=1.5, use_sample_covariance=False, data_range=1`. The default settings of scikit-image use a
+uniform 7 x 7 window instead.
 
 MLX arrays are compared on the device in float32 with precompiled MLX kernels, so a new image size
 requires no compilation. Two NumPy arrays are compared on the host in float64. The results differ by
@@ -61,18 +61,17 @@ class Sums(NamedTuple):
 def psnr(image: Image, target: Image) -> float:
     """Return the peak signal-to-noise ratio of two `(h, w, 3)` images in [0, 1], in dB.
 
-    The result is infinity for equal images. Raises `InputError` unless both are float images of the
-    same shape.
+    If the images are equal, the result is infinity. Raises `InputError` if the images have
+    different shapes or are not float arrays.
     """
     return decibels(squared_error(image, target).mean())
 
 
 def ssim(image: Image, target: Image) -> float:
-    """Return the structural similarity (SSIM) of two `(h, w, 3)` images in [0, 1]; 1 if they are
-    equal.
+    """Return the structural similarity (SSIM) of two `(h, w, 3)` images in [0, 1].
 
-    Raises `InputError` unless both are float images of the same shape with sides of at least 11
-    pixels.
+    If the images are equal, the result is 1. Raises `InputError` if the images have different
+    shapes, are not float arrays, or have a side of less than 11 pixels.
     """
     return similarity(image, target).mean()
 
@@ -81,9 +80,9 @@ def color_corrected(image: mx.array, target: mx.array, kept: mx.array | None = N
     """Fit `image` (h, w, 3) to `target` with a gain and an offset for each channel.
 
     The fit minimizes the squared error over the pixels that are `kept`, bool (h, w), or over all
-    pixels if `kept` is None. The result is clipped to [0, 1]. It is used to compare views with
-    unknown exposure or white balance, as in RawNeRF (Mildenhall et al. 2022) and, with additional
-    terms, in Zip-NeRF.
+    pixels if `kept` is None. The result is clipped to [0, 1]. The corrected image is used to
+    compare views with unknown exposure or white balance, as in RawNeRF (Mildenhall et al. 2022)
+    and, with additional terms, in Zip-NeRF.
     """
     weights = mx.ones((*image.shape[:2], 1)) if kept is None else kept[..., None].astype(mx.float32)
     weights = weights / mx.maximum(weights.sum(), 1.0)
@@ -96,7 +95,7 @@ def color_corrected(image: mx.array, target: mx.array, kept: mx.array | None = N
 
 
 def decibels(error: float) -> float:
-    """Return the PSNR in dB of a mean squared error; infinity for an error of 0."""
+    """Return the PSNR in dB for a mean squared error. If the error is 0, the PSNR is infinity."""
     return -10.0 * math.log10(error) if error != 0.0 else math.inf
 
 
@@ -124,11 +123,17 @@ def similarity(image: Image, target: Image) -> Sums:
 
 
 def _similarity(x: Image, y: Image) -> Image:
-    """Return the SSIM of the windows of two `(h, w, channels)` images, summed over each row: `(h -
-    10,)`.
+    """Return the sum of the SSIM of all windows in each row of windows.
 
-    The four moments are filtered as one flat vector, because the neighbors of a pixel then have
-    fixed offsets. Windows that extend over the end of a row or of a moment are discarded.
+    The four moments are concatenated and filtered as one flat vector, in which neighboring pixels
+    have fixed offsets. Windows that extend beyond the end of a row or of a moment are discarded.
+
+    Args:
+        x: Image (h, w, channels).
+        y: Image with the same shape as `x`.
+
+    Returns:
+        Sums (h - 10,). The windows have 11 rows, so an image has h - 10 rows of windows.
     """
     height, width, channels = x.shape
     d, c = x - y, x + y - 1.0

@@ -16,8 +16,9 @@ FLOOR = 1e-3
 effect."""
 
 LEAST = 1e-4
-"""Length that the sum of corner * log(density + FLOOR) over the corners can reach by rounding
-errors alone. If the sum is shorter, the length of the normal is less than 1."""
+"""Minimum length of the sum of corner * log(density + FLOOR) for a unit normal. Rounding errors can
+cause shorter sums where the density is constant. A shorter sum is divided by `LEAST`, so the length
+of the normal is less than 1."""
 
 
 def normals(
@@ -25,9 +26,9 @@ def normals(
 ) -> mx.array:
     """Return unit normals (points, 3) at `position` (points, 3) that point away from high density.
 
-    `density` maps positions (points, 3) to density (points,) per scene unit. It is evaluated at the
-    corners of cubes with the half sides `reach` (points,), in scene units. Where the density is
-    constant, the normal is close to zero.
+    `density` maps positions (points, 3) to density (points,) per scene unit. The density is
+    evaluated at the corners of a cube around each position. `reach` (points,) is half the side of
+    each cube, in scene units. Where the density is constant, the normal is close to zero.
     """
     corners = mx.array(CORNERS)
     around = position[:, None] + corners * reach[:, None, None]

@@ -1,5 +1,5 @@
-"""Measurement of the rendering time per pixel, to estimate how many images fit into a time
-limit."""
+"""Measurement of the rendering time per pixel, for estimating how many images can be rendered in a
+given time."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ GPU instead of throughput."""
 
 
 def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
-    """Return the rendering time in seconds per pixel.
+    """Measure the rendering time in seconds per pixel.
 
-    It is measured on smaller images with the lens of the first camera.
+    The time is measured by rendering smaller images from all cameras. All images have the lens of
+    the first camera, scaled to the smaller size.
     """
     lens, pixels = cameras[0].lens, TRIAL
     while True:
@@ -50,7 +51,8 @@ def middle_rows(camera: Camera, count: int) -> Camera:
 def spread(count: int) -> list[int]:
     """Return the numbers 0 to `count` - 1 in an order where every prefix is evenly spaced.
 
-    This is the van der Corput sequence: 0, then the half, the quarters, the eighths, and so on.
+    The order is the van der Corput sequence: 0, then the half, the quarters, the eighths, and so
+    on.
     """
     bits = (count - 1).bit_length()
     halves = (int(f"{i:0{bits}b}"[::-1], 2) for i in range(2**bits))

@@ -30,7 +30,7 @@ SMALLEST = 31
 one pixel."""
 
 MOST_BYTES = 2**28
-"""Maximum decompressed size of an .npz file in bytes; the weights have 10 MB."""
+"""Maximum decompressed size of an .npz file in bytes. The weights require about 10 MB."""
 RECIPE = "lpips.LPIPS(net='alex').state_dict() saved by safetensors.torch.save_file, or as an .npz"
 
 
@@ -74,7 +74,7 @@ class Lpips:
             self._layers.append((weight.transpose(0, 2, 3, 1), bias, linear.reshape(outputs)))
 
     def __call__(self, image: mx.array, target: mx.array) -> mx.array:
-        """Return the LPIPS, () float32, of two (h, w, 3) images in [0, 1]; 0 if they are equal.
+        """Return the LPIPS () float32 of two (h, w, 3) images in [0, 1]. Equal images have LPIPS 0.
 
         Raises `InputError` if the shapes differ or are not (h, w, 3), or if a side has fewer than
         31 pixels.

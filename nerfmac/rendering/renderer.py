@@ -34,9 +34,9 @@ class Rendered(NamedTuple):
     color: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background.
     opacity: FloatImage  # (h, w) in [0, 1].
     depth: FloatImage
-    """Distance (h, w) from the camera, in scene units, where the transmittance decreases to 1/2. If
-    the transmittance stays higher, it is the mean distance of the density. It is 0 in empty
-    space."""
+    """Depth (h, w) in scene units: the distance from the camera at which the transmittance falls to
+    1/2. If the transmittance of the whole ray is above 1/2, the depth is the mean distance of the
+    density. In empty space, the depth is 0."""
 
     def __repr__(self) -> str:
         height, width = self.opacity.shape
@@ -89,11 +89,12 @@ def tracer_of(
         parameters: Parameters of the field.
         sampler: Sampler of the field.
         sampling: State of the sampler.
-        slots: Number of samples evaluated at a time, if no kernel traces whole rays.
-        occupied: Cells to sample in, instead of the sampler's cells.
+        slots: Maximum number of samples that are evaluated at a time if no kernel traces whole
+            rays.
+        occupied: Cells to sample. By default, the occupied cells of the sampler.
 
     Returns:
-        The tracer.
+        Function that composites rays.
     """
     occupied = occupied or sampler.occupied(sampling)
     if occupied is None:

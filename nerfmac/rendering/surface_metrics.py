@@ -1,17 +1,17 @@
 """Surface metrics: errors of depth and of normals.
 
-PSNR does not measure where the density along a ray is. For example, a textureless floor has the
-correct color for density at any distance. Therefore, depth is compared with points that structure
-from motion triangulated and that training did not use. The error of a depth is relative to the true
-distance d of the point from the camera:
+PSNR does not measure at which distance the density along a ray is. For example, a textureless floor
+can have the correct color for density at any distance. Therefore, depth is compared with sparse
+points from structure from motion that training did not use. The error of a depth is relative to the
+true distance d of the point from the camera:
 
     error = |depth - d| / d
 
 Sparse points are on textured surfaces only. Textureless surfaces between them are compared with the
 ground plane of the points; see `nerfmac.geometry.ground_plane`. A pixel is compared if its ray
 intersects the plane inside the convex hull of the points on the plane. Objects in front of the
-plane count as errors, so even a perfect field does not reach 1. Only compare runs of the same
-scene.
+plane count as errors, so even a perfect field does not reach 1. Therefore, compare this metric only
+between runs of the same scene.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def depth_errors(depth: Array, distance: Array) -> DepthErrors | None:
         distance: True distances (n,) in the same unit, greater than 0.
 
     Returns:
-        The statistics of |depth - distance| / distance; None without values.
+        Statistics of |depth - distance| / distance, or None if the arrays are empty.
     """
     if not len(distance):
         return None

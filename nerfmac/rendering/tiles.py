@@ -1,9 +1,9 @@
 """`Tiles` chooses the number of rays per launch so that a launch takes about `MOMENT`
 seconds.
 
-If a launch delays the display, the system stops it; macOS stops it after a second or less
-(ml-explore/mlx issue 3267). The time per ray depends on the GPU, the field, and the haze in the
-scene, so it is measured. Launches on a CPU do not delay the display.
+macOS stops a launch that delays the display, after a second or less (ml-explore/mlx issue 3267).
+The time per ray is measured, because it depends on the GPU, the field, and the haze in the scene.
+Launches on a CPU do not delay the display.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Samplers: they select the sample positions along rays."""
+"""Samplers, which select the sample positions along rays."""

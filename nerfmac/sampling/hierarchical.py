@@ -1,16 +1,16 @@
 """`HierarchicalSampler`: evenly spaced coarse samples, and fine samples where a proposal field is
 dense.
 
-The segment of a ray inside the scene cube is divided into equal bins, with one coarse sample in
-each (Mildenhall et al. 2020, equation 2). A proposal field is evaluated at the coarse samples. The
-compositing weights, each spread evenly over the interval of the sample, are a probability density
-along the ray. Fine samples are drawn from this density with inverse transform sampling (section
-5.2). The samples of the ray are the coarse and the fine ones together, sorted by distance.
+The segment of a ray inside the scene cube is divided into equal bins, and each bin has one coarse
+sample (Mildenhall et al. 2020, equation 2). A proposal field is evaluated at the coarse samples.
+The compositing weights of the coarse samples define a piecewise constant probability density along
+the ray. Fine samples are drawn from this density with inverse transform sampling (section 5.2). The
+result contains both the coarse and the fine samples, sorted by distance.
 
-The interval of a sample ends at the midpoints between the sample and its neighbors. The first
-interval begins where the ray enters the cube, and the last ends where the ray leaves. (In the paper
-an interval extends from its sample to the next one, and no interval covers the space before the
-first sample.)
+Neighboring intervals meet at the midpoint between their samples. The first interval begins where
+the ray enters the cube, and the last interval ends where the ray leaves the cube. In the paper, an
+interval extends from a sample to the next sample, so no interval covers the space in front of the
+first sample.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ class _Part(NamedTuple):
     length: mx.array  # (rays, 1) length of the segment; 0 for a ray that misses the cube
 
     def samples(self, fraction: mx.array) -> Samples:
-        """Return one sample at each `fraction` (rays, samples). Fractions must increase along a
-        ray."""
+        """Return samples at fractions of the segment of each ray.
+
+        `fraction` (rays, samples) contains values in [0, 1] that increase along each ray.
+        """
         rays, count = fraction.shape
         distance = self.enter + self.length * fraction
         position = self.rays.origin[:, None] + self.rays.direction[:, None] * distance[..., None]
@@ -59,17 +61,22 @@ class _Part(NamedTuple):
 
 
 class HierarchicalSampler(Sampler):
-    """Sampler with the same number of samples on each ray. If a ray misses the cube, their widths
-    are 0."""
+    """Sampler with coarse and fine samples, and with the same number of samples on each ray.
+
+    If a ray misses the scene cube, the widths of its samples are 0.
+    """
 
     def __init__(
         self, proposal: Proposal, bounds: Bounds, near: float, coarse: int, fine: int
     ) -> None:
-        """Create a sampler with `coarse` evenly spaced and `fine` importance samples per ray in
-        `bounds`.
+        """Create a sampler.
 
-        `proposal` is the field that determines the fine samples. `near` is the minimum distance of
-        a sample from the ray origin, in scene units.
+        Args:
+            proposal: Field that determines the positions of the fine samples.
+            bounds: The scene cube.
+            near: Minimum distance of samples from the ray origin, in scene units.
+            coarse: Number of evenly spaced samples per ray.
+            fine: Number of additional samples per ray, drawn where the proposal field is dense.
         """
         self._proposal = proposal
         self._bounds, self._near = bounds, near
@@ -106,21 +113,28 @@ class HierarchicalSampler(Sampler):
 
 
 def stratified(drawn: mx.array) -> mx.array:
-    """Return one number (rays, n) in each of n equal bins of [0, 1].
+    """Divide [0, 1] into n equal bins, and return one number (rays, n) in each bin.
 
-    `drawn` (rays, n) contains the position of each number in its bin, from 0 to 1.
+    `drawn` (rays, n) contains the relative position of each number in its bin, from 0 to 1.
     """
     count = drawn.shape[1]
     return (mx.arange(count) + drawn) / count
 
 
 def invert(edges: mx.array, weight: mx.array, fraction: mx.array) -> mx.array:
-    """Return the positions where the cumulative weight reaches each `fraction` (rays, n).
+    """Draw positions along rays with inverse transform sampling.
 
-    This is inverse transform sampling. The `edges` (rays, intervals + 1) of the intervals strictly
-    increase from 0 to 1. Each `weight` (rays, intervals) is not negative and is distributed evenly
-    over its interval. A small weight is added evenly over the whole ray. The result (rays, n), in
-    [0, 1], increases with `fraction`, except for rounding.
+    The probability density is constant within each interval. A small weight is added evenly along
+    the ray, so that rays without density also have fine samples.
+
+    Args:
+        edges: Edges (rays, intervals + 1) of the intervals, which strictly increase from 0 to 1.
+        weight: Weight (rays, intervals) of each interval, not negative.
+        fraction: Fractions (rays, n) of the total weight of the ray, in [0, 1].
+
+    Returns:
+        Positions (rays, n) in [0, 1] at which the cumulative weight reaches each fraction. Apart
+        from rounding errors, positions increase with `fraction`.
     """
     widths = _widths(edges)
     weight = weight + _EVEN * widths

@@ -21,23 +21,22 @@ from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
 
 UsedDensity = Callable[[Arrays, mx.array, mx.array], mx.array]
-"""Function like `Field.density_of_first`: parameters, positions, and the number of valid positions
-to density."""
+"""Function with the arguments and the result of `Field.density_of_first`: it returns the density
+for parameters, positions, and the number of valid positions."""
 
 _WARMUP, _AFTERWARDS = range(2)  # phases of training
 
 UPDATE_SAMPLES = 32
-"""Mean number of samples per ray that fit into an update of the visible cells. Only rays through
-haze have more samples."""
+"""Maximum mean number of samples per ray in an update of the visible cells. In practice, only rays
+through haze have more samples."""
 
 
 class MarchingSampler(Sampler):
-    """Sampler that places samples in the occupied cells of Instant-NGP's grid. Its state is an
-    `Occupancy`.
+    """Sampler that generates samples in the occupied cells of an occupancy grid, as in Instant-NGP.
 
-    In training, marching generates `march_factor` times as many samples as fit, and the samples
-    that contribute to the colors of the rays are kept. More rays therefore fit into the same sample
-    budget.
+    The state of the sampler is an `Occupancy`. In training, marching generates up to `march_factor`
+    times `max_samples` samples. Only samples that contribute to the colors of their rays are kept,
+    at most `max_samples`. A training step can therefore process more rays.
     """
 
     phases = 2
@@ -45,8 +44,14 @@ class MarchingSampler(Sampler):
     def __init__(
         self, march: MarchConfig, occupancy: OccupancyConfig, bounds: Bounds, density: UsedDensity
     ) -> None:
-        """Create a sampler of rays within `bounds`. `density` is the method `density_of_first` of a
-        field."""
+        """Create a sampler.
+
+        Args:
+            march: Settings of ray marching.
+            occupancy: Settings of the occupancy grid.
+            bounds: The scene cube.
+            density: Method `density_of_first` of a field.
+        """
         self._march, self._config, self._density = march, occupancy, density
         self._capacity = march.march_factor * march.max_samples
         # In a scene of an object, a ray intersects few surfaces. Without the noise of thinning,
@@ -65,8 +70,8 @@ class MarchingSampler(Sampler):
 
     @property
     def draws(self) -> int:
-        """Number of random numbers for each ray: two, the jitter of the samples and the offset for
-        thinning."""
+        """Number of random numbers for each ray, which is two: the jitter of the samples, and the
+        offset for thinning."""
         return 2
 
     @property
@@ -75,11 +80,11 @@ class MarchingSampler(Sampler):
         return Occupancy.shapes(self.geometry.cells)
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
-        """Return the initial grid, in which cells that any ray crosses beyond the near plane are
-        occupied.
+        """Return the initial grid. A cell is occupied if a ray crosses it behind the near plane.
 
-        If `march.near_training` is larger than `march.near`, cells between these distances are
-        empty, because density in these cells would be visible in renderings but not in training.
+        If `march.near_training` is larger than `march.near`, cells closer to a camera than
+        `march.near_training` are permanently empty. Density in these cells would be visible in
+        renderings but not in training.
         """
         visible = is_empty = mx.zeros(self.geometry.cells, mx.bool_)
         near, at_camera = self.geometry.near, replace(self.geometry, near=0.0)
@@ -90,7 +95,7 @@ class MarchingSampler(Sampler):
             visible = visible | visible_cells(batch, middle, everywhere, self.geometry)
             if near > self._march.near:
                 is_empty = is_empty | visible_cells(batch, middle, up_to_near, at_camera)
-            mx.eval(visible, is_empty)  # by batch: all together would not fit in memory
+            mx.eval(visible, is_empty)  # for each batch, because all batches need too much memory
         return self._grid.init(visible, is_empty)._asdict()
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
@@ -100,8 +105,9 @@ class MarchingSampler(Sampler):
         marched = march(*rays, jitter, occupied, self._capacity)
         density = self._density(parameters, marched.position, marched.used)
         kept = thin(marched, density, offsets, slots, self._thin_below)
-        # Marched samples must also fit. For rays beyond the capacity, all samples count as kept. If
-        # the average included these rays, the number of rays would oscillate.
+        # The mean number also accounts for the limit on marched samples. For rays beyond this
+        # limit, all samples count as kept. If the mean included these rays, the number of rays per
+        # step would oscillate.
         mean = samples_per_ray(marched.wanted, kept.wanted, self._capacity, slots)
         return Sampled(kept, samples_per_ray=mean)
 

@@ -1,11 +1,12 @@
 """`OccupancyGrid` marks the cells that may contain density and is updated during training.
 
-Each cell stores an estimate of the optical thickness of one shortest step in the cell. An update
-decays all estimates, evaluates the field at a random point in each of some cells, and raises the
-estimates of these cells to the results. A cell is occupied if its estimate is above the threshold
-(Müller et al. 2022, appendix E.2) and the cell is visible to training rays. Training does not
-determine the density of cells that no training view shows, such as cells outside of all views or
-inside objects. Without this condition, they would contain haze that is visible in other views only.
+Each cell stores an estimate of the optical thickness of a step with the minimum length. An update
+multiplies all estimates by a decay factor and evaluates the field at a random point in each visited
+cell. If the result is larger than the estimate of the cell, the result replaces the estimate. A
+cell is occupied if its estimate is above the threshold (Müller et al. 2022, appendix E.2) and the
+cell is visible along training rays. Training does not determine the density of cells that are not
+visible, such as cells outside all views or inside objects. If such cells were occupied, they could
+contain haze that is visible only in other views.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 NEVER_OCCUPIED = 2**30
 """Value of `Occupancy.updates_since_visible` for a cell that is permanently empty."""
 MAX_POINTS_PER_LAUNCH = 2**22
-"""Maximum number of points that one launch evaluates. A longer launch would delay the display."""
+"""Maximum number of points that one launch evaluates. A longer launch would delay screen updates,
+because the display uses the same GPU."""
 
 
 class Occupancy(NamedTuple):
-    """State of the grid. Cells are indexed as in `nerfmac.geometry.cells`."""
+    """State of an occupancy grid. Cells are indexed as in `nerfmac.geometry.cells`."""
 
-    values: mx.array  # (cells,) float32, optical thickness of a shortest step
-    updates_since_visible: mx.array  # (cells,) int32, up to the patience; or NEVER_OCCUPIED
+    values: mx.array  # (cells,) float32, optical thickness of a step with the minimum length
+    updates_since_visible: mx.array  # (cells,) int32, at most the patience, or NEVER_OCCUPIED
     bits: mx.array  # (cells / BRICK_CELLS,) uint32, 1 for an occupied cell
     updates: mx.array  # (1,) int32, updates since the warm-up
 
@@ -47,16 +49,27 @@ class Occupancy(NamedTuple):
 
 
 def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bounds) -> MarchGeometry:
-    """Return the marching geometry within `bounds`. Steps grow with distance only beyond the unit
-    cube."""
+    """Return the geometry of ray marching for rendering, with the near plane `march.near`.
+
+    Args:
+        march: Settings of ray marching.
+        occupancy: Settings of the occupancy grid.
+        bounds: The scene cube. If its extent is larger than 1, the step length grows with the
+            distance from the camera. If the extent is at most 1, all steps have the same length.
+
+    Returns:
+        Scene cube, grid resolution, near plane, and step lengths in scene units.
+    """
     cone = march.cone if bounds.cascades > 1 else 0.0
     return MarchGeometry(bounds, occupancy.resolution, march.near, march.step, cone)
 
 
 @dataclass(frozen=True)
 class OccupancyGrid:
-    """Rules for updating a grid. The object has no state: methods accept and return an
-    `Occupancy`."""
+    """Initialization and updates of an occupancy grid.
+
+    The object does not store the state of the grid. Its methods accept and return an `Occupancy`.
+    """
 
     config: OccupancyConfig
     geometry: MarchGeometry
@@ -82,13 +95,19 @@ class OccupancyGrid:
         *,
         warmup: bool,
     ) -> Occupancy:
-        """Return the grid after an update, which evaluates the field in some cells.
+        """Return the grid after an update, which evaluates the field in a fraction of the cells.
 
-        `density` maps positions (points, 3) to density (points,) per scene unit. During the
-        `warmup`, the visited cells are drawn evenly from all cells. Afterwards, half of them are
-        drawn from the occupied cells. `visible` bool (cells,) marks the cells that are currently
-        visible along training rays. Updates count for `updates_since_visible` only after the
-        warm-up.
+        Args:
+            occupancy: Grid before the update.
+            density: Function that maps positions (points, 3) to density (points,) per scene unit.
+            visible: bool (cells,), True for cells that are currently visible along training rays.
+            key: Random key.
+            warmup: Whether training is in the warm-up phase. During the warm-up, visited cells are
+                drawn evenly from all cells, and `updates_since_visible` does not increase. After
+                the warm-up, half of the visited cells are drawn from the occupied cells.
+
+        Returns:
+            Occupancy grid after the update.
         """
         which, where = mx.random.split(key)
         cells = self._choose(occupancy, which, warmup)
@@ -115,9 +134,9 @@ class OccupancyGrid:
     def _patience(self, updates: mx.array) -> mx.array:
         """Return the number of updates for which a cell remains occupied without being visible.
 
-        It is half of the number of `updates` so far, clamped to [`visibility_patience` / 8,
-        `visibility_patience`]. With a constant number, a short training would continue to sample
-        cells that are no longer visible.
+        The result is half of the number of `updates` so far, clamped to [`visibility_patience` / 8,
+        `visibility_patience`]. If the number were constant, short trainings would sample cells that
+        are no longer visible until the end.
         """
         longest = self.config.visibility_patience
         return mx.clip(updates // 2, max(longest // 8, 1), longest)
@@ -137,16 +156,16 @@ class OccupancyGrid:
 
 def random_bits(count: int, key: mx.array) -> mx.array:
     """Return random integers uint32 (count,), uniform over all 2^32 values."""
-    # MLX generates random integers from a float32, so most of the 2^32 values never occur. Random
-    # keys are used instead. A key is two words of 32 random bits.
+    # mx.random.randint converts a float32 to an integer, so most of the 2^32 values never occur.
+    # Random keys are used instead, because each key consists of two words with 32 random bits.
     return mx.random.split(key, max(1, (count + 1) // 2)).reshape(-1)[:count]
 
 
 def stratified(total: int, count: int, key: mx.array) -> mx.array:
     """Return random cells int32 (count,) in [0, total), one from each of `count` equal strata.
 
-    The computation uses integers and is exact for up to 2^31 cells. With float32, most cells would
-    never be selected if there are more than 2^24.
+    The computation uses integers and is exact for up to 2^31 cells. If the computation used
+    float32, only 2^24 different cells could be selected.
     """
     stratum = mx.arange(count, dtype=mx.int64)
     # The unit is 1 / count of a cell, so a stratum has the length `total` and a cell the length

@@ -1,7 +1,8 @@
-"""`Sampler` selects the sample positions along rays. Implement it for custom sampling.
+"""`Sampler`, the base class of samplers. Implement this class for custom sampling along rays.
 
-Like a field, a sampler does not store trained values. Its state, if it has any, is a dictionary of
-named arrays. The state is an argument of every call, and an update returns a new state.
+Like a field, a sampler does not store values that change during training. The state of a sampler is
+a dictionary of named arrays, which may be empty. The state is an argument of each call, and an
+update returns a new state.
 """
 
 from __future__ import annotations
@@ -24,26 +25,30 @@ class Sampled(NamedTuple):
 
     samples: Samples
     proposals: tuple[Composited, ...] = ()
-    """Composited color of each proposal field along the rays. The color loss applies to these
-    colors, too."""
+    """Color, opacity, and depth of the rays for each proposal field. The color loss also applies to
+    the colors of proposal fields."""
     samples_per_ray: mx.array | None = None
-    """Mean number of slots per ray, () float32, which determines the number of rays in the next
-    batch. If it is None, the mean of `samples.wanted` is used."""
+    """Mean number of slots per ray, () float32, which determines the number of rays in later steps.
+    If the value is None, training uses the mean of `samples.wanted`."""
 
     @property
     def mean_samples_per_ray(self) -> mx.array:
-        """`samples_per_ray` if it is set, otherwise the mean of `samples.wanted`: () float32."""
+        """Mean number of slots per ray, () float32.
+
+        The value is `samples_per_ray`, or the mean of `samples.wanted` if `samples_per_ray` is
+        None.
+        """
         if self.samples_per_ray is None:
             return self.samples.wanted.astype(mx.float32).mean()
         return self.samples_per_ray
 
 
 class Sampler(ABC):
-    """Selects the samples along rays and packs them ray by ray."""
+    """Base class of samplers, which select the samples along rays and pack them into slots."""
 
     phases: int = 0
-    """Number of kinds of updates, such as updates during the warm-up and after it. It is 0 if the
-    state never changes."""
+    """Number of kinds of updates, for example 2 if updates during and after a warm-up differ. The
+    number is 0 if the state never changes."""
 
     update_rays: int = 1
     """Number of random training rays that an update uses."""
@@ -76,13 +81,15 @@ class Sampler(ABC):
 
     @abstractmethod
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """Return the samples of rays. If they do not all fit, only the first rays have samples.
+        """Return the samples of rays. If there are too many samples, only the first rays have
+        samples.
 
         Args:
             parameters: Field parameters, for samplers that evaluate a field.
             state: State of the sampler.
             rays: Rays in scene coordinates.
-            drawn: (rays, draws) float32 in [0, 1): random in training, 0.5 in images.
+            drawn: (rays, draws) float32 in [0, 1). The values are random numbers in training and
+                0.5 in rendering.
 
         Returns:
             Packed samples and proposals. Proposals are differentiable with respect to `parameters`.
@@ -90,13 +97,13 @@ class Sampler(ABC):
         """
 
     def interval_at(self, step: int) -> int:
-        """Return the number of steps between updates. After each update, there is a report.
+        """Return the number of training steps between updates. Each update is followed by a report.
 
         Args:
-            step: Index of the step.
+            step: Index of the current step, from 0.
 
         Returns:
-            Number of steps.
+            Number of steps from this update to the next update.
         """
         return 16
 
@@ -119,12 +126,12 @@ class Sampler(ABC):
         Args:
             parameters: Field parameters.
             state: State of the sampler.
-            rays: Random training rays, `self.update_rays` of them.
+            rays: `self.update_rays` random training rays.
             key: Random key.
             phase: Kind of update, from `phase_at`.
 
         Returns:
-            New state.
+            State of the sampler after the update.
         """
         return state
 
@@ -137,6 +144,7 @@ class Sampler(ABC):
             state: State of the sampler.
 
         Returns:
-            Occupied cells and steps for rendering; None if the sampler has no occupancy grid.
+            Occupied cells and marching steps for rendering, or None if the sampler has no occupancy
+            grid.
         """
         return None

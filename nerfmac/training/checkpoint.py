@@ -78,11 +78,12 @@ def load_checkpoint(
         own: Names of the user-defined field and sampler of this run.
 
     Returns:
-        The training state and the notes.
+        Training state, and the notes that were stored with the state.
 
     Raises:
         InputError: If the file is missing, truncated, damaged, or of another format; if it belongs
-            to another configuration, field, or sampler; or if a parameter is not finite.
+            to another configuration, field, or sampler; or if it contains a parameter that is not
+            finite.
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist")
@@ -105,8 +106,8 @@ def load_checkpoint(
         got = arrays[name].shape if name in arrays else None
         if got != shape:
             raise InputError(f"{path}: {name} has shape {got}; its configuration requires {shape}")
-    # The names in the file are sorted. Another order would cause compiled functions to be traced
-    # again.
+    # The names in the file are sorted. MLX would trace compiled functions again for another order,
+    # so the original order is restored.
     arrays = {name: arrays[name] for name in shapes}
     try:
         state = TrainState.of(arrays, numbers)

@@ -1,9 +1,9 @@
 """Measurement of the training time, which excludes the time between a report and the next step.
 
-Time during system sleep does not count, because `time.perf_counter` does not advance (it is
-CLOCK_MONOTONIC on Linux, mach_absolute_time on macOS). It advances while the process is stopped
-(Ctrl-Z, SIGSTOP). With `note_continued` as the handler of SIGCONT, the step during which the
-process was stopped therefore counts as zero.
+Time during system sleep does not count, because `time.perf_counter` does not advance during sleep
+(the function reads CLOCK_MONOTONIC on Linux and mach_absolute_time on macOS). However,
+`time.perf_counter` advances while the process is stopped with Ctrl-Z or SIGSTOP. The handler
+`note_continued` of SIGCONT therefore sets the time of the interrupted step to zero.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Clock:
         return self._seconds
 
     def is_over(self, interval: float | None) -> bool:
-        """Return whether the lap lasted at least `interval` seconds until the last `read`.
+        """Return whether the current lap had lasted at least `interval` seconds at the last `read`.
 
         If `interval` is None, return False.
         """

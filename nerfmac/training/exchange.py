@@ -36,11 +36,11 @@ class Exchange:
         return state
 
     def synchronized(self, state: TrainState) -> TrainState:
-        """Return `state`, or every `COMPARED_EVERY` steps the state of the first rank if the states
-        differ.
+        """Return a state that is the same on all ranks, checked every `COMPARED_EVERY` steps.
 
-        The states do not differ on ranks with the same kind of chip. On different chips, the last
-        bit of a result may be rounded differently.
+        If the states of the ranks differ, the result is the state of the first rank. In all other
+        cases, the result is `state`. On chips of the same kind, the states do not differ. On
+        different chips, the last bit of a result may be rounded differently.
         """
         if self._ranks.size == 1 or state.step % COMPARED_EVERY:
             return state
@@ -65,6 +65,9 @@ class Exchange:
             must_agree: Whether to send the time of the first rank to all ranks. All ranks must pass
                 True at the same `step`. At other steps, the time is extrapolated from the last two
                 times that were sent, without communication.
+
+        Returns:
+            Training time in seconds.
         """
         if self._ranks.size == 1:
             return seconds

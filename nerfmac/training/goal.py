@@ -1,4 +1,4 @@
-"""`Goal`: limits of training. `Report`: the state and measurements of training after a step."""
+"""`Goal`, the limits of training, and `Report`, the state and measurements after a step."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nerfmac.training.state import TrainState
 
 @dataclass
 class Goal:
-    """Limits of training, such as the number of steps. They are read at every step, so they may
-    change during training.
+    """Limits of training, such as the number of steps.
 
-    If `steps` and `seconds` are None, training never ends and the learning rate does not decay.
+    The limits may change during training, because the trainer reads them at every step. If both
+    `steps` and `seconds` are None, training never ends and the learning rate does not decay.
     """
 
     steps: int | None = None  # total number of steps, including steps before loading
@@ -30,7 +30,7 @@ class Goal:
             state: State of the training.
 
         Returns:
-            Fraction; 1 or more at the end.
+            Finished fraction, which is at least 1 if training is complete.
         """
         return max(_fraction(state.step, self.steps), _fraction(state.train_seconds, self.seconds))
 

@@ -1,13 +1,14 @@
 """Gradient scaling, which reduces the gradients of samples near a camera to avoid haze near
 cameras.
 
-Cells near a camera are crossed by many rays of this camera and are visible in few other images.
-Haze in these cells is the easiest way to reduce the error of one image, and no other image
-contradicts it. Gradients are therefore multiplied by
+Many rays of a camera cross the cells near this camera, and few other images show these cells.
+Optimization can therefore reduce the error of a single image with haze near its camera. To prevent
+this haze, the gradients of samples are multiplied by
 
-    min(1, (t / d)^2),   where t is the distance of the sample and d the `full_gradient_distance`
+    min(1, (t / d)^2)
 
-and this removes the advantage (Philip and Deschaintre 2023, "Floaters No More", equation 5).
+where t is the distance of the sample from the camera, and d is `full_gradient_distance` (Philip and
+Deschaintre 2023, "Floaters No More", equation 5).
 """
 
 from __future__ import annotations

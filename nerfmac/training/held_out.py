@@ -70,8 +70,8 @@ def refined_views(
 def optimize_poses(
     trainer: Trainer, state: TrainState, views: Views, *, progress: bool = True
 ) -> Views:
-    """Return `views` with each pose optimized on the image of the view. The field in `state` is
-    fixed."""
+    """Return `views` with each camera pose optimized on the image of the view. The optimization
+    does not change the field in `state`."""
     refinement = CameraRefinement(RefineConfig(poses=True), views.cameras)
     config = trainer.config
     step = Step(

@@ -57,7 +57,8 @@ class History:
 def read_notes(notes: Mapping[str, Any], where: str) -> tuple[History, float, tuple[float, float]]:
     """Return the history, the compile time in seconds, and the ray and sample rates in `notes`.
 
-    Raises `InputError`, with the file name `where`, if a value is missing or is not a number.
+    Raises `InputError` if a value is missing or is not a number. The message contains the file name
+    `where`.
     """
     try:
         rays, samples = notes["rates"]

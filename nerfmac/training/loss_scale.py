@@ -1,5 +1,4 @@
-"""Dynamic loss scaling, so that gradients do not underflow in half precision and overflow is
-harmless.
+"""Dynamic loss scaling, which prevents underflow of gradients in half precision.
 
 Gradients are computed for the loss times a scale. If a gradient is not finite, the step is skipped
 and the scale is halved. After `GROWTH_INTERVAL` steps without a skipped step, the scale is doubled
@@ -36,8 +35,10 @@ class LossScale(NamedTuple):
         return cls(mx.array(scale), *(mx.array(0, mx.int32) for _ in range(3)))
 
     def after(self, is_good: mx.array) -> LossScale:
-        """Return the state after a step. `is_good`, bool (), is whether all gradients were
-        finite."""
+        """Return the state after a step.
+
+        `is_good` is a bool array (), True if all gradients of the step are finite.
+        """
         good_steps = mx.where(is_good, self.good_steps + 1, 0)
         grows = good_steps >= GROWTH_INTERVAL
         grown = mx.where(grows, mx.minimum(2.0 * self.scale, LARGEST), self.scale)
@@ -50,8 +51,10 @@ class LossScale(NamedTuple):
 
 
 def all_finite(gradients: Iterable[mx.array]) -> mx.array:
-    """Return whether the sum of all `gradients` is finite, bool (). It is False if any value is not
-    finite."""
+    """Return whether the sum of all gradients is finite, bool ().
+
+    If any value of a gradient is not finite, the result is False.
+    """
     # Testing the sum requires fewer launches than testing each value.
     total = mx.array(0.0)
     for gradient in gradients:
@@ -60,11 +63,11 @@ def all_finite(gradients: Iterable[mx.array]) -> mx.array:
 
 
 def guard_fault() -> str | None:
-    """Describe the error of the compiled `all_finite` on the current device; None without one.
+    """Test `all_finite` on the current device, and return a description of its error, or None.
 
-    With fast math, a compiler may assume that all numbers are finite and replace the check with
-    True. A step with an infinite gradient would then not be skipped. MLX compiles without fast
-    math.
+    A compiler with fast math may assume that all numbers are finite and replace the check with
+    True, so that a step with an infinite gradient would not be skipped. MLX compiles without fast
+    math, so the test is expected to succeed.
     """
     compiled = mx.compile(lambda *gradients: all_finite(gradients))
     try:

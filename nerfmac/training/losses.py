@@ -1,7 +1,7 @@
 """Losses, which are functions of a rendered batch of rays and its target colors.
 
-`Method(loss=...)` replaces the configuration's color loss, `Method(extra_losses=[...])` adds
-terms. Three terms of the configuration reduce haze and floaters:
+`Method(loss=...)` replaces the configured color loss, and `Method(extra_losses=[...])` adds terms
+to the loss. Three configurable terms reduce haze and floaters:
 
     disparity  = sum_i weight_i (1 - s_i),                 s = t / (1 + t) at the distance t
     distortion = sum_ij weight_i weight_j (s_i - s_j)^2
@@ -17,28 +17,30 @@ The depth loss applies to rays with a known distance d from the tracks of sparse
 
     depth = 1 - sum_i weight_i exp(-(t_i - d)^2 / (2 spread^2))
 
-This is the probability that the ray ends at another position than its point. DS-NeRF (Deng et al.
-2022) minimizes a divergence of the weights from a normal distribution for the same purpose.
+The depth loss is small if the weights of the ray are concentrated within about one `spread` of d.
+For the same purpose, DS-NeRF (Deng et al. 2022) minimizes a divergence of the weights from a normal
+distribution.
 
 The smoothness loss compares the depths d and colors c of rays a and b through neighboring pixels:
 
     smoothness = |log d_a - log d_b| exp(-15 sum |c_a - c_b|)
 
-Object boundaries usually have different colors, so depth can be discontinuous there (Heise et al.
-2013; RegNeRF, Niemeyer et al. 2022, compares depths without colors). Depth is the mean along the
-ray. Without the disparity loss, smooth haze in front of cameras also satisfies this loss.
+Colors usually differ at object boundaries, so the loss allows discontinuous depth at boundaries
+(Heise et al. 2013). RegNeRF (Niemeyer et al. 2022) compares depths without colors. The depth of a
+ray is the mean distance of its samples. The smoothness loss requires the disparity loss, because
+smooth haze in front of cameras also has a small smoothness loss.
 
-The ground loss moves the density of rays that intersect the ground plane, at the distance g, to
-the plane:
+The ground loss applies to rays that intersect the ground plane at the distance g, and moves their
+density to the plane:
 
     ground = sum_i weight_i min(|t_i / g - 1|, GROUND_REACH)
 
-A textureless floor has the correct color for density anywhere along a ray, so colors do not
-determine its depth. Far from the plane the loss is constant, so it does not move tall objects in
-front of the plane. For other objects, the color loss dominates.
+Density anywhere along a ray can have the correct color of a textureless floor, so colors do not
+determine the depth of the floor. Far from the plane, the ground loss is constant, so it does not
+move tall objects in front of the plane. For objects close to the plane, the color loss dominates.
 
-The disparity, depth, and ground losses are linear in the weights. Each sample has a penalty, and
-`composite_penalized` sums weight times penalty together with the colors.
+The disparity, depth, and ground losses are linear in the weights. They are computed as penalties of
+samples, because `composite_penalized` sums weight times penalty while it composites colors.
 
 The distortion loss is the loss of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares
 instead of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024). With
@@ -85,13 +87,13 @@ class RayBatch(NamedTuple):
     color: mx.array  # (rays, 3) float32, over the random background of each ray
     opacity: mx.array  # (rays,) float32, in [0, 1]
     depth: mx.array  # (rays,) float32, sum of weight * distance
-    mask: mx.array  # (rays, 1) float32: 1 for rays that count; 0 if masked or out of slots
-    density: mx.array | None = None  # (slots,) float32; None for the rays of a proposal
-    samples: Samples | None = None  # packed samples; None for the rays of a proposal
+    mask: mx.array  # (rays, 1) float32, 0 for masked rays and for rays without slots, otherwise 1
+    density: mx.array | None = None  # (slots,) float32, or None for rays of a proposal field
+    samples: Samples | None = None  # packed samples, or None for rays of a proposal field
     proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays
     progress: mx.array | float = 0.0  # () float32, finished fraction of the run
     tracks: TrackTargets | None = None  # known distances of the first rays, or None
-    penalty: mx.array | None = None  # (rays,) float32, sum of weight * penalty; None without one
+    penalty: mx.array | None = None  # (rays,) float32, sum of weight * penalty, or None
     pairs: int = 0  # rays i and i + pairs, for i < pairs, go through neighboring pixels
 
     @property
@@ -123,9 +125,9 @@ class RayBatch(NamedTuple):
 
 
 Loss = Callable[[RayBatch, mx.array], mx.array]
-"""Function of a `RayBatch` and target colors (rays, 3) over the same backgrounds. It returns the
-loss of each ray, (rays,), or several losses per ray, (rays, n). Training minimizes their mean over
-the rays for which `RayBatch.mask` is 1."""
+"""Function of a `RayBatch` and target colors (rays, 3) over the same backgrounds. The function
+returns one loss per ray, (rays,), or several losses per ray, (rays, n). Training minimizes the mean
+of the losses over the rays for which `RayBatch.mask` is 1."""
 
 
 def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
@@ -147,7 +149,8 @@ def huber_loss(delta: float) -> Loss:
 
 
 def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """Return the distortion loss of each ray, (rays,) in [0, 1/2]; see the module docstring."""
+    """Return the distortion loss of each ray, (rays,) in [0, 1/2], as defined in the module
+    docstring."""
     density, samples = rays.packed
     s = samples.distance / (1.0 + samples.distance)
     # Distances are relative to the first sample of the ray, which reduces rounding errors in sums
@@ -162,17 +165,18 @@ def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
 
 
 def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """Return the entropy of the opacity of each ray, (rays,) in [0, log 2]; see the module
-    docstring."""
+    """Return the entropy of the opacity of each ray, (rays,) in [0, log 2], as defined in the
+    module docstring."""
     opacity = mx.clip(rays.opacity, _MARGIN, 1.0 - _MARGIN)
     return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
 
 
 def depth_constant(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.array:
-    """Return the constant part of the depth loss of each ray, (rays,); see the module docstring.
+    """Return the part of the depth loss that does not depend on the field, for each ray (rays,).
 
-    The constant does not affect training. Without it, the sum of all losses could be negative. It
-    is 0 for rays without a track.
+    The depth loss of a ray is the sum of this value and the weighted `depth_penalty` of its
+    samples. The value is 0 for rays without a track. The value has no gradient, but it ensures that
+    the sum of all losses is not negative.
     """
     count = rays.mask.shape[0]
     if rays.tracks is None:
@@ -182,9 +186,9 @@ def depth_constant(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.
 
 
 def smoothness_loss(rays: RayBatch, target: mx.array) -> mx.array:
-    """Return the smoothness loss (rays,) of rays with a neighbor; see the module docstring.
+    """Return the smoothness loss of each ray, (rays,), as defined in the module docstring.
 
-    It is 0 for rays without a neighbor and for rays with a masked neighbor.
+    The loss is 0 for rays without a neighbor and for rays with a masked neighbor.
     """
     pairs = rays.pairs
     depth = rays.depth / mx.maximum(rays.opacity, LEAST_OPACITY)
@@ -206,8 +210,8 @@ class PenaltyInput(NamedTuple):
 
 
 Penalty = Callable[[PenaltyInput], mx.array]
-"""Function that returns the penalty of each sample, float32 (slots,). It does not have to be
-differentiable."""
+"""Function that returns the penalty of each sample, float32 (slots,). The function does not have to
+be differentiable."""
 
 
 def disparity_penalty(given: PenaltyInput) -> mx.array:
@@ -217,8 +221,8 @@ def disparity_penalty(given: PenaltyInput) -> mx.array:
 
 
 def ground_penalty(given: PenaltyInput) -> mx.array:
-    """Return the ground penalty of each sample, (slots,), its relative distance from the ground
-    plane.
+    """Return the ground penalty of each sample, (slots,), which is the relative distance of the
+    sample from the ground plane along its ray.
 
     The penalty is 0 for rays that do not intersect the plane.
     """
@@ -231,17 +235,18 @@ def ground_penalty(given: PenaltyInput) -> mx.array:
 
 
 def depth_penalty(given: PenaltyInput, until: float = 1.0) -> mx.array:
-    """Return the depth penalty of each sample, (slots,); see the module docstring.
+    """Return the depth penalty of each sample, (slots,), for the depth loss in the module
+    docstring.
 
-    The penalty is negative near the sparse point of the ray and 0 elsewhere. It is 0 for rays
-    without a track. The depth loss is the sum of weight times penalty and `depth_constant`.
+    The penalty is negative near the sparse point of a ray, close to 0 elsewhere, and 0 for rays
+    without a track. The depth loss is `depth_constant` plus the sum of weight times penalty.
     """
     samples = given.samples
     if given.tracks is None:
         return mx.zeros(samples.distance.shape)
     known = given.tracks
-    # MLX inserts scalar constants into the source code of its fused kernels. With the number of
-    # tracks as a constant, it would compile a separate kernel for each number of rays.
+    # MLX inserts scalar constants into the source code of its fused kernels. If the number of
+    # tracks were a constant, MLX would compile a separate kernel for each number of rays.
     last = mx.arange(known.distance.shape[0])[-1:]
     ray = mx.minimum(samples.ray, last)
     miss = (samples.distance - known.distance[ray]) / known.spread[ray]
@@ -266,7 +271,7 @@ def configured_penalty(config: TrainConfig, extent: float) -> Penalty | None:
 
     `extent` is the side of the scene cube in scene units.
     """
-    # The cameras of an object are outside of its cube, so there is no haze in front of them.
+    # If the extent is 1, the cameras are outside the scene cube, without haze in front of them.
     disparity = config.disparity if extent > 1 else 0.0
     weights = (
         (disparity_penalty, disparity),
@@ -287,9 +292,9 @@ def _importance(
 ) -> mx.array:
     """Return the factor of the depth loss of each ray with a track, (k,).
 
-    It decays linearly to zero at the fraction `until` of the run, and is proportional to the
-    confidence of the track. It is scaled so that the mean over all `rays` equals the mean over rays
-    with a track.
+    The factor is proportional to the confidence of the track and decays linearly to zero at the
+    fraction `until` of the run. The factor is scaled so that the mean loss over all `rays` equals
+    the mean loss over the rays with a track.
     """
     share = rays / tracks.confidence.shape[0]
     return share * _fading(progress, until) * tracks.confidence

@@ -11,14 +11,15 @@ from nerfmac.backend import to_numpy
 from nerfmac.training.state import TrainState
 
 MOST_SKIPPED = 24
-"""Number of consecutive skipped steps after which training counts as diverged. The loss scale was
-then halved so often that half precision cannot be the reason."""
+"""Number of consecutive skipped steps after which training counts as diverged. Each skipped step
+halves the loss scale, so after this number of steps, overflow of half precision cannot be the
+reason."""
 
 ADVICE = "a smaller learning rate may help (--optimizer.rate 0.01), or another --seed"
 
 
 class DivergedError(RuntimeError):
-    """Error if the loss, a gradient, or a parameter is not finite. The message contains the step.
+    """The loss, a gradient, or a parameter is not finite. The message contains the step.
 
     `run` is the run in its state at the last report without errors, or None if training does not
     use a `Run`.
@@ -41,9 +42,10 @@ class Measured(NamedTuple):
 def read(measured: mx.array, state: TrainState, last: Measured | None = None) -> Measured:
     """Return the measurements of the step that led to `state`, from the array `measured` (4,).
 
-    The host waits for the device. For a skipped step, loss and error are copied from `last`,
-    because their values may not be finite; they are 1 if `last` is None. Raises `DivergedError` if
-    training has diverged.
+    The host waits for the device. After a skipped step, the loss and the error are copied from
+    `last`, because their values may not be finite. If `last` is None, the loss and the error are 1.
+    Raises `DivergedError` if the loss or a parameter is not finite, or if too many consecutive
+    steps were skipped.
     """
     loss, error, samples, samples_per_ray = map(float, to_numpy(measured))
     in_a_row, skipped = (int(state.scaling[f"skipped{name}"]) for name in ("_in_a_row", ""))

@@ -1,4 +1,4 @@
-"""`Method` contains the components that users can replace in training."""
+"""`Method`, the custom components of a training: field, sampler, and losses."""
 
 from __future__ import annotations
 
@@ -42,10 +42,11 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True)
 class Method:
-    """Custom field, sampler, and losses; None selects the configured component.
+    """Custom field, sampler, and losses. For None, training uses the configured component.
 
-    Pass the method when a run begins, and again when it is loaded. The files of a run contain only
-    the names of these components, and loading a run never imports code that is named in a file.
+    Pass the method when a run begins, and again when the run is loaded. The files of a run contain
+    only the names of custom components, and loading a run never imports code that is named in a
+    file.
 
     Examples:
         >>> def absolute_error(rays, target):
@@ -57,10 +58,10 @@ class Method:
     field: Field | None = None
     sampler: Sampler | None = None
     loss: Loss | None = None
-    """A color loss, called as `loss(rays, target)`; see `nerfmac.training.losses`."""
+    """Color loss, a function `loss(rays, target)` as described in `nerfmac.training.losses`."""
     extra_losses: Sequence[Loss] = ()
-    """Terms that are added to the loss, such as a term that depends on `rays.weights`. Configured
-    terms are not removed."""
+    """Additional terms of the loss, such as a term that depends on `rays.weights`. These terms do
+    not replace configured terms."""
 
     def __post_init__(self) -> None:
         """Raise `InputError` if a component has the wrong type."""
@@ -90,10 +91,11 @@ class Method:
 
         Args:
             config: Configuration of the run.
-            bounds: Cube of the scene.
+            bounds: The scene cube.
 
         Returns:
-            Field, sampler, and losses.
+            Field, sampler, and losses: custom components if they are set, otherwise configured
+            components.
 
         Raises:
             InputError: If the configured sampler cannot sample a custom field.

@@ -1,9 +1,9 @@
 """Adam as in Instant-NGP, with bias correction, a tiny epsilon, and L2 regularization of some
 parameters.
 
-It also updates the exponential moving average (EMA) of the parameters, because renderings use the
-averaged parameters. After the first steps, the average is updated only in every eighth step,
-because an update takes a quarter of Adam's time and the parameters change little in eight steps.
+This module also updates the exponential moving average (EMA) of the parameters, which is used for
+rendering. After the first steps, the average is updated only in every eighth step, because an
+update takes a quarter of the time of an Adam step and parameters change little in eight steps.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def adam(
 def is_averaged(step: int) -> bool:
     """Return whether the average is updated after `step`, counted from 1.
 
-    It is updated after each of the first 8 steps, and then after every 8th step.
+    The average is updated after each of the first 8 steps, and then after every 8th step.
     """
     return step < AVERAGED_EVERY or step % AVERAGED_EVERY == 0
 
@@ -109,7 +109,7 @@ def newest_weight(step: int, config: OptimizerConfig) -> float:
     """Return the weight of the newest parameters in the average after a step with `is_averaged`.
 
     Weights of older parameters decay by the factor `config.average` per step. The average is
-    bias-corrected like Adam's moments: after step 1 it equals the parameters.
+    bias-corrected like the moments of Adam, so after step 1 the average equals the parameters.
     """
     steps = AVERAGED_EVERY if step > AVERAGED_EVERY else 1  # number of steps since the last update
     return (1.0 - config.average**steps) / (1.0 - config.average**step)

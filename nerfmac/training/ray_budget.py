@@ -1,7 +1,8 @@
 """`RayBudget` adapts the number of rays per step to the number of samples per ray.
 
-A step processes at most `march.max_samples` samples. Each step measures the mean number of samples
-per ray. From the next update of the sampler on, steps draw as many rays as fit.
+A step processes at most `march.max_samples` samples and measures the mean number of samples per
+ray. At each update of the sampler, the number of rays per step is chosen from this measurement, so
+that the samples of all rays approximately fill `march.max_samples`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import NamedTuple, Self
 from nerfmac.config import Config
 
 FILL = 0.95
-"""Fraction of `march.max_samples` to fill."""
+"""Target number of samples per step, as a fraction of `march.max_samples`."""
 
 
 class RayBudget(NamedTuple):
@@ -22,16 +23,16 @@ class RayBudget(NamedTuple):
 
     @classmethod
     def of(cls, config: Config, max_rays: int | None = None) -> Self:
-        """Return the limits of `config`; `max_rays` is a further limit on the rays."""
+        """Return the limits of a configuration. `max_rays` is an additional limit on the rays."""
         most = config.train.max_rays
         return cls(config.march.max_samples, most if max_rays is None else min(most, max_rays))
 
     def rays(self, samples_per_ray: float) -> int:
-        """Return the maximum number of rays such that all samples fit, up to `max_rays`.
+        """Return the number of rays for which the expected number of samples is within the limit.
 
-        It is 2^(n / 8) for an integer n, rounded to a multiple of 16. This limits the number of
-        different values, because MLX traces the step again for each new value, and tracing takes
-        half as long as a step.
+        The result is at most `max_rays`. Possible results are 2^(n / 8) for integers n, rounded to
+        multiples of 16. The rounding limits the number of different results, because MLX traces the
+        step again for each new number of rays, and tracing takes half as long as a step.
         """
         wanted = min(FILL * self.max_samples / max(samples_per_ray, 1e-3), self.max_rays)
         rays, rung = 16, 32
@@ -40,5 +41,6 @@ class RayBudget(NamedTuple):
         return rays
 
     def samples_per_ray(self, rays: int) -> float:
-        """Return the number of samples per ray for which `rays` rays fill the budget."""
+        """Return the number of samples per ray for which `rays` rays reach the target number of
+        samples."""
         return FILL * self.max_samples / rays

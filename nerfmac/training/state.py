@@ -16,8 +16,11 @@ from nerfmac.training.loss_scale import LossScale
 
 @dataclass(frozen=True)
 class TrainState:
-    """State of the training between two steps. It contains no random state, because the random key
-    of a step is (seed, step)."""
+    """State of the training between two steps.
+
+    There is no random state, because the random key of a step is derived from the seed and the
+    number of the step.
+    """
 
     parameters: Parameters
     average: Parameters  # moving average of the parameters, used for rendering

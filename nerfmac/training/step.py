@@ -1,4 +1,4 @@
-"""`Step`, a training step as one compiled function. It is the same on every back end.
+"""`Step`, a training step as a single function that can be compiled, the same on every back end.
 
 A step draws pixels, samples their rays, evaluates the field, composites the samples, computes the
 loss, and updates the parameters.
@@ -39,7 +39,7 @@ class Schedule(NamedTuple):
 
 
 class StepFlags(NamedTuple):
-    """Static arguments of a step: each combination is traced and compiled separately."""
+    """Static arguments of a step. MLX traces and compiles each combination separately."""
 
     learns_cameras: bool = False
     """Whether poses and lenses are also trained."""
@@ -94,13 +94,13 @@ class StepResult(NamedTuple):
     optimized: OptimizerState
     scale: LossScale  # the only result that changes if a gradient is not finite
     measured: mx.array
-    """Measurements over the rays of this rank, float32 (4,): loss, mean squared error, number of
+    """Measurements of this rank, float32 (4,): loss, mean squared error of colors, number of
     samples, and mean number of slots per ray."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """Training step with its constants. Calling it computes one step."""
+    """Training step with its constant arguments. A call computes one step."""
 
     config: Config
     parts: Parts
@@ -111,12 +111,13 @@ class Step:
     """Number of rays of this rank."""
     flags: StepFlags
     full_gradient_distance: float = 0.0
-    """Distance from the camera, in scene units, beyond which gradients keep their full size; see
-    `gradient_scaling`."""
+    """Distance from the camera, in scene units, beyond which gradients are not reduced; see
+    `nerfmac.training.gradient_scaling`."""
     track_rays: TrackRays | None = None
-    """Observations that some of the rays are drawn from, for the depth loss, or None."""
+    """Observations of sparse points, for the depth loss, or None. A fraction of the rays is drawn
+    from these observations."""
     is_paired: bool = False
-    """Whether half of the rays are drawn next to the other half, for the smoothness loss."""
+    """Whether rays are drawn in pairs of neighboring pixels, for the smoothness loss."""
 
     def __call__(
         self,
@@ -136,6 +137,10 @@ class Step:
             key: Random key.
             numbers: Settings of Adam.
             schedule: Arguments that change over the run.
+
+        Returns:
+            New parameters, moments, and loss scale, and the measurements of the step. If a gradient
+            is not finite, parameters and moments do not change.
         """
         parameters, moments = before
         batch = self.draw(parameters, key)
@@ -164,8 +169,9 @@ class Step:
 
     def draw(self, parameters: Parameters, key: mx.array) -> Batch:
         """Draw pixels of all views, with rays from the cameras that are refined by `parameters`."""
-        # Numbers are drawn in one call, because each call is a separate launch. All ranks draw the
-        # same numbers and use their share, so together they draw the same rays as a single rank.
+        # Random numbers are drawn in one call, because each call is a separate launch. All ranks
+        # draw the same numbers, and each rank uses a different part of them. Together, the ranks
+        # therefore draw the same rays as a single rank.
         draws = self.parts.sampler.draws
         shape = (3 + draws + 3, self.ranks.size * self.rays)
         drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
@@ -235,8 +241,11 @@ class Step:
         return sum(others, start=first)
 
     def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
-        """Return the mask (rays, 1), which is 1 for unmasked pixels if all ray samples fit,
-        otherwise 0."""
+        """Return the mask (rays, 1) of the rays that contribute to the loss.
+
+        The mask is 0 for masked pixels and for rays without slots for all of their samples. For
+        other rays, the mask is 1.
+        """
         mask = samples.fits.astype(mx.float32)[:, None]
         if self.views.kept is not None:
             mask = mask * self.views.kept[chosen_pixels(self.views.cameras, pixel_draws)][:, None]

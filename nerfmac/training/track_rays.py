@@ -1,9 +1,8 @@
-"""`TrackRays`, training rays through the pixels of tracks, where the distance of the surface is
-known.
+"""`TrackRays`, training rays through observations of sparse points, where the depth is known.
 
-The first rays of a step are drawn from the observations of the tracks instead of from all pixels.
-The color loss applies to these rays as to all others. The distances of their points are
-`TrackTargets`, for losses such as `depth_loss`.
+The first rays of a step are drawn from the observations in the tracks instead of from all pixels.
+The color loss applies to these rays and to all other rays. The distances of the sparse points are
+`TrackTargets`, which the depth loss uses.
 """
 
 from __future__ import annotations
@@ -36,16 +35,19 @@ class TrackTargets(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TrackRays:
-    """Table of the observations on the device, float32 (n, 6).
+    """Table of the observations of sparse points on the device, float32 (n, 6).
 
-    The columns are the fractions for which `draw_pixels` draws the pixel, and the `TrackTargets`.
+    The first three columns are the fractions for which `draw_pixels` draws the pixel of the
+    observation. The other columns are the fields of `TrackTargets`.
     """
 
     table: mx.array
 
     @classmethod
     def of(cls, views: Views, config: Config, bounds: Bounds) -> Self | None:
-        """Return the observations of points inside the sampled region, or None without such points.
+        """Return the observations of points inside the scene cube and beyond the near plane.
+
+        If there are no such points, the result is None.
 
         As in DS-NeRF (Deng et al. 2022, section 3.2), the confidence is exp(-(e / mean e)^2) for a
         reprojection error e. The standard deviation is the length of a marching step at the
@@ -72,8 +74,8 @@ class TrackRays:
     def draw(self, pixel_draws: mx.array, count: int) -> tuple[mx.array, TrackTargets]:
         """Replace the first `count` pixel draws with observations, and return their targets.
 
-        `pixel_draws` is (3, rays). The replaced draws choose the observations, with equal
-        probability.
+        `pixel_draws` (3, rays) contains random fractions as in `draw_pixels`. The replaced
+        fractions select observations with equal probability.
         """
         observations = self.table.shape[0]
         chosen = (pixel_draws[0, :count] * observations).astype(mx.int32)
@@ -87,7 +89,8 @@ def fractions_of(
 ) -> npt.NDArray[np.float64]:
     """Return the fractions (n, 3) for which `draw_pixels` draws the pixels (n, 2) of views (n,)."""
     sizes = np.array(cameras.sizes, np.float64)
-    # Half of the alias table share of a view is far from both ends of that share.
+    # The middle of the interval in which the alias table selects the view itself is robust against
+    # rounding errors.
     kept = np.array(cameras.places)[view, 3] / FRACTION_UNITS
     share = (view + 0.5 * kept) / len(cameras)
     column, row = (np.floor(pixel) + 0.5).T

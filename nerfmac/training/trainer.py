@@ -1,11 +1,12 @@
 """`Trainer` trains step by step and yields reports.
 
 MLX traces the step again for each new number of rays, so `RayBudget` limits the possible numbers.
-The trainer neither prints nor writes files.
+The trainer does not print or write files.
 
-With the same seed and number of steps, results on the back ends `cpu` and `reference` are the same
-bit for bit. GPUs add floats atomically in an arbitrary order, so the last bits vary between runs,
-unless `Config.deterministic` is set and integers are added instead.
+With the same seed and number of steps, the results of two runs on the back end `cpu` or `reference`
+are bitwise identical. On GPUs, floats are added atomically in an arbitrary order, so the last bits
+of results vary between runs. If `Config.deterministic` is set, gradients are added as integers, and
+results on a GPU are also bitwise identical.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ RAYS_PER_FACE_CELL = 16
 face of the occupancy grid."""
 
 PREVIEW_RAYS = 2**12
-"""Number of random rays for the sampler state of a preview."""
+"""Number of random training rays from which `Trainer.preview` computes the state of the sampler."""
 
 
 class Trainer:
@@ -99,7 +100,7 @@ class Trainer:
 
         Args:
             config: All settings.
-            bounds: Cube of the scene.
+            bounds: The scene cube.
             views: Views to train on, or None for a trainer that only renders.
             method: Custom field, sampler, or losses.
             cameras: Cameras of the training views, if `views` is None.
@@ -129,7 +130,7 @@ class Trainer:
             cameras: Cameras of the training views.
 
         Returns:
-            New trainer.
+            Trainer with the same configuration and method, without views.
         """
         return Trainer(self.config, self.bounds, None, self.method, cameras)
 
@@ -159,7 +160,7 @@ class Trainer:
         """Return the state before the first step.
 
         Returns:
-            State with the initial parameters.
+            State with random initial parameters and the initial state of the sampler.
         """
         views, key = self.views, _key(self.config.seed, 0, stream=3)
         most = RAYS_PER_FACE_CELL * self.config.occupancy.resolution**2
@@ -168,14 +169,14 @@ class Trainer:
     def preview(self, cameras: Sequence[Camera]) -> TrainState:
         """Return an initial state like `init`, but computed from few rays and without images.
 
-        This takes a fraction of the time. The state is for low-resolution renderings, not for
-        training.
+        The method takes a fraction of the time of `init`. The state is sufficient for
+        low-resolution renderings, but not for training.
 
         Args:
             cameras: Cameras of the training views.
 
         Returns:
-            State with the initial parameters.
+            State with random initial parameters and an approximate state of the sampler.
         """
         stacked = Cameras.stack(cameras)
         drawn = mx.random.uniform(shape=(3, PREVIEW_RAYS), key=_key(self.config.seed, 0, stream=3))
@@ -201,15 +202,16 @@ class Trainer:
         """Compile all computations of `train` by running each of them once and discarding the
         results.
 
-        Otherwise, `train` compiles them on first use, and this counts as training time.
+        Without this method, `train` compiles each computation on first use, and the compile time
+        counts as training time.
 
         Args:
-            state: State to run the computations on. It does not change.
+            state: State to run the computations on. The state does not change.
 
         Yields:
             Time of each computation in seconds, so that the caller can do other work in between.
         """
-        mx.eval(state.arrays())  # so that the state is not lost if the system ends work below
+        mx.eval(state.arrays())  # so that the state is not lost if macOS stops a launch below
         start = time.perf_counter()
         compile_ahead(lambda: deque(self.trial(state), maxlen=0))
         for results in self.trial(state):
@@ -225,8 +227,8 @@ class Trainer:
             state: State to start from.
 
         Yields:
-            Arrays of each computation: updates of the sampler, a step, and the average. If training
-            later uses steps with other flags, they are last.
+            Arrays of each computation: updates of the sampler, a step, the average, and finally
+            steps with other flags that training uses later.
         """
         key = _key(self.config.seed, 0, stream=1)
         for update in self._update_sampling:
@@ -238,14 +240,14 @@ class Trainer:
             yield self._one_step(state, later, 0.0, 0.0)
 
     def renderer(self, state: TrainState, occupied: Occupied | None = None) -> Renderer:
-        """Return a renderer of a state's field.
+        """Return a renderer of the field in a training state.
 
         Args:
             state: State of the training.
             occupied: Cells to sample. By default, the occupied cells of the sampler.
 
         Returns:
-            Renderer.
+            Renderer of the field with averaged parameters.
         """
         slots = self.config.march.max_samples
         sampled = self.sampler, state.sampling
@@ -256,7 +258,7 @@ class Trainer:
 
         The time that the caller uses between two reports does not count as training time.
         Additional reports because of `goal.report_interval` do not change the results. If there are
-        several ranks, all start from the state of the first rank.
+        several ranks, all ranks start from the state of the first rank.
 
         Args:
             state: State to start from.
@@ -266,7 +268,8 @@ class Trainer:
             Report with the new state.
 
         Raises:
-            DivergedError: If the loss is not finite.
+            DivergedError: If the loss or a parameter is not finite, or if too many consecutive
+                steps were skipped because a gradient was not finite.
         """
         exchange = Exchange(self.ranks)
         state = exchange.begin(state)
@@ -370,7 +373,7 @@ class Trainer:
             ranks=self.ranks,
             rays=rays,
             flags=flags,
-            # Cameras around an object are outside of its cube, so there is no haze in front of
+            # If the extent is 1, the cameras are outside the scene cube, without haze in front of
             # them.
             full_gradient_distance=scaling if self.bounds.extent > 1 else 0.0,
             track_rays=self._track_rays,
@@ -395,9 +398,9 @@ class Trainer:
 
 
 class StepQueue:
-    """Queue of the steps that the host has launched and the device has not finished, at most two.
+    """Queue of at most two steps that the host has launched and the device has not finished.
 
-    In the relaxed mode (`nerfmac.backend.watchdog`), it contains at most one step.
+    In the relaxed mode (`nerfmac.backend.watchdog`), the queue contains at most one step.
     """
 
     def __init__(self) -> None:
