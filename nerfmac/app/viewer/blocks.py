@@ -1,8 +1,8 @@
 """Computation of the first sample and the first occupied cell of each ray, for drawing cells as
 blocks.
 
-Ray marching in small steps finds the cells. It can miss a corner of a cell if the corner covers less
-than a pixel. The distance at which a ray enters a cell is exact.
+Ray marching in small steps finds the cells. Marching can miss a corner of a cell if the corner
+covers less than a pixel. The distance at which a ray enters a cell is exact.
 """
 
 from __future__ import annotations

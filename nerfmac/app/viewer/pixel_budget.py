@@ -16,8 +16,8 @@ SCALES = tuple(2.0 ** (-step / 2) for step in range(11))
 number of pixels of the previous entry."""
 
 MIN_FRACTION = 1 / 8
-"""Minimum number of pixels of an image, as a fraction of the full image. If drawing this many pixels
-takes too long, the image has fewer pixels."""
+"""Minimum number of pixels of an image, as a fraction of the full image. If drawing this number of
+pixels takes longer than the maximum time, the image has fewer pixels."""
 
 MAX_SECONDS = 0.15
 """Default maximum drawing time in seconds for an image with `MIN_FRACTION` of the pixels. If the

@@ -59,8 +59,8 @@ SAVED = """<style>
 }
 </style>
 <p class="nerfmac-saved">This image was saved with the notebook. Run the cell to explore.</p>"""
-"""HTML for a saved notebook: if the widget has no kernel, JupyterLab shows this text above the saved
-image."""
+"""HTML for a saved notebook. If the widget has no kernel, JupyterLab shows this text above the
+saved image."""
 
 
 class Viewer(anywidget.AnyWidget):

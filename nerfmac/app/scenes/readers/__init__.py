@@ -60,7 +60,7 @@ def read_scene(path: Path) -> ParsedScene:
 
 
 def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
-    """Return the function that reads the scene in `folder`, or None if the format is unknown.
+    """Return a function that reads the scene in `folder`, or None if the format is unknown.
 
     Raises `InputError` if the format is unknown and several JSON files contain `frames`.
     """

@@ -64,9 +64,10 @@ def _table(path: Path) -> Array:
 
 
 def _images(folder: Path, count: int, path: Path) -> list[Path]:
-    """Return images sorted by name from the first of `images`, `images_2` ... with `count` images.
+    """Return the images in the first of the folders `images`, `images_2`, ... with exactly `count`
+    images, sorted by name.
 
-    Raises `InputError` if there is no such folder.
+    Raises `InputError` if no folder contains `count` images.
     """
     found = {}
     for image_folder in [folder / "images", *sorted(folder.glob("images_*"), key=_factor)]:

@@ -1,15 +1,16 @@
 /**
  * Comparison of a training photo with the frame rendered from its camera.
  *
- * The comparison begins when the photo in the message of a frame has arrived, and ends with the
- * first frame without a photo. The photo is drawn over the frame on a canvas of the same size:
- * right of a divider, whole, not at all, or as the amplified difference between photo and frame.
+ * The comparison begins when the photo that a frame refers to has arrived, and ends with the first
+ * frame that refers to no photo. A canvas of the same size over the frame shows the part of the
+ * photo to the right of a divider, the whole photo, nothing, or the amplified difference between
+ * photo and frame.
  */
 
 import { capturePointer, make, makeButton, makeChoice } from "../controls/controls.js";
 import { decodeJpeg } from "./image.js";
 
-const DOUBLINGS = 2; // the difference is shown four times as strong
+const DOUBLINGS = 2; // number of times that the difference is doubled before it is shown
 const STEP = 0.02; // movement of the divider per arrow key press, as a fraction of the width
 const COMPARISONS = [
   ["split", "Split", "Rendered left, photo right of the divider"],
