@@ -28,7 +28,7 @@ from nerfmac.geometry.tracks import Tracks
 MAX_POINTS = 4000
 """Maximum number of sparse points whose colors are compared."""
 MAX_VIEWS, NEIGHBORS = 6, 3
-"""Maximum number of undecided images to decode, and maximum number of other images that are compared
+"""Maximum number of undecided images to decode, and maximum number of other images for comparison
 with each undecided image."""
 SIDE = 512
 """Longer side in pixels to which images are downscaled before reading colors."""

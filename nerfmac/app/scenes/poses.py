@@ -107,10 +107,10 @@ def leveling(poses: Sequence[Array], up: Direction | None = None) -> Array:
 def estimated_up(poses: Array) -> Direction:
     """Estimate the up direction from camera-to-world `poses` (n, 3, 4) in file coordinates.
 
-    The up direction is perpendicular to the right axes of the cameras and has the same sign as their
-    up axes. If the cameras have no common up direction, the result is z. The mean up axis would be
-    tilted if all cameras looked down from one side. Therefore, the mean up axis has a low weight and
-    matters only if the right axes do not determine the direction.
+    The up direction is perpendicular to the right axes of the cameras and has the same sign as
+    their up axes. If the cameras have no common up direction, the result is z. The mean up axis
+    would be tilted if all cameras looked down from one side. Therefore, the mean up axis has a low
+    weight and matters only if the right axes do not determine the direction.
     """
     right, up = poses[:, :, 0], poses[:, :, 1].mean(axis=0)
     if np.linalg.norm(up) < MIN_AGREEMENT:

@@ -29,9 +29,9 @@ from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.placement import Placement
 
 USUAL_DISTANCES = 0.7, 3.0
-"""Range of the median distance from the cube center to the cameras, in scene units, with the default
-placement of instant-ngp. A typical distance is 1.3. If the distance is outside this range, a
-placement is fitted instead."""
+"""Range of the median distance from the cube center to the cameras, in scene units, with the
+default placement of instant-ngp. A typical distance is 1.3. If the distance is outside this range,
+a placement is fitted instead."""
 
 log = logging.getLogger("nerfmac")
 

@@ -75,7 +75,7 @@ def _by_name(
 def _alignment(
     entries: Mapping[int, ColmapImage], images: Sequence[PosedImage]
 ) -> Placement | None:
-    """Return the similarity transform that maps the cameras of the model to the poses of the images.
+    """Return the similarity transform from the coordinates of the model to those of the images.
 
     Camera rotations determine the rotation (orthogonal Procrustes problem), and positions determine
     the scale and the offset. The result is None if the cameras do not match.

@@ -158,7 +158,7 @@ def is_placed(file: Fields) -> bool:
 
 
 def placement_of(file: Fields) -> Placement:
-    """Return the placement of a JSON file: the transform from file coordinates to scene coordinates.
+    """Return the placement of a JSON file: the transform from file to scene coordinates.
 
     The placement is determined by the keys `scale`, `offset` (one or three numbers), and
     `aabb_scale`. Missing keys have the default values of instant-ngp.
@@ -207,10 +207,10 @@ def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
 def _poses(frames: Sequence[Fields]) -> list[Array]:
     """Return the camera-to-world poses (3, 4) of frames, with exactly orthonormal rotations.
 
-    If all rotations are scaled by the same factor, the factor is removed. Such a factor comes from a
-    similarity transform of the scene, which has already been applied to the positions. If all
-    determinants are negative, the file has left-handed axes. The poses then remain reflections, which
-    `Placement.mirrored` corrects later.
+    If all rotations are scaled by the same factor, the factor is removed. Such a factor comes from
+    a similarity transform of the scene, which has already been applied to the positions. If all
+    determinants are negative, the file has left-handed axes. The poses then remain reflections,
+    which `Placement.mirrored` corrects later.
 
     Raises `InputError` if a matrix is not 4x4 or 3x4, is not finite, or is not rigid after removing
     a common factor.
