@@ -47,8 +47,8 @@ PERSPECTIVE = "perspective"
 """The only supported `camera_type` of nerfstudio files."""
 
 NGP_AXES = [1, 2, 0]
-"""Indices of the scene axes of nerfmac that correspond to the first, second, and third scene axis of
-instant-ngp."""
+"""Indices of the scene axes of nerfmac that correspond to the first, second, and third scene axis
+of instant-ngp."""
 NGP_FLIP = np.array([1.0, -1.0, -1.0])
 """Factors from OpenGL camera axes to the camera axes of instant-ngp, in which y is down and z is
 forward."""
