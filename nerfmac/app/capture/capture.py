@@ -120,9 +120,9 @@ def capture_scene(
             the names do not follow this order, or if cameras are missing or contradict the order,
             `auto` uses `exhaustive` for fewer than 100 images and `window` for more images. `auto`
             returns the result with more cameras that agree with the order.
-        focal_35mm: 35 mm equivalent focal length of all images in millimeters. By default, the focal
-            length is read from EXIF. For images without EXIF, several focal lengths are tried on a
-            few images.
+        focal_35mm: 35 mm equivalent focal length of all images in millimeters. By default, the
+            focal length is read from EXIF. For images without EXIF, several focal lengths are tried
+            on a few images.
         progress: Whether to show a progress bar for each stage.
 
     Returns:

@@ -77,10 +77,10 @@ def linked(names: Sequence[str], matches: Matches) -> int:
 def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matches) -> FoldCheck:
     """Find pairs of matching images whose cameras contradict the name order.
 
-    Two images agree if they are close in name order, match, and their viewing axes differ by at most
-    `MAX_ANGLE`. A group consists of images that are connected by agreeing pairs. A pair of matching
-    images is inconsistent if the images are at most `NEAR` positions apart in name order, their
-    viewing axes differ by more than `MAX_ANGLE`, and they are in different groups.
+    Two images agree if they are close in name order, match, and their viewing axes differ by at
+    most `MAX_ANGLE`. A group consists of images that are connected by agreeing pairs. A pair of
+    matching images is inconsistent if the images are at most `NEAR` positions apart in name order,
+    their viewing axes differ by more than `MAX_ANGLE`, and they are in different groups.
 
     Args:
         names: Image names in order.

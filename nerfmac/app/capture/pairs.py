@@ -12,8 +12,8 @@ Pairs = list[tuple[str, str]]
 Matches = Mapping[tuple[str, str], int]
 """Number of matches that fit an epipolar geometry, by the sorted names of two images."""
 MATCHED = 30
-"""Minimum number of matches of two images that count as a matching pair. COLMAP does not register an
-image with fewer matches."""
+"""Minimum number of matches of two images that count as a matching pair. COLMAP does not register
+an image with fewer matches."""
 WINDOW, LONG_WINDOW = 10, 40
 """Number of following images with which each image is matched, for `--matching sequential` and for
 `--matching window`."""
@@ -49,8 +49,8 @@ def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item,
 def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known: Pairs) -> Pairs:
     """Pair nearby cameras that look in similar directions.
 
-    If the camera returns to an earlier position, these pairs close the loop. A camera is paired with
-    at most `NEAREST` cameras whose viewing axes differ from its own by less than 35 degrees.
+    If the camera returns to an earlier position, these pairs close the loop. A camera is paired
+    with at most `NEAREST` cameras whose viewing axes differ from its own by less than 35 degrees.
 
     Args:
         poses: Camera-to-world poses (3, 4) with OpenGL axes by image name.

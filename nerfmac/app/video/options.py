@@ -24,9 +24,9 @@ MAX_SAMPLES = 1024
 class RenderOptions:
     """Content and appearance of a rendered image. Lengths are in scene units, except in `crop`.
 
-    If there are several samples per pixel, an image is the mean of several images. The rays of these
-    images have different positions in the pixel and on the aperture, and different times. Colors are
-    averaged in linear light. Distances and normals are weighted by opacity.
+    If there are several samples per pixel, an image is the mean of several images. The rays of
+    these images have different positions in the pixel and on the aperture, and different times.
+    Colors are averaged in linear light. Distances and normals are weighted by opacity.
 
     Raises:
         InputError: If a value is out of range, or options cannot be combined.

@@ -2,8 +2,8 @@
 
     frame_00000.png    uint8 sRGB. With a transparent background, straight alpha is added.
     frame_00000.exr    float32. Depth and opacity are channel Y. Normals are channels R, G, and B.
-                       Colors are linear R, G, and B. With a transparent background, alpha is channel
-                       A, and colors are multiplied by alpha, as OpenEXR expects.
+                       Colors are linear R, G, and B. With a transparent background, alpha is
+                       channel A, and colors are multiplied by alpha, as OpenEXR expects.
     frame_00000.npz    float32 arrays: the output under its name (`rgb` is sRGB), `opacity`, the
                        camera-to-scene `pose` (3, 4), and `lens`, which contains the focal lengths
                        and the principal point in pixels.
