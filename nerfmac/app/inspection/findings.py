@@ -24,7 +24,7 @@ def summed_up(lines: Sequence[str], predicate: str) -> list[str]:
 
 
 def shown_names(scene: Scene, frames: Sequence[Frame]) -> list[str]:
-    """Return the names of frames for findings: the paths of the images relative to the scene folder.
+    """Return the names of frames for findings: image paths relative to the scene folder.
 
     The names in scene files are not used, because they may be absolute paths from another machine.
     If the image of a frame is not a file, the name of the frame is returned.

@@ -28,8 +28,8 @@ NEAR = 30.0
 """Maximum angle in degrees between the viewing axes of consecutive images that count as
 neighbors."""
 ALIKE = 0.1
-"""Quantile of the correlations between neighboring images. The two images at a leap count as similar
-if their correlation is at least this quantile."""
+"""Quantile of the correlations between neighboring images. The two images at a leap count as
+similar if their correlation is at least this quantile."""
 
 
 def fold_findings(

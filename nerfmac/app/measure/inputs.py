@@ -2,11 +2,11 @@
 
 Realistic positions are required, because neighboring samples of a ray share cells of the encoding.
 Therefore, rays from all directions are marched through an occupancy grid with a thick occupied
-shell. One third of the samples have no gradient, like samples behind a surface. The gradients of the
-other samples differ by orders of magnitude.
+shell. One third of the samples have no gradient, like samples behind a surface. The gradients of
+the other samples differ by orders of magnitude.
 
-This module does not index arrays, not even arrays of random keys, because MLX would compile a kernel
-for indexing on CUDA.
+This module does not index arrays, not even arrays of random keys, because MLX would compile a
+kernel for indexing on CUDA.
 """
 
 from __future__ import annotations

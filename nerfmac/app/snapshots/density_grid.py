@@ -23,8 +23,8 @@ LARGEST = float(np.finfo(np.float16).max)
 
 
 def morton_numbers(resolution: int, cascades: int) -> npt.NDArray[np.int64]:
-    """Return the index of each cell in the order of instant-ngp, for all cells (cells,) in the order
-    of nerfmac."""
+    """Return the index of each cell in the order of instant-ngp, for all cells (cells,) in the
+    order of nerfmac."""
     number = np.arange(cascades * resolution**3)
     cascade, x, y, z = cells_of(number, resolution)
     return cascade * resolution**3 + (_spread(x) | _spread(y) << 1 | _spread(z) << 2)

@@ -153,8 +153,8 @@ def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
 
 
 def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedField) -> Parameters:
-    """Return the float32 parameters of `field`. Raises `InputError` if the snapshot contains a wrong
-    number of parameters."""
+    """Return the float32 parameters of `field`. Raises `InputError` if the snapshot contains a
+    wrong number of parameters."""
     networks = field.networks_shape
     values, features = _numbers(snapshot), shape.config.grid.features
     sizes = shape.density.weights, shape.color.weights, shape.levels.entries * features

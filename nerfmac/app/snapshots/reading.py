@@ -50,8 +50,8 @@ def open_run(path: str | Path, *, method: Method = CONFIGURED) -> Run:
 
 
 def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
-    """Read a snapshot of instant-ngp as a run on the current device. Scene coordinates have the axes
-    of instant-ngp.
+    """Read a snapshot of instant-ngp as a run on the current device. Scene coordinates have the
+    axes of instant-ngp.
 
     Args:
         path: Snapshot file.

@@ -29,7 +29,7 @@ the training."""
 
 
 class HeldOutViews:
-    """Evenly spaced test views of a scene in host memory, for measuring the PSNR during training."""
+    """Evenly spaced test views of a scene, in host memory, for measuring PSNR during training."""
 
     def __init__(
         self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None

@@ -1,8 +1,8 @@
 """Collection of all kernel specializations that a preset or an option can reach on Metal.
 
 A specialization is a kernel with particular template arguments, input types, and address spaces.
-MLX passes arrays with fewer than eight elements in the address space `constant`. There is no list of
-specializations. Therefore, specializations are recorded while the graphs of training steps,
+MLX passes arrays with fewer than eight elements in the address space `constant`. There is no list
+of specializations. Therefore, specializations are recorded while the graphs of training steps,
 occupancy updates, and images are built for all `configurations`.
 """
 

@@ -1,4 +1,4 @@
-/** The path panel: keyframes, moving along the path through them, and its file. */
+/** The path panel: keyframes, playback of the camera path, and its file. */
 
 import {
   make, makeButton, makeMore, makeSelect, makeSlider, makeText,
@@ -7,7 +7,7 @@ import { icon } from "../controls/icons.js";
 import { withEnding } from "../controls/numbers.js";
 import { buildVideo } from "./video.js";
 
-const LAP = 12000; // milliseconds that playing the whole path takes
+const LAP = 12000; // duration in milliseconds of one playback of the whole path
 
 const MOVES = [
   ["keyframes", "through keyframes"], ["orbit", "orbit"], ["spiral", "spiral"],
@@ -15,7 +15,7 @@ const MOVES = [
   ["train", "along the photos"], ["test", "along the test views"],
 ];
 
-/** The panel. `record`: see main.js. */
+/** Create the panel. main.js describes `record`. */
 export function buildPath(link, motion, record, signal) {
   const say = (action, index) => link.send(
     index === undefined ? { kind: "keyframe", action } : { kind: "keyframe", action, index },
@@ -57,7 +57,7 @@ export function buildPath(link, motion, record, signal) {
     clear.disabled = keyframes.length === 0;
     scrub.input.disabled = play.element.disabled = path.length === 0;
     const now = JSON.stringify(keyframes);
-    if (now === shown) return; // unchanged, so an element in it keeps the focus
+    if (now === shown) return; // the list is unchanged, so an element in it keeps the focus
     shown = now;
     list.replaceChildren(...keyframes.map(({ fov }, index) => buildKeyframe(fov, index, say)));
   });
@@ -70,8 +70,9 @@ export function buildPath(link, motion, record, signal) {
 }
 
 /**
- * The button that plays the path in place, over and over, until it is pressed again or the camera
- * is moved otherwise. It starts where the slider `scrub` is; `go(at)` moves the camera.
+ * Create the button that plays the path repeatedly, until the user presses the button again or
+ * moves the camera. The playback starts at the position of the slider `scrub`. `go(at)` moves the
+ * camera to a position on the path.
  */
 function buildPlay({ link, motion, scrub, go, signal }) {
   let frame = 0;

@@ -7,7 +7,7 @@ import {
 import { icon } from "../controls/icons.js";
 import { digits, duration, grouped } from "../controls/numbers.js";
 
-const LEAST_RAYS = 6; // range of the limit on rays per step, as logarithms to base 2
+const LEAST_RAYS = 6; // minimum of the limit on rays per step, as a base-2 logarithm
 const MOST_RAYS = 16;
 const REFINED = [
   ["poses", "Poses", "Refine each camera's position and direction"],
@@ -17,9 +17,9 @@ const REFINED = [
 ];
 const CANNOT = "This run was loaded without its photos: it can be viewed, not trained further.";
 
-/** {panel, runButton, summary}: the panel, and training's button and text in the toolbar. */
+/** {panel, runButton, summary}: the panel, and the training button and text in the toolbar. */
 export function buildTraining(link, settings, signal) {
-  let training = null; // from the kernel's last message
+  let training = null; // state of the training in the last message from the kernel
   const toggle = () => link.send({ kind: training?.is_running ? "pause" : "train" });
   const run = makeRunButton(toggle);
   const summary = make("span", { class: "nerfmac-summary" });
@@ -80,7 +80,7 @@ function summarize({ is_running: isRunning, message, step, psnr, held_out: heldO
   return `step ${grouped(step)}${quality}${test}`;
 }
 
-/** Progress and the numbers of training. */
+/** Progress bar and measurements of the training. */
 function buildReport(link) {
   const bar = makeProgress("Progress of training");
   const message = make("p", { class: "nerfmac-message", role: "status" });
@@ -118,7 +118,7 @@ function buildReport(link) {
   return { element: make("div", { class: "nerfmac-group" }, bar.element, grid, message), show };
 }
 
-/** Switches of refinement: the user sets them before training begins; then they are disabled. */
+/** Switches of the refinements. They are disabled after training has begun. */
 function buildRefine(link) {
   const toggles = REFINED.map(([name, label, title]) => {
     const onChange = (on) => link.send({ kind: "refine", name, on });
