@@ -44,7 +44,7 @@ async function openScene() {
 async function showBest(area, scene, flight, ways = waysToShow(scene)) {
   while (ways.length) {
     const way = ways.shift();
-    const canvas = document.createElement("canvas"); // the context type of a canvas cannot be changed
+    const canvas = document.createElement("canvas"); // a canvas cannot change its context type
     const screen = await attempt(() => way(canvas));
     if (!screen) continue;
     canvas.style.visibility = "hidden"; // the still image is visible until the first image

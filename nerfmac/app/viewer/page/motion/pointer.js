@@ -123,7 +123,7 @@ export class PointerInput {
       this.drag(event, place, this.places.get(event.pointerId));
     }
     this.places.delete(event.pointerId);
-    if (this.places.size > 0) gesture.kind = "none"; // the last of several fingers does not move the view
+    if (this.places.size > 0) gesture.kind = "none"; // the last of several fingers has no effect
     else this.drop();
   }
 

@@ -33,7 +33,7 @@ export class PathLine {
 
   drawKeyframe(context, sight, { pose, fov }, index) {
     const place = sight.point([pose[3], pose[7], pose[11]]);
-    if (!place || place.depth < 2 * KEYFRAME_SIZE * this.extent) return; // the camera is inside the frustum
+    if (!place || place.depth < 2 * KEYFRAME_SIZE * this.extent) return; // the view is inside the frustum
     const high = 0.5 / Math.tan((fov * Math.PI) / 360);
     const lens = [high / KEYFRAME_ASPECT, high, 0.5, 0.5];
     context.beginPath();
