@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def compared(run: Run, tab: Tab) -> list[float]:
-    """Return the PSNR of the images of the page relative to images of nerfmac, for three cameras and
+    """Return the PSNR of images of the page relative to images of nerfmac, for three cameras and
     one sample per pixel."""
     values = []
     tab.run(f"{FLIGHT}.screen.look({FLIGHT}.home, true)")  # disables refinement

@@ -49,8 +49,8 @@ class RankedTraining:
     is_alike: bool  # all ranks ended with bit-identical parameters and occupancy grids
 
     def seconds_to(self, psnr: float) -> float | None:
-        """Return the interpolated training time in seconds at which the PSNR reached `psnr` dB, or None
-    if the PSNR was always lower."""
+        """Return the interpolated training time in seconds at which the PSNR reached `psnr` dB, or
+        None if the PSNR was always lower."""
         for (before, low), (after, high) in pairwise(((0.0, 0.0), *self.points)):
             if high >= psnr:
                 return after - (after - before) * (high - psnr) / max(high - low, 1e-9)

@@ -1,10 +1,11 @@
-"""Measure the viewer without Jupyter and a browser. A simulated page acknowledges images immediately.
+"""Measure the viewer without Jupyter and a browser, with a simulated page.
 
     python scripts/bench_session.py RUN [--device DEVICE] [--size WxH] [--seconds S] [--json FILE]
 
-The camera is moved 120 times per second. For each mode, the table shows the images per second and
-the latency from a move to its image. If the images of the run are available, the mode `color` is also
-measured during training. The script requires only nerfmac.
+The simulated page acknowledges every image immediately. The camera is moved 120 times per second.
+For each mode, the table shows the images per second and the latency from a move to its image. If
+the images of the run are available, the mode `color` is also measured during training. The script
+requires only nerfmac.
 """
 
 from __future__ import annotations

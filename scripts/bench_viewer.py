@@ -235,7 +235,7 @@ class Bench:
 
 
 def drag(tab: Tab, port: int) -> None:
-    """Drag over the image with `MOVES` mouse moves per second, independent of the speed of the page.
+    """Drag over the image with `MOVES` mouse moves per second, even if the page is slow.
 
     The mouse of Playwright cannot be used, because it waits for the page after each move.
     """

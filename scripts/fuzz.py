@@ -5,10 +5,10 @@
 
 A fault is an exception other than `InputError`, the end of the process, or an input that takes more
 than 5 s of CPU time, more than a minute, or more than 2 GB of memory. Valid files from
-`tests/fuzzing/readers.py` are mutated with `tests/fuzzing/mutations.py`. If atheris is installed (`uv
-pip install atheris`), inputs that reach new code of nerfmac are mutated further. Atheris is not
-available for every system, so it is not a dependency. Without atheris, or with --blind, every input
-is a mutation of a valid file.
+`tests/fuzzing/readers.py` are mutated with `tests/fuzzing/mutations.py`. If atheris is installed
+(`uv pip install atheris`), inputs that reach new code of nerfmac are mutated further. Atheris is
+not available for every system, so it is not a dependency. Without atheris, or with --blind, every
+input is a mutation of a valid file.
 
 Each reader runs in a separate process that is restarted after a fault that ends it. Inputs with a
 fault are saved in --out, with the names for `tests/fuzzing/corpus`, each with its traceback. A

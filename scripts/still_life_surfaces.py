@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 
 
 def true_surface(camera: Camera, placement: Placement) -> tuple[Array, Array]:
-    """Return the distances (pixels,) in scene units and the unit normals (pixels, 3) of the surfaces.
+    """Return the distance (pixels,) in scene units and the unit normal (pixels, 3) of the surface.
 
     Normals are in scene axes. In pixels without an object, the distance is infinite and the normal
     is 0.
@@ -44,8 +44,8 @@ def true_surface(camera: Camera, placement: Placement) -> tuple[Array, Array]:
 
 
 def compare(run: Run, cameras: Sequence[Camera]) -> tuple[DepthErrors, float]:
-    """Return the depth errors at the pixels of the cameras, and the median angle between the normals
-    in degrees."""
+    """Return the depth errors at the pixels of the cameras, and the median angle in degrees between
+    normals."""
     placement = placement_of(run)
     renderer = ViewRenderer(run.trainer, run.state, RenderOptions(output="normal"))
     depths, truths, angles = [], [], []

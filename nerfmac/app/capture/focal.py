@@ -134,7 +134,7 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
 def trial_images(names: Sequence[str], matches: Matches) -> list[str]:
     """Choose up to `TRIAL_IMAGES` images that match each other.
 
-    The selection starts with the image that has the most matches. It then adds images with the
+    The selection starts with the image that has the most matches and then adds images with the
     smallest sufficient overlap, because images from similar positions hardly constrain the focal
     length.
 

@@ -120,7 +120,7 @@ def folded_leaps(difference: Floats, likeness: Callable[[], Floats]) -> npt.NDAr
 
     Args:
         difference: Angles (n, n) in degrees between viewing axes. A leap exceeds `MAX_ANGLE`.
-        likeness: Function that returns the similarity (n, n) of images. It is called only if the
+        likeness: Function that returns the similarity (n, n) of images, which is called only if the
             angles do not exclude ambiguous matches.
 
     Returns:

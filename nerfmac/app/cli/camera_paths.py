@@ -119,7 +119,7 @@ class NamedPath:
             A camera in scene coordinates for each view.
 
         Raises:
-            InputError: If the scene has no such views.
+            InputError: If the scene has no views in the split of the path.
         """
         return _scaled(self._views(run), size)
 
@@ -138,10 +138,10 @@ class NamedPath:
             `frames` cameras in scene coordinates.
 
         Raises:
-            InputError: If the scene has no such views.
+            InputError: If the scene has no views in the split of the path.
         """
         # Camera paths round frame sizes down to even numbers. Therefore, twice the size is used and
-    # scaled down below.
+        # scaled down below.
         double = 2 * size[0], 2 * size[1]
         if self.file is not None:
             return _scaled(self.file.cameras(frames, double), size)

@@ -96,7 +96,7 @@ class _File(logging.Handler):
         self._path = path
         self.setFormatter(_Printable("%(asctime)s %(levelname)s %(message)s"))
         try:
-            # The file is unbuffered, because closing a buffered file would write a failed line again.
+            # Closing a buffered file would write a failed line again.
             self._file = path.open("ab", buffering=0)
         except OSError as error:
             raise InputError(f"cannot write {path}: {error.strerror}") from error

@@ -31,8 +31,8 @@ from nerfmac.config.presets import flattened
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
 
 WORST = 3
-"""Maximum number of test views that are shown with images. They are the views with the lowest
-PSNR."""
+"""Maximum number of test views that are shown with images. The views with the lowest PSNR are
+shown."""
 AROUND, LONGEST = 4, 480
 """Number of images along an orbit around the scene, and maximum length of their longer side in
 pixels."""

@@ -146,7 +146,7 @@ class CameraPath:
             New path.
 
         Raises:
-            InputError: If there is no such keyframe.
+            InputError: If the path has no keyframe with this index.
         """
         self._check(index)
         return replace(self, keyframes=(*self.keyframes[:index], *self.keyframes[index + 1 :]))

@@ -221,7 +221,7 @@ class Run:
         the last report.
 
         Args:
-            steps: Total number of steps. By default, the number in the configuration.
+            steps: Total number of steps. By default, the number of steps in the configuration.
             seconds: Total training time in seconds, instead of `steps`.
             progress: Whether to show a progress bar.
             on_report: Callback for each `Report`.
@@ -318,7 +318,7 @@ class Run:
         """Return an independent copy of the run, which any thread can use.
 
         Returns:
-            The copy, which is only in memory. It is not saved in the folder of the original run.
+            The copy, which is only in memory and is not saved in the folder of the original run.
         """
         mx.eval(self.state.arrays())
         # Compiled functions belong to a thread, so the copy needs another trainer.
@@ -421,7 +421,7 @@ class Run:
             `psnr` (in dB) and `ssim` are the means over these views.
 
         Raises:
-            InputError: If the scene has no such split or its images cannot be read.
+            InputError: If the scene does not have the split, or its images cannot be read.
 
         Examples:
             >>> quality = run.evaluate("test", progress=False)
@@ -463,7 +463,7 @@ class Run:
             Views with cameras in scene coordinates.
 
         Raises:
-            InputError: If the scene has no such split or its images cannot be read.
+            InputError: If the scene does not have the split, or its images cannot be read.
         """
         return aligned_views(self, split, progress=progress)
 

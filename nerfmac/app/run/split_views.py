@@ -26,7 +26,7 @@ def aligned_views(run: RunInterface, split: str, *, progress: bool) -> Views:
         Views with cameras in scene coordinates.
 
     Raises:
-        InputError: If the scene has no such split or its images cannot be read.
+        InputError: If the scene does not have the split, or its images cannot be read.
     """
     views, key = run.images().views(split, progress=progress), (split, run.state.step)
     if run.config.refine.cameras and key not in run.aligned:
@@ -61,7 +61,7 @@ def evaluate_split(
         Quality of each evaluated view, in the order of the split.
 
     Raises:
-        InputError: If the scene has no such split or its images cannot be read.
+        InputError: If the scene does not have the split, or its images cannot be read.
     """
     start, blend = time.perf_counter(), run.config.train.blend
     views = run.views(split, progress=progress)

@@ -23,7 +23,7 @@ from nerfmac.geometry.cameras import Camera
 PANEL = 640
 """Side of a square panel in pixels. The drawing has a panel for each direction."""
 OVERSAMPLING = 2
-"""Supersampling factor. It smooths lines, because Pillow draws without antialiasing."""
+"""Supersampling factor, which smooths lines, because Pillow draws without antialiasing."""
 FONT_SIZE = 13 * OVERSAMPLING
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
 POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)

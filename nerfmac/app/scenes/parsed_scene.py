@@ -140,7 +140,7 @@ def _tracks(
 ) -> tuple[Tracks | None, dict[str, Tracks]]:
     """Return the tracks for training, and the tracks of held-out points by split.
 
-    `images` and `frames` contain all views in the same order. `factor` is the downscale.
+    `images` and `frames` contain all views in the same order. `factor` is the downscaling factor.
     """
     if parsed.tracks is None:
         return None, {}
@@ -244,7 +244,7 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
 
 def _index_of(name: str, frames: Frames, where: str) -> int:
     """Return the index of the view whose name, file name, or stem is `name`. Raises `InputError` if
-    there is no such view or several."""
+    no view or several views match."""
     wanted = PurePosixPath(name.replace("\\", "/"))
     paths = [PurePosixPath(frame.name) for frame in frames]
     for matches in (

@@ -47,7 +47,7 @@ class Frame:
         reduce: Downscaling factor. Blocks of `reduce` x `reduce` pixels are averaged.
         is_upright: Whether the camera belongs to the image after applying the EXIF orientation
             (True) or to the image as stored (False).
-        mask: Mask image of the same size, or None; see `scenes.masks`.
+        mask: Mask image with the same size as the image (see `scenes.masks`), or None without mask.
     """
 
     camera: Camera
@@ -60,7 +60,9 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Scene with undecoded images by split ("train", "test", ...) and cameras in scene space.
+    """Scene with images by split ("train", "test", ...) and cameras in scene coordinates.
+
+    Images are decoded when they are needed.
 
     Attributes:
         name: Name of the scene.

@@ -139,7 +139,7 @@ def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
     density = _read_mlp(file.object("network"), levels.levels * features, NETWORK_OUTPUTS)
     color = _read_mlp(file.object("rgb_network"), COLOR_INPUTS, COLORS)
     width = max(density.width, color.width)
-    # This configuration is similar to the snapshot. It is used for the size of the grid only.
+    # This configuration is similar to the snapshot and is used only for the size of the grid.
     cells = levels.coarsest * levels.growth ** (levels.levels - 1) / extent
     finest = min(max(round(cells), levels.coarsest, 4), 2**20)
     entries = min(max(levels.log2_entries, 8), 24)

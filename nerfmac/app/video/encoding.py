@@ -1,6 +1,6 @@
 """Encoding of frames to a video: H.264 in MP4, VP9 in WebM, or an animated GIF.
 
-Frames are uint8 `(h, w, 3)` sRGB arrays. They are taken from an iterable one at a time and encoded
+Frames are uint8 `(h, w, 3)` sRGB arrays, which are taken from an iterable one at a time and encoded
 on a separate thread. A file is created only when it is complete, so an interruption neither leaves
 an incomplete file nor changes an existing file.
 

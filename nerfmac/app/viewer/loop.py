@@ -26,8 +26,8 @@ from nerfmac.training.measured import DivergedError
 log = logging.getLogger("nerfmac")
 
 SLICE = {True: 0.02, False: 0.1}
-"""Training time in seconds between two checks for messages while the camera moves (True) and while
-the camera is still (False)."""
+"""Training time in seconds between two checks for messages, while the camera moves (True) and while
+it does not move (False)."""
 
 MAX_TRAINING_SHARE = 0.95
 """Maximum fraction of the device time that training uses. The remaining device time is used for
@@ -157,7 +157,7 @@ class Loop:
         """Handle the messages, and then draw some rows of an image or train for a short time.
 
         Returns:
-            Time in seconds until the next call, or None to wait for a message; see `Activity.work`.
+            Time in seconds until the next call is due, or None if the next message triggers it.
         """
         while self._messages:
             self._attempt(partial(self._take, self._messages.popleft()))

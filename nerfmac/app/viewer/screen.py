@@ -106,7 +106,8 @@ class _Job:
 
 
 class Screen:
-    """Image area of the page. It decides when an image is drawn, and with which size."""
+    """State of the image area of the page, which decides when images are drawn and with which
+    size."""
 
     def __init__(self) -> None:
         self.shown: ScreenImage | None = None
@@ -233,7 +234,7 @@ class Screen:
             training: Whether training is running.
 
         Returns:
-            The image after its last strip, otherwise None.
+            The finished image if this strip was the last one, or None.
         """
         allowed = self._allowed_seconds(target, state, moving, training)
         if allowed is None or self._size is None:

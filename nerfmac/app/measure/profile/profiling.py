@@ -149,7 +149,7 @@ def profile(
     """Profile the next training steps of a run on the current device.
 
     Args:
-        run: Run to profile. It is trained further in memory and not saved.
+        run: Run to profile. The run is trained further in memory and not saved.
         steps: Number of steps to time (rounded up to whole intervals between occupancy updates)
             and to record. By default, `seconds` determines the number of timed steps, and `STEPS`
             steps are recorded.

@@ -1,6 +1,6 @@
 """`nerfmac selftest`: compare every kernel with its reference on this machine.
 
-A case runs twice, with kernels and with references. It returns named arrays: the results, and the
+A test case runs twice, with kernels and with references. It returns named arrays: the results, and the
 gradients of a fixed random sum of the results with respect to every differentiable argument. The
 tests use the same cases. `case_of` and `compare_all` compare a custom kernel with its reference.
 """

@@ -31,7 +31,8 @@ log = logging.getLogger("nerfmac")
 
 
 def read_scene(path: Path) -> ParsedScene:
-    """Read the scene in a folder or camera file. Raises `InputError` as in `load_scene`."""
+    """Read the scene in a folder or camera file. Raises `InputError` in the same cases as
+    `load_scene`."""
     if path.is_file():
         if path.suffix == ".npy":
             return llff.read_llff(path)

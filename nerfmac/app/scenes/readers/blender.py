@@ -37,12 +37,13 @@ log = logging.getLogger("nerfmac")
 
 
 def file_name(split: str) -> str:
-    """Return the file name of a split."""
+    """Return the name of the camera file of a split, such as `transforms_train.json`."""
     return f"transforms_{split}.json"
 
 
 def read_blender(folder: Path) -> ParsedScene:
-    """Read the scene in `folder`. Raises `InputError` as in `load_scene`."""
+    """Read the scene in a folder with Blender files. Raises `InputError` in the same cases as
+    `load_scene`."""
     files = {
         split: read_fields(folder / file_name(split))
         for split in SPLITS

@@ -63,8 +63,8 @@ def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
 def _by_name(
     entries: Sequence[ColmapImage], images: Sequence[PosedImage]
 ) -> list[ColmapImage | None]:
-    """Return, for each image, the model entry with the same file name, or None if there is no such
-    entry or several."""
+    """Return, for each image, the model entry with the same file name. If no entry or several
+    entries match, the result is None."""
     by_name: dict[str, ColmapImage | None] = {}
     for entry in entries:
         name = PurePosixPath(entry.name.replace("\\", "/")).name

@@ -36,7 +36,8 @@ def metadata_of(folder: Path) -> Path | None:
 
 
 def read_record3d(path: Path) -> ParsedScene:
-    """Read the scene of a metadata file. Raises `InputError` as in `load_scene`."""
+    """Read the scene of a Record3D metadata file. Raises `InputError` in the same cases as
+    `load_scene`."""
     file = read_fields(path)
     poses, files = file.rows("poses", 7), _images(path.parent)
     numbers = [number for number in sorted(files) if number < len(poses)]

@@ -47,7 +47,7 @@ def read_transforms(path: Path, file: Fields) -> ParsedScene:
         The scene in file coordinates.
 
     Raises:
-        InputError: As `load_scene`.
+        InputError: In the same cases as `load_scene`.
     """
     entries = entries_of(file, ImageSearch(path.parent))
     entries.sort(key=lambda entry: entry.name)
@@ -91,7 +91,7 @@ def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] |
         names: Values of `file_path` of the frames with an image.
 
     Returns:
-        Indices of `names` by split, or None if the file contains no such lists.
+        Indices of `names` by split, or None if the file contains no lists of splits.
 
     Raises:
         InputError: If a list contains a name that no frame has, or no training views remain.
