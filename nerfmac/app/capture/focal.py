@@ -127,7 +127,7 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
         raise UnknownFocalError(
             f"the cameras are probably wrong: the mean reprojection error is {error:.2f} pixels, "
             f"and the focal length changed from {trial.focal:.2f} to {focal:.2f} of the longer "
-            f"side; it is not in EXIF; {ADVICE}"
+            f"side; EXIF contains no focal length; {ADVICE}"
         )
 
 

@@ -209,7 +209,7 @@ def _marching_cubes(values: npt.NDArray[np.float32], level: float) -> tuple[Vert
 
 
 def _twice_areas(position: Vertices, faces: Faces) -> Vertices:
-    """Return face normals (faces, 3). Their lengths are twice the areas of the faces."""
+    """Return face normals (faces, 3) whose lengths are twice the areas of the faces."""
     first, second, third = (position[faces[:, corner]] for corner in range(3))
     return np.cross(second - first, third - first)
 

@@ -67,11 +67,12 @@ def write_scene_page(
     values.
 
     Args:
-        run: Run to show. Its field must be a hash grid with two networks.
+        run: Run to show, whose field must be a hash grid with two networks.
         path: HTML file to write.
         title: Title of the page. By default, the scene name.
         background: sRGB color in [0, 1] behind the scene.
-        camera_path: Path that plays when the page opens. Its first camera is the first view.
+        camera_path: Camera path that plays when the page opens. The first camera of the path is the
+            first view of the page.
 
     Raises:
         InputError: If the file extension is not .html or .htm, if the field is not a hash grid with

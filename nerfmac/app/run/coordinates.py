@@ -82,7 +82,8 @@ def file_cameras(
 
     Args:
         run: Run on the scene.
-        file: JSON file in the coordinates of the input scene. Its images may be missing.
+        file: JSON file in the coordinates of the input scene. The images that the file lists may be
+            missing.
         names: Values of `file_path` of the frames to return. By default, all frames.
 
     Returns:

@@ -30,7 +30,7 @@ def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, 
     """Compare the rendered depth with sparse points that were excluded from training.
 
     Args:
-        run: Run to compare. Its scene is read again if needed.
+        run: Run to compare. If the scene of the run is not in memory, it is read again.
         splits: Names of the splits to compare, such as "test" and "train".
         progress: Whether to show a progress bar while images are read.
 

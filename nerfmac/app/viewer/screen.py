@@ -1,5 +1,5 @@
-"""`Screen` decides the content, size, and time of the next image. It may be used on the worker
-thread only.
+"""`Screen` decides the content, size, and time of the next image. Only the worker thread may use a
+`Screen`.
 
 While the camera moves, images are small enough to be drawn in the time `MOVING`. If the page can
 warp images, the page warps the last image by its depth until the next image arrives, so images for

@@ -15,11 +15,11 @@ import { toggleFullScreen, watchSize } from "../../viewer/page/stage.js";
 const AGAIN = 1000; // milliseconds after which a GPU that has stopped is tried once more
 
 const HINT_TIME = 8000; // milliseconds until the hint fades, unless the user moves the view earlier
-const NO_WEBGPU = "This browser has no WebGPU, which this page needs to draw the scene: this is a still"
-  + " image. Current versions of Chrome, Edge, and Safari have it.";
-const NOT_SECURE = "Browsers offer WebGPU, which this page needs to draw the scene, over https or from disk alone,"
-  + " and this page came over http: this is a still image.";
-const GPU_STOPPED = "WebGPU does not work in this browser at the moment: this is a still image.";
+const NO_WEBGPU = "This is a still image, because this browser does not support WebGPU. Current versions"
+  + " of Chrome, Edge, and Safari support WebGPU.";
+const NOT_SECURE = "This is a still image, because browsers support WebGPU only for pages over https or"
+  + " from disk, and this page was loaded over http.";
+const GPU_STOPPED = "This is a still image, because WebGPU does not work in this browser at the moment.";
 
 async function openScene() {
   const scene = JSON.parse(blockText("scene"));

@@ -43,8 +43,8 @@ def read_record3d(path: Path) -> ParsedScene:
     numbers = [number for number in sorted(files) if number < len(poses)]
     if not numbers:
         raise InputError(
-            f"{path} has {len(poses)} poses, but no image is named by a number below that in "
-            f"{', '.join(FOLDERS)} of {path.parent}"
+            f"{path} has {len(poses)} poses, but the folders {', '.join(FOLDERS)} in {path.parent} "
+            f"contain no image whose name is a number below {len(poses)}"
         )
     headers, images = headers_of([files[number] for number in numbers]), []
     for number, header in zip(numbers, headers, strict=True):

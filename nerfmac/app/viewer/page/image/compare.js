@@ -13,7 +13,7 @@ import { decodeJpeg } from "./image.js";
 const DOUBLINGS = 2; // number of times that the difference is doubled before it is shown
 const STEP = 0.02; // movement of the divider per arrow key press, as a fraction of the width
 const COMPARISONS = [
-  ["split", "Split", "Rendered left, photo right of the divider"],
+  ["split", "Split", "Rendering to the left of the divider, photo to the right"],
   ["difference", "Difference", "The difference of both, four times as strong"],
   ["rendered", "Rendered", "The rendered image alone"],
   ["photo", "Photo", "The photo alone"],
@@ -35,7 +35,7 @@ export class Compare {
   build(motion) {
     this.divider = make("div", {
       class: "nerfmac-divider", role: "slider", tabindex: 0, "aria-label": "Divider",
-      "aria-valuemin": 0, "aria-valuemax": 100, title: "Drag: rendered left, photo right",
+      "aria-valuemin": 0, "aria-valuemax": 100, title: "Drag the divider between the rendering (left) and the photo (right)",
     });
     const corner = (text) => make("div", { class: "nerfmac-corner", text });
     this.corners = [corner("rendered"), corner("photo")];

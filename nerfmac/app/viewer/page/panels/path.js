@@ -23,11 +23,11 @@ export function buildPath(link, motion, record, signal) {
   const list = make("ol", { class: "nerfmac-keyframes", "aria-label": "Keyframes" });
   const empty = make("p", {
     class: "nerfmac-message",
-    text: "Move the camera and add a keyframe: a smooth path runs through all keyframes. With fewer"
-      + " than two the video is an orbit around the scene.",
+    text: "Move the camera and add a keyframe. The camera path is a smooth curve through all"
+      + " keyframes. With fewer than two keyframes, the video is an orbit around the scene.",
   });
   const add = makeButton({
-    image: "plus", text: "Add keyframe", title: "Add the present view to the path",
+    image: "plus", text: "Add keyframe", title: "Add the current view to the path",
     name: "nerfmac-plain", onClick: () => say("add"),
   });
   const clear = makeButton({
@@ -118,7 +118,7 @@ function buildKeyframe(fov, index, say) {
       name: "nerfmac-grow", onClick: () => say("go", index),
     }),
     makeButton({
-      image: "again", title: `Replace keyframe ${number} by the present view`,
+      image: "again", title: `Replace keyframe ${number} with the current view`,
       onClick: () => say("replace", index),
     }),
     makeButton({

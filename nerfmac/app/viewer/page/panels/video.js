@@ -15,7 +15,7 @@ export function buildVideo(link, record, signal) {
   const name = makeText({ label: "File of the video", value: "video.mp4" });
   name.classList.add("nerfmac-grow");
   const length = makeNumber({ label: "Seconds of video", min: 0.1, max: 3600, onChange: () => {} });
-  const rate = makeNumber({ label: "Frames a second", min: 1, max: 240, onChange: () => {} });
+  const rate = makeNumber({ label: "Frames per second", min: 1, max: 240, onChange: () => {} });
   length.show(4);
   rate.show(24);
   const size = makeSelect({
