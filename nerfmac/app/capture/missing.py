@@ -1,4 +1,4 @@
-"""Images of a capture without a camera, and the probable reasons."""
+"""Search for the images of a capture that have no camera, with the probable reasons."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ MIN_TURNTABLE_SIDE = 192
 TRIALS = 4
 """Number of frames that are rendered to estimate the rendering time per pixel."""
 VIDEO_FRACTION = 2 / 5
-"""Fraction of the remaining time that is used for the turntable video. The evaluation uses half of
-the time that then remains."""
+"""Fraction of the time remaining after training that is used for the turntable video. The
+evaluation uses one half of this time."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:

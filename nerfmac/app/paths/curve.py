@@ -97,8 +97,8 @@ class Curve:
 
     def _on(self, marks: Array) -> tuple[Array, Array]:
         """Return positions with fields of view (n, 4), and quaternions (n, 4), at `marks` (n,).
-        The integer part of a mark is the index of a segment, and the rest is the position on
-        it."""
+        The integer part of a mark is the index of a segment. The fractional part is the position
+        on the segment."""
         index = np.minimum(marks.astype(int), len(self.flat) - 1)
         fraction = (marks - index)[:, None, None]
         return _casteljau(self.flat[index], fraction, _line), _casteljau(

@@ -3,7 +3,8 @@
 The scripts of Mildenhall et al. 2019 (local light field fusion) write this format. A row contains
 the 3x5 matrix [R | t | (height, width, focal length)] of an image, and the minimum and maximum
 depth in the image. The pose maps camera to world coordinates, with camera axes that point down,
-right, and backward. The intrinsics are for images of that height and width, without distortion.
+right, and backward. The focal length is in pixels of an image with this height and width. There is
+no distortion.
 """
 
 from __future__ import annotations
