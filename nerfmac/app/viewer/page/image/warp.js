@@ -21,7 +21,7 @@ import { useProgram } from "./program.js";
 import { trianglesOf } from "./triangles.js";
 
 const VERTEX = `#version 300 es
-in float inverse;         // 1 / distance, as a fraction of `largest`
+in float inverse;         // 1 / distance, as a fraction of its maximum
 uniform float largest;    // maximum of 1 / distance, in 1 / scene units
 uniform ivec2 size;       // columns and rows of vertices
 uniform mat3 turn;        // T
