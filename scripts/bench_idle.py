@@ -24,7 +24,8 @@ from tests.app.viewer.notebook.desk import Desk, at_desk
 from tests.app.viewer.notebook.lab import Lab
 
 WARM = 2.0
-"""Seconds of training that do not count: kernels are built, and reports become regular."""
+"""Seconds of training before the measurement, in which kernels are compiled and the interval of
+reports becomes constant."""
 
 CODE = """
 import nerfmac, time
@@ -56,7 +57,8 @@ def beside(seconds):
 
 
 def main() -> None:
-    """Measure and print steps a second of each turn, and the median of their ratios."""
+    """Measure and print the steps per second with and without the viewer in each turn, and the
+    median ratio."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, help="folder of a run")
     parser.add_argument("--seconds", type=float, default=10.0, help="of each training")
@@ -73,7 +75,8 @@ def main() -> None:
 
 
 def measure(desk: Desk, run: Path, seconds: float, turns: int) -> list[float]:
-    """Return the ratio of steps with the viewer to steps without it, for each turn."""
+    """Return the ratio of the steps with the viewer and the steps without the viewer, for each
+    turn."""
     code = CODE.format(folder=str(run), warm=WARM)
     tab = desk.open_notebook([code, "viewer"])
     tab.run_all()

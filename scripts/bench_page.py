@@ -1,10 +1,11 @@
-"""Figures of a scene's page in headless Chromium, from disk and without a network; its image.
+"""Measure an exported page of a scene in headless Chromium, from disk and without a network.
 
     nerfmac export runs/still_life scene.html
     python scripts/bench_page.py runs/still_life scene.html --image data/page.jpg
 
-Prints the page's bytes, the seconds to its first image, PSNR against the renderer's images of
-three cameras, and frames a second while the view turns. WebGPU is computed by the CPU there.
+The script prints the size of the page in bytes, the time to its first image in seconds, the PSNR
+relative to images of nerfmac for three cameras, and the frames per second while the view rotates.
+With `--image`, it also writes an image of the page. In headless Chromium, the CPU executes WebGPU.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from tests.app.export.scene_page.tab import WEBGPU, Tab
 from tests.app.viewer.notebook.browser import running_chromium
 
 SIZE = 640, 400
-"""Of the page, in pixels."""
+"""Width and height of the page in pixels."""
 CAMERA_SIZE = 160, 100
 TURNING = 8.0
-"""Duration of the view's rotation in seconds."""
+"""Duration in seconds of the rotation of the view."""
 FLIGHT = "document.body.nerfmac.flight"
 TURN = """(seconds) => new Promise((done) => {
   const { flight } = document.body.nerfmac;
@@ -82,7 +83,8 @@ def main() -> None:
 
 
 def compared(run: Run, tab: Tab) -> list[float]:
-    """PSNR of the page's images of three cameras against the renderer's, a sample a pixel."""
+    """Return the PSNR of images of the page relative to images of nerfmac, for three cameras and
+    one sample per pixel."""
     values = []
     tab.run(f"{FLIGHT}.screen.look({FLIGHT}.home, true)")  # disables refinement
     for own in run.orbit(3):

@@ -1,8 +1,8 @@
-"""The same training on 1, 2, ... ranks of this machine: samples per second and PSNR.
+"""Measure the samples per second and the PSNR of the same training on 1, 2, ... ranks.
 
     python scripts/bench_scaling.py 2 --scene SCENE --seconds 15 --json scaling.json
 
-The ranks are processes started on this machine, for one number of ranks after the other.
+The ranks are processes on this machine. The numbers of ranks are measured one after the other.
 """
 
 from __future__ import annotations
@@ -49,19 +49,20 @@ class RankedTraining:
     is_alike: bool  # all ranks ended with bit-identical parameters and occupancy grids
 
     def seconds_to(self, psnr: float) -> float | None:
-        """Training seconds to reach `psnr` dB, interpolated; None if it was never reached."""
+        """Return the interpolated training time in seconds at which the PSNR reached `psnr` dB, or
+        None if the PSNR was always lower."""
         for (before, low), (after, high) in pairwise(((0.0, 0.0), *self.points)):
             if high >= psnr:
                 return after - (after - before) * (high - psnr) / max(high - low, 1e-9)
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON values."""
+        """Return the record as JSON values."""
         return {**self.__dict__, "points": [list(point) for point in self.points]}
 
 
 def table(trainings: Sequence[RankedTraining]) -> Iterator[str]:
-    """The printed table, with a line for each training."""
+    """Return the table to print, with a line for each training."""
     goal = floor(min(max(psnr for _, psnr in training.points) for training in trainings))
     yield (
         f"{'ranks':>5}{'rays/step':>12}{'steps':>9}{'samples/s':>13}{'speed-up':>10}"
@@ -81,11 +82,12 @@ def table(trainings: Sequence[RankedTraining]) -> Iterator[str]:
 def measure_scaling(
     scene: Path, config: Config, *, counts: Sequence[int], seconds: float
 ) -> dict[str, Any]:
-    """Train on `scene` for `seconds` with each number of ranks in `counts`; return JSON values.
+    """Train on `scene` for `seconds` seconds with each number of ranks in `counts`. Return the
+    measurements as JSON values.
 
-    On NVIDIA GPUs ranks communicate by NCCL, with a GPU
-    each; elsewhere by MLX's ring. Raises `InputError` if the scene has no test views, or if a rank
-    fails.
+    On NVIDIA GPUs, each rank uses one GPU, and ranks communicate with NCCL. On other devices, ranks
+    communicate with the ring backend of MLX. Raises `InputError` if the scene has no test views, or
+    if a rank fails.
     """
     trainings = [_started(scene, config, count, seconds) for count in counts]
     for line in table(trainings):
@@ -96,7 +98,8 @@ def measure_scaling(
 
 
 def follow(scene: Scene, config: Config, seconds: float) -> RankedTraining:
-    """Train on all ranks of this job, with evaluations; every rank must call this."""
+    """Train on all ranks of this job and evaluate the run during the training. Every rank must call
+    this function."""
     views, run = HeldOutViews(scene, VIEWS, config.train.blend), Run.begin(scene, config)
     ranks = run.trainer.ranks
     points: list[tuple[float, float]] = []
@@ -149,8 +152,8 @@ def _started(scene: Path, config: Config, count: int, seconds: float) -> RankedT
 def serve(request: Path, result: Path) -> None:
     """Train as one of the ranks that `measure_scaling` starts.
 
-    The JSON file `request` holds scene, configuration and time; the first rank writes its
-    `RankedTraining` to `result`.
+    The JSON file `request` contains the scene, the configuration, and the training time. The first
+    rank writes its `RankedTraining` to `result`.
     """
     values = read_json(request)
     choose_device(values["device"])

@@ -1,10 +1,11 @@
-"""Measure the viewer without Jupyter and browser: a stand-in page acknowledges images at once.
+"""Measure the viewer without Jupyter and a browser, with a simulated page.
 
     python scripts/bench_session.py RUN [--device DEVICE] [--size WxH] [--seconds S] [--json FILE]
 
-The camera is moved 120 times per second. For each mode the table shows images per second and the
-latency from a move to its image; for color also during training, if the run's images are
-available. It needs nothing beyond nerfmac itself.
+The simulated page acknowledges every image immediately. The camera is moved 120 times per second.
+For each mode, the table shows the images per second and the latency from a move to its image. If
+the images of the run are available, the mode `color` is also measured during training. The script
+requires only nerfmac.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from nerfmac.backend import choose_device, device_name
 
 
 class Page:
-    """A stand-in for the viewer's page: records arrival times and acknowledges every image."""
+    """Simulated page of the viewer, which records arrival times and acknowledges every image."""
 
     def __init__(self, worker: Worker, folder: Path, size: tuple[int, int], *, warps: bool) -> None:
         self.frames: list[tuple[float, Message]] = []
@@ -36,7 +37,7 @@ class Page:
         self.say("ready", page="bench", width=size[0], height=size[1], warps=warps)
 
     def hear(self, message: Message, _buffers: list[bytes]) -> None:
-        """Receive a message from the session; it is the session's `send`."""
+        """Receive a message from the session. The session uses this method as `send`."""
         if message["kind"] == "frame":
             self.frames.append((time.monotonic(), message))
             self.say("ack", id=message["id"])
@@ -46,7 +47,7 @@ class Page:
         self.loop.post({"kind": kind, **content})
 
     def drag(self, seconds: float) -> dict[str, float]:
-        """Move the camera for `seconds`; return rates, latencies and resolution."""
+        """Move the camera for `seconds` seconds, and return rates, latencies, and resolution."""
         self.frames.clear()
         begin = time.monotonic()
         while (now := time.monotonic()) < begin + seconds:
@@ -66,7 +67,7 @@ class Page:
 
 
 def main() -> None:
-    """Measure and print the figures."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, help="folder of a run")
     parser.add_argument("--device", default="auto", help="auto, metal, cuda or cpu")

@@ -47,9 +47,9 @@ SHOWN = "() => document.querySelector('.nerfmac-viewer')?.nerfmac"
 IMAGE = ".nerfmac-image"
 DRAG = (240, 60)  # CSS pixels
 SECONDS = 3.0
-"""Duration of a drag."""
+"""Duration of a drag in seconds."""
 MOVES = 60
-"""Mouse moves a second, sent to the browser without waiting for it."""
+"""Mouse moves per second, which are sent to the browser without waiting for its response."""
 
 RECORD = """(interval) => {
   const root = document.querySelector(".nerfmac-viewer");
@@ -108,11 +108,11 @@ NO_WEBGL = """
   };
 """
 INTERVAL = 300.0
-"""Milliseconds between the images that are kept for the comparison."""
+"""Time in milliseconds between two images that are stored for the comparison."""
 
 
 def main() -> None:
-    """Measure and print the figures."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=Path, nargs="?", help="folder of a run")
     parser.add_argument("--drags", type=int, default=7, help="number of drags for each figure")
@@ -146,14 +146,14 @@ def main() -> None:
 
 
 def trained(folder: Path) -> Path:
-    """Train the built-in scene for 30 s; return the run's folder."""
+    """Train on the built-in scene for 30 s, and return the run folder."""
     command = [sys.executable, "-m", "nerfmac", "train", "--seconds", "30", "--no-video"]
     subprocess.run([*command, "--out", str(folder)], check=True, stdout=subprocess.DEVNULL)
     return folder
 
 
 class Bench:
-    """A notebook with a viewer of the run in `folder`, dragged again and again."""
+    """Notebook with a viewer of the run in `folder`, in which the image is dragged repeatedly."""
 
     def __init__(self, desk: Desk, folder: Path, given: argparse.Namespace, port: int) -> None:
         """`port`: port of Chromium's DevTools; `given`: command-line arguments."""
@@ -164,7 +164,8 @@ class Bench:
         self._figures: dict[str, list[float]] = {}
 
     def measure(self, *, has_webgl: bool) -> dict[str, list[float]]:
-        """Return all measurements: the time of the first image once, the others for each drag."""
+        """Return all measurements. The time of the first image is measured once, and all other
+        values are measured for each drag."""
         code = f"import nerfmac\nviewer = nerfmac.Viewer({str(self._folder)!r})"
         tab = self._desk.open_notebook([code, "viewer"])
         if not has_webgl:
@@ -185,7 +186,7 @@ class Bench:
         return self._figures
 
     def _drag(self, tab: Tab, when: str | None) -> None:
-        """Drag once, wait for the final image, and add the figures of the drag."""
+        """Drag once, wait for the final image, and add the measurements of the drag."""
         before = tab.page.evaluate(f"() => ({{now: performance.now(), ...({SHOWN})()}})")
         tab.page.evaluate(RECORD, INTERVAL)
         drag(tab, self._port)
@@ -217,7 +218,7 @@ class Bench:
                 self._figures.setdefault(f"drag {when}: {name}", []).append(value)
 
     def _quality(self, kept: list[dict[str, Any]]) -> float:
-        """Mean PSNR in dB of the `kept` images to those rendered in full."""
+        """Return the mean PSNR in dB of the stored images relative to full renderings."""
         qualities = []
         for number, each in enumerate(kept):
             shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(each["png"]))).convert("RGB"))
@@ -234,9 +235,9 @@ class Bench:
 
 
 def drag(tab: Tab, port: int) -> None:
-    """Drag over the image, `MOVES` times a second, however slow the page is.
+    """Drag over the image with `MOVES` mouse moves per second, even if the page is slow.
 
-    Playwright's mouse would wait for the page after each move.
+    The mouse of Playwright cannot be used, because it waits for the page after each move.
     """
     box = tab.page.locator(IMAGE).bounding_box()
     assert box, "there is no image"
@@ -271,7 +272,7 @@ def rest(tab: Tab) -> None:
 
 
 def summary(values: list[float]) -> str:
-    """Median and range as text."""
+    """Format the median and the range as text."""
     if len(values) == 1:
         return f"{values[0]:8.2f}"
     return f"{np.median(values):8.1f}   ({min(values):.1f} to {max(values):.1f})"

@@ -17,7 +17,7 @@ from typing import Any
 FILE = "cameras.json"
 
 SENSOR = 36.0
-"""Width of the sensor in millimeters; it spans the longer side of the image."""
+"""Width of the sensor in millimeters, along the longer side of the image."""
 
 
 def settings(frame: dict[str, Any]) -> dict[str, float]:
@@ -32,7 +32,8 @@ def settings(frame: dict[str, Any]) -> dict[str, float]:
 
 
 def add_cameras(file: str) -> None:
-    """Add the cameras in the file to Blender's scene, and set the resolution of the first one."""
+    """Add the cameras in a file to the scene of Blender, and set the resolution of the first
+    camera."""
     bpy: Any = import_module("bpy")
     matrix: Any = import_module("mathutils").Matrix
     values = json.loads(Path(file).read_text(encoding="utf-8"))

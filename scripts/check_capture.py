@@ -1,10 +1,10 @@
-"""Check `nerfmac capture`: render a video of the built-in scene, capture it, compare the cameras.
+"""Check `nerfmac capture` with a rendered video of the built-in scene, whose cameras are known.
 
 The still life of ``scripts/make_scene.py`` is rendered along a rising arc and written as a video.
-It is on a speckled floor, because its own smooth paint has too few SIFT features. `nerfmac capture`
-gets the video only; its cameras are compared with the true ones in degrees and in mean radii, as in
-`nerfmac inspect --against`. The exit code is 1 if a median error exceeds half a degree or one
-percent.
+The scene has a speckled floor, because the smooth paint of the objects has too few SIFT features.
+`nerfmac capture` estimates the cameras from the video. The estimated cameras are compared with the
+true cameras as in `nerfmac inspect --against`. The exit code is 1 if the median error exceeds half
+a degree or one percent of the mean radius.
 
     python scripts/check_capture.py --out /tmp/recorded
 """
@@ -92,7 +92,7 @@ def render_video(folder: Path, count: int, size: int, samples: int) -> Path:
 
 
 def main() -> int:
-    """Video, capture and compare; return the exit code."""
+    """Render the video, run the capture, compare the cameras, and return the exit code."""
     parser = argparse.ArgumentParser(description="Capture a video of the built-in scene.")
     parser.add_argument("--out", type=Path, required=True, help="folder to write")
     parser.add_argument("--size", type=int, default=360, help="side of a frame, in pixels")

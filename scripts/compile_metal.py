@@ -3,10 +3,10 @@
     nerfmac selftest --dump-metal metal-text
     python scripts/compile_metal.py metal-text --json metal.json
 
-Each source is compiled after MLX's header, from the installed package, with each of the `STANDARDS`
-that the compiler supports. Warnings are shown; an error makes the exit code 1. If `metal-tt` is
-available, each source is also translated for the `ARCHITECTURES`, and a table shows the registers,
-the spilled bytes, and the code size of each translation.
+Each source is compiled with the header of the installed MLX package and with each of the
+`STANDARDS` that the compiler supports. Warnings are shown. After an error, the exit code is 1. If
+`metal-tt` is available, each source is also translated for the `ARCHITECTURES`, and a table shows
+the registers, the spilled bytes, and the code size of each translation.
 
 Apple does not document the metadata that contains registers and spilled bytes. The format is known
 from three independent public readers, which were calibrated with kernels of known register
@@ -35,20 +35,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 STANDARDS = ("metal3.1", "metal3.2", "metal4.0")
-"""Language versions of macOS 14, 15 and 26."""
+"""Metal language versions of macOS 14, 15, and 26."""
 ARCHITECTURES = tuple(f"applegpu_g{generation}g" for generation in range(13, 18))
-"""GPUs of M1 to M5."""
+"""Architectures of the GPUs from M1 to M5."""
 MATH = ("-fmetal-math-mode=safe", "-fmetal-math-fp32-functions=fast")
 """Flags equivalent to MLX's compilation at run time: its math mode is safe, and the precision of
 functions such as exp has Metal's default, fast."""
 HEADER = "mlx/backend/metal/kernels/utils.h"
-"""Header that MLX puts before the source code of a custom kernel."""
+"""Header that MLX inserts before the source code of a custom kernel."""
 SECONDS = 120
-"""Longest time of one compilation."""
+"""Maximum time in seconds of one compilation."""
 REGISTERS, SPILLED = 0, (14, 41)
-"""Fields of the metadata's table."""
+"""Indices of the fields in the metadata table with the number of registers and with the spilled
+bytes."""
 MOST_REGISTERS = 256
-"""A larger number is no number of registers: no Apple GPU is known to have as many for a thread."""
+"""Maximum plausible number of registers per thread. No Apple GPU is known to have more."""
 _ENTRY = re.compile(r'host_name\("(?P<name>\w+)"\)|\[\[kernel\]\]\s+void\s+(?P<plain>\w+)')
 
 
@@ -61,7 +62,7 @@ class Compiled(NamedTuple):
 
 
 def tool(name: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run one of Xcode's Metal tools; a run that takes too long fails."""
+    """Run one of the Metal tools of Xcode. If it takes longer than `SECONDS`, the run fails."""
     command = ["xcrun", "-sdk", "macosx", name, *map(str, words)]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
@@ -70,7 +71,7 @@ def tool(name: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def includes() -> Path:
-    """The folder of the installed MLX's headers."""
+    """Return the folder with the headers of the installed MLX package."""
     spec = find_spec("mlx")
     folders = [
         Path(place) / "include" for place in (spec and spec.submodule_search_locations) or ()
@@ -90,14 +91,15 @@ def known_standards(scratch: Path) -> list[str]:
 
 
 def compiled(text: Path, standard: str, into: Path) -> Compiled:
-    """Compile one text as MLX has it compiled: with its math mode, and after its header."""
+    """Compile the source code of a kernel like MLX, with the same math mode and header."""
     words = (f"-std={standard}", *MATH, "-Wall", "-I", includes(), "-include", HEADER)
     done = tool("metal", *words, "-c", text, "-o", into / f"{text.stem}.air")
     return Compiled(text.stem, done.returncode != 0, done.stderr.strip())
 
 
 def translated(text: Path, folder: Path) -> list[dict[str, Any]]:
-    """Code size, or a fault, of a text for each architecture; `folder` has it compiled."""
+    """Return the code size, or an error, of a kernel for each architecture. `folder` contains the
+    compiled kernel."""
     library, script = folder / f"{text.stem}.metallib", folder / f"{text.stem}.mtlp-json"
     match = _ENTRY.search(text.read_text())
     entry = {"compute_function": (match["name"] or match["plain"]) if match else ""}
@@ -192,7 +194,8 @@ def sections(image: bytes) -> Iterator[tuple[str, str, bytes]]:
 
 
 def main(words: list[str]) -> int:
-    """Compile every text of a folder; return 1 if one is refused, 2 if nothing can be compiled."""
+    """Compile all kernels in a folder and return the exit code: 1 if a kernel cannot be compiled, 2
+    if the tools are missing."""
     parser = argparse.ArgumentParser(description="Compile Metal text by Apple's compiler.")
     parser.add_argument("folder", type=Path, help="folder of --dump-metal")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found here")
@@ -234,7 +237,7 @@ def main(words: list[str]) -> int:
 
 
 def show(standard: str, outcomes: list[Compiled]) -> None:
-    """Print how many texts a standard takes, and every message once."""
+    """Print how many kernels compile with a language version, and each message once."""
     taken = sum(not each.failed for each in outcomes)
     print(f"{standard}: {taken} of {len(outcomes)} texts compile")
     for each in outcomes:
@@ -243,7 +246,7 @@ def show(standard: str, outcomes: list[Compiled]) -> None:
 
 
 def table(rows: list[dict[str, Any]], architectures: list[str]) -> Iterator[str]:
-    """The translations as a Markdown table, with a row for each kernel."""
+    """Return the translations as a Markdown table with a row for each kernel."""
     yield "registers of a thread, bytes that it spills, and bytes of code:"
     yield ""
     yield f"| kernel | {' | '.join(architectures)} |"
@@ -258,7 +261,7 @@ def table(rows: list[dict[str, Any]], architectures: list[str]) -> Iterator[str]
 
 
 def _shown(row: dict[str, Any]) -> str:
-    """A translation's cell of the table."""
+    """Return the table cell of a translation."""
     if "fault" in row:
         return f"fails: {row['fault']}".replace("\n", " ")
     return ", ".join(

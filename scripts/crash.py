@@ -52,7 +52,7 @@ class Job(NamedTuple):
 
 
 class Undisturbed(NamedTuple):
-    """Result and times of a job without interruptions."""
+    """Result and duration of a job that was not interrupted."""
 
     result: int
     files: set[str]
@@ -60,7 +60,7 @@ class Undisturbed(NamedTuple):
 
 
 def jobs(home: Path) -> list[Job]:
-    """The jobs; their scene, run and photos are made in `home`."""
+    """Create the jobs, and their scene, run, and photos in the folder `home`."""
     scene, run, photos = write_scene(home / "balls"), home / "run", home / "photos"
     words = ["train", scene, *FLAGS, "--steps", 40, "--no-video", "--out", run]
     start(words).communicate(timeout=PATIENCE)
@@ -106,7 +106,7 @@ def jobs(home: Path) -> list[Job]:
 
 
 def parameters_crc(run: Path) -> int:
-    """CRC-32 of all parameters of the run in a folder."""
+    """Return the CRC-32 of all parameters of the run in a folder."""
     choose_device("cpu")
     crc = 0
     for name, values in sorted(Run.load(run).state.parameters.items()):
@@ -115,12 +115,12 @@ def parameters_crc(run: Path) -> int:
 
 
 def number_of_cameras(scene: Path) -> int:
-    """Number of cameras of a captured scene."""
+    """Return the number of cameras of a captured scene."""
     return len(json.loads((scene / "transforms.json").read_text())["frames"])
 
 
 def start(words: list[object]) -> subprocess.Popen[bytes]:
-    """Start `nerfmac` with the arguments `words`; its standard error goes to a pipe."""
+    """Start `nerfmac` with the arguments `words`, and redirect its standard error to a pipe."""
     command = [sys.executable, "-c", MAIN, *map(str, words)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
@@ -150,7 +150,8 @@ def undisturbed(job: Job, folder: Path) -> Undisturbed:
 
 
 def killed(job: Job, folder: Path, seconds: float) -> bool:
-    """Run the job, killed `seconds` after its first file; False if it ended before."""
+    """Run the job and kill it `seconds` seconds after its first file appeared. Return False if the
+    job ended before."""
     process, begin = started(job, folder)
     time.sleep(max(seconds - (time.monotonic() - begin), 0.0))
     is_running = process.poll() is None
@@ -173,7 +174,8 @@ def lost(job: Job, folder: Path, whole: Undisturbed) -> str | None:
 
 
 def main() -> None:
-    """Print a row for each job: kills, those before anything could be resumed, and losses."""
+    """Print a row for each job with the number of kills, the number of kills before the first
+    checkpoint, and the number of losses."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--jobs", nargs="+", default=["train", "video", "export", "capture"])

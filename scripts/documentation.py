@@ -1,8 +1,8 @@
-"""Generated pages of the documentation: a hook of mkdocs (mkdocs.yml).
+"""Hook of MkDocs (mkdocs.yml) that generates pages of the documentation.
 
-The reference of commands and of the configuration is generated from the code. The pages of the
-project, such as CHANGELOG.md, are copied from the root of the repository. Their links, and links to
-them, are converted to links of the site.
+The references of the commands and of the configuration are generated from the code. Pages such as
+CHANGELOG.md are copied from the root of the repository. Links in these pages, and links to these
+pages, are converted to links of the site.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)(?=[)#])")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the made pages, and the files that pages link to."""
+    """Add the generated pages, and the files to which pages link."""
     made = {"commands.md": commands(), "configuration.md": configuration()}
     for name, page in PAGES.items():
         if page != "index.md":
@@ -67,12 +67,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Turn links of a written page that lead out of docs/ into links of the site."""
+    """Convert links of a page that lead out of docs/ to links of the site."""
     return markdown if page.file.generated_by else with_links(markdown, "docs")
 
 
 def with_links(text: str, folder: str) -> str:
-    """The Markdown `text` of a file in `folder` of the repository, with links of the site."""
+    """Convert the links in a Markdown file to links of the site. `folder` is the folder of the file
+    in the repository."""
 
     def there(link: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(folder, link[0]))
@@ -82,7 +83,7 @@ def with_links(text: str, folder: str) -> str:
 
 
 def commands() -> str:
-    """The page of all commands with their flags."""
+    """Return the page of all commands with their options."""
     parts = [
         "# Commands",
         "This page lists all commands and their options. `nerfmac COMMAND --help-all` prints the "
@@ -109,12 +110,12 @@ def commands() -> str:
 
 
 def is_setting(argument: Argument) -> bool:
-    """Whether `argument` is a number of the configuration, such as --grid.levels."""
+    """Return whether `argument` is a setting of the configuration, such as --grid.levels."""
     return "." in argument.name
 
 
 def row(argument: Argument) -> str:
-    """The row of an argument in its command's table."""
+    """Return the row of an argument in the table of its command."""
     value = argument.value.replace("|", "&#124;<wbr>") if argument.is_flag else ""
     is_told = isinstance(argument.default, int | float | str) and argument.default != ""
     default = f"`{shown(argument.default)}`" if is_told else ""
@@ -123,7 +124,7 @@ def row(argument: Argument) -> str:
 
 
 def configuration() -> str:
-    """The page of all settings, with their values in each preset."""
+    """Return the page of all settings with their values in each preset."""
     parts = [
         "# Configuration",
         "This page lists all settings of a run and their values in each preset: `tiny`, `small`, "
@@ -143,7 +144,7 @@ def configuration() -> str:
 
 
 def parts_of() -> Iterator[tuple[str, type]]:
-    """Name and class of each part of the configuration."""
+    """Return the name and the class of each nested dataclass of the configuration."""
     for field in fields(Config):
         if is_dataclass(value := getattr(Config(), field.name)):
             yield field.name, type(value)
@@ -167,14 +168,14 @@ def setting_row(part: str, name: str, record: type) -> str:
 
 
 def shown(value: Any) -> str:
-    """A setting's value as a flag has it."""
+    """Format the value of a setting like the value of an option."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return "auto" if value is None else str(value)
 
 
 def cell(text: str) -> str:
-    """`text` for a cell of a table."""
+    """Escape `text` for the cell of a Markdown table."""
     return text.replace("|", "\\|")
 
 

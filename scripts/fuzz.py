@@ -3,12 +3,12 @@
     python scripts/fuzz.py                               every reader, a minute each
     python scripts/fuzz.py ply llff --executions 100000 --seed 7
 
-A fault is any exception but `InputError`, a process that ends, an input that takes more than 5 s of
-processor time or a minute of waiting, or more than 2 GB of memory. Files are mutated with
-`tests/fuzzing/mutations.py`, from the valid ones of `tests/fuzzing/readers.py`. With atheris (`uv
-pip install atheris`; it is not available for every system, so it is not a dependency), new paths
-through nerfmac's code guide the choice of files to mutate further. Without it, or with --blind,
-every input is a mutation of a valid one.
+A fault is an exception other than `InputError`, the end of the process, or an input that takes more
+than 5 s of CPU time, more than a minute, or more than 2 GB of memory. Valid files from
+`tests/fuzzing/readers.py` are mutated with `tests/fuzzing/mutations.py`. If atheris is installed
+(`uv pip install atheris`), inputs that reach new code of nerfmac are mutated further. Atheris is
+not available for every system, so it is not a dependency. Without atheris, or with --blind, every
+input is a mutation of a valid file.
 
 Each reader runs in a separate process that is restarted after a fault that ends it. Inputs with a
 fault are saved in --out, with the names for `tests/fuzzing/corpus`, each with its traceback. A
@@ -45,7 +45,7 @@ sys.path.insert(0, str(ROOT))  # for `tests`, and for this checkout's nerfmac
 MOST_SECONDS, MOST_WAITING = 5, 60
 MOST_BYTES = 2 * 2**30
 STARTS = 50
-"""A reader's process is started at most so often."""
+"""Maximum number of times that the process of a reader is started."""
 
 
 class Figures(NamedTuple):
@@ -112,7 +112,8 @@ class Trial:
 
 
 def save(out: Path, name: str, file: Path, error: Exception | str) -> None:
-    """Save the content of `file` and the error, unless this line of code is already known."""
+    """Save the content of `file` and the error, unless a fault at the same line of code has been
+    saved before."""
     if isinstance(error, str):
         place, told = error, error
     else:
@@ -142,7 +143,7 @@ def blindly(trial: Trial, rng: random.Random, more: Callable[[], bool]) -> None:
 
 
 def guided(trial: Trial, folder: Path, seed: int, more: Callable[[], bool]) -> None:
-    """Execute mutations of inputs that reached new paths; ends the process."""
+    """Execute mutations of inputs that reached new code. The function ends the process."""
     import atheris
 
     def execute(data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Judge a change to the method: train objects and places with several seeds, and compare.
+"""Evaluate a change to the method: train on several scenes with several seeds, and compare.
 
     python scripts/judge.py lego fox:downscale=2,seconds=15 --json before.json
     python scripts/judge.py --list scenes.json --before before.json > table.md
@@ -44,7 +44,7 @@ from nerfmac.config.presets import with_settings
 
 GROUPS = ("object", "place")
 SHEET_VIEWS, SHEET_WIDTH = 6, 320
-"""Most views of a contact sheet, and the width of each image in pixels."""
+"""Maximum number of views of a contact sheet, and the width of each image in pixels."""
 METRICS = {
     "psnr": ".2f",
     "worst_view": ".2f",
@@ -63,12 +63,12 @@ class Judged:
 
     scene: TrialScene
     group: str
-    """Its group in the table."""
+    """Group of the scene in the table."""
     background: str
     seconds: float | None
-    """Training time; None: the value for all scenes."""
+    """Training time in seconds, or None for the value on the command line."""
     seeds: int | None
-    """Number of seeds; None: the value for all scenes."""
+    """Number of seeds, or None for the value on the command line."""
 
 
 def judged(keys: dict[str, Any]) -> Judged:
@@ -110,13 +110,14 @@ def write_sheet(path: Path, run: nerfmac.Run) -> None:
 
 
 def small(image: np.ndarray) -> np.ndarray:
-    """An image (h, w, 3) in [0, 1] as uint8, `SHEET_WIDTH` pixels wide."""
+    """Convert an image (h, w, 3) in [0, 1] to uint8 with a width of `SHEET_WIDTH` pixels."""
     scaled = Image.fromarray(np.round(255.0 * np.clip(image, 0.0, 1.0)).astype(np.uint8))
     return np.array(scaled.resize((SHEET_WIDTH, round(SHEET_WIDTH * scaled.height / scaled.width))))
 
 
 def metrics(runs: list[dict[str, Any]]) -> dict[str, float]:
-    """The `METRICS` that all of a scene's runs have: means, and the worst view of all seeds."""
+    """Return the `METRICS` that all runs of a scene have, as means over the seeds. `worst_view` is
+    the worst view of all seeds."""
     shared = [name for name in METRICS if all(name in run for run in runs)]
     values = {name: mean(run[name] for run in runs) for name in shared}
     return values | {"worst_view": min(run["worst_view"] for run in runs)}
@@ -144,7 +145,7 @@ def table(scenes: dict[str, Any], before: dict[str, Any]) -> Iterator[str]:
 
 
 def average(by_scene: dict[str, dict[str, float]]) -> dict[str, float]:
-    """The mean over scenes of each metric that all of them have."""
+    """Return the mean over all scenes of each metric that all scenes have."""
     shared = [name for name in METRICS if all(name in values for values in by_scene.values())]
     return {name: mean(values[name] for values in by_scene.values()) for name in shared}
 
@@ -152,7 +153,7 @@ def average(by_scene: dict[str, dict[str, float]]) -> dict[str, float]:
 def row(
     label: str, seeds: str, now: dict[str, float], old: dict[str, float] | None, *rest: str
 ) -> str:
-    """A line of the table: each of the metrics `now`, and `old` next to it."""
+    """Return a line of the table with the metrics `now` and, next to each, the metric in `old`."""
     cells = [label, seeds]
     for name, form in METRICS.items():
         cells += [
@@ -162,7 +163,7 @@ def row(
 
 
 def main(words: list[str]) -> int:
-    """Train, print the table and write the files; return the exit code."""
+    """Train, print the table, write the files, and return the exit code."""
     parser = argparse.ArgumentParser(description="Train scenes with several seeds and compare.")
     parser.add_argument("scenes", nargs="*", metavar="SCENE[:KEY=VALUE,...]")
     parser.add_argument("--list", type=Path, metavar="FILE.json", help="more scenes")
@@ -255,7 +256,8 @@ def changes(words: list[str]) -> dict[str, Any]:
 def sheet_writer(
     folder: Path | None, scene: TrialScene, seed: int
 ) -> Callable[[nerfmac.Run], None] | None:
-    """The function that writes a run's contact sheet to `folder`; None without one."""
+    """Return the function that writes the contact sheet of a run to `folder`, or None without a
+    folder."""
     return partial(write_sheet, folder / f"{scene.name}-seed-{seed}.png") if folder else None
 
 

@@ -43,12 +43,12 @@ QUALITY = 60
 CELL = "import nerfmac\n\nviewer = nerfmac.Viewer(nerfmac.builtin_scene_path())\nviewer"
 PAGE = {"width": 1240, "height": 640}
 SHOTS = 44
-"""Images of the training."""
+"""Number of images of the training."""
 LAST_STEP = 1500
 LAST = 12
-"""Times that the last image is repeated, to be looked at."""
+"""Number of times that the last image is repeated, so that it is visible for longer."""
 TURN = 8
-"""Pixels that the mouse moves between two images."""
+"""Number of pixels by which the mouse moves between two images."""
 CLOSER = -60
 """Pixels of wheel scrolling, so that the scene fills the view next to the panel."""
 

@@ -1,4 +1,4 @@
-"""Probe the GPU of a hosted Mac: sums, a simdgroup matrix product and float atomics, each alone.
+"""Probe the GPU of a hosted Mac with sums, a simdgroup matrix product, and float atomics.
 
     python scripts/probe_metal.py
 
@@ -33,7 +33,7 @@ LAUNCH = {
 
 
 class Probe(NamedTuple):
-    """A program that computes `got`, and its correct value."""
+    """Program that computes a value `got`, and the correct value."""
 
     name: str
     program: str
@@ -41,7 +41,7 @@ class Probe(NamedTuple):
 
 
 class KernelProbe(NamedTuple):
-    """A kernel, and the correct sum of its results."""
+    """Kernel, and the correct sum of its results."""
 
     name: str
     source: str

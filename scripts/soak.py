@@ -46,7 +46,7 @@ from tests.scene_factory import COARSE, CONFIG, write_scene
 
 UNITS = {"train": 100_000, "viewers": 300, "frames": 5_000, "captures": 100}
 SAMPLES = 100
-"""Number of samples of a part, about."""
+"""Approximate number of samples of a part."""
 PATIENCE = 60.0  # maximum time in seconds until a viewer sends an image
 FIRST_PAGE = {"kind": "ready", "page": "first", "width": 48, "height": 32, "warps": False}
 
@@ -75,14 +75,14 @@ class Row(NamedTuple):
 
 
 def sample(units: int) -> Sample:
-    """A sample of this process now."""
+    """Return the current resources of this process."""
     process = psutil.Process()
     counts = process.num_threads(), len(process.children(recursive=True)), process.num_fds()
     return Sample(units, time.perf_counter(), process.memory_info().rss / 1e6, *counts)
 
 
 def row(samples: list[Sample]) -> Row:
-    """The figures of a part, from all of its samples."""
+    """Compute the measurements of a part from all of its samples."""
     kept = samples[len(samples) // 10 :]
     units, megabytes = (np.array([s[i] for s in kept], float) for i in (0, 2))
     centered = units - units.mean()
@@ -102,14 +102,14 @@ def _speed(samples: list[Sample]) -> float:
 
 
 def train(scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[int]:
-    """Train `count` steps; yields the steps so far."""
+    """Train `count` steps, and yield the number of steps so far."""
     run = Run.begin(scene, override(CONFIG, train={"steps": count}), progress=False)
     for report in run.fit(Goal(steps=count)):
         yield report.state.step
 
 
 def viewers(scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[int]:
-    """Open and close `count` viewers; yields how many so far."""
+    """Open and close `count` viewers, and yield the number of viewers so far."""
     run = _trained(scene)
     for number in range(count):
         viewer, has_image = Viewer(run, device="cpu"), threading.Event()
@@ -129,7 +129,7 @@ def viewers(scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[in
 
 
 def frames(scene: Scene, count: int, draw: np.random.Generator) -> Iterator[int]:
-    """Render `count` images; yields how many so far."""
+    """Render `count` images, and yield the number of images so far."""
     run = _trained(scene)
     renderer, views = run.renderer(), run.scene.cameras
     for number in range(count):
@@ -141,7 +141,7 @@ def frames(scene: Scene, count: int, draw: np.random.Generator) -> Iterator[int]
 
 
 def captures(_scene: Scene, count: int, _draw: np.random.Generator) -> Iterator[int]:
-    """Capture the same six images `count` times; yields how many so far."""
+    """Capture the same six images `count` times, and yield the number of captures so far."""
     with tempfile.TemporaryDirectory(prefix="soak-") as scratch:
         photos, sheets = Path(scratch, "photos"), corner.papers()
         photos.mkdir()
@@ -169,7 +169,7 @@ PARTS: dict[str, Callable[[Scene, int, np.random.Generator], Iterator[int]]] = {
 
 
 def soaked(part: str, count: int, seed: int) -> Row:
-    """Do `count` units of a part in this process."""
+    """Run `count` units of a part in this process."""
     choose_device("cpu")
     samples, due = [], 0
     with tempfile.TemporaryDirectory(prefix="soak-") as scratch:
@@ -192,7 +192,8 @@ def in_a_process(part: str, count: int, seed: int) -> Row:
 
 
 def main() -> None:
-    """Print the table; with --json do the one part here, and write its row there."""
+    """Print the table. With --json, run a single part in this process and write its row to the
+    file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=UNITS, default=list(UNITS))
     parser.add_argument("--short", action="store_true")

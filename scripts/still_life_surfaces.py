@@ -27,9 +27,10 @@ Array = np.ndarray[Any, Any]
 
 
 def true_surface(camera: Camera, placement: Placement) -> tuple[Array, Array]:
-    """Distances (pixels,) in scene units, infinite without an object, and unit normals (pixels, 3).
+    """Return the distance (pixels,) in scene units and the unit normal (pixels, 3) of the surface.
 
-    Normals are in scene axes; they are 0 in pixels without an object.
+    Normals are in scene axes. In pixels without an object, the distance is infinite and the normal
+    is 0.
     """
     rays = [np.array(values, np.float64) for values in camera_rays(camera)]
     origin = placement.to_file(rays[0]).astype(np.float32).T
@@ -43,7 +44,8 @@ def true_surface(camera: Camera, placement: Placement) -> tuple[Array, Array]:
 
 
 def compare(run: Run, cameras: Sequence[Camera]) -> tuple[DepthErrors, float]:
-    """Depth errors at the cameras' pixels, and the median angle between normals in degrees."""
+    """Return the depth errors at the pixels of the cameras, and the median angle in degrees between
+    normals."""
     placement = placement_of(run)
     renderer = ViewRenderer(run.trainer, run.state, RenderOptions(output="normal"))
     depths, truths, angles = [], [], []

@@ -1,6 +1,6 @@
-"""Trainings of several scenes with several seeds, each in a separate process, evaluated alike.
+"""Training and evaluation of several scenes with several seeds, each in a separate process.
 
-`scripts/judge.py` trains with these.
+`scripts/judge.py` uses this module.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class TrialScene:
 
     path: str
     name: str
-    """Its name in the table."""
+    """Name of the scene in the table."""
     options: dict[str, Any]
-    """Keywords of `nerfmac.load_scene`."""
+    """Keyword arguments of `nerfmac.load_scene`."""
     has_alpha: bool
 
 
@@ -51,20 +51,22 @@ class Trial:
     scene: TrialScene
     seed: int
     seconds: float | None = None
-    """Training time; None: the number of `steps`."""
+    """Training time in seconds, or None to train for `steps` steps."""
     steps: int | None = None
-    """Training steps; None, without `seconds` too: the preset's number."""
+    """Number of training steps. If both `steps` and `seconds` are None, the number in the preset is
+    used."""
     preset: str = "auto"
     device: str = "auto"
     changes: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that differ from the preset's, by dotted names such as "train.steps"."""
+    """Settings that differ from the preset, by dotted names such as "train.steps"."""
     background: str = "white"
     on_run: Callable[[Run], None] | None = None
-    """Called with the trained run, in the process of the training."""
+    """Callback that receives the trained run. It is called in the process that trained the run."""
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """The keys and values in an argument SCENE[:KEY=VALUE,...]. Raises `InputError`."""
+    """Parse the keys and values in an argument SCENE[:KEY=VALUE,...]. Raises `InputError` if the
+    argument is invalid."""
     path, _, settings = text.partition(":")
     keys: dict[str, Any] = {"scene": path}
     for setting in filter(None, settings.split(",")):
@@ -102,7 +104,7 @@ def trial_scene(keys: Mapping[str, Any], options: Mapping[str, Any]) -> TrialSce
 
 
 def check_names(scenes: Iterable[TrialScene]) -> None:
-    """Raise `InputError` unless the scenes have names that differ, and there is one at least."""
+    """Raise `InputError` if there are no scenes or two scenes have the same name."""
     names = [scene.name for scene in scenes]
     if not names or len(set(names)) < len(names):
         raise InputError(
@@ -111,7 +113,7 @@ def check_names(scenes: Iterable[TrialScene]) -> None:
 
 
 def trained(trial: Trial) -> dict[str, Any]:
-    """Train and evaluate on all test views; returns JSON values."""
+    """Train a run, evaluate it on all test views, and return the metrics as JSON values."""
     began = time.perf_counter()
     scene = load_scene(trial.scene.path, **trial.scene.options)
     device = choose_device(trial.device)
@@ -148,9 +150,10 @@ def trained(trial: Trial) -> dict[str, Any]:
 
 
 def outcomes(trials: Iterable[Trial]) -> Iterator[tuple[Trial, dict[str, Any]]]:
-    """Each trial with the JSON values of `trained`, one after the other.
+    """Run the trials one after the other, and yield each trial with the JSON values of `trained`.
 
-    Raises `InputError` if a training ends its process, as without memory.
+    Raises `InputError` if the process of a training is terminated, for example because of
+    insufficient memory.
     """
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as pool:

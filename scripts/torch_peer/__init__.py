@@ -1,8 +1,8 @@
-"""The same method in PyTorch as a baseline for nerfmac, written as a researcher would write it
-today.
+"""Implementation of the same method in PyTorch, as a baseline for nerfmac.
 
-It uses plain PyTorch operations and `torch.compile` where it pays off, but no custom extensions. It
-has nerfmac's configuration, geometry, initial values, and recipe, so only the implementation
-differs. nerfmac does not depend on PyTorch: `torch_peer.compare` can be imported without it, and
-then raises an error with one sentence. `python scripts/compare_torch.py` runs the comparison.
+The implementation uses plain PyTorch operations, and `torch.compile` where it increases the speed,
+but no custom extensions. The configuration, geometry, initial values, and training recipe are those
+of nerfmac, so that only the implementation differs. nerfmac does not depend on PyTorch. Without
+PyTorch, `torch_peer.compare` can be imported but raises an error when it is used.
+`python scripts/compare_torch.py` runs the comparison.
 """

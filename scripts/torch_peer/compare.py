@@ -1,14 +1,13 @@
-"""Comparison of nerfmac with its peer in PyTorch: same scene and recipe, in one process,
-interleaved.
+"""Comparison of nerfmac with the PyTorch implementation, on the same scene and in one process.
 
-Both start from the same parameters and train for the same number of seconds, alternating every
-second, so that other load on the machine slows both. In between, test views are rendered, to
-measure quality over training time. The step time is measured in the second half of the training,
-including occupancy updates; latencies are measured with the trained fields. Compiling and rendering
-do not count as training time.
+Both implementations start from the same parameters and train for the same time. They alternate
+every second, so that other programs slow down both equally. Test views are rendered during the
+training to measure quality over training time. The step time is measured in the second half of the
+training and includes occupancy updates. Latencies are measured with the trained fields. Compiling
+and rendering do not count as training time.
 
-On a CPU the machine should be idle: PyTorch's threads wait for each other after every operation, so
-on busy cores PyTorch loses several times more speed than nerfmac.
+On a CPU, the machine should be idle. The threads of PyTorch wait for each other after every
+operation, so busy cores slow down PyTorch several times more than nerfmac.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from nerfmac.geometry.rays import Rays, camera_rays
 from torch_peer.implementations import Implementation, Nerfmac, Torch, Window
 
 SLICE_SECONDS = 1.0
-"""Seconds that one implementation trains before the other continues."""
+"""Time in seconds for which one implementation trains before the other one continues."""
 
 BATCH = 4096
-"""Rays of the larger latency; fewer where a view has fewer pixels."""
+"""Maximum number of rays for the latency of many rays. A view with fewer pixels has fewer rays."""
 
 CALLS = 30
-"""Calls that a latency is the median of."""
+"""Number of calls whose median time is the latency."""
 
 WARM_UP_CALLS = 3
 

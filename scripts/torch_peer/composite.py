@@ -1,4 +1,4 @@
-"""Alpha compositing in PyTorch; the rules are `nerfmac.ops.composite`'s."""
+"""Alpha compositing in PyTorch, with the same rules as `nerfmac.ops.composite`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE
 def weights(
     density: torch.Tensor, width: torch.Tensor, place: torch.Tensor, longest: int
 ) -> torch.Tensor:
-    """(slots,) how much of each sample its ray sees.
+    """Return the compositing weight (slots,) of each sample.
 
-    `place` (slots,) numbers a ray's samples from 0, and is -1 where there is none; no ray has more
-    than `longest`.
+    `place` (slots,) is the number of a sample on its ray, starting at 0, or -1 for an unused slot.
+    No ray has more than `longest` samples.
     """
     optical, transmittance = _light(density, width, place, longest)
     is_seen = (place >= 0) & (transmittance.detach() >= EARLY_STOP_TRANSMITTANCE)
@@ -23,23 +23,23 @@ def weights(
 def is_reached(
     density: torch.Tensor, width: torch.Tensor, place: torch.Tensor, longest: int
 ) -> torch.Tensor:
-    """(slots,) bool: whether light reaches the sample, before its ray ends; as in `weights`."""
+    """Return whether each sample is visible, bool (slots,). The arguments are as in `weights`."""
     return (place >= 0) & (_light(density, width, place, longest)[1] >= EARLY_STOP_TRANSMITTANCE)
 
 
 def _light(
     density: torch.Tensor, width: torch.Tensor, place: torch.Tensor, longest: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Each sample's optical thickness, and what of the light is left before it."""
+    """Return the optical thickness of each sample, and the transmittance in front of it."""
     optical = torch.where(place >= 0, density * width, 0.0)
     return optical, torch.exp(-_sum_before(optical, place, longest))
 
 
 def _sum_before(values: torch.Tensor, place: torch.Tensor, longest: int) -> torch.Tensor:
-    """(slots,) sum over the slot's ray before the slot.
+    """Return, for each slot, the sum (slots,) over the previous slots of the same ray.
 
-    It is computed by doubling. Differences of one `cumsum` over all slots would be half a
-    millisecond faster, but they need float64, and Apple GPUs do not support it.
+    The sums are computed by doubling. Differences of one `cumsum` over all slots would be half a
+    millisecond faster, but require float64, which Apple GPUs do not support.
     """
     values = torch.where(place >= 1, values.roll(1), 0.0)
     shift = 1

@@ -1,7 +1,7 @@
 """The radiance field in PyTorch: hash encoding, spherical harmonics, two networks.
 
-The rules are the same as in `nerfmac.ops.hash_encode`, `nerfmac.ops.spherical_harmonics` and
-`nerfmac.fields.encoded`; all levels and the eight corners of a cell are computed at once.
+The rules are the same as in `nerfmac.ops.hash_encode`, `nerfmac.ops.spherical_harmonics`, and
+`nerfmac.fields.encoded`. All levels and all eight corners of a cell are computed together.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ Arrays = Mapping[str, np.ndarray]
 class _Lookup(torch.autograd.Function):
     """Weighted sums of eight table entries each.
 
-    On a GPU it uses plain indexing, because `torch.compile` fuses it with the index computation. On
-    a CPU `embedding_bag` gathers ten times faster, and the gradient is fastest feature by feature.
+    On a GPU, plain indexing is used, because `torch.compile` fuses it with the computation of the
+    indices. On a CPU, `embedding_bag` is ten times faster, and the gradient is computed feature by
+    feature, which is fastest.
     """
 
     @staticmethod
@@ -69,7 +70,7 @@ class _TruncatedExp(torch.autograd.Function):
 
 
 class TorchField(torch.nn.Module):
-    """Density and color at positions; parameters are float32."""
+    """Field that computes density and color at positions. Parameters are float32."""
 
     def __init__(self, config: Config, extent: float, parameters: Arrays) -> None:
         """`parameters`: `table`, `density` and `color`, as `EncodedField.init` makes them."""
@@ -87,7 +88,7 @@ class TorchField(torch.nn.Module):
         self._add_levels(grid)
 
     def _add_levels(self, grid: HashGrid) -> None:
-        """The levels' numbers, each (1, levels) or (1, levels, 1), as buffers on the device."""
+        """Store the parameters of the levels, (1, levels) or (1, levels, 1), as device buffers."""
         levels = grid.levels
         vertices, first, entries = np.array(levels.shapes).T
         is_hashed = np.array([levels.is_hashed(level) for level in range(levels.levels)])
@@ -112,7 +113,7 @@ class TorchField(torch.nn.Module):
         self._most = 2**levels.log2_entries
 
     def export(self) -> dict[str, np.ndarray]:
-        """The parameters as nerfmac keeps them."""
+        """Return the parameters in the layout of nerfmac."""
         networks = {"density": self.density_layers, "color": self.color_layers}
         flat = {name: torch.cat([m.flatten() for m in layers]) for name, layers in networks.items()}
         tensors = {"table": self.table, **flat}
@@ -127,7 +128,7 @@ class TorchField(torch.nn.Module):
         return encoded.view(position.shape[0], -1)
 
     def _corners(self, unit: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Table entries and weights of the cells' corners, both (points, levels, 8)."""
+        """Return table entries and weights of the cell corners, both (points, levels, 8)."""
         place = unit[:, None] * self._scales + 0.5  # (points, levels, 3)
         lowest = place.floor()
         fraction = place - lowest
@@ -152,7 +153,7 @@ class TorchField(torch.nn.Module):
         return _TruncatedExp.apply(embedding[:, 0].float() - self._thinness), embedding
 
     def color(self, embedding: torch.Tensor, basis: torch.Tensor) -> torch.Tensor:
-        """Color (points, 3) in [0, 1] from the embedding and the direction's `basis`."""
+        """Return colors (points, 3) in [0, 1] from the embedding and the directional basis."""
         inputs = torch.cat([embedding, basis.to(embedding.dtype)], 1)
         return torch.sigmoid(_network(inputs, self.color_layers)[:, :3].float())
 
@@ -172,7 +173,7 @@ def _network(inputs: torch.Tensor, matrices: Any) -> torch.Tensor:
 
 
 def spherical_harmonics(direction: torch.Tensor) -> torch.Tensor:
-    """The basis (count, 16) of orders 0 to 3 at `direction` (count, 3), unit."""
+    """Return the basis (count, 16) of orders 0 to 3 at unit directions (count, 3)."""
     x, y, z = direction.unbind(1)
     x2, y2, z2 = x * x, y * y, z * z
     return torch.stack(

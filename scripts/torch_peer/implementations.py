@@ -1,4 +1,4 @@
-"""nerfmac and its peer in PyTorch behind one protocol, as `torch_peer.compare` trains them."""
+"""Common interface of nerfmac and the PyTorch implementation for `torch_peer.compare`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from nerfmac.rendering.renderer import FloatImage
 from nerfmac.training.goal import Goal
 
 TORCH_DEVICES = {"metal": "mps", "cuda": "cuda", "cpu": "cpu"}
-"""PyTorch's names for nerfmac's devices."""
+"""PyTorch device names by nerfmac device name."""
 
 
 class Window(NamedTuple):
-    """A piece of training that ends when the device is idle."""
+    """Section of the training at whose end the device is idle."""
 
     steps: int
     seconds: float
@@ -34,7 +34,7 @@ class Window(NamedTuple):
 
 
 class Implementation(Protocol):
-    """A field in training; `step` and `seconds` are totals of the training so far."""
+    """Field that is trained. `step` and `seconds` are totals of the training so far."""
 
     name: str
     step: int
@@ -42,16 +42,17 @@ class Implementation(Protocol):
     build_seconds: float
 
     def train(self) -> Window:
-        """Train on until after the next step with an occupancy update, or until the time is over.
+        """Train until the next occupancy update has finished, or until the time is over.
 
-        The device is idle then. Neither compiling nor the time between two calls is training time.
+        At the end, the device is idle. Compiling and the time between two calls do not count as
+        training time.
         """
 
     def render(self, camera: Camera) -> FloatImage:
-        """The image over `BACKGROUND`."""
+        """Render an image over `BACKGROUND`."""
 
     def tracer(self, rays: Rays) -> Callable[[], None]:
-        """A function that computes the rays' colors and waits until they are there."""
+        """Return a function that computes the colors of rays and waits for the result."""
 
 
 class Nerfmac:

@@ -1,7 +1,8 @@
 """Marching rays in PyTorch, with the rules of `nerfmac.ops.march`.
 
 Every interval of every ray is looked up in the occupancy grid. The indices of the occupied
-intervals, counted over all rays, are packed; a sample is computed from the index of its interval.
+intervals, counted over all rays, are packed. Samples are computed from the indices of their
+intervals.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.ops.march import MarchGeometry
 
 _AT_ONCE = 2**22
-"""Intervals looked up at a time, at most; bounds memory where nothing fuses the arithmetic."""
+"""Maximum number of intervals that are looked up at a time, which limits memory if the operations
+are not fused."""
 
 
 class TorchSamples(NamedTuple):
-    """As nerfmac's `Samples`, in tensors, but for `place` and `used` in place of `ray_start`."""
+    """Like `Samples` of nerfmac, as tensors, with `place` and `used` instead of `ray_start`."""
 
     position: torch.Tensor  # (slots, 3) float32
     distance: torch.Tensor  # (slots,) float32
@@ -34,10 +36,10 @@ class TorchSamples(NamedTuple):
 
 
 class Marcher:
-    """Marches rays through an occupancy grid of one geometry.
+    """Ray marching through an occupancy grid with a given geometry.
 
-    Rays are `origins` (rays, 3), unit `directions` (rays, 3) and `jitter` (rays,) in [0, 1), where
-    in its interval a sample lies.
+    Rays consist of `origins` (rays, 3), unit `directions` (rays, 3), and `jitter` (rays,), the
+    position of samples in their intervals, in [0, 1).
     """
 
     def __init__(self, geometry: MarchGeometry, compiler: Callable[..., Callable]) -> None:
@@ -54,9 +56,9 @@ class Marcher:
         jitter: torch.Tensor,
         occupied: torch.Tensor,
     ) -> TorchSamples:
-        """All samples of the rays in `occupied` (cells,) bool.
+        """Return all samples of the rays in the cells of `occupied` (cells,) bool.
 
-        Waits for the device to learn how many slots they take.
+        The function waits for the device, because the number of slots must be known.
         """
         is_sample = self.find(origins, directions, jitter, occupied)
         wanted = is_sample.sum(1)
@@ -71,7 +73,8 @@ class Marcher:
         jitter: torch.Tensor,
         occupied: torch.Tensor,
     ) -> torch.Tensor:
-        """(rays, intervals) bool: whether the sample of the interval is in `occupied` (cells,)."""
+        """Return whether the sample of each interval is in an occupied cell, bool (rays,
+        intervals)."""
         parts = self._parts(origins, directions, jitter)
         return torch.cat([self._find(*part, occupied) for part in parts])
 
@@ -82,10 +85,8 @@ class Marcher:
         jitter: torch.Tensor,
         until: torch.Tensor,
     ) -> torch.Tensor:
-        """(cells,) bool: where any ray has a place for a sample up to the distance `until` (rays,).
-
-        Empty cells have such places too.
-        """
+        """Return whether each cell contains a possible sample position of a ray up to the distance
+        `until` (rays,), bool (cells,). Empty cells can also contain these positions."""
         # Cells that are not visible go to one extra cell that is cut off afterwards.
         lit = torch.zeros(self.geometry.cells + 1, dtype=torch.bool, device=jitter.device)
         for part in self._parts(origins, directions, jitter, until):
@@ -176,7 +177,7 @@ class Marcher:
     def _span(
         self, origins: torch.Tensor, directions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Distances (rays,) where rays enter and leave the scene cube."""
+        """Return the distances (rays,) at which rays enter and leave the scene cube."""
         half = self.geometry.bounds.extent / 2
         offset = origins - 0.5
         is_flat = directions.abs() < 1e-9
@@ -188,7 +189,7 @@ class Marcher:
         return enter.clamp_min(self.geometry.near), torch.where(is_outside, -1.0, leave)
 
     def _cell(self, x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-        """The occupancy cell of each position, int64; -1 outside every cascade."""
+        """Return the occupancy cell of each position, int64, or -1 outside all cascades."""
         resolution, cascades = self.geometry.resolution, self.geometry.bounds.cascades
         offsets = x - 0.5, y - 0.5, z - 0.5
         reach = torch.maximum(torch.maximum(offsets[0].abs(), offsets[1].abs()), offsets[2].abs())
@@ -219,5 +220,6 @@ class Marcher:
 
 
 def numbers(is_sample: torch.Tensor, slots: int) -> torch.Tensor:
-    """(slots,) int64: the indices of the first True entries, counted over all rays; then -1."""
+    """Return the indices (slots,) int64 of the first True entries over all rays, padded with
+    -1."""
     return is_sample.flatten().nonzero_static(size=slots, fill_value=-1)[:, 0]

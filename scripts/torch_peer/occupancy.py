@@ -1,4 +1,4 @@
-"""The occupancy grid in PyTorch; the rules are `nerfmac.sampling.occupancy`'s."""
+"""Occupancy grid in PyTorch, with the same rules as `nerfmac.sampling.occupancy`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class TorchOccupancy:
         self.occupied = shown > innermost.mean().clamp_max(self._config.threshold)
 
     def _choose(self, is_warmup: bool, generator: torch.Generator) -> torch.Tensor:
-        """(cells,) int64: those to visit."""
+        """Return the cells to visit, int64."""
         config, total = self._config, len(self.values)
         count = ceil(total * (config.warmup_fraction if is_warmup else config.fraction))
         if is_warmup:
@@ -67,7 +67,7 @@ class TorchOccupancy:
         return torch.cat([self._draw(count - count // 2, generator), chosen])
 
     def _draw(self, count: int, generator: torch.Generator) -> torch.Tensor:
-        """(count,) int64 cells, a stratified draw: one in each of `count` equal ranges."""
+        """Return stratified random cells (count,) int64, one in each of `count` equal ranges."""
         total = len(self.values)
         begin = torch.arange(count, device=self.values.device)
         if count == total:
@@ -76,7 +76,8 @@ class TorchOccupancy:
         return ((begin + jitter) * (total / count)).long().clamp_max(total - 1)
 
     def _corner(self, cells: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """A cell's lowest corner (cells, 3), in scene coordinates, and its side (cells,)."""
+        """Return the lowest corner (cells, 3) of each cell in scene coordinates, and its side
+        (cells,)."""
         resolution = self._geometry.resolution
         cascade, *place = cells_of(cells, resolution)
         size = torch.exp2(cascade.float())

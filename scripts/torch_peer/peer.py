@@ -1,9 +1,11 @@
-"""`TorchPeer`: nerfmac's training step and rendering in PyTorch, on cpu, cuda or mps.
+"""`TorchPeer` implements the training step and the rendering of nerfmac in PyTorch.
 
-It starts from the same parameters and the same occupancy as nerfmac's `Trainer` and follows the
-same recipe. The random numbers differ, and PyTorch's Adam moves entries without a gradient by their
-momentum. It uses the features of PyTorch: `torch.compile` for computations on every sample and
-every interval, the fused Adam, and on CUDA half precision for the networks, with scaled gradients.
+The devices cpu, cuda, and mps are supported.
+
+The initial parameters, the initial occupancy grid, and the training recipe are the same as in the
+`Trainer` of nerfmac. The random numbers differ, and Adam of PyTorch changes entries without a
+gradient by their momentum. The implementation uses `torch.compile` for computations on all samples
+and intervals, fused Adam, and, on CUDA, half precision for the networks with scaled gradients.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from torch_peer.reach import ReachSampler
 
 
 class TorchPeer:
-    """A field in training. Rendering uses the averaged parameters."""
+    """Field that is trained with PyTorch. Rendering uses the averaged parameters."""
 
     def __init__(
         self, config: Config, extent: float, views: Views, device: str, *, compiled: bool = True
@@ -86,23 +88,23 @@ class TorchPeer:
 
     @property
     def loss(self) -> float:
-        """The last step's; waits for the device, as the next one does."""
+        """Loss of the last step. Reading it waits for the device."""
         return float(self._measured[0])
 
     @property
     def samples_last_step(self) -> int:
-        """How many samples the last step's rays had."""
+        """Number of samples in the last step. Reading it waits for the device."""
         return int(self._measured[1])
 
     def sync(self) -> None:
-        """Wait until the device has done all that was asked of it."""
+        """Wait until the device has finished all computations."""
         if self.device.type == "cuda":
             torch.cuda.synchronize()
         elif self.device.type == "mps":
             torch.mps.synchronize()
 
     def step(self, progress: float = 0.0) -> None:
-        """One step of training, at the learning rate for `progress`, in [0, 1]."""
+        """Execute a training step with the learning rate for a `progress` in [0, 1]."""
         if self.is_update:
             self._update_occupancy(self.steps)
             self.rays = RayBudget.of(self.config).rays(float(self._measured[2]))
@@ -117,7 +119,7 @@ class TorchPeer:
         return self.steps % self.config.occupancy.interval_at(self.steps) == 0
 
     def tensor(self, array: npt.NDArray[Any]) -> torch.Tensor:
-        """A copy of `array` on the device."""
+        """Return a copy of `array` on the device."""
         return torch.tensor(array, device=self.device)
 
     @torch.no_grad()
@@ -130,7 +132,7 @@ class TorchPeer:
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> npt.NDArray[np.float32]:
-        """The image (h, w, 3) that `camera` takes, over `background`; sRGB in [0, 1]."""
+        """Render the image (h, w, 3) of a camera over `background`, sRGB in [0, 1]."""
         # A step may have many more rays, for its samples end where its light does: these do not.
         rays = self.config.train.rays
         parts = zip(*(part.split(rays) for part in rays_of(camera, self.device)), strict=True)
@@ -218,7 +220,7 @@ class TorchPeer:
         return (error * fits).sum() / (3.0 * fits.sum()).clamp_min(1.0), samples
 
     def _move(self, progress: float) -> None:
-        """Move the parameters, and their average, by the gradients they hold."""
+        """Update the parameters with their gradients, and update the average."""
         config = self.config.optimizer
         table, networks = self._optimizer.param_groups
         table["lr"] = config.rate_at(progress, self.steps)

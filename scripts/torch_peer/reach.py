@@ -1,10 +1,10 @@
-"""How far light reaches in PyTorch; the rules are `nerfmac.ops.visibility`'s.
+"""Selection of visible samples in PyTorch, with the same rules as `nerfmac.ops.visibility`.
 
-The density alone of all marched samples is computed first, without a gradient. In a training step
-each ray's samples then end where its light does, and those left are packed into the slots that the
-networks, the compositing and every gradient see. For the occupancy grid the cells up to there count
-as lit. The number of slots is fixed, before and after, so that shapes stay and a GPU is never
-waited for.
+First, only the density of all marched samples is computed, without gradients. In a training step,
+the samples of each ray up to the point at which its transmittance falls below the threshold are
+packed into the slots for the networks, the compositing, and all gradients. For the occupancy grid,
+the cells up to this point are marked as visible. The number of slots is fixed before and after the
+selection, so that shapes are constant and the host never waits for a GPU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from torch_peer.march import Marcher, TorchSamples, numbers
 
 
 class ReachSampler:
-    """Samples that light reaches in occupied cells, and the cells that light is seen in."""
+    """Sampler of the visible samples in occupied cells, and of the visible cells."""
 
     def __init__(
         self, march: Marcher, config: MarchConfig, compiler: Callable[..., Callable]
@@ -119,7 +119,7 @@ class ReachSampler:
         return torch.where(tried.fits, torch.where(is_opaque, last, FAR_DISTANCE), 0.0)
 
     def _is_reached(self, density: torch.Tensor, tried: TorchSamples) -> torch.Tensor:
-        """(room,) bool: whether light reaches the sample."""
+        """Return whether each sample is visible, bool (room,)."""
         longest = self._march.geometry.most_intervals
         return is_reached(density, tried.width, tried.place, longest)
 

@@ -1,4 +1,5 @@
-"""Structure from motion: create a scene with camera poses from a video or photos."""
+"""Creation of a scene from a video or photos. Camera poses are estimated with structure from
+motion."""
 
 from nerfmac.app.capture.capture import capture_scene, captured
 

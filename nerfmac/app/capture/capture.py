@@ -1,4 +1,4 @@
-"""`capture_scene`: estimate the camera poses of a video or a folder of photos."""
+"""`capture_scene` estimates the camera poses of a video or a folder of photos."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ images."""
 MIN_IMAGES = 3
 """Minimum number of images that a capture requires."""
 MIN_REGISTERED = 1 / 3
-"""Minimum fraction of images with an estimated camera. With a smaller fraction, the capture
+"""Minimum fraction of images with an estimated camera. If the fraction is smaller, the capture
 fails."""
 MIN_FOLDED = 2
 """Minimum number of ambiguous pairs (`capture.fold_check`) for which `--matching auto` rejects a
@@ -73,7 +73,8 @@ log = logging.getLogger("nerfmac")
 
 
 def captured(path: Path) -> Path:
-    """Return the scene folder for `path`. A video or photos are captured first."""
+    """Return the scene folder for `path`. If `path` is a video or a folder of photos, camera poses
+    are estimated first."""
     path = path.expanduser()
     refuse_run(path)
     if holds_scene(path):
@@ -105,31 +106,33 @@ def capture_scene(
 
     Args:
         source: Video file, or folder of photos.
-        out: Scene folder. By default `captures/NAME` in the working folder. It will contain
-            `images`, `transforms.json`, `points.ply`, `cameras.png`, the report `capture.json`, and
-            the COLMAP model in `sparse/0`.
-        longest_side: Longer side of the images in pixels. Larger images are downscaled.
+        out: Scene folder, by default `captures/NAME` in the working folder. After the capture, the
+            scene folder contains `images`, `transforms.json`, `points.ply`, `cameras.png`, the
+            report `capture.json`, and the COLMAP model in `sparse/0`.
+        longest_side: Maximum length of the longer side of an image in pixels. Larger images are
+            downscaled.
         frames: Approximate number of frames to extract from a video. By default, it depends on the
             motion of the camera.
-        matching: Pairs of images to match. `sequential` matches each image with the 10 following
-            ones and, once cameras are known, with nearby cameras. `exhaustive` matches all pairs.
-            `window` matches each image with the 40 following ones. `auto` uses `sequential` for a
-            video, and for photos if their names follow the order of capture. Otherwise, and if
-            cameras are missing or contradict the order, it uses `exhaustive` (`window` from 100
-            images on) and keeps the result with more cameras that agree with the order.
-        focal_35mm: 35 mm equivalent focal length of all images in millimeters. By default, it is
-            read from EXIF. For images without EXIF, several focal lengths are tried on a few
-            images.
+        matching: Pairs of images to match. `sequential` matches each image with the following 10
+            images and, once cameras are known, with images of nearby cameras. `window` matches each
+            image with the following 40 images. `exhaustive` matches all pairs. `auto` uses
+            `sequential` for a video, and for photos if their names follow the order of capture. If
+            the names do not follow this order, or if cameras are missing or contradict the order,
+            `auto` uses `exhaustive` for fewer than 100 images and `window` for more images. `auto`
+            returns the result with more cameras that agree with the order.
+        focal_35mm: 35 mm equivalent focal length of all images in millimeters. By default, the
+            focal length is read from EXIF. For images without EXIF, several focal lengths are tried
+            on a few images.
         progress: Whether to show a progress bar for each stage.
 
     Returns:
         The scene folder.
 
     Raises:
-        InputError: If pycolmap is missing, `source` or `out` is unsuitable, too few images get a
-            camera, or the cameras are probably wrong, because the focal length is neither in EXIF
-            nor clear from the images, or because `auto` only finds cameras that contradict the
-            order of the names.
+        InputError: If pycolmap is not installed, `source` or `out` is unsuitable, or the cameras of
+            too few images can be estimated. Also if the cameras are probably wrong, because the
+            focal length is unknown or because `auto` finds only cameras that contradict the order
+            of the names.
     """
     source = user_path(source)
     _check(source, longest_side, frames, matching, focal_35mm)
@@ -170,7 +173,7 @@ def capture_scene(
 
 
 def need_pycolmap() -> None:
-    """Raise `InputError` unless pycolmap is installed, without importing it."""
+    """Raise `InputError` if pycolmap is not installed. The package is not imported."""
     if find_spec("pycolmap") is None:
         raise InputError(
             "pycolmap is not installed; camera pose estimation requires the extra capture: "
@@ -202,7 +205,10 @@ def _check(
 
 
 def _is_done(folder: Path, options: dict[str, Any]) -> bool:
-    """Return whether `folder` contains this capture. Raises `InputError` for another capture."""
+    """Return whether `folder` contains this capture and the capture is complete.
+
+    Raises `InputError` if the folder contains another capture or other files.
+    """
     record = folder / RECORD
     if not record.is_file():
         check_free(folder)
@@ -226,7 +232,8 @@ def _is_done(folder: Path, options: dict[str, Any]) -> bool:
 
 
 def _changed_files(record: Path, options: dict[str, Any]) -> str:
-    """Describe the source files that have changed since the `record`; empty without a record."""
+    """Describe the source files that have changed since `record` was written. If the record does
+    not exist, the text is empty."""
     if not record.is_file():
         return ""
     known = read_fields(record).values.get("files")
@@ -238,10 +245,11 @@ def _remove_work(folder: Path) -> None:
 
 
 def _begin(folder: Path, options: dict[str, Any]) -> None:
-    """Write the record of a capture before any other file, so that a killed capture can be resumed.
+    """Write the record of a capture. The record is written before all other files, so that a
+    capture that was killed can be resumed.
 
-    If `CHANGEABLE` options of an unfinished capture differ, everything except its images is
-    removed. If source files have changed, the capture starts again.
+    If options in `CHANGEABLE` differ from those of an unfinished capture, all of its results except
+    the images are removed. If source files have changed, the capture starts again.
     """
     record, work = folder / RECORD, folder / WORK
     if what := _changed_files(record, options):
@@ -268,9 +276,10 @@ def _digests(source: Path) -> dict[str, str]:
 def _choose(
     source: Path, folder: Path, options: dict[str, Any], bar: Any
 ) -> list[Path] | list[int]:
-    """Choose photos, or frame numbers of a video; none if `folder` already contains the images.
+    """Choose photos, or frame numbers of a video. If `folder` already contains the images of the
+    capture, the list is empty.
 
-    Raises `InputError` if there are too few.
+    Raises `InputError` if there are too few photos.
     """
     record = folder / RECORD
     if (folder / WORK / IMAGES).is_file() and not _changed_files(record, options):
@@ -290,10 +299,11 @@ def _choose(
 def _images(
     source: Path, chosen: Sequence[Any], folder: Path, options: dict[str, Any], bar: Any
 ) -> list[CapturedImage]:
-    """Return the images of the capture, created from the `chosen` ones if they do not exist.
+    """Return the images of the capture. If they do not exist, create them from the photos or frame
+    numbers in `chosen`.
 
-    The option `focal_35mm` replaces their focal lengths. Raises `InputError` if there are too few
-    images.
+    The option `focal_35mm` replaces the focal lengths from EXIF. Raises `InputError` if there are
+    too few images.
     """
     list_file = folder / WORK / IMAGES
     if list_file.is_file():
@@ -381,10 +391,18 @@ def _finish(
 
 
 def _report_folds(check: FoldCheck, matching: str, requested: str) -> None:
-    """Warn about inconsistent pairs. Raise `InputError` for ambiguous pairs if `requested` is auto.
+    """Log a warning about inconsistent pairs of images, or reject the cameras.
 
-    With ambiguous pairs, some of the cameras are on the wrong side. `requested` is the matching
-    that the user chose, and `matching` is the matching that found the cameras.
+    If inconsistent pairs are caused by ambiguous matches, some of the cameras are on the wrong
+    side.
+
+    Args:
+        check: Result of `check_folds`.
+        matching: Matching that found the cameras.
+        requested: Matching that the user has chosen.
+
+    Raises:
+        InputError: If `requested` is "auto" and several pairs are caused by ambiguous matches.
     """
     if not check.torn:
         return

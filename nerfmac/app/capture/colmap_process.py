@@ -1,15 +1,18 @@
 """A stage of structure from motion with pycolmap in a separate process.
 
 `python colmap_process.py STAGE FOLDER` reads `FOLDER/plan.json` and continues `FOLDER/database.db`.
-In a separate process, COLMAP can be interrupted at any time, its log goes to a file, and a crash
-has no other effect. The process ends when its parent closes its standard input. The stages are:
+In a separate process, COLMAP can be interrupted at any time, the log of COLMAP can be written to a
+file, and a crash does not affect nerfmac. The process ends when its parent closes the standard
+input of the process. The stages are:
 
-    features  SIFT (Lowe 2004) of each image
-    matches   matches of the plan's pairs that fit an epipolar geometry; their number is written to
-              `FOLDER/matches.json`
-    mapping   incremental mapping (Schönberger and Frahm 2016) to the plan's `model` in `FOLDER`
+    features  Extracts SIFT features (Lowe 2004) of each image.
+    matches   Matches the features of the image pairs in the plan. The number of matches that fit an
+              epipolar geometry is written to `FOLDER/matches.json`.
+    mapping   Runs incremental mapping (Schönberger and Frahm 2016). The model is written to the
+              subfolder of `FOLDER` that the plan specifies as `model`.
 
-Each number that the process prints is the number of images or pairs completed so far.
+The process prints progress as numbers. Each number counts images or pairs that have been completed
+since the previous number.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ from typing import Any
 SEED = 0
 MAX_FEATURES = 8192
 MAX_SIDE = 1600
-"""Maximum length of the longer side of an image in pixels. Larger images hardly improve the camera
-poses and are downscaled."""
+"""Maximum length of the longer side of an image in pixels. Larger images are downscaled, because
+they hardly improve the camera poses."""
 LENS_MODEL = "RADIAL"
 """COLMAP camera model with one focal length, k1, and k2. Cameras have square pixels, and a mostly
 flat scene does not determine the second focal length of the OPENCV model."""
@@ -46,9 +49,10 @@ def main(stage: str, folder: Path) -> None:
 
 
 def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Extract SIFT features of images without features. Images with the same lens share a camera.
+    """Extract SIFT features of all images that have no features yet.
 
-    No features are extracted in the black pixels of the image `IMAGE.png` in the plan's `masks`.
+    Images with the same lens share a camera. If the plan contains a folder `masks`, no features are
+    extracted at the black pixels of the mask `IMAGE.png` of an image.
 
     Args:
         pycolmap: The module `pycolmap`.
@@ -70,7 +74,7 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
         reader.default_focal_length_factor = plan["focal_guess"]
         if plan["masks"]:
             reader.mask_path = plan["masks"]
-        if lens["parameters"]:  # Otherwise COLMAP treats the focal length as a guess.
+        if lens["parameters"]:  # COLMAP treats these parameters as known.
             reader.camera_params = ",".join(map(str, lens["parameters"]))
         camera = next((known[name].camera_id for name in lens["images"] if name in known), -1)
         while names := list(islice(remaining, 2 * (os.cpu_count() or 1))):
@@ -90,7 +94,7 @@ def find_features(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def match(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Match the plan's pairs of images. COLMAP skips pairs that are in the database.
+    """Match the image pairs in the plan. COLMAP skips pairs that are already in the database.
 
     Args:
         pycolmap: The module `pycolmap`.
@@ -116,15 +120,17 @@ def match(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
-    """Run incremental mapping, and write the model with the most cameras.
+    """Run incremental mapping, and write the model with the most images.
 
-    The plan's `only` lists the images to map (all if empty). Its `lens`, [focal length relative to
-    the longer side, k1, k2], applies to all lenses without parameters. It is fixed during mapping
-    and optimized at the end. Without `lens`, lenses are optimized during the whole mapping.
+    The key `only` of the plan lists the images to map. If the list is empty, all images are mapped.
+    The key `lens` contains [focal length relative to the longer side, k1, k2] for all cameras
+    without parameters. These values are fixed during mapping and optimized at the end. If `lens` is
+    null, cameras are optimized during the whole mapping.
 
-    `summary.json` next to the model contains the number of images of every model (`models`) and,
-    for the written model, the mean reprojection `error` in pixels, the number of `observations`,
-    the number of points `seen` by each image, `points` as in `Structure`, and the adjusted `lens`.
+    The file `summary.json` next to the model contains `models`, the number of images in each model.
+    For the written model, it also contains the mean reprojection `error` in pixels, the number of
+    `observations`, the number of points `seen` by each image, `points` as in `Structure`, and the
+    optimized `lens`.
 
     Args:
         pycolmap: The module `pycolmap`.
@@ -173,10 +179,14 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
 
 
 def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]:
-    """Apply the plan's lens to cameras without parameters, and fix all lenses during mapping.
+    """Set the intrinsics in `lens` of the plan for all cameras without parameters, and fix the
+    intrinsics of all cameras during mapping.
 
-    Returns the ids of these cameras. Their focal length is marked as known, because COLMAP may
-    otherwise estimate another one from fundamental matrices and fix it.
+    The focal lengths of these cameras are marked as known. If they were unknown, COLMAP could
+    estimate other focal lengths from fundamental matrices and fix them.
+
+    Returns:
+        IDs of the cameras without parameters.
     """
     focal, *distortion = plan["lens"]
     guessed = set()
@@ -197,7 +207,8 @@ def _hold_lens(pycolmap: Any, folder: Path, plan: Any, options: Any) -> set[int]
 
 
 def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
-    """Return [relative focal length, k1, k2] of the `guessed` camera with the most images."""
+    """Return [relative focal length, k1, k2] of the camera with the most images among the camera
+    IDs in `guessed`."""
     numbers = [image.camera_id for image in model.images.values() if image.camera_id in guessed]
     camera = model.cameras[max(sorted(set(numbers)), key=numbers.count)]
     focal, _, _, *distortion = camera.params.tolist()
@@ -205,14 +216,14 @@ def _most_common_lens(model: Any, guessed: set[int]) -> list[float]:
 
 
 class _Progress:
-    """Progress of mapping. Only the growth of the largest model is printed, because COLMAP may
-    start several models."""
+    """Progress of mapping. COLMAP may start several models, so only the growth of the largest model
+    is printed."""
 
     def __init__(self) -> None:
         self._now, self._most = 0, 0
 
     def begin(self) -> None:
-        """Count a new model, which has two images."""
+        """Start counting a new model, which has two images."""
         self._now = 1
         self.add()
 

@@ -1,9 +1,9 @@
 """Estimation of the focal length of images without EXIF by trying several values on a few images.
 
-COLMAP optimizes the focal length during mapping. If the initial value is inaccurate, it can
-converge to a wrong scene with a small reprojection error. Each trial therefore fixes its focal
-length during mapping and optimizes it only at the end. Focal lengths are relative to the longer
-side of the image.
+COLMAP optimizes the focal length during mapping. If the initial focal length is inaccurate, COLMAP
+can converge to a wrong scene with a small reprojection error. Therefore, the focal length of a
+trial is fixed during mapping and optimized only at the end. Focal lengths are relative to the
+longer side of the image.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
 TRIAL_IMAGES = 16
 """Maximum number of images in a focal length trial."""
 ENOUGH = 100
-"""Number of matches that an image of a focal length trial should have with each of two other images
-of the trial."""
+"""Minimum number of matches of an image with each of two other images for being preferred in a
+focal length trial."""
 REJECTED = 4.0
 """Reprojection error in pixels above which COLMAP rejects an observation."""
 LARGE_ERROR = 0.6
 """Mean reprojection error in pixels above which a model may be wrong."""
 SAME = 1.02
-"""Maximum ratio between the focal lengths of two trials that count as equal."""
+"""Maximum ratio between two focal lengths that count as equal."""
 OTHER = 1.1
-"""Ratio between two focal lengths above which they contradict each other."""
+"""Maximum ratio between two focal lengths that do not contradict each other."""
 AS_GOOD = 1.05
-"""Maximum ratio between the error of a trial and the smallest error, if the trial counts as equally
-good."""
+"""Maximum error of a trial that counts as equally good as the best trial, relative to the error of
+the best trial."""
 NEARLY_ALL = 0.9
-"""Minimum number of registered images of a complete trial, as a fraction of the largest number in
-any trial."""
+"""Minimum number of registered images of a trial that counts as complete, relative to the largest
+number in any trial."""
 ADVICE = (
     "pass the focal length with --focal-35mm as its 35 mm equivalent in millimeters (24 to 28 for "
     "the main camera of most phones), or take the photos again: walk around the scene, with near "
@@ -45,25 +45,25 @@ ADVICE = (
 
 
 class UnknownFocalError(InputError):
-    """Error if the focal length cannot be determined from the images, so that the cameras may be
-    wrong."""
+    """Exception that is raised if the focal length cannot be determined from the images, because
+    the cameras may then be wrong."""
 
 
 class Trial(NamedTuple):
     """Result of a focal length trial, which maps a few images with a fixed focal length."""
 
     guess: float  # Focal length during mapping.
-    focal: float  # Focal length after the final optimization, with the distortion k1, k2.
-    k1: float
-    k2: float
+    focal: float  # Focal length after the final optimization.
+    k1: float  # Distortion coefficient after the final optimization.
+    k2: float  # Distortion coefficient after the final optimization.
     error: float  # Mean reprojection error in pixels.
-    observations: int
+    observations: int  # Number of observations of sparse points.
     images: int  # Number of registered images.
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:
-    """Return whether the best trial has a small error and another trial has the same focal
-    length."""
+    """Return whether no more trials are needed, because the best trial has a small error and
+    another trial has converged to the same focal length."""
     if len(trials) < 2:
         return False
     best = min(_complete(trials), key=lambda trial: _fit(trial, trials))
@@ -74,10 +74,19 @@ def is_settled(trials: Sequence[Trial]) -> bool:
 def choose_trial(trials: Sequence[Trial]) -> Trial:
     """Return the complete trial with the smallest error.
 
-    An observation that only other trials have counts as an error of `REJECTED`, because a wrong
-    focal length could otherwise win by keeping few points. Raises `UnknownFocalError` if a trial
-    with another focal length fits as well, or if the error is large and at least half of the trials
-    contradict the best one.
+    If a trial has fewer observations than another trial, each missing observation counts as an
+    error of `REJECTED`. Without this rule, a wrong focal length could have the smallest error
+    because COLMAP rejects most of its observations.
+
+    Args:
+        trials: At least one trial.
+
+    Returns:
+        The best trial.
+
+    Raises:
+        UnknownFocalError: If a trial with another focal length fits equally well, or if the error
+            is large and at least half of the trials contradict the best trial.
     """
     complete = _complete(trials)
     best = min(complete, key=lambda trial: _fit(trial, trials))
@@ -101,10 +110,10 @@ def choose_trial(trials: Sequence[Trial]) -> Trial:
 
 
 def check_focal(trial: Trial, focal: float, error: float) -> None:
-    """Check the focal length of the final model against the trial.
+    """Compare the focal length of the final model with the focal length of the chosen trial.
 
-    A trial with few images may be inaccurate, so the scene is probably wrong only if the error of
-    the model is also large.
+    A trial with few images may be inaccurate. Therefore, the cameras are considered wrong only if
+    the error of the model is also large.
 
     Args:
         trial: Chosen trial.
@@ -118,14 +127,14 @@ def check_focal(trial: Trial, focal: float, error: float) -> None:
         raise UnknownFocalError(
             f"the cameras are probably wrong: the mean reprojection error is {error:.2f} pixels, "
             f"and the focal length changed from {trial.focal:.2f} to {focal:.2f} of the longer "
-            f"side; it is not in EXIF; {ADVICE}"
+            f"side; EXIF contains no focal length; {ADVICE}"
         )
 
 
 def trial_images(names: Sequence[str], matches: Matches) -> list[str]:
     """Choose up to `TRIAL_IMAGES` images that match each other.
 
-    The selection starts with the image that has the most matches. It then adds images with the
+    The selection starts with the image that has the most matches and then adds images with the
     smallest sufficient overlap, because images from similar positions hardly constrain the focal
     length.
 
@@ -164,8 +173,8 @@ def _complete(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _fit(trial: Trial, trials: Sequence[Trial]) -> float:
-    """Return the mean error in pixels. Each observation that only other trials have counts as
-    `REJECTED`."""
+    """Return the mean error in pixels. Each missing observation, compared with the trial that has
+    the most observations, counts as `REJECTED`."""
     max_observations = max(other.observations for other in trials)
     lost = max_observations - trial.observations
     return (trial.error * trial.observations + REJECTED * lost) / max_observations

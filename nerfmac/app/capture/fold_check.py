@@ -1,11 +1,12 @@
 """Detection of ambiguous matches, which cause cameras that contradict the order of their images.
 
-If an object looks the same from two sides, such as a can, images of one side may be matched with
+If an object, such as a can, looks the same from two sides, images of one side may be matched with
 images of the other side ("folding"). The reprojection errors are then small, but half of the
-cameras are wrong. The order of the images reveals the problem, because the cameras of two
-consecutive images look in very different directions (a leap). A rig of fixed cameras also has
-leaps, but the cameras before a leap look in other directions than the cameras after it, or images
-look similar at any angle.
+cameras are wrong. The order of the images reveals the problem: at a "leap", the cameras of two
+consecutive images look in very different directions. Images of a rig of fixed cameras also have
+leaps. A leap is attributed to a rig if the cameras before the leap look in other directions than
+the cameras after the leap, or if the two images are no more similar than other images with
+different directions.
 """
 
 from __future__ import annotations
@@ -21,36 +22,38 @@ from nerfmac.app.capture.pairs import MATCHED, WINDOW, Matches, in_sequence
 
 Floats = npt.NDArray[np.float64]
 Torn = tuple[str, str, float]
-"""Names of two matching images that are close in the order, and the angle between their viewing
-axes in degrees."""
+"""Inconsistent pair: the names of two matching images that are close in name order, and the angle
+between their viewing axes in degrees."""
 
 WALKED = 0.8
-"""Minimum fraction of consecutive images that match or look in similar directions, if the order of
-the images is the order of capture."""
+"""Minimum fraction of consecutive images that must match or look in similar directions. If the
+fraction is smaller, the name order is not the order of capture."""
 NEAR = 2
-"""Maximum distance in name order between the images of an inconsistent pair. Images with a larger
-distance may match by chance."""
+"""Maximum difference between the positions of the two images of an inconsistent pair in name order.
+Images at a larger difference may match by chance."""
 MAX_ANGLE = 60.0
 """Angle between viewing axes, in degrees, above which SIFT hardly finds correct matches."""
 AMONG = 15.0
-"""Maximum angle in degrees between a camera and a camera of another stretch (the images between two
-leaps) that looks in the same direction."""
+"""Maximum angle in degrees between the viewing axes of two cameras that look in similar
+directions."""
 BY_CHANCE = 0.9
-"""Minimum quantile of the similarity of the images at a fold, among the similarity of all pairs
-with viewing axes that differ by more than `MAX_ANGLE`."""
+"""Quantile of the similarity over all pairs of images whose viewing axes differ by more than
+`MAX_ANGLE`. A leap is attributed to ambiguous matches only if the similarity of its two images is
+at least this quantile."""
 
 
 class FoldCheck(NamedTuple):
-    """Groups of images with cameras that are consistent with the image order, and pairs that
-    contradict it."""
+    """Result of `check_folds`: groups of images whose cameras are consistent, and inconsistent
+    pairs of images."""
 
-    groups: Sequence[set[str]]  # Largest group first.
-    torn: Sequence[Torn] = ()  # Inconsistent pairs: close images that match, in different groups.
-    folded: Sequence[Torn] = ()  # Inconsistent pairs caused by ambiguous matches and not by a rig.
+    groups: Sequence[set[str]]  # Names of the images in each group, largest group first.
+    torn: Sequence[Torn] = ()  # Matching images that are close in name order, but in two groups.
+    folded: Sequence[Torn] = ()  # Pairs in `torn` that are not attributed to a rig of cameras.
 
     @property
     def agreeing(self) -> int:
-        """Number of images in the largest group and in other groups without inconsistent pairs."""
+        """Number of images in the largest group and in those other groups that contain no image of
+        an inconsistent pair."""
         wrong = {name for one, other, _ in self.torn for name in (one, other)}
         return sum(
             len(group) for rank, group in enumerate(self.groups) if not (rank and group & wrong)
@@ -58,24 +61,26 @@ class FoldCheck(NamedTuple):
 
 
 def is_walk(names: Sequence[str], matches: Matches) -> bool:
-    """Return whether at least the fraction `WALKED` of the images match the next image in name
-    order."""
+    """Return whether the name order is probably the order of capture, because at least the fraction
+    `WALKED` of the images match the next image in name order."""
     matched = [_count(pair, matches) >= MATCHED for pair in in_sequence(names, 1)]
     return bool(matched) and sum(matched) >= WALKED * len(matched)
 
 
 def linked(names: Sequence[str], matches: Matches) -> int:
-    """Return the size of the largest group that is connected by matches of images close in the
-    order."""
+    """Return the number of images in the largest group that is connected by matches between images
+    that are close in name order."""
     pairs = [pair for pair in in_sequence(names) if _count(pair, matches) >= MATCHED]
     return max(map(len, _groups(names, pairs)), default=0)
 
 
 def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matches) -> FoldCheck:
-    """Check cameras against matches of images that are close in name order.
+    """Find pairs of matching images whose cameras contradict the name order.
 
-    Two images agree if they match and their viewing axes differ by at most `MAX_ANGLE`. Agreeing
-    pairs connect the groups.
+    Two images agree if they are close in name order, match, and their viewing axes differ by at
+    most `MAX_ANGLE`. A group consists of images that are connected by agreeing pairs. A pair of
+    matching images is inconsistent if the images are at most `NEAR` positions apart in name order,
+    their viewing axes differ by more than `MAX_ANGLE`, and they are in different groups.
 
     Args:
         names: Image names in order.
@@ -84,7 +89,7 @@ def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matc
         matches: Number of matches of image pairs.
 
     Returns:
-        Groups and inconsistent pairs.
+        Groups of images, and inconsistent pairs of images.
     """
     names = [name for name in names if name in poses]
     if not names:
@@ -115,11 +120,11 @@ def folded_leaps(difference: Floats, likeness: Callable[[], Floats]) -> npt.NDAr
 
     Args:
         difference: Angles (n, n) in degrees between viewing axes. A leap exceeds `MAX_ANGLE`.
-        likeness: Function that returns the similarity (n, n) of images. It is called only if the
+        likeness: Function that returns the similarity (n, n) of images, which is called only if the
             angles do not exclude ambiguous matches.
 
     Returns:
-        Indices i of the leaps, from image i to image i + 1.
+        Index i of each leap, which is between the images i and i + 1.
     """
     leaps = np.flatnonzero(np.diagonal(difference, 1) > MAX_ANGLE)
     leaps = leaps[_stand_among(difference, leaps)]
@@ -137,10 +142,11 @@ def angles(axes: Floats) -> Floats:
 
 
 def _stand_among(difference: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Return whether each leap is between stretches of cameras that look in similar directions.
+    """Return whether the cameras before and after each leap look in similar directions.
 
-    This is the case if at least half of the cameras in the stretch before or after the leap look
-    within `AMONG` degrees of a camera in the other stretch.
+    A stretch consists of the images between two leaps. The result for a leap is True if at least
+    half of the cameras of the stretch before or after the leap look in a similar direction as a
+    camera of the other stretch (`AMONG`).
     """
     ends = [0, *(leaps + 1).tolist(), len(difference)]
     stretches = [slice(first, last) for first, last in pairwise(ends)]
@@ -152,7 +158,8 @@ def _stand_among(difference: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray
 
 
 def _groups(items: Sequence, pairs: Sequence) -> list[set]:
-    """Return sets of `items` that `pairs` connect, largest first."""
+    """Return the connected components of a graph with the nodes `items` and the edges `pairs`,
+    largest first."""
     group = {item: {item} for item in items}
     for one, other in pairs:
         if group[one] is not group[other]:

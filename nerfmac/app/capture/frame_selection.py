@@ -2,8 +2,9 @@
 
 Sharpness is the variance of the Laplacian (Pech-Pacheco et al. 2000). Motion is the median over
 blocks of the shift from phase correlation (Kuglin and Hines 1975), so that a few blocks on people,
-cars, or blank walls have no effect. It is measured relative to an earlier frame until the shift
-reaches several pixels, because rounding would otherwise lose slow motion at a high frame rate.
+cars, or blank walls have no effect. The shift is measured relative to a reference frame, which is
+replaced only when the shift reaches several pixels. The shift between consecutive frames at a high
+frame rate would be rounded to zero.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ MIN_CONTRAST = 3.0
 """Minimum standard deviation of the gray values (0 to 255) in a block. The shift of blocks with
 less contrast is not measured."""
 FAR = 4.0
-"""Minimum shift between consecutive reference frames, in pixels of the frame at half size."""
+"""Shift, in pixels of the frame at half size, at which the current frame becomes the reference
+frame."""
 SPACING = 0.06
 """Motion of the image between selected frames, relative to its longer side."""
 MIN_STRETCHES, MAX_STRETCHES = 50, 200
-"""Minimum and maximum number of stretches by default. At most one frame is selected from each
-stretch of motion."""
+"""Default range of the number of stretches. A stretch is a section of the video with a given amount
+of motion, from which at most one frame is selected."""
 NEAR = 0.7
 """Fraction of a stretch, around its center, in which the sharpest frame is searched first."""
 BLURRED = 0.35
 """Sharpness, relative to the median sharpness of neighboring frames, below which a frame counts as
 blurred."""
 NEIGHBORS = 9
-"""Number of neighboring selected frames for the median sharpness in `BLURRED`."""
+"""Number of neighboring selected frames for which the median sharpness is computed."""
 
 log = logging.getLogger("nerfmac")
 
@@ -54,7 +56,14 @@ class _Blocks(NamedTuple):
 
 
 def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
-    """Measure gray frames, uint8 (h, w), of the same size. There may be no frames."""
+    """Measure the sharpness, motion, and contrast of gray frames.
+
+    Args:
+        frames: Frames, uint8 (h, w), of the same size. There may be no frames.
+
+    Returns:
+        Measurements of each frame.
+    """
     sharpness, traveled, contrast = [], [], []
     reference: _Blocks | None = None
     before, longest = 0.0, 1
@@ -74,8 +83,8 @@ def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
 
 
 def laplacian_variance(image: Floats) -> float:
-    """Return the variance of the Laplacian of a gray image (h, w); 0 if a side is below 3
-    pixels."""
+    """Return the variance of the Laplacian of a gray image (h, w). If a side has fewer than 3
+    pixels, the result is 0."""
     if min(image.shape) < 3:
         return 0.0
     inner = 4.0 * image[1:-1, 1:-1]
@@ -84,19 +93,19 @@ def laplacian_variance(image: Floats) -> float:
 
 
 def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
-    """Select frames.
+    """Select sharp frames of a video.
 
-    The motion is divided into equal stretches, so that one frame is selected while the camera rests
-    and many while it moves fast. The sharpest frame near the middle of each stretch is selected.
-    Frames that are blurred compared with other selected frames are dropped, and the log reports
-    this.
+    The video is divided into stretches with equal motion, and the sharpest frame near the middle of
+    each stretch is selected. Therefore, few frames are selected while the camera moves slowly and
+    many while it moves fast. Selected frames that are blurred compared with neighboring selected
+    frames are dropped, and their number is logged.
 
     Args:
         frames: Measurements of the frames.
         count: Maximum number of frames. By default, it depends on the motion.
 
     Returns:
-        Ascending frame numbers.
+        Frame numbers in ascending order.
     """
     total, motion = len(frames.sharpness), frames.traveled[-1]
     stretches = count or int(np.clip(round(motion / SPACING), MIN_STRETCHES, MAX_STRETCHES))
@@ -120,7 +129,7 @@ def select_frames(frames: FrameMeasures, count: int | None = None) -> list[int]:
 
 
 def _sharp(frames: FrameMeasures, chosen: list[int]) -> list[int]:
-    """Return the `chosen` frames that are not blurred compared with neighboring chosen frames."""
+    """Return the frames in `chosen` that are sharp compared with neighboring frames in `chosen`."""
     sharpness = frames.sharpness[chosen]
     kept = []
     for index, number in enumerate(chosen):
@@ -131,7 +140,7 @@ def _sharp(frames: FrameMeasures, chosen: list[int]) -> list[int]:
 
 
 def _blocks(frame: Floats) -> _Blocks:
-    """Return the spectra and contrasts of blocks in all parts of the frame at half size."""
+    """Return the spectra and contrasts of blocks that are spread over the frame at half size."""
     height, width = (side // 2 for side in frame.shape)
     half = frame[: 2 * height, : 2 * width].reshape(height, 2, width, 2).mean(axis=(1, 3))
     size = min(BLOCK, height, width)

@@ -1,8 +1,8 @@
-"""Creation of upright images from the input of a capture, a video or a folder of photos.
+"""Creation of upright images from the input of a capture, which is a video or a folder of photos.
 
-The images are written to the folder `images` of the scene, downscaled to a maximum side, so that
-all programs that read the scene use the same pixels. A PNG, JPEG, or WebP that is upright and small
-enough is copied.
+The images are written to the folder `images` of the scene, so that all programs that read the scene
+use the same pixels. Large images are downscaled. PNG, JPEG, and WebP files that are upright and
+small enough are copied.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ from nerfmac.common.extras import needed
 from nerfmac.common.files import appearing, counted, make_folder
 
 PLAIN = (".png", ".jpg", ".jpeg", ".webp")
-"""File extensions of formats that every program reads. Suitable images are copied."""
+"""File extensions of image formats that all programs can read. Upright and small images in these
+formats are copied."""
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
 """Diagonal of a 35 mm film frame in millimeters, which defines the 35 mm equivalent focal length in
@@ -72,7 +73,8 @@ def is_input(path: Path) -> bool:
 
 
 def images_in(folder: Path) -> list[Path]:
-    """Return the image files in `folder`, or in its `images`, in natural name order.
+    """Return the image files in `folder` in natural name order. If there are none, return the image
+    files in its subfolder `images`.
 
     Masks next to their photos are excluded.
     """
@@ -91,7 +93,8 @@ def refuse_unsupported(folder: Path) -> None:
 
 
 def unsupported_in(folder: Path) -> list[Path]:
-    """Return the images in `folder`, or in its `images`, that have an unsupported format."""
+    """Return the images with an unsupported format in `folder`. If there are none, return those in
+    its subfolder `images`."""
     for parent in (folder, folder / "images"):
         files = os.listdir(parent) if parent.is_dir() else []
         if names := sorted(filter(is_unsupported, files), key=counted):
@@ -105,10 +108,10 @@ def choose_frames(path: Path, count: int | None, bar: Any) -> list[int]:
     Args:
         path: Video file.
         count: Approximate number of frames. By default, it depends on the motion.
-        bar: Function that creates a progress bar for the measured frames.
+        bar: Progress bar for the measured frames.
 
     Returns:
-        Ascending frame numbers.
+        Frame numbers in ascending order, starting at 0.
 
     Raises:
         InputError: If the video cannot be read or all frames are empty.
@@ -136,13 +139,13 @@ def take_frames(
 
     Args:
         path: Video file.
-        numbers: Ascending frame numbers.
+        numbers: Frame numbers in ascending order.
         image_folder: Folder to write to.
         longest: Maximum length of the longer side in pixels.
-        bar: Function that creates a progress bar.
+        bar: Progress bar.
 
     Returns:
-        The images.
+        Name, size, and focal length (0) of each image.
     """
     taken = []
     bar.reset(len(numbers))
@@ -159,18 +162,19 @@ def take_images(
 ) -> list[CapturedImage]:
     """Write photos to an image folder. Unreadable photos are skipped with a warning.
 
-    Masks are written to the folder `masks` next to the image folder. Excluded pixels are black.
-    COLMAP expects a mask for each image, so a white mask is written for images without a mask.
+    Masks are written to the folder `masks` next to the image folder, with black for excluded
+    pixels. COLMAP expects a mask for each image, so a white mask is written for each image without
+    a mask.
 
     Args:
         paths: Photos.
         image_folder: Folder to write to.
         longest: Maximum length of the longer side in pixels.
-        bar: Function that creates a progress bar.
-        masks: Masks by photo, for photos that have a mask.
+        bar: Progress bar.
+        masks: Path of the mask of each photo. Photos without a mask are omitted.
 
     Returns:
-        The images.
+        Name, size, and focal length of each image.
 
     Raises:
         InputError: If pillow-heif is missing for HEIC images, a mask and its photo have different
@@ -206,7 +210,7 @@ def take_images(
 def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
     """Convert a 35 mm equivalent focal length to pixels.
 
-    The equivalent refers to the diagonal of the image (CIPA).
+    The 35 mm equivalent focal length refers to the diagonal of the image (CIPA).
 
     Args:
         focal_35mm: 35 mm equivalent focal length in millimeters.
@@ -220,9 +224,10 @@ def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
 
 
 def _without_copies(paths: list[Path]) -> list[Path]:
-    """Return the first path of each stem, and log the number of other paths.
+    """Return only the first of several paths that differ in the file extension, and log the number
+    of other paths.
 
-    Phones store a photo in two formats, such as IMG_1.HEIC and IMG_1.JPG.
+    Some phones store a photo in two formats, such as IMG_1.HEIC and IMG_1.JPG.
     """
     kept = {path.stem: path for path in reversed(paths)}
     if len(kept) < len(paths):
@@ -255,7 +260,8 @@ def _take_image(path: Path, image_folder: Path, longest: int) -> CapturedImage:
 
 
 def _take_mask(path: Path | None, photo: Header, image: CapturedImage, to: Path) -> None:
-    """Write the mask of a photo for its upright image. If `path` is None, write a white mask."""
+    """Write the mask of a photo with the orientation and size of the upright image. If `path` is
+    None, write a white mask."""
     stored = np.ones(photo.stored_size[::-1], bool) if path is None else decode_mask(path)
     kept = Image.fromarray(stored)
     if kept.size not in (photo[:2], photo.stored_size):

@@ -1,4 +1,4 @@
-"""Images of a capture without a camera, and the probable reasons."""
+"""Search for the images of a capture that have no camera, with the probable reasons."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ log = logging.getLogger("nerfmac")
 
 
 def missing_images(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
-    """Return the images without a camera and, if there are many, log the reasons.
+    """Return the images without a camera. If there are many, log the probable reasons.
 
-    An image is blurred if its sharpness is below `BLURRED` times the median.
+    An image counts as blurred if its sharpness is below `BLURRED` times the median sharpness.
 
     Args:
         images: Image folder.

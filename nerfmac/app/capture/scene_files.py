@@ -1,8 +1,8 @@
-"""Files of a captured scene: `transforms.json`, and the sparse points as PLY.
+"""Writing of the files of a captured scene: `transforms.json`, and the sparse points as PLY.
 
-instant-ngp and nerfstudio can also read these files. In their coordinates, z is up, the origin is
-the point that the cameras look at, and the mean distance of the cameras from the origin is 1.
-Intrinsics include distortion as in OpenCV.
+instant-ngp and nerfstudio can also read these files. In the coordinates of the files, z is up, the
+origin is the point that the cameras look at, and the mean distance of the cameras from the origin
+is 1. Intrinsics include distortion as in OpenCV.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from nerfmac.geometry.lenses import Lens
 
 POINTS = "points.ply"
 SEEN_BY = 3
-"""Minimum number of images that observe a point in `points.ply`. Points with fewer images are often
-wrong."""
+"""Minimum number of images that must observe a point in `points.ply`. Points that fewer images
+observe are often wrong."""
 LENS_KEYS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
 
 

@@ -1,6 +1,7 @@
 """Detection of identical copies and of changes in the source files of a capture.
 
-Files are compared by content, so that copying or touching a folder is not a change.
+Files are compared by content, so a copied folder or a new modification time does not count as a
+change.
 """
 
 from __future__ import annotations
@@ -24,14 +25,23 @@ log = logging.getLogger("nerfmac")
 
 
 def digests_of(paths: Sequence[Path], root: Path) -> Digests:
-    """Return the digests of files in or near `root`. Raises `InputError` for an unreadable file."""
+    """Return the digests of files by their path relative to `root`. Raises `InputError` if a file
+    cannot be read."""
     names = [Path(os.path.relpath(path, root)).as_posix() for path in paths]
     with ThreadPoolExecutor() as pool:
         return dict(zip(names, pool.map(_digest, paths), strict=True))
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Describe the files that were added, removed, or changed; empty if there are none."""
+    """Describe which files were added, removed, or changed. Without changes, the text is empty.
+
+    Args:
+        before: Digests of the files in the record of the capture.
+        now: Current digests.
+
+    Returns:
+        Numbers and examples of the files.
+    """
     added = [name for name in now if name not in before]
     removed = [name for name in before if name not in now]
     changed = [name for name in now if name in before and now[name] != before[name]]
@@ -42,8 +52,8 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 def without_copies(paths: Sequence[Path], root: Path, digests: Mapping[str, str]) -> list[Path]:
     """Remove identical copies from `paths`, and log their number.
 
-    Of several identical files, the file with the shortest name is kept, because copies have names
-    such as "a (1)" or "a - Copy".
+    If several files are identical, the result contains only the file with the shortest name,
+    because copies have names such as "a (1)" or "a - Copy".
     """
     kept: dict[str, Path] = {}
     digest = {path: digests[path.relative_to(root).as_posix()] for path in paths}

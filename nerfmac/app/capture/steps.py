@@ -9,14 +9,14 @@ STEPS = {
     "matches": "matching",
     "mapping": "estimating cameras",
 }
-"""Text of the progress bar of each stage, in order. The first one only applies to videos."""
+"""Text of the progress bar of each stage, in order of execution. The first stage exists only for
+videos."""
 
 
 def step_name(stage: str, *, of_video: bool) -> str:
-    """Return the name of a stage's progress bar, such as "3 of 4: matching".
+    """Return the label of the progress bar of a stage, such as "3 of 4: matching".
 
-    Stages that are not in `STEPS`, such as a focal length trial, have the number of the last stage
-    in `STEPS`.
+    A stage that is not in `STEPS`, such as a focal length trial, has the number of the last stage.
     """
     names = list(STEPS)[0 if of_video else 1 :]
     number = names.index(stage) + 1 if stage in names else len(names)

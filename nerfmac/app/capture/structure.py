@@ -1,4 +1,5 @@
-"""Structure from motion in stages. Each stage is a process that can be interrupted and resumed."""
+"""Structure from motion in stages. Each stage runs in a separate process and can be interrupted and
+resumed."""
 
 from __future__ import annotations
 
@@ -35,26 +36,27 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
 
 FOCAL_GUESS = 0.85
-"""Focal length, relative to the longer side, that is used if EXIF contains no focal length and too
-few images match for trials. It is typical of phones."""
+"""Focal length relative to the longer side of the image, typical of phones. This value is used if
+EXIF contains no focal length and too few images match for focal length trials."""
 MIN_CAMERAS = 3
 """Minimum number of cameras in a model, and of images in a trial."""
 MISSING = 0.95
-"""Minimum fraction of images with a camera. Below it, `auto` matches more pairs."""
+"""Minimum fraction of images with a camera. If the fraction is smaller, `auto` matches more
+pairs."""
 ALL_BELOW = 100
 """Number of photos below which `auto` matches all pairs if sequential matching is insufficient."""
 DATABASE = "database.db"
 FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
 """Phrases in COLMAP's log that indicate a full disk."""
 ROOM = 2**20
-"""Free disk space in bytes below which the disk counts as full, because not even the log can be
-written."""
+"""Free disk space in bytes below which the disk counts as full. On a full disk, the log may be
+incomplete, so that it does not contain one of the phrases in `FULL`."""
 
 log = logging.getLogger("nerfmac")
 
 
 class NoCamerasError(InputError):
-    """Error if structure from motion finds no cameras."""
+    """Exception that is raised if structure from motion finds no cameras."""
 
 
 class Structure(NamedTuple):
@@ -64,16 +66,18 @@ class Structure(NamedTuple):
     error: float  # Mean reprojection error in pixels.
     seen: dict[str, int]  # Number of points that each image observes, by image name.
     points: np.ndarray  # (n, 8) x, y, z, red, green, blue, error, number of observing images.
-    models: list[int]  # Number of images of each model that COLMAP created; the largest is used.
+    models: list[int]  # Number of images in each model that COLMAP created.
     matching: str  # Choice of pairs, as in `capture_scene`.
     fold_check: FoldCheck
     folder: Path  # Folder of COLMAP's files.
-    trial: Trial | None = None  # Chosen focal length, if EXIF contains none.
-    focal: float = 0.0  # Focal length of the tried lens in the model, relative to the longer side.
+    trial: Trial | None = None  # Chosen focal length trial, if EXIF contains no focal length.
+    # Final focal length of the images without EXIF, relative to the longer side.
+    focal: float = 0.0
 
 
 class Solver:
-    """Structure from motion of a capture with working files in `folder`."""
+    """Structure from motion for the images of a capture. Intermediate results are stored in a
+    working folder, so that an interrupted capture can be resumed."""
 
     def __init__(
         self, folder: Path, image_folder: Path, images: Sequence[CapturedImage], bar: Any
@@ -82,7 +86,8 @@ class Solver:
 
         Args:
             folder: Working folder.
-            image_folder: Folder of the images. Masks, if any, are in the folder `masks` next to it.
+            image_folder: Folder of the images. If there are masks, they are in the folder `masks`
+                next to the image folder.
             images: Images of the capture.
             bar: Function `bar(name, total)` that creates a progress bar.
         """
@@ -127,16 +132,18 @@ class Solver:
         return structure
 
     def _solve_auto(self) -> Structure:
-        """Match images sequentially if the name order is the order of capture, and fall back to
-        more pairs.
+        """Estimate the cameras with sequential matching or, if this is insufficient, with more
+        pairs.
 
-        The fallback is used if cameras are missing or contradict the order. The structure with more
-        consistent images is selected, and the log reports it.
+        Sequential matching is sufficient if the name order is the order of capture, nearly all
+        images have a camera, and no cameras contradict the order. If not, more pairs are matched,
+        and the result with more consistent images is returned. The choice is logged.
         """
         self._match(in_sequence(self._names))
         matches = self._matches()
         is_walked = is_walk(self._names, matches)
-        # Sequential matching cannot complete an interrupted order of capture, so it is tried last.
+        # If the sequence of matching images is interrupted, sequential matching cannot find all
+        # cameras. In this case, sequential matching is used only after the fallback.
         is_broken = linked(self._names, matches) < MISSING * len(self._names)
         ordered = self._if_any() if is_walked and not is_broken else None
         if ordered is not None and self._is_whole(ordered):
@@ -167,14 +174,14 @@ class Solver:
         return chosen
 
     def _if_any(self) -> Structure | None:
-        """Return the result of sequential matching, or None if no cameras or no focal length are
-        found."""
+        """Return the result of sequential matching, or None if no cameras are found or the focal
+        length cannot be determined."""
         with suppress(NoCamerasError, UnknownFocalError):
             return self._solve_in_order()
         return None
 
     def _is_whole(self, structure: Structure) -> bool:
-        """Return whether nearly all images have a camera and no pair is inconsistent."""
+        """Return whether nearly all images have a camera and no pair of images is inconsistent."""
         registered = len(structure.model.images)
         return registered >= MISSING * len(self.images) and not structure.fold_check.torn
 
@@ -230,11 +237,15 @@ class Solver:
         )
 
     def _try_guesses(self) -> Trial | None:
-        """Map a few images of unknown focal length with each focal length in `GUESSES`, and choose
-        one.
+        """Run focal length trials on a few images whose focal length is unknown, and choose a
+        trial.
 
-        Returns None if too few images have an unknown focal length. Raises `NoCamerasError` if no
-        trial finds cameras, and `UnknownFocalError` if the trials contradict each other.
+        Returns:
+            The chosen trial, or None if too few images with an unknown focal length match.
+
+        Raises:
+            NoCamerasError: If no trial finds cameras.
+            UnknownFocalError: If the trials contradict each other.
         """
         unknown = [image.name for image in self.images if not image.focal]
         names = trial_images(unknown, self._matches()) if unknown else []
@@ -269,9 +280,9 @@ class Solver:
         )
 
     def run(self, stage: str, total: int, shown: str = "") -> None:
-        """Run a stage.
+        """Run a stage in a separate process.
 
-        An interruption ends the process. The next run of the stage continues from the stored
+        An interruption ends this process. The next run of the stage continues from the stored
         results.
 
         Args:
@@ -280,7 +291,7 @@ class Solver:
             shown: Name of the progress bar. By default, the name of the stage.
 
         Raises:
-            InputError: If the stage fails, with the last line of COLMAP's log.
+            InputError: If the stage fails. The message contains the last line of COLMAP's log.
         """
         write_json(self.folder / "plan.json", self._plan)
         # The stage is executed as a file, because importing the package would take an additional

@@ -1,7 +1,8 @@
-"""Decoding of video frames, small and gray or in full size, with ffmpeg from `imageio-ffmpeg`.
+"""Decoding of video frames with the ffmpeg of `imageio-ffmpeg`, as small gray images or in full
+size.
 
-ffmpeg applies the rotation of the video. It supports the formats of phones: H.264 and HEVC,
-fragmented or not.
+ffmpeg applies the rotation that the video file specifies, and supports the formats that phones
+record (H.264 and HEVC, in fragmented and unfragmented files).
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ log = logging.getLogger("nerfmac")
 EXTENSIONS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
 """File extensions of videos in lower case."""
 GRAY_SIZE = 640
-"""Longer side, in pixels, of the frames that are compared. A blur of a few pixels is still visible
-at this size."""
+"""Longer side in pixels of the gray frames whose sharpness and motion are measured. At this size, a
+blur of a few pixels is still visible."""
 MAX_COMPARED = 4000
-"""Maximum number of frames that are compared. For longer videos, only every nth frame is
-compared."""
+"""Maximum number of frames whose sharpness and motion are measured. In longer videos, only every
+nth frame is measured."""
 CUT = ("partial file", "corrupt input packet", "ended prematurely")
 """Phrases in messages of ffmpeg that indicate a truncated file."""
 NO_INDEX = "moov atom not found"
@@ -43,18 +44,18 @@ WHITE = 203
 
 
 class Video(NamedTuple):
-    """Video file with the number of frames that can be decoded and its duration."""
+    """Video file with its properties."""
 
     path: Path
-    frames: int
-    seconds: float
-    says: float  # Duration in seconds according to the header, possibly of the audio.
+    frames: int  # Number of frames that can be decoded.
+    seconds: float  # Duration of these frames in seconds.
+    says: float  # Duration in seconds in the header, which may be the duration of the audio.
     is_cut: bool  # Whether the file is truncated.
 
     @property
     def step(self) -> int:
-        """Interval n between compared frames, so that at most `MAX_COMPARED` frames are
-        compared."""
+        """Interval n between measured frames, so that at most `MAX_COMPARED` frames are
+        measured."""
         return max(1, -(-self.frames // MAX_COMPARED))
 
 
@@ -81,7 +82,8 @@ def open_video(path: Path) -> Video:
 
 
 def gray_frames(video: Video) -> Iterator[Pixels]:
-    """Yield every `video.step`th frame, uint8 (h, w), downscaled to a longer side `GRAY_SIZE`."""
+    """Yield every `video.step`-th frame as a gray image, uint8 (h, w), whose longer side is at most
+    `GRAY_SIZE` pixels."""
     chosen = f"select='not(mod(n,{video.step}))'," if video.step > 1 else ""
     return _frames(video.path, chosen + _within(GRAY_SIZE) + ":flags=area", "gray", "pgm")
 
@@ -91,7 +93,7 @@ def full_frames(path: Path, numbers: Sequence[int], longest: int) -> Iterator[Pi
 
     Args:
         path: Video file.
-        numbers: Ascending frame numbers.
+        numbers: Frame numbers in ascending order.
         longest: Maximum length of the longer side in pixels.
 
     Yields:
@@ -115,8 +117,8 @@ def report_colors(path: Path) -> None:
 
 
 def _tone_map(path: Path) -> str:
-    """Return a comma and the ffmpeg filters that map HDR colors to sRGB, or an empty string for
-    other videos."""
+    """Return the ffmpeg filters that map HDR colors to sRGB, after a comma. For other videos, the
+    string is empty."""
     transfer = _hdr(path)
     if not transfer or not _has_filters():
         return ""
@@ -127,8 +129,8 @@ def _tone_map(path: Path) -> str:
 
 
 def _hdr(path: Path) -> str:
-    """Return ffmpeg's name of the transfer function of an HDR video, or an empty string for other
-    videos."""
+    """Return the ffmpeg name of the transfer function of an HDR video. For other videos, the string
+    is empty."""
     command = [_ffmpeg(), "-hide_banner", "-i", f"file:{path}"]
     described = subprocess.run(command, capture_output=True, check=False).stderr
     lines = described.decode(errors="replace").splitlines()
@@ -142,10 +144,10 @@ def _has_filters() -> bool:
 
 
 def _any_of(numbers: Sequence[int]) -> str:
-    """Return ffmpeg's expression for frames with these numbers, as a balanced tree.
+    """Return the ffmpeg expression that selects frames with these numbers, as a balanced tree.
 
-    ffmpeg parses a sum of n terms with n levels of nesting. From version 9 on, it rejects more than
-    100 levels.
+    ffmpeg parses a sum of n terms with n levels of nesting. ffmpeg 9 and later reject more than 100
+    levels.
     """
     if len(numbers) == 1:
         return f"eq(n,{numbers[0]})"
@@ -159,9 +161,9 @@ def _within(longest: int) -> str:
 
 
 def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixels]:
-    """Yield the frames in ffmpeg's Netpbm stream. Raises `InputError` if there are none."""
+    """Decode frames with ffmpeg and yield them. Raises `InputError` if no frame can be decoded."""
     command = [_ffmpeg(), "-v", "error", "-i", f"file:{path}", "-an", "-vf", selection]
-    # Without passthrough, ffmpeg repeats frames where a phone has dropped frames.
+    # Without passthrough, ffmpeg would repeat frames at times where the phone dropped frames.
     command += ["-fps_mode", "passthrough", "-pix_fmt", layout, "-c:v", form]
     command += ["-f", "image2pipe", "-"]
     count = 0
@@ -204,7 +206,8 @@ def _ffmpeg() -> str:
 
 
 def _seconds(label: str, messages: str) -> float:
-    """Return the last time in seconds after `label` in ffmpeg's messages, or 0."""
+    """Return the last time after `label` in the messages of ffmpeg, in seconds. Without a time, the
+    result is 0."""
     times = re.findall(rf"{label}\s*(\d+):(\d+):([\d.]+)", messages)
     if not times:
         return 0.0

@@ -1,6 +1,8 @@
-"""Command-line interface. Each command has its own module, imported only when the command runs.
+"""Command-line interface. Each command has a separate module, which is imported only when the
+command runs.
 
-This module, `help`, and `options` do not import MLX, so help pages appear at once and without MLX.
+This module, `help`, and `options` do not import MLX, so help pages are shown immediately and do not
+require MLX.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Conversion of command-line words to the dataclass of a command."""
+"""Parsing of command-line arguments to the dataclass of a command."""
 
 from __future__ import annotations
 
@@ -115,7 +115,8 @@ def _converted(value: str, kind: Any) -> Any:
 
 
 def _built(owner: Any, prefix: str, given: Mapping[str, Any], default: Any) -> Any:
-    """Create an instance of the dataclass `owner`, with options that begin with `prefix`."""
+    """Create an instance of the dataclass `owner` from the options whose names begin with
+    `prefix`."""
     changes: dict[str, Any] = {}
     for field in fields(owner):
         name = field.name.rstrip("_").replace("_", "-")

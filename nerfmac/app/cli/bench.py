@@ -43,7 +43,8 @@ def main(argv: list[str]) -> int:
 
 
 def _check(arguments: Arguments) -> None:
-    """Raise `InputError` for options that require `--models` and for numbers out of range."""
+    """Raise `InputError` if an option requires `--models` and `--models` is not given, or if a
+    number is out of range."""
     for name in OF_MODELS:
         if getattr(arguments, name) is not None and not arguments.models:
             raise InputError(f"--{name.replace('_', '-')} requires --models; add --models")

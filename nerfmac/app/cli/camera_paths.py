@@ -27,7 +27,7 @@ class NamedPath:
     file: CameraPath | None = None
     """Camera path in the file `name`, or None for a move, a split, or a scene file."""
     transforms: Path | None = None
-    """File `dataparser_transforms.json` of nerfstudio, for a path from nerfstudio."""
+    """The `dataparser_transforms.json` of nerfstudio, for a camera path from nerfstudio."""
     is_scene: bool = False
     """Whether `name` is a scene file such as `transforms.json`. The path then consists of its
     frames."""
@@ -38,7 +38,8 @@ class NamedPath:
 
         Args:
             name: Move, split, or path of a JSON file.
-            transforms: File `dataparser_transforms.json` of nerfstudio, for a path from nerfstudio.
+            transforms: The `dataparser_transforms.json` of nerfstudio, for a camera path from
+                nerfstudio.
 
         Returns:
             The path, in the coordinates of the file.
@@ -68,15 +69,15 @@ class NamedPath:
         return cls(name, CameraPath.load(name), transforms)
 
     def within(self, run: Run) -> NamedPath:
-        """Return the path in scene coordinates of `run`. Raises `InputError` if the run has no such
-        views."""
+        """Return the path in scene coordinates of `run`. Raises `InputError` if the scene of the
+        run has no views in the split of the path."""
         if self.file is None:
             return self
         return replace(self, file=load_path(run, self.name, self.transforms))
 
     @property
     def is_split(self) -> bool:
-        """Whether the path consists of existing views, so that their cameras can be used
+        """Whether the path consists of the views of a split, whose cameras can be used
         unchanged."""
         return self.name in SPLITS or self.is_scene
 
@@ -103,11 +104,12 @@ class NamedPath:
         return self.file.size if self.file else None
 
     def lens(self, run: Run) -> Lens:
-        """Return the camera intrinsics of the first view of the path, or of the training split."""
+        """Return the camera intrinsics of the first view. If the path does not consist of views,
+        the first training view is used."""
         return (self._views(run) if self.is_split else run.scene.cameras)[0].lens
 
     def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:
-        """Return the cameras of the path's views.
+        """Return the cameras of the views that the path consists of.
 
         Args:
             run: Run that provides the scene.
@@ -117,7 +119,7 @@ class NamedPath:
             A camera in scene coordinates for each view.
 
         Raises:
-            InputError: If the scene has no such views.
+            InputError: If the scene has no views in the split of the path.
         """
         return _scaled(self._views(run), size)
 
@@ -136,9 +138,10 @@ class NamedPath:
             `frames` cameras in scene coordinates.
 
         Raises:
-            InputError: If the scene has no such views.
+            InputError: If the scene has no views in the split of the path.
         """
-        # Paths round sizes down to even numbers. Twice the size is even and is scaled down below.
+        # Camera paths round frame sizes down to even numbers. Therefore, twice the size is used and
+        # scaled down below.
         double = 2 * size[0], 2 * size[1]
         if self.file is not None:
             return _scaled(self.file.cameras(frames, double), size)

@@ -16,8 +16,8 @@ POSITIONAL = object()
 """Marker of a positional argument in the annotation of its field."""
 
 Switch = Literal["auto", "on", "off"]
-"""Values of an option for a setting that is None, True, or False. Without a value, the option means
-"on"."""
+"""Type of an option for a setting that is None ("auto"), True ("on"), or False ("off"). If the
+option is given without a value, it means "on"."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,9 @@ class Argument:
 def declared(arguments: type) -> Sequence[Argument]:
     """Return the arguments that the dataclass `arguments` declares.
 
-    The fields of the class come first, then inherited fields, then the fields of its parts, such as
-    `--grid.levels`. A trailing underscore in a field name is not part of the option.
+    The result contains the fields of the class, then inherited fields, then the fields of nested
+    dataclasses, such as `--grid.levels`. A trailing underscore in a field name is not part of the
+    name of the option.
     """
     names = {name.rstrip("_").replace("_", "-") for name in inspect.get_annotations(arguments)}
 
@@ -85,7 +86,8 @@ def declared(arguments: type) -> Sequence[Argument]:
 
 
 def flags_of(arguments: type) -> dict[str, Any]:
-    """Map each option of the dataclass `arguments`, including --no-NAME, to its value type."""
+    """Return the value type of each option of the dataclass `arguments`, by option name. Options
+    --no-NAME are included."""
     flags: dict[str, Any] = {}
     for argument in filter(lambda argument: argument.is_flag, declared(arguments)):
         flags[argument.name] = argument.kind

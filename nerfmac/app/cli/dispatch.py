@@ -1,4 +1,5 @@
-"""Running a command: import its module, validate its arguments, and report its errors."""
+"""Execution of a command: its module is imported, its arguments are validated, and its errors are
+reported."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ from nerfmac.common.files import appearing, write_json
 from nerfmac.training.method import Method
 
 PATH_FPS = 12.0
-"""Camera poses per second of a page's path. The page interpolates between them."""
+"""Number of camera poses per second in the camera path of a page. The page interpolates between the
+poses."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
@@ -61,7 +62,8 @@ def _kind_name(file: Path, requested: str | None) -> str:
 
 
 def _options(arguments: Arguments, kind: str) -> dict[str, Any]:
-    """Return the given export options. Raises `InputError` if `kind` does not support one."""
+    """Return the export options that are given on the command line. Raises `InputError` if `kind`
+    does not support an option."""
     names = sorted({name for kind in KINDS.values() for name in kind.options})
     values = {name: getattr(arguments, name) for name in names}
     options = {name: value for name, value in values.items() if value is not None}
@@ -132,4 +134,5 @@ KINDS = {
     "density": Kind(_density, (".npz", ".vdb"), ("crop", "resolution")),
     "page": Kind(_page, (".html", ".htm"), ("background", "path", "title")),
 }
-"""Kinds of export by name. Without --as, the first kind that supports the file extension."""
+"""Kinds of export by name. If --as is not given, the first kind that supports the file extension is
+used."""

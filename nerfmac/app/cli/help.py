@@ -1,6 +1,6 @@
 """Formatting of the help pages of commands, with the main options or all options, in 80 columns.
 
-A page is the same on every machine. It shows the defaults of the dataclasses.
+A help page shows the defaults of the dataclasses, so that it is the same on every machine.
 """
 
 from __future__ import annotations

@@ -59,13 +59,13 @@ def main(argv: list[str]) -> int:
 
 
 def _ranks(ranks: Ranks) -> list[str]:
-    """Return a line of text about the device of each rank. Every rank must call this function."""
+    """Return a line of text with the devices of all ranks. Every rank must call this function."""
     device = f"{device_name()}, {memory_bytes() / 2**30:.1f} GiB, on {platform.node()}"
     return [f"  {rank:<22}{text}" for rank, text in enumerate(ranks.texts(device))]
 
 
 def _chosen_by(config: Config) -> str:
-    """Describe where the choice of variants comes from."""
+    """Describe how the variants were chosen, for example by `nerfmac tune`."""
     default = "defaults; run `nerfmac tune` to choose"
     source = "chosen by `nerfmac tune`" if is_tuned(config) else default
     return f"{source}; NERFMAC_VARIANTS overrides it" if from_environment() else source

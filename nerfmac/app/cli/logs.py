@@ -1,7 +1,8 @@
-"""Logging of the command line to standard error and to --log-file, with control characters escaped.
+"""Logging of the command line to standard error and to the file in --log-file. Control characters
+are escaped.
 
-The log file contains every line with its time, including debug messages, which standard error shows
-only with NERFMAC_LOG=debug.
+The log file contains all messages with their times, including debug messages. On standard error,
+debug messages are shown only with NERFMAC_LOG=debug.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ log = logging.getLogger("nerfmac")
 
 
 def without_log_file(words: Sequence[str]) -> tuple[list[str], Path | None]:
-    """Remove --log-file, which all commands accept, from the arguments.
+    """Remove the option --log-file, which all commands accept, from the arguments.
 
     Returns:
         The other arguments, and the path of the log file or None.
@@ -48,7 +49,7 @@ def without_log_file(words: Sequence[str]) -> tuple[list[str], Path | None]:
 
 @contextmanager
 def logged(path: Path | None) -> Iterator[None]:
-    """Context manager that shows the log on standard error and appends it to a file.
+    """Context manager that shows log messages on standard error and appends them to a file.
 
     Args:
         path: Log file, or None to log to standard error only.
@@ -87,14 +88,15 @@ class _Printable(logging.Formatter):
 
 
 class _File(logging.Handler):
-    """Handler that appends lines to a file. After a failed write, it warns once and stops."""
+    """Handler that appends lines to a file. If writing fails, the handler prints a warning once and
+    stops writing."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
         self.setFormatter(_Printable("%(asctime)s %(levelname)s %(message)s"))
         try:
-            # Unbuffered, because closing a buffered file would write a failed line again.
+            # Closing a buffered file would write a failed line again.
             self._file = path.open("ab", buffering=0)
         except OSError as error:
             raise InputError(f"cannot write {path}: {error.strerror}") from error

@@ -19,13 +19,13 @@ from jupyter_server.services.contents.largefilemanager import AsyncLargeFileMana
 from traitlets import Unicode
 
 PATIENCE = 60.0
-"""Maximum time in seconds for which the page waits for the cell."""
+"""Maximum time in seconds for which the page waits until the cell has finished."""
 
 KERNEL = "python3"
 
 
 class _Ran(NamedTuple):
-    """Source and results of the first code cell."""
+    """Source code and results of the first code cell after it has run."""
 
     source: str
     number: int  # Execution count that the page shows next to the cell.
@@ -34,7 +34,8 @@ class _Ran(NamedTuple):
 
 
 class OpenedNotebook(AsyncLargeFileManager):
-    """File manager of the server. `notebook` is the path of the notebook with the cell to run."""
+    """File manager of JupyterLab that runs the first code cell of the notebook with the path
+    `notebook`."""
 
     notebook = Unicode(config=True)
 
@@ -48,13 +49,13 @@ class OpenedNotebook(AsyncLargeFileManager):
     async def get(
         self, path: str, content: bool = True, *arguments: Any, **options: Any
     ) -> dict[str, Any]:
-        """Return a file model as the server does, with the cell outputs for `notebook`.
+        """Return the model of a file. For `notebook`, the outputs of the first code cell are added.
 
-        After the page has saved the notebook, the file contains the outputs, and they are no longer
+        When the page has saved the notebook, the file contains the outputs, so they are no longer
         added.
 
         Args:
-            path: Path of the file, relative to the server's folder.
+            path: Path of the file, relative to the root folder of the server.
             content: Whether to include the content of the file.
             arguments: Additional arguments of the base class.
             options: Additional keyword arguments of the base class.
@@ -80,7 +81,7 @@ class OpenedNotebook(AsyncLargeFileManager):
         return model
 
     async def _run(self) -> _Ran:
-        """Start the notebook's kernel and run the first code cell in it."""
+        """Start the kernel of the notebook and run the first code cell in this kernel."""
         model = await super().get(self.notebook, type="notebook")
         cell = first_code_cell(model["content"])
         if cell is None:

@@ -1,4 +1,4 @@
-"""Printing of text with control characters escaped.
+"""Printing of text with escaped control characters.
 
 File names and metadata may come from untrusted sources, and a terminal would execute the escape
 sequences in them.
@@ -14,8 +14,8 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any, NoReturn, TextIO, cast
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters other than tab and newline, and lone surrogates. Python uses surrogates for
-bytes of file names that are not UTF-8, and they cannot be printed."""
+"""Control characters other than tab and newline, and lone surrogates. Python represents bytes of
+file names that are not UTF-8 by surrogates, which cannot be printed."""
 
 
 def printable(text: str) -> str:
@@ -30,7 +30,8 @@ def refuse(message: str) -> NoReturn:
 
 
 def print_and_exit(text: str, code: int) -> NoReturn:
-    """Print `text` and exit with `code`, even if the reader has closed standard output."""
+    """Print `text` and exit with `code`, even if the program that reads standard output has closed
+    it."""
     with until_closed():
         print(text)
     sys.exit(code)
@@ -38,7 +39,7 @@ def print_and_exit(text: str, code: int) -> NoReturn:
 
 @contextmanager
 def until_closed() -> Iterator[None]:
-    """Context manager that ends silently if the reader closes standard output."""
+    """Context manager that ends silently if the program that reads standard output closes it."""
     try:
         yield
         sys.stdout.flush()
@@ -48,14 +49,16 @@ def until_closed() -> Iterator[None]:
 
 
 def with_flag(message: str, flags: Collection[str]) -> str:
-    """Replace a parameter name at the start of a message by the option with that name.
+    """Replace a parameter name at the start of an error message by the name of the corresponding
+    option.
 
     Args:
         message: Error message.
         flags: Options of the command, such as `--max-images`.
 
     Returns:
-        The message, changed if its first word is a parameter with an option in `flags`.
+        The message. If its first word is the name of a parameter with an option in `flags`, the
+        option replaces this word.
     """
     name, space, rest = message.partition(" ")
     flag = f"--{name.replace('_', '-')}"

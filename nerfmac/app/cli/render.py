@@ -36,7 +36,7 @@ from nerfmac.training.method import Method
 log = logging.getLogger("nerfmac")
 
 BLURRED_SAMPLES = 32
-"""Default of --samples-per-pixel if --depth-of-field or --motion-blur is used."""
+"""Default value of --samples-per-pixel if --depth-of-field or --motion-blur is used."""
 
 DEFAULT_FPS, MAX_FPS = 24.0, 1000.0
 
@@ -44,7 +44,7 @@ MAX_SIDE = 8192
 """Maximum width and height of a frame in pixels."""
 
 MAX_FRAMES = 1_000_000
-"""Maximum number of frames. It corresponds to eleven hours at 24 fps and one gigabyte of camera
+"""Maximum number of frames, which corresponds to eleven hours at 24 fps and one gigabyte of camera
 data."""
 
 PANORAMA_SIZE = 1920, 960
@@ -137,7 +137,8 @@ def _resume_hint(out: Path) -> str:
 def _fps_and_size(
     path: NamedPath, options: RenderOptions, fps: float | None, size: tuple[int, int] | None
 ) -> tuple[float, tuple[int, int] | None]:
-    """Return the frame rate and size from the options, or from the path file if it has them.
+    """Return the frame rate and the frame size from the options. If an option is not given, the
+    value in the file of the camera path is used.
 
     Values from the file are logged. Raises `InputError` if a value in the file is out of range.
     """
@@ -158,7 +159,8 @@ def _fps_and_size(
 
 
 def _check(arguments: Arguments, fps: float, out: Path) -> None:
-    """Raise `InputError` for arguments that are invalid for every run, before loading the run."""
+    """Raise `InputError` if an argument is invalid independent of the run. The function is called
+    before the run is loaded."""
     checks.number("--fps", fps, low=1, high=MAX_FPS)
     if arguments.frames is not None:
         checks.number("--frames", arguments.frames, low=1, high=MAX_FRAMES, whole=True)
@@ -211,7 +213,7 @@ def _samples(arguments: Arguments) -> int:
 
 
 def _options(arguments: Arguments) -> RenderOptions:
-    """Convert the arguments to `RenderOptions`. Raises `InputError`."""
+    """Convert the arguments to `RenderOptions`. Raises `InputError` if an argument is invalid."""
     depth_range = None
     if arguments.depth_range is not None:
         expected = "two distances, such as 0.5,3"
@@ -235,8 +237,8 @@ def _options(arguments: Arguments) -> RenderOptions:
 
 
 def _even_size(out: Path, size: tuple[int, int]) -> tuple[int, int]:
-    """Return the largest size within `size` that `out` supports, and print a note if it is
-    smaller."""
+    """Return the largest frame size, at most `size`, that `out` supports. If the result is smaller
+    than `size`, print a note."""
     if out.suffix.lower() not in VIDEOS:
         return size
     width, height = even(out, size)

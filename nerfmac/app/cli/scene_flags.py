@@ -35,7 +35,8 @@ class SceneFlags:
     masks."""
 
     def options(self) -> SceneOptions:
-        """Return the scene options, with defaults for absent ones. Raises `InputError`."""
+        """Return all scene options. Options that are not given have default values. Raises
+        `InputError` if a value is invalid."""
         from nerfmac.app.scenes.options import SceneOptions, split_of, up_of  # uses MLX
 
         return SceneOptions(
@@ -48,7 +49,8 @@ class SceneFlags:
         )
 
     def given(self) -> dict[str, Any]:
-        """Return the given options by name. Raises `InputError`."""
+        """Return the options that are given on the command line, by name. Raises `InputError` if a
+        value is invalid."""
         options = vars(self.options())
         defaults = SceneFlags()
         return {

@@ -28,7 +28,8 @@ from nerfmac.common.checks import InputError
 
 
 def main(argv: list[str]) -> int:
-    """Run `nerfmac selftest` with the arguments `argv`. Return 0 if all arrays agree."""
+    """Run `nerfmac selftest` with the arguments `argv` and return the exit code, which is 0 if all
+    kernels agree with their references."""
     arguments = parsed(Arguments, argv)
     if folder := arguments.dump_metal:
         if arguments != Arguments(dump_metal=folder):
@@ -68,10 +69,10 @@ def main(argv: list[str]) -> int:
 
 
 def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
-    """Return the devices that run all operations in `tested` as kernels.
+    """Return the devices on which all operations in `tested` run as kernels.
 
-    CPU kernels are not needed on a Mac, so they are tested there only if they can be built. Raises
-    `InputError` if no device can be tested.
+    CPU kernels are not needed on a Mac. Therefore, the CPU of a Mac is tested only if its kernels
+    can be built. Raises `InputError` if no device can be tested.
     """
     devices = list(filter(None, (gpu(), "cpu"))) if wanted == "all" else [wanted]
     testable: list[str] = []
@@ -93,9 +94,10 @@ def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
 
 
 def _test(report: Report, operation: str | None, seconds: float) -> None:
-    """Compare all cases on the current device, and print and report the results.
+    """Run all test cases on the current device, print the results, and add them to the report.
 
-    A report of all operations also contains `Findings`, with `seconds` of training.
+    If all operations are tested, the report also contains `Findings`, for which a run is trained
+    for `seconds` seconds.
     """
     print(f"{current_device()}: {device_name()}")
     report.begin_device()
@@ -123,7 +125,8 @@ def _test(report: Report, operation: str | None, seconds: float) -> None:
 
 
 def _find(report: Report, seconds: float) -> None:
-    """Measure, report, and print the `FINDINGS`. The function stops at the first exception."""
+    """Measure and print the `FINDINGS`, and add them to the report. After an exception, the
+    remaining findings are not measured."""
     print(f"  measurements, with {seconds:g} s of training on the built-in scene")
     findings = Findings(seconds)
     for finding in FINDINGS:

@@ -54,8 +54,8 @@ FLAGS = {
     "`nerfmac view SCENE`": "--gui --vis --viewer --view",
     "NERFMAC_LOG=debug before `nerfmac`": "-v --verbose --debug",
 }
-"""Names of options in other programs. The keys are the corresponding option, positional argument,
-or command of nerfmac."""
+"""Names of options in other programs. Each key is the corresponding option, positional argument, or
+command of nerfmac."""
 
 
 def known_command(word: str, commands: Collection[str]) -> str:

@@ -32,7 +32,7 @@ log = logging.getLogger("nerfmac")
 TURNTABLE_SECONDS = 4.0
 TURNTABLE_FRAMES = 48
 MIN_TURNTABLE_FRAMES = 24
-"""Minimum number of frames in a turntable video, 6 per second."""
+"""Minimum number of frames in a turntable video of 4 seconds, which is 6 frames per second."""
 TURNTABLE_SIDE = 480
 """Shorter side of turntable frames in pixels on a CPU, and minimum shorter side on a GPU. Frames
 are never larger than the photos."""
@@ -42,8 +42,8 @@ MIN_TURNTABLE_SIDE = 192
 TRIALS = 4
 """Number of frames that are rendered to estimate the rendering time per pixel."""
 VIDEO_FRACTION = 2 / 5
-"""Fraction of the remaining time that is used for the turntable video. The evaluation uses one
-half."""
+"""Fraction of the time remaining after training that is used for the turntable video. The
+evaluation uses one half of this time."""
 
 
 def main(argv: list[str], method: Method = CONFIGURED) -> int:
@@ -92,12 +92,13 @@ class _Early:
 
 
 def _select(argv: list[str], *flags: str) -> list[str]:
-    """Return the given `flags` and their values from `argv`, as normalized by `checked`."""
+    """Return the options in `argv` whose names are in `flags`, with their values. `argv` must have
+    been normalized by `checked`."""
     return [word for word in argv if word.partition("=")[0] in flags]
 
 
 def _summary(run: Run, out: Path) -> str:
-    """Summarize the run's folder, steps, time, and quality in one line."""
+    """Return a line with the folder, the steps, the training time, and the quality of a run."""
     metrics, held_out = read_json(out / "metrics.json"), described(run.scene.options.split)
     quality = f"no test views (split: {held_out})"
     if metrics["test_views"]:
@@ -111,7 +112,7 @@ def _summary(run: Run, out: Path) -> str:
 
 
 def _next_commands(out: Path) -> str:
-    """Describe the video and the next commands in one line."""
+    """Return a line with the path of the video and suggested commands."""
     view = f"open the run in the viewer with `nerfmac view {quote(str(out))}`"
     if (out / "video.mp4").is_file():
         return f"wrote a turntable video to {out / 'video.mp4'}; {view}"
@@ -119,15 +120,15 @@ def _next_commands(out: Path) -> str:
 
 
 def save_turntable(run: Run, seconds: float) -> None:
-    """Render a turntable video of 4 seconds to the run's `video.mp4`.
+    """Render a turntable video of 4 seconds to `video.mp4` in the run folder.
 
-    Rendering takes about 2/5 of `seconds`. If the time is short, the frame size is first reduced to
-    `TURNTABLE_SIDE`, then the frame rate to 6 frames per second, then the frame size to
-    `MIN_TURNTABLE_SIDE`. If even this takes too long, no video is written, an older video is
-    removed, and the log reports it.
+    Rendering takes about 2/5 of `seconds`. If this time is short, the frame size is reduced to
+    `TURNTABLE_SIDE`, then the frame rate to 6 frames per second, and then the frame size to
+    `MIN_TURNTABLE_SIDE`. If the smallest video would still take too long, no video is written, an
+    existing video is removed, and a message is logged.
 
     Args:
-        run: Trained run. Runs without a folder are skipped.
+        run: Trained run. If the run has no folder, no video is rendered.
         seconds: Remaining time in seconds.
     """
     if run.folder is None:

@@ -1,10 +1,10 @@
 """`nerfmac view`: open a run or a scene in the viewer, in a JupyterLab notebook.
 
-The notebook belongs to the user, so nerfmac writes it once and never changes it. Notebooks of
-runs are in their run folders. Notebooks of scenes are in the working folder, because nerfmac does
-not write to scene folders. The JupyterLab server runs the first code cell so that the viewer is
-open at once, but only if the cell is exactly as nerfmac wrote it, because a notebook in a run
-folder may come from someone else.
+nerfmac writes the notebook only once, because users may change it. The notebook of a run is in the
+run folder. The notebook of a scene is in the working folder, because nerfmac does not write to
+scene folders. The JupyterLab server runs the first code cell, so that the viewer opens immediately.
+The cell is run only if it is exactly the cell that nerfmac writes, because a notebook in a run
+folder may come from an untrusted source.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ ALLOW_ROOT = "--allow-root"
 """JupyterLab option that is required to run as root, for example in a container."""
 
 SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")
-"""Folder with settings that JupyterLab reads before the user's settings."""
+"""Folder with settings that JupyterLab reads before the settings of the user."""
 
 CONTENTS = "nerfmac.app.cli.opened_notebook.OpenedNotebook"
-"""File manager class for JupyterLab that runs the first code cell."""
+"""Import path of the class that JupyterLab uses for reading and writing files. This class runs the
+first code cell of the notebook when JupyterLab starts."""
 
 HELP = (
     "In the viewer, drag to rotate, drag with Shift to pan, and scroll to zoom. Use the keys W, A, "
@@ -54,7 +55,7 @@ Video(str(video), embed=True)"""
 
 
 def main(argv: list[str], passed: Sequence[str] = ()) -> int:
-    """Write the notebook if it does not exist, and replace this process by JupyterLab.
+    """Write the notebook if it does not exist, and replace this process with JupyterLab.
 
     Args:
         argv: Arguments of the command.
@@ -106,9 +107,9 @@ def _is_root() -> bool:
 def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, bool]:
     """Write the notebook of a run, a snapshot, or a scene if it does not exist.
 
-    If `path` is None, it is the notebook of the built-in scene. `options` are arguments of
-    `load_scene`. Returns the path of the notebook, and whether its first code cell is the cell that
-    nerfmac wrote.
+    If `path` is None, the notebook shows the built-in scene. `options` are arguments of
+    `load_scene`. Returns the path of the notebook, and whether its first code cell is unchanged
+    since nerfmac wrote it.
     """
     if path is not None and is_run(path):
         read_record(path)
@@ -153,7 +154,8 @@ def _first_code(values: Any) -> str | None:
 
 
 def _read_shown(file: Path, shown: str) -> Any:
-    """Read a notebook. Raises `InputError` unless nerfmac wrote it to show `shown`."""
+    """Read a notebook. Raises `InputError` unless nerfmac has written this notebook for the same
+    run or scene `shown`."""
     values = read_json(file)
     try:
         is_ours = values["metadata"]["nerfmac"]["shows"] == shown
@@ -175,9 +177,9 @@ def view_cells(
     Args:
         name: Title of the notebook.
         shown: Python code of the argument of `Viewer`.
-        saved: Folder for saving the trained run; None to omit the cells that save it.
+        saved: Folder for saving the trained run, or None to omit the cells that save the run.
         video: Path of the video to render.
-        is_trained: Whether `shown` is a trained run. Otherwise the first cell starts training.
+        is_trained: Whether `shown` is a trained run. If False, the first cell starts training.
 
     Returns:
         A (kind, text) pair for each cell.

@@ -1,4 +1,4 @@
-"""Public NeRF scenes. No other part of nerfmac uses the network.
+"""Download of public NeRF scenes. No other package of nerfmac accesses the network.
 
 Examples:
     folder = nerfmac.app.datasets.fetch("lego")

@@ -1,7 +1,7 @@
 """Catalog of public NeRF scenes with their sources, licenses, and checksums.
 
-Addresses and checksums come from programs that download the same files; each collection names its
-source. If no checksum has been published, it is None.
+The addresses and checksums have been copied from programs that download the same files. A comment
+at each collection specifies the source. If no checksum has been published, the checksum is None.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class File:
 
 @dataclass(frozen=True)
 class Collection:
-    """A collection of scenes that are published together."""
+    """Collection of scenes that were published together."""
 
     name: str
     about: str
@@ -44,7 +44,7 @@ class Collection:
     """Download size of one scene in the collection, as stated by the source."""
     license: str
     page: str
-    """URL of the authors' page."""
+    """URL of the web page by the authors."""
     files: tuple[File, ...]
     inside: str | None = ""
     """Folder in the archive that contains the scene folders, or None if the files are not
@@ -52,7 +52,7 @@ class Collection:
 
     @property
     def checked(self) -> str:
-        """Describe how the download is verified."""
+        """Description of how the download is verified."""
         if self.inside is None:
             return "each file is verified with its git object name (SHA-1)"
         if self.files[0].checksum:
@@ -60,7 +60,8 @@ class Collection:
         return "one archive, verified only with the CRC-32 of its files"
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the listing, up to `WIDTH` columns wide."""
+        """Yield the lines that describe the collection in the listing, at most `WIDTH` columns
+        wide."""
         yield f"{self.name}: {self.about}"
         rows = {
             "scenes": ", ".join(self.scenes),
@@ -167,7 +168,8 @@ COLLECTIONS = (
 
 
 def find(name: str) -> tuple[Collection, str]:
-    """Return the collection and the name of a scene, given as SCENE or COLLECTION/SCENE.
+    """Find a public scene by its name, SCENE or COLLECTION/SCENE. Return its collection and the
+    name SCENE.
 
     Raises `InputError` if no scene or several scenes have this name.
     """

@@ -1,4 +1,4 @@
-"""`download`: a resumable and verified file download.
+"""`download` downloads a file. The download can be resumed, and the file is verified.
 
 Received data is stored in NAME.part until it is complete and has the correct checksum. urllib is
 used because neither pooch nor torch.hub can resume downloads.
@@ -85,8 +85,11 @@ def _receive(url: str, part: Path, bar: Any) -> None:
 
 @contextmanager
 def _open(url: str, have: int) -> Iterator[HTTPResponse | None]:
-    """Return the server's response with the bytes from `have` on or all bytes; None if none are
-    missing."""
+    """Context manager that yields the response of the server, or None if no bytes are missing.
+
+    The response contains the bytes from `have` on or, if the server does not support this, all
+    bytes.
+    """
     headers = {"User-Agent": f"nerfmac/{version()}"}
     if have:
         headers["Range"] = f"bytes={have}-"
@@ -104,7 +107,7 @@ def _open(url: str, have: int) -> Iterator[HTTPResponse | None]:
 
 @contextmanager
 def _plain_errors(url: str, part: Path) -> Iterator[None]:
-    """Context manager that converts network errors to `InputError`s with advice."""
+    """Context manager that converts network errors to `InputError` with advice."""
     host = urlsplit(url).netloc
     try:
         yield
@@ -131,7 +134,8 @@ def _plain_errors(url: str, part: Path) -> Iterator[None]:
 
 
 def _check(part: Path, file: File) -> None:
-    """Remove `part` and raise `InputError` unless it has the checksum of `file`."""
+    """Verify the checksum of `part`. If the checksum differs from the checksum of `file`, remove
+    `part` and raise `InputError`."""
     if file.checksum is None:
         return
     kind, _, expected = file.checksum.partition(":")

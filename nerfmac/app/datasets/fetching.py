@@ -1,4 +1,4 @@
-"""`fetch`: download and unpack a public scene."""
+"""`fetch` downloads and unpacks a public scene."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from nerfmac.common.lock import locked
 def fetch(name: str, out: str | os.PathLike[str] = "data", *, progress: bool = True) -> Path:
     """Download a public scene.
 
-    An existing scene is returned without using the network. An archive is kept next to its scenes,
-    so that other scenes in it need no download. An interrupted download is resumed by the next
-    call.
+    If the scene folder exists, the network is not used. An archive is stored next to its scenes, so
+    that other scenes of the archive need no download. If a download is interrupted, the next call
+    resumes it.
 
     Args:
         name: Name of the scene, as SCENE or COLLECTION/SCENE.

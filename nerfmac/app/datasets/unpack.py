@@ -1,4 +1,4 @@
-"""`unpack`: safe extraction of a folder from an untrusted zip archive."""
+"""`unpack` safely extracts a folder from an untrusted zip archive."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out
 
 MAX_INFLATION = 20
-"""Maximum ratio of the extracted size to the archive size. It is large because point lists compress
-well."""
+"""Maximum ratio of the extracted size to the archive size. The ratio is large because point lists
+compress well."""
 
 
 def unpack(archive: Path, inside: str, target: Path) -> None:
-    """Extract a folder of a zip archive. The target appears only when it is complete.
+    """Extract a folder of a zip archive. The target folder is created only when it is complete.
 
     Args:
         archive: Zip file. A damaged archive is removed.
@@ -70,10 +70,10 @@ def _members(zipped: ZipFile, archive: Path, prefix: str) -> list[ZipInfo]:
 
 @contextmanager
 def appearing_folder(target: Path) -> Iterator[Path]:
-    """Context manager that yields an empty partial folder and renames it to `target` on success.
+    """Context manager that yields an empty partial folder and, at the end, renames it to `target`.
 
-    On failure, the partial folder is removed. A partial folder of an earlier process is also
-    removed.
+    If an exception is raised, the partial folder is removed. A partial folder that remains from an
+    earlier process is also removed.
     """
     partial = target.with_name(f".{target.name}.part")
     shutil.rmtree(partial, ignore_errors=True)

@@ -1,4 +1,5 @@
-"""Exports of a run in the coordinates of the input scene, and HTML pages.
+"""Exports of a run: meshes, points, density grids, and cameras in the coordinates of the input
+scene, and HTML pages.
 
 Examples:
     run = nerfmac.Run.load("runs/mine")

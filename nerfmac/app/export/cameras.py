@@ -1,9 +1,9 @@
 """`extract_cameras` converts the cameras of a run to a `transforms.json`.
 
-This is the format of instant-ngp and nerfstudio, in the coordinates of the input scene. The file
-contains the placement of the scene, so `load_scene` places the cameras as in the run, unless the
-placement includes a rotation, which the format cannot represent. nerfstudio's lists
-`train_filenames` and `test_filenames` contain the splits.
+The file has the format of instant-ngp and nerfstudio, in the coordinates of the input scene. The
+file also contains the placement of the scene, so that `load_scene` places the cameras as in the
+run. If the placement includes a rotation, the format cannot represent the placement. The splits are
+stored in the lists `train_filenames` and `test_filenames` of nerfstudio.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ log = logging.getLogger("nerfmac")
 
 
 def extract_cameras(run: Run) -> dict[str, Any]:
-    """Return the cameras as JSON values.
+    """Return the cameras of a run as the contents of a `transforms.json`.
 
-    Training cameras include their refinement. Cameras of other splits are unchanged. If the scene
-    cannot be read, the result contains only training cameras, with numbers as names, and nerfmac
-    logs a warning.
+    Training cameras have refined poses and lenses if the run refines them. Cameras of other splits
+    are unchanged. If the scene cannot be read, the result contains only training cameras, with
+    numbers as names, and a warning is logged.
 
     Args:
         run: Run with the cameras.

@@ -17,7 +17,7 @@ COLOR = "#2f6fd0"
 
 
 def curve(title: str, points: Sequence[tuple[float, float]], *, is_log: bool = False) -> str:
-    """Draw a curve.
+    """Draw a curve over the training time.
 
     Args:
         title: Title of the plot.
@@ -68,7 +68,8 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Return at least two integer powers of ten, as exponents, that enclose [`low`, `high`]."""
+    """Return consecutive integers, at least two, that enclose [`low`, `high`]. The arguments and
+    the result are base-10 exponents."""
     first, last = math.floor(low), math.ceil(high)
     return [float(number) for number in range(first, max(last, first + 1) + 1)]
 

@@ -1,7 +1,7 @@
 """`extract_density` evaluates the density of a field on a regular grid of points.
 
-If the sampler has an occupancy grid, the density is zero outside the occupied cells, as in
-rendering, because the field was not trained there.
+If the sampler has an occupancy grid, the density outside the occupied cells is set to zero, as in
+rendering, because the field has not been trained in these cells.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ BATCH = 2**18
 SLAB = 2**18
 """Approximate number of grid points that are looked up in the occupancy grid at a time."""
 BYTES = 6
-"""Approximate memory per grid point in bytes: 4 for the density, and 2 for surface extraction."""
+"""Approximate memory per grid point in bytes: 4 bytes for the density and 2 bytes for surface
+extraction."""
 SHARE = 0.8
 """Maximum fraction of the available memory that an export may use."""
 
@@ -72,20 +73,22 @@ class Lattice(NamedTuple):
         return Lattice(self.origin - self.spacing, self.spacing, (x + 2, y + 2, z + 2))
 
     def position(self, index: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-        """Return the positions (..., 3) of indices (..., 3), which may be fractional."""
+        """Return the positions (..., 3) of the points with the indices (..., 3), which may be
+        fractional."""
         return self.origin + self.spacing * np.asarray(index, np.float64)
 
     def in_scene(self, first: int, count: int, placement: Placement) -> list[Coordinates]:
-        """Return scene coordinates x, y, and z of planes perpendicular to the x axis.
+        """Return the scene coordinates of the points in planes perpendicular to the x axis of the
+        lattice.
 
         Args:
-            first: Index of the first plane.
+            first: Index of the first plane along the x axis.
             count: Number of planes.
             placement: Placement of the scene.
 
         Returns:
-            Three arrays with three axes. An array has the length 1 along axes that it does not
-            depend on.
+            Arrays of the x, y, and z coordinates, each with three axes. An axis has length 1 if the
+            coordinate does not depend on it, so the arrays must be broadcast.
         """
         numbers = [np.arange(length) for length in self.shape]
         numbers[0] = numbers[0][first : first + count]
@@ -97,7 +100,8 @@ class Lattice(NamedTuple):
         ]
 
     def check_memory(self) -> None:
-        """Raise `InputError` if the points require more memory than is available."""
+        """Raise `InputError` if the lattice requires more than the fraction `SHARE` of the
+        memory."""
         available = host_memory_bytes()
         needed = BYTES * int(np.prod(self.shape, dtype=np.int64))
         if needed > SHARE * available:
@@ -177,11 +181,13 @@ def extract_density(
     Args:
         run: Run to export.
         resolution: Number of cells along the longest side of the box.
-        crop: Lowest and highest corner of the box, as in `extract_mesh`.
+        crop: Lowest and highest corner of the box in the coordinates of the input scene, as in
+            `extract_mesh`.
         progress: Whether to show a progress bar.
 
     Returns:
-        Density in the coordinates of the input scene. It is zero where the occupancy grid is empty.
+        Density in the coordinates of the input scene. In empty cells of the occupancy grid, the
+        density is zero.
 
     Raises:
         InputError: If an argument is out of range or the memory is insufficient.
@@ -190,5 +196,5 @@ def extract_density(
     lattice = Lattice.over(source.region(crop), resolution)
     lattice.check_memory()
     values = lattice.sample(source, progress=progress)
-    values *= source.placement.scale  # Density is per length; optical thickness has no unit.
+    values *= source.placement.scale  # Convert from density per scene unit.
     return DensityGrid(values, lattice.origin, lattice.spacing)

@@ -4,10 +4,10 @@ For a captured scene, no single density threshold is correct, because the scene 
 the density of textureless surfaces is spread out. However, all views agree on the depth at which
 rays end. Therefore, depth is rendered from many training cameras. For a lattice point at distance r
 from a camera, on a ray with depth d, the view contributes the signed distance d - r, limited to
-`TRUNCATION` cells. If the point is farther behind the surface, the view does not contribute. The
-surface is where the weighted mean over all views is zero. The weight is largest for views
-perpendicular to the surface. Floaters disappear if they are opaque in a few views only, because
-rays of other views pass through them.
+`TRUNCATION` cells. If the point is more than `TRUNCATION` cells behind the surface, the view does
+not contribute. The surface is the set of points at which the weighted mean over all views is zero.
+Views perpendicular to the surface have the largest weight. Floaters that are opaque in only a few
+views disappear, because the rays of other views pass through them.
 
 The signed distance is computed only for lattice points near a surface in some view.
 """
@@ -36,12 +36,12 @@ MAX_TANGENT = 2.0
 """Maximum tangent of half the field of view of a depth image, because a pinhole camera cannot cover
 the field of view of a fisheye camera."""
 TRUNCATION = 4
-"""Maximum absolute value of the signed distance in cells, and number of cells of a block along each
-axis."""
+"""Maximum absolute value of the signed distance, in cells. A block of lattice points has the same
+number of cells along each axis."""
 EMPTY = 0.2
-"""Weight of a view in which the point is in front of the background, without a surface. The maximum
-weight of a surface is 1. The weight is low because rays at object edges may miss the object by
-chance, and this must not make the object thinner."""
+"""Weight of a view in which a lattice point is far in front of a surface or in front of the
+background. The maximum weight of a view near a surface is 1. The weight is low because rays at
+object edges may miss the object by chance, which must not make the object thinner."""
 OPAQUE = 0.5
 """Minimum opacity of a pixel that shows a surface."""
 BATCH = 2**18
@@ -60,8 +60,8 @@ class DepthView:
 
     @cached_property
     def _positions(self) -> npt.NDArray[np.float64]:
-        """Scene positions (h, w, 3) of the surfaces in the pixels. They are not finite without a
-        surface."""
+        """Scene positions (h, w, 3) of the surface points in the pixels. Pixels without a surface
+        have values that are not finite."""
         lens, pose = self.camera.lens, self.camera.pose.astype(np.float64)
         row, column = np.mgrid[: lens.height, : lens.width] + 0.5
         x, y = (column - lens.cx) / lens.fl_x, (lens.cy - row) / lens.fl_y
@@ -71,9 +71,11 @@ class DepthView:
 
     @cached_property
     def weight(self) -> Floats:
-        """Cosine (h, w) of the angle between the ray of each pixel and the surface normal.
+        """Weight (h, w) of each pixel in the fusion: the absolute cosine of the angle between its
+        ray and the surface normal.
 
-        It is 0 next to object edges, because rays may miss the object there by chance.
+        The weight is 0 for pixels without a surface and next to such pixels, because rays at object
+        edges may miss the object by chance.
         """
         with np.errstate(invalid="ignore"):
             down, across = np.gradient(self._positions, axis=(0, 1))
@@ -88,10 +90,14 @@ class DepthView:
         return self._positions[np.isfinite(self.depth)]
 
     def signed_distance(self, position: npt.NDArray[np.float64]) -> tuple[Floats, Floats]:
-        """Return the signed distance (n,), depth minus distance, at scene positions (n, 3), and its
-        weight (n,).
+        """Return the signed distance to the surface in scene units, and the weight of the view.
 
-        Outside of the image, the distance is NaN and the weight is 0.
+        Args:
+            position: Scene positions (n, 3).
+
+        Returns:
+            Signed distance (n,), the depth minus the distance from the camera, and weight (n,). For
+            positions outside the image, the distance is NaN and the weight is 0.
         """
         lens, pose = self.camera.lens, self.camera.pose.astype(np.float64)
         x, y, z = ((position - pose[:, 3]) @ pose[:, :3]).T
@@ -114,12 +120,12 @@ def depth_views(
 
     Args:
         renderer: Renderer of the field.
-        cameras: Cameras to choose from.
-        longest: Maximum number of pixels along the longer side.
+        cameras: Training cameras.
+        longest: Maximum number of pixels along the longer side of a depth image.
         progress: Whether to show a progress bar.
 
     Returns:
-        Depth of up to `MAX_VIEWS` cameras.
+        Depth images of up to `MAX_VIEWS` cameras.
     """
     chosen = np.unique(np.linspace(0, len(cameras) - 1, MAX_VIEWS).astype(int))
     views = []
@@ -142,17 +148,18 @@ def _pinhole(camera: Camera, longest: int) -> Camera:
 def fused(
     views: Sequence[DepthView], lattice: Lattice, placement: Placement, *, progress: bool
 ) -> tuple[Floats, Flags]:
-    """Fuse the depth of views on the points of a lattice.
+    """Compute the truncated signed distance at the points of a lattice from depth images.
 
     Args:
-        views: Depth in scene units.
+        views: Depth images.
         lattice: Points in the coordinates of the input scene.
-        placement: Map from these coordinates to scene space.
+        placement: Transform from the coordinates of the input scene to scene coordinates.
         progress: Whether to show a progress bar.
 
     Returns:
-        Mean signed distance in units of the truncation, from -1 (behind) to 1 (in front), and
-        whether it is known, both with the shape of the lattice.
+        Weighted mean of the signed distance over all views, as a fraction of the truncation
+        distance, from -1 (behind the surface) to 1 (in front of the surface), and whether any view
+        contributes to this mean. The shape of both arrays is the shape of the lattice.
     """
     values, is_known = np.ones(lattice.shape, np.float32), np.zeros(lattice.shape, np.bool_)
     index = np.argwhere(_near_surfaces(views, lattice, placement))
@@ -175,7 +182,8 @@ def fused(
 
 
 def _near_surfaces(views: Sequence[DepthView], lattice: Lattice, placement: Placement) -> Flags:
-    """Return which lattice points are in a block with a surface in some view, or next to one."""
+    """Return whether each lattice point is in or next to a block that contains a surface point of a
+    view."""
     blocks = np.array(lattice.shape) // TRUNCATION + 3  # one more on every side
     near = np.zeros(blocks, np.bool_)
     for view in views:

@@ -1,8 +1,8 @@
 """`extract_mesh` extracts the surfaces of a field as a triangle mesh.
 
-Marching cubes (Lorensen and Cline 1987, in Lewiner's form of 2003, from scikit-image) is applied to
-fused depth (`export.fusion`) or to the logarithm of the density. Between two points, the logarithm
-is closer to linear than the density itself.
+The marching cubes algorithm (Lorensen and Cline 1987, in the variant by Lewiner 2003, from
+scikit-image) is applied to fused depth (`export.fusion`) or to the logarithm of the density. The
+logarithm is used because it is closer to linear between two lattice points than the density.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ FLOOR, CEILING = 1e-3, 1e30
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangle mesh in the coordinates of the input scene. Faces are counter-clockwise seen from
-    outside."""
+    """Triangle mesh in the coordinates of the input scene. The vertices of a face are in
+    counter-clockwise order as seen from outside."""
 
     vertices: npt.NDArray[np.float64]  # (vertices, 3).
     normals: npt.NDArray[np.float32]  # (vertices, 3), unit vectors pointing outwards.
@@ -79,17 +79,18 @@ def extract_mesh(
 ) -> Mesh:
     """Extract the surfaces of a run as a mesh.
 
-    For a scene with surroundings, the depth rendered from training cameras is fused
-    (`export.fusion`). The mesh is open where no camera sees a surface. For an object without
-    surroundings, or with a `threshold`, the mesh is the closed surface around all points with at
-    least this density. The log reports which method is used.
+    For a scene with a background, the depth that is rendered from training cameras is fused
+    (`export.fusion`). The mesh is open where no camera sees a surface. For an object without a
+    background, or if `threshold` is given, the mesh is the closed surface around all points with at
+    least this density. The method is logged.
 
     Args:
         run: Run to export.
-        resolution: Number of cells along the longest side of the box, at least 2. Memory grows with
-            its cube and is checked first.
-        threshold: Density at the surface per scene unit. By default, for an object, the density
-            that best matches a transmittance of 1/2 along training rays.
+        resolution: Number of cells along the longest side of the box, at least 2. The required
+            memory is proportional to the third power of the resolution and is checked first.
+        threshold: Density at the surface, per scene unit. By default, depth is fused for a scene
+            with a background. For an object, the default is the density that best matches a
+            transmittance of 1/2 along training rays.
         crop: Lowest and highest corner of the box in the coordinates of the input scene. By
             default, the box around the occupied cells of the unit cube.
         smallest: Minimum area of a connected piece, as a fraction of the area of the largest piece.
@@ -98,7 +99,8 @@ def extract_mesh(
         progress: Whether to show a progress bar.
 
     Returns:
-        Mesh in the coordinates of the input scene. A warning is logged if it has several pieces.
+        Mesh in the coordinates of the input scene. If the mesh has several connected pieces, a
+        warning is logged.
 
     Raises:
         InputError: If an argument is out of range, the memory is insufficient, or the mesh is
@@ -158,9 +160,9 @@ def _level_set(
 ) -> tuple[Vertices, Faces]:
     """Return the closed surface at which the density is `threshold`."""
     values = lattice.sample(source, progress=progress)
-    for axis in range(3):  # Close the surface on the faces of the box.
+    for axis in range(3):  # This closes the surface at the faces of the box.
         np.moveaxis(values, axis, 0)[[0, -1]] = 0.0
-    # Unlike the maximum, fmax replaces NaN.
+    # In contrast to np.maximum, np.fmax replaces NaN.
     np.fmin(np.fmax(values, FLOOR, out=values), CEILING, out=values)
     densest = float(values.max())
     if not densest > threshold:
@@ -176,8 +178,8 @@ def _level_set(
 def _fused_surface(
     run: Run, lattice: Lattice, source: Source, *, progress: bool
 ) -> tuple[Vertices, Faces]:
-    """Return the surface at which the fused signed distance is zero. It is open next to unknown
-    space."""
+    """Return the surface at which the fused signed distance is zero. Next to unknown space, the
+    surface is open."""
     views = depth_views(run.renderer(), run.cameras, max(lattice.shape), progress=progress)
     values, is_known = fused(views, lattice, source.placement, progress=progress)
     np.negative(values, out=values)
@@ -198,7 +200,8 @@ def _fused_surface(
 
 
 def _marching_cubes(values: npt.NDArray[np.float32], level: float) -> tuple[Vertices, Faces]:
-    """Return vertices, as indices of `values`, and faces of the surface around larger values."""
+    """Return the vertices, as fractional indices of `values`, and the faces of the surface that
+    encloses values above `level`."""
     measure = needed("skimage.measure")
     # "ascent" orients faces outwards if the axes of the array are x, y, and z, in this order.
     index, faces, _, _ = measure.marching_cubes(values, level, gradient_direction="ascent")
@@ -206,13 +209,14 @@ def _marching_cubes(values: npt.NDArray[np.float32], level: float) -> tuple[Vert
 
 
 def _twice_areas(position: Vertices, faces: Faces) -> Vertices:
-    """Return face normals (faces, 3). Their lengths are twice the areas of the faces."""
+    """Return face normals (faces, 3) whose lengths are twice the areas of the faces."""
     first, second, third = (position[faces[:, corner]] for corner in range(3))
     return np.cross(second - first, third - first)
 
 
 def _normals(position: Vertices, faces: Faces) -> npt.NDArray[np.float32]:
-    """Return unit normals (vertices, 3): area-weighted means over the faces around each vertex."""
+    """Return unit normals (vertices, 3), which are area-weighted means over the faces around each
+    vertex."""
     twice = _twice_areas(position, faces)
     total = np.stack(
         [np.bincount(faces.ravel(), np.repeat(part, 3), len(position)) for part in twice.T], axis=1
@@ -227,13 +231,20 @@ def _large_pieces(
     smallest: float,
     cameras: npt.NDArray[np.floating] | None = None,
 ) -> tuple[Vertices, Faces, int]:
-    """Return the mesh without floaters and unseen cavities, and its number of connected pieces.
+    """Remove floaters and cavities that no camera sees.
 
-    A floater is a piece with less than the fraction `smallest` of the area of the largest piece. A
-    cavity is an inward-facing piece of a closed mesh, with a negative signed volume. Training does
-    not constrain the inside of objects, so a cavity is kept only if its bounding box contains one
-    of `cameras` (cameras, 3), as in a room. For an open mesh, `cameras` is None. `position` is
-    (vertices, 3), `faces` is (faces, 3), counter-clockwise seen from outside.
+    A floater is a connected piece with a small area. A cavity is an inward-facing piece of a closed
+    mesh, with a negative signed volume. Training does not constrain the inside of objects, so a
+    cavity is removed unless its bounding box contains a camera, as in a room.
+
+    Args:
+        position: Vertices (vertices, 3).
+        faces: Vertex indices (faces, 3), counter-clockwise as seen from outside.
+        smallest: Minimum area of a piece, as a fraction of the area of the largest piece.
+        cameras: Camera positions (cameras, 3), or None for an open mesh, which has no cavities.
+
+    Returns:
+        Remaining vertices, remaining faces, and number of remaining connected pieces.
     """
     count, piece = pieces_of(faces, len(position))
     twice, of_face = _twice_areas(position, faces), piece[faces[:, 0]]

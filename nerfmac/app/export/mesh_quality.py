@@ -1,5 +1,4 @@
-"""Mesh quality: the number of connected pieces, and the distance from points that are on
-surfaces."""
+"""Mesh quality: number of connected pieces, and distance of known surface points from the mesh."""
 
 from __future__ import annotations
 
@@ -15,11 +14,11 @@ from nerfmac.common.checks import InputError
 from nerfmac.geometry.ground_plane import nearest_distance
 
 WITHIN = 0.01
-"""Maximum distance between a mesh and a point that counts as on the mesh, relative to the distance
-of the point from the nearest camera."""
+"""Maximum distance from the mesh of a point that counts as being on the mesh, relative to the
+distance of the point from the nearest camera."""
 NEIGHBORS = 8
-"""Number of triangles that are compared with a point. They are the triangles with the nearest
-centers."""
+"""Number of triangles to which the distance of a point is computed. The triangles with the nearest
+centers are selected."""
 
 Array = npt.NDArray[np.floating]
 Faces = npt.NDArray[np.int32]
@@ -63,7 +62,7 @@ def pieces_of(faces: Faces, vertices: int) -> tuple[int, npt.NDArray[np.int32]]:
 
     Args:
         faces: Vertex indices (faces, 3).
-        vertices: Number of vertices. A vertex without a face is a piece.
+        vertices: Number of vertices. A vertex without a face counts as a piece.
 
     Returns:
         The number of pieces, and the piece of each vertex.

@@ -1,6 +1,7 @@
-"""HTML pages that open from disk. `evaluate_to_page` writes a page with all views of a split.
+"""Self-contained HTML pages. `evaluate_to_page` writes a page with all views of a split.
 
-Images are embedded in a page. Its content security policy forbids all requests.
+All images are embedded in the page. The content security policy of the page forbids all network
+requests.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from nerfmac.rendering.perceptual import Lpips
 from nerfmac.rendering.renderer import FloatImage, to_bytes
 
 QUALITY = 92
-"""JPEG quality, up to 100, of images on a page. Metrics are computed from the exact images."""
+"""JPEG quality (0 to 100) of the images on a page. Metrics are computed before JPEG compression."""
 MAX_ERROR = 0.2
-"""Mean error over the color channels, in [0, 1], that is shown as yellow, the end of the
-colormap."""
+"""Mean absolute error over the color channels, in [0, 1], that is shown in yellow, the last color
+of the colormap."""
 WORST = 5
 """Maximum number of views in the list of the worst views."""
 
@@ -71,21 +72,22 @@ def evaluate_to_page(
     progress: bool = True,
     lpips: Lpips | None = None,
 ) -> Evaluation:
-    """Evaluate all views of a split, as `Run.evaluate` does, and write an HTML page.
+    """Evaluate all views of a split and write an HTML page. The metrics are the same as in
+    `Run.evaluate`.
 
-    The page shows the photo, rendering, error, and depth of each view. The images of only one view
-    are in memory at a time.
+    The page shows the photo, rendering, error, and depth of each view. At any time, the images of
+    only one view are in memory.
 
     Args:
         run: Run to evaluate.
         path: File with the extension .html or .htm.
         split: Name of the split.
-        background: `white` or `black`, behind renderings and transparent photos.
+        background: `white` or `black`, the color behind renderings and transparent photos.
         progress: Whether to show a progress bar.
         lpips: LPIPS metric with its network weights.
 
     Returns:
-        View qualities in the order of the split.
+        Quality of each view, in the order of the split.
 
     Raises:
         InputError: If the file extension is unsupported, the split does not exist, its images
@@ -112,8 +114,8 @@ def evaluate_to_page(
 
 
 def worst(views: Sequence[ViewQuality]) -> list[ViewQuality]:
-    """Return the views with the lowest PSNR, worst first. They are at most 5 and at most half of
-    the views."""
+    """Return the views with the lowest PSNR, sorted by PSNR. The result contains at most `WORST`
+    views and at most half of the views."""
     return sorted(views, key=lambda view: view.psnr)[: min(WORST, len(views) // 2)]
 
 
@@ -130,12 +132,12 @@ def check_page(path: Path) -> None:
 
 
 def scene_name(run: Run) -> str:
-    """Return the name of the scene folder of a run, without its path on this machine."""
+    """Return the name of the scene folder of a run, without the parent folders."""
     return Path(run.scene.path).name if run.scene.path else "a scene in memory"
 
 
 def head(title: str) -> str:
-    """Return the HTML of a page up to its title."""
+    """Return the start of an HTML page, up to and including its title."""
     return HEAD.format(title=escape(title))
 
 
@@ -152,7 +154,8 @@ def table(rows: Iterable[Sequence[object]], heading: Sequence[object] = ()) -> s
 
 
 def view_section(view: ViewQuality, images: Compared, number: int) -> str:
-    """Return the HTML of a view: photo, rendering, error, and depth, with anchor `#view-NUMBER`.
+    """Return the HTML section of a view with its photo, rendering, error, and depth. The anchor of
+    the section is `#view-NUMBER`.
 
     Args:
         view: Quality of the view.
@@ -179,7 +182,8 @@ def view_section(view: ViewQuality, images: Compared, number: int) -> str:
 
 
 def figure(image: FloatImage, caption: str) -> str:
-    """Return the HTML of an image (h, w, 3) in [0, 1], as an embedded JPEG, with a caption."""
+    """Return the HTML of an image with a caption. The image (h, w, 3) in [0, 1] is embedded as a
+    JPEG."""
     pixels = to_bytes(image)
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "JPEG", quality=QUALITY, subsampling=0)
@@ -191,7 +195,7 @@ def figure(image: FloatImage, caption: str) -> str:
 
 
 def _mapped(values: npt.NDArray[np.floating], anchors: Anchors) -> FloatImage:
-    """Return colors (h, w, 3) of `values` (h, w) in [0, 1]."""
+    """Map `values` (h, w) in [0, 1] to colors (h, w, 3) with a colormap."""
     flat = colored(mx.array(values.astype(np.float32).ravel()), anchors)
     return np.array(flat).reshape(*values.shape, 3)
 

@@ -24,10 +24,10 @@ MAX_COUNT = 100_000_000
 RAYS = 2**16
 """Number of rays that are traced at a time."""
 OPAQUE = 0.5
-"""Minimum opacity of a ray that counts as ending at a surface."""
+"""Minimum opacity of a ray that ends at a surface."""
 CELLS = 256
-"""Number of cells along the unit cube. Outside the cube, cells grow with the distance from its
-center. Normals are computed from densities at half a cell from the point along each axis."""
+"""Number of cells along the unit cube for computing normals from densities at half a cell from the
+point along each axis. Outside the unit cube, cells grow with the distance from its center."""
 FRUITLESS = 4
 """Number of consecutive batches without a point after which the search for points stops."""
 
@@ -66,14 +66,15 @@ class Points:
 def extract_points(
     run: Run, *, count: int = 500_000, crop: Box | None = None, progress: bool = True
 ) -> Points:
-    """Extract points at which random rays of the training cameras end.
+    """Extract points on the surfaces that training cameras see.
 
-    A ray ends where its transmittance falls to 1/2.
+    The points are on random rays of the training cameras, where the transmittance falls to 1/2.
 
     Args:
         run: Run to export.
         count: Maximum number of points.
-        crop: Lowest and highest corner of a box in the coordinates of the input scene, or None.
+        crop: Lowest and highest corner of the box to export, in the coordinates of the input scene.
+            By default, points are not limited to a box.
         progress: Whether to show a progress bar.
 
     Returns:

@@ -31,8 +31,8 @@ from nerfmac.config.presets import flattened
 from nerfmac.rendering.evaluation import Compared, ViewQuality, evaluate, measured
 
 WORST = 3
-"""Maximum number of test views that are shown with images. They are the views with the lowest
-PSNR."""
+"""Maximum number of test views that are shown with images. The views with the lowest PSNR are
+shown."""
 AROUND, LONGEST = 4, 480
 """Number of images along an orbit around the scene, and maximum length of their longer side in
 pixels."""
@@ -84,9 +84,9 @@ def write_report(
 ) -> None:
     """Write an HTML report about a run.
 
-    It contains curves, images, the worst test views, metrics, a profile if the folder contains one,
-    versions, and the configuration. If the images of the scene are missing, test views are not
-    evaluated, and the page states this.
+    The report contains curves, images, the worst test views, metrics, versions, the configuration,
+    and a profile if the folder contains one. If the images of the scene are missing, test views are
+    not evaluated, and the report states the reason.
 
     Args:
         run: Run to describe.
@@ -140,7 +140,8 @@ def _headline(metrics: Mapping[str, Any]) -> str:
 
 
 def _curves(run: Run, folder: Path) -> str:
-    """Return the HTML of the `CURVES` in the folder's scalars, or only the PSNR from the run."""
+    """Return the HTML of the `CURVES` in `scalars.jsonl` of the folder. If the file does not exist,
+    only the PSNR curve of the run is drawn."""
     lines = read_scalars(folder)
     drawn = []
     for key, title, is_log in CURVES:
@@ -155,9 +156,9 @@ def _curves(run: Run, folder: Path) -> str:
 
 
 def _images(run: Run, folder: Path, *, has_test: bool) -> str:
-    """Return the HTML of the preview, and of renderings from positions around the scene.
+    """Return the HTML of the preview image, and of renderings from positions around the scene.
 
-    With `has_test`, the preview is a rendering of a test view next to its photo.
+    If `has_test` is True, the preview is a rendering of a test view next to its photo.
     """
     lens = run.scene.cameras[0].lens
     scale = min(1.0, LONGEST / max(lens.width, lens.height))
@@ -223,7 +224,8 @@ def _named(values: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 
 def _profile(profile: Mapping[str, Any]) -> str:
-    """Return the HTML of the parts of a step, from the JSON of `nerfmac profile`, or ""."""
+    """Return the HTML of the profile of a training step, from the JSON file of `nerfmac profile`.
+    If there is no profile, the string is empty."""
     if not profile:
         return ""
     try:
@@ -254,7 +256,8 @@ def _part(part: Mapping[str, Any], step: float) -> Sequence[object]:
 
 
 def _configuration(config: Config) -> str:
-    """Return an HTML table of all settings of the run, with the preset value where it differs."""
+    """Return an HTML table of all settings of the run. If a value differs from the preset, the
+    table also shows the value of the preset."""
     preset = dict(flattened(config.unchanged.to_json()))
     return table(
         (

@@ -1,8 +1,8 @@
 """`write_scene_page` writes an HTML page for interactive viewing of the field of a run.
 
-The page opens from disk, without Python and without a network: its content security policy forbids
-all requests. It contains a still image, shown immediately, and the field, rendered with WebGPU. In
-browsers without WebGPU, only the still image is shown.
+The page is a single file that requires neither Python nor a network connection. The content
+security policy of the page forbids all network requests. The page first shows a still image and
+then renders the field with WebGPU. In browsers without WebGPU, only the still image is shown.
 """
 
 from __future__ import annotations
@@ -61,20 +61,22 @@ def write_scene_page(
     background: Color = (1.0, 1.0, 1.0),
     camera_path: PagePath | None = None,
 ) -> None:
-    """Write an interactive HTML page of a run's field.
+    """Write an HTML page that renders the field of a run interactively.
 
-    Weights are rounded to float16, and features are quantized to 256 values per level.
+    The network weights are rounded to float16, and the features of each level are quantized to 256
+    values.
 
     Args:
-        run: Run to show. Its field must be a hash grid with two networks.
+        run: Run to show, whose field must be a hash grid with two networks.
         path: HTML file to write.
         title: Title of the page. By default, the scene name.
         background: sRGB color in [0, 1] behind the scene.
-        camera_path: Path that plays when the page opens. Its first camera is the first view.
+        camera_path: Camera path that plays when the page opens. The first camera of the path is the
+            first view of the page.
 
     Raises:
-        InputError: If the file extension is unsupported, or if the field is not a hash grid with an
-            occupancy grid. Nothing is written in this case.
+        InputError: If the file extension is not .html or .htm, if the field is not a hash grid with
+            an occupancy grid, or if the file cannot be written.
     """
     path = user_path(path)
     check_page(path)

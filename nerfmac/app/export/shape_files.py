@@ -1,13 +1,13 @@
 """Writing of meshes and points to PLY, OBJ, and GLB files. OBJ and GLB are written with trimesh.
 
-PLY and OBJ store unchanged positions and sRGB colors. If coordinates are large compared with the
-shape, as in UTM, the positions in a PLY file have double precision. GLB supports only single
-precision, so an offset is subtracted and stored as `offset` in the extras of the file and of the
-node.
+PLY and OBJ files contain unchanged positions and sRGB colors. If coordinates are large compared
+with the size of the shape, as in UTM coordinates, the positions in a PLY file have double
+precision. GLB supports only single precision, so an offset is subtracted from large coordinates and
+stored as `offset` in the extras of the file and of the node.
 
-GLB is the binary form of glTF 2.0, in which y is up and colors are linear. The root node rotates z
-to y, and programs in which z is up, such as Blender, undo this rotation. The material is unlit,
-because the colors of a field include the illumination.
+GLB is the binary form of glTF 2.0, in which y is up and colors are linear. The root node of the
+file rotates the z axis to the y axis. Programs in which z is up, such as Blender, undo this
+rotation. The material is unlit, because the colors of a field include the illumination.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from nerfmac.geometry.color import srgb_to_linear
 EXTENSIONS = (".ply", ".obj", ".glb")
 CHANNELS = ("red", "green", "blue")
 FAR = 100.0
-"""Ratio between coordinates and the longest side of a shape above which single precision is
-insufficient. At this ratio, the rounding steps are about 1e-5 of the side."""
+"""Ratio between the largest coordinate and the longest side of a shape above which single precision
+is insufficient. At this ratio, rounding steps are about 1e-5 times the longest side."""
 Z_TO_Y = ((1, 0, 0, 0), (0, 0, 1, 0), (0, -1, 0, 0), (0, 0, 0, 1))
 UNLIT = {
     "pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 1.0},
@@ -44,7 +44,8 @@ def need_libraries() -> None:
 
 
 def needed(module: str) -> Any:
-    """Import a module of the extra `export`. Raises `InputError` with the installation command."""
+    """Import and return a module of the extra `export`. If the module is not installed, raises
+    `InputError` with the installation command."""
     return extras.needed(module, "export", "meshes and points need")
 
 
@@ -63,7 +64,7 @@ def write_shape(
         vertices: Positions (v, 3).
         normals: Unit normals (v, 3).
         colors: sRGB colors (v, 3).
-        faces: Vertex indices (f, 3); f may be 0.
+        faces: Vertex indices (f, 3) of triangles. For points, f is 0.
 
     Raises:
         InputError: If trimesh is missing or the file cannot be written.
@@ -126,8 +127,8 @@ def _ply(
 def _glb(
     trimesh: Any, shape: Any, colors: npt.NDArray[np.uint8], offset: npt.NDArray[np.float64]
 ) -> bytes:
-    # trimesh stores colors in bytes, but linear light needs a higher precision. It stores custom
-    # attributes in float32. Colors are written as a custom attribute and then renamed.
+    # trimesh stores colors in bytes, but linear colors need a higher precision. Custom attributes
+    # are stored in float32, so the colors are written as a custom attribute and then renamed.
     shape.visual = trimesh.visual.ColorVisuals()
     linear = srgb_to_linear(mx.array(colors).astype(mx.float32) / 255.0)
     shape.vertex_attributes["_LINEAR"] = np.array(linear)

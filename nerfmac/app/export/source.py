@@ -52,15 +52,16 @@ class OccupiedCells:
     def hold(self, x: Coordinates, y: Coordinates, z: Coordinates) -> npt.NDArray[np.bool_]:
         """Return whether scene positions are in occupied cells.
 
-        The smallest cascade around a position is used. Positions outside the cube are not occupied.
+        Each position is looked up in the smallest cascade that contains it. Positions outside the
+        scene cube are not occupied.
 
         Args:
             x: x coordinates.
             y: y coordinates.
-            z: z coordinates, broadcastable with the others.
+            z: z coordinates. The three arrays are broadcast to a common shape.
 
         Returns:
-            Booleans with the broadcast shape.
+            Bool array with the common shape, True for positions in occupied cells.
         """
         shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
         near = [self._bounds.holds(values[..., None], 1e-6) for values in (x, y, z)]
@@ -82,9 +83,11 @@ class OccupiedCells:
         return held & in_cube
 
     def innermost(self) -> tuple[Coordinates, Coordinates] | None:
-        """Return the corners (3,) of the box around the unit cube's occupied cells, or None.
+        """Return the lowest and highest corner (3,) of the box around the occupied cells of the
+        unit cube.
 
-        Without a grid, they are the corners of the unit cube.
+        If no cell of the unit cube is occupied, the result is None. Without an occupancy grid, the
+        box is the unit cube.
         """
         if self._geometry is None:
             return np.zeros(3), np.ones(3)
@@ -103,7 +106,7 @@ class Region(NamedTuple):
     high: Coordinates  # (3,)
 
     def holds(self, position: npt.NDArray[np.floating]) -> npt.NDArray[np.bool_]:
-        """Return whether positions (points, 3) are in the box, (points,)."""
+        """Return whether each of the positions (points, 3) is in the box, bool (points,)."""
         return np.all((position >= self.low) & (position <= self.high), axis=1)
 
     def __str__(self) -> str:
@@ -130,10 +133,10 @@ class Source(NamedTuple):
     def region(self, crop: Box | None) -> Region:
         """Return the box to export, clipped to the scene cube.
 
-        By default, the box is the smallest box around the occupied cells of the unit cube, which
-        excludes distant surroundings. `crop` is in the coordinates of the input scene. Raises
-        `InputError` if the crop is empty or outside the cube, or without a crop if no cell is
-        occupied.
+        By default, the result is the smallest box around the occupied cells of the unit cube, which
+        excludes the distant background. `crop` is in the coordinates of the input scene. Raises
+        `InputError` if `crop` is empty or outside the scene cube, or if `crop` is None and no cell
+        is occupied.
         """
         half = self.extent / 2
         cube = self._around((np.full(3, 0.5 - half), np.full(3, 0.5 + half)))
@@ -165,18 +168,19 @@ class Source(NamedTuple):
     def surface(
         self, position: npt.NDArray[np.floating], reach: npt.ArrayLike
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
-        """Compute normals and sRGB colors of a surface.
+        """Compute normals and sRGB colors at points of a surface.
 
-        Unit normals point away from the dense side, in file axes. They are close to zero where the
-        density is constant. Colors are evaluated for the view along the negative normal.
+        The normals are unit vectors in the axes of the input scene that point towards lower
+        density. Where the density is constant, normals are close to zero. Colors are evaluated for
+        the viewing direction opposite to the normal.
 
         Args:
             position: Scene positions (points, 3).
-            reach: Half the side of the cube, in scene units, at whose corners the density is
-                compared (see `normals`); a number or (points,).
+            reach: Half the side, in scene units, of the cube around each point at whose corners the
+                density is compared (see `normals`). A number, or an array (points,).
 
         Returns:
-            Normals (points, 3) and colors (points, 3).
+            Normals (points, 3) and uint8 colors (points, 3).
         """
         reaches = np.broadcast_to(np.asarray(reach, np.float32), position.shape[:1])
         facing = np.empty(position.shape, np.float32)
@@ -207,7 +211,7 @@ def training_rays(cameras: Sequence[Camera], count: int, random: np.random.Gener
         random: Random number generator.
 
     Returns:
-        Rays through random positions in the images of random cameras.
+        Rays in scene coordinates through random pixel positions of random cameras.
     """
     view = random.integers(0, len(cameras), count, np.int32)
     sizes = np.array([(camera.lens.width, camera.lens.height) for camera in cameras])

@@ -1,8 +1,9 @@
-"""`surface_threshold` finds the density with the level set that best matches the surfaces
+"""`surface_threshold` finds the density threshold of the level set that best matches the surfaces
 along training rays.
 
-A surface is where the transmittance of a ray decreases to one half. A lower threshold moves the
-level set in front of the surface. A higher threshold moves it behind the surface or creates a hole.
+The surface on a ray is the point at which the transmittance decreases to one half. With a lower
+threshold, the level set is in front of the surface. With a higher threshold, the level set is
+behind the surface or has a hole.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from nerfmac.app.export.source import Region, Source, training_rays
 from nerfmac.geometry.cameras import Camera
 
 DEFAULT = 100.0
-"""Density at the surface of well-trained runs, per scene unit. It is also used if no ray hits a
-surface."""
+"""Default threshold, the typical density per scene unit at the surfaces of a well-trained run. This
+value is also used if no ray hits a surface."""
 CANDIDATES = DEFAULT * 10.0 ** (np.arange(-24, 13) / 12.0)
 """Candidate thresholds in density per scene unit, from 1 to 1000."""
 RAYS = 4096
 STEPS = 256
 """Number of ray steps along the longest side of the box."""
 MAX_DISTANCE = 8.0
-"""Maximum distance in steps between the level set and the surface on a ray. This value is also used
-for holes."""
+"""Maximum distance, in steps, between the level set and the surface on a ray. Larger distances and
+holes count as this distance."""
 SLACK = 1.0
-"""Maximum difference, in steps, between the mean distance for `DEFAULT` and the smallest mean
-distance at which `DEFAULT` is preferred. Grazing rays favor lower densities, because they pass
-through less of the surface."""
+"""Tolerance, in steps, for preferring `DEFAULT`: its mean distance may exceed the smallest mean
+distance by this value. Grazing rays favor lower densities, because they pass through less of the
+surface."""
 BATCH = 2**18
 """Number of points for which the density is evaluated at a time."""
 
@@ -41,10 +42,10 @@ def surface_threshold(
 ) -> float:
     """Find the surface density that best matches the surfaces along training rays.
 
-    The density minimizes the mean distance between the first point of higher density on a ray and
-    the point where the transmittance decreases to one half. Rays with a higher transmittance in the
-    whole region are ignored. The density 100 is preferred if its mean distance is within one step
-    of the minimum.
+    For each candidate, the distance is measured on random rays between the first point with a
+    higher density and the point at which the transmittance decreases to one half. The result is the
+    candidate with the smallest mean distance, or `DEFAULT` if its mean distance is within `SLACK`
+    steps of the minimum. Rays whose transmittance remains above one half are ignored.
 
     Args:
         source: Field and occupied cells.
@@ -53,7 +54,7 @@ def surface_threshold(
         seed: Seed of the random rays.
 
     Returns:
-        Density per scene unit.
+        Density threshold per scene unit.
     """
     step, position, is_inside = _ray_points(source, region, cameras, seed)
     is_inside &= source.occupied.hold(*np.moveaxis(position, -1, 0))
@@ -82,10 +83,11 @@ def surface_threshold(
 def _ray_points(
     source: Source, region: Region, cameras: Sequence[Camera], seed: int
 ) -> tuple[float, npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return points at equal steps along random rays, from where they enter the box.
+    """Create points at equal steps along random training rays, starting where a ray enters the box.
 
-    Returns the step in scene units, scene positions (rays, points, 3), and whether each point is in
-    the box (rays, points).
+    Returns:
+        The step in scene units, scene positions (rays, points, 3), and whether each point is inside
+        the box, bool (rays, points).
     """
     rays = training_rays(cameras, RAYS, np.random.default_rng(seed))
     origin, direction = np.array(rays.origin, np.float64), np.array(rays.direction, np.float64)

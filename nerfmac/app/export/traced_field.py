@@ -1,4 +1,4 @@
-"""`TracedField`, the field of a run in the format of the shaders in `kernels/wgsl`."""
+"""`TracedField`, the field of a run in the format that the shaders in `kernels/wgsl` read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRACE_FILES = (
 
 
 class TracedField(NamedTuple):
-    """Field with the occupancy grid in which it is sampled."""
+    """Field and occupancy grid of a run as data for the WGSL shader of the page."""
 
     constants: dict[str, int | float]
     """Constants of the shader: sizes of the table and of the networks."""
@@ -37,11 +37,11 @@ class TracedField(NamedTuple):
     """Parameters of the scene cube, the occupancy grid, and the marching steps, with the names of
     `MarchSettings` in march.wgsl."""
     levels: list[tuple[float, int, int, int]]
-    """Scale, number of vertices along an axis, index of the first entry, and number of entries of
-    each level."""
+    """For each level: scale, number of vertices along an axis, index of the first table entry, and
+    number of table entries."""
     table: bytes
-    """Quantized features of all levels. Each feature is a byte, the index of a value of the level
-    in `values`."""
+    """Quantized features of all levels. Each feature is one byte, the index of its value among the
+    256 values of the level in `values`."""
     values: bytes
     """Values of the quantized features, 256 float16 values per level; see `quantized`."""
     weights: bytes
@@ -52,8 +52,8 @@ class TracedField(NamedTuple):
 
     @classmethod
     def of(cls, run: Run) -> TracedField:
-        """Convert the field of a run. Raises `InputError` if the shader does not support its
-        model."""
+        """Convert the field of a run. Raises `InputError` unless the field is a hash grid with two
+        networks and the sampler has an occupancy grid."""
         field, state = run.trainer.field, run.state
         if not isinstance(field, EncodedField) or not isinstance(field.encoding, HashGrid):
             raise InputError(
@@ -92,7 +92,8 @@ class TracedField(NamedTuple):
 
     @property
     def shader(self) -> str:
-        """Return the source code of the shader, except the type `half` (see trace.wgsl)."""
+        """WGSL source code of the shader, without the definition of the type `half` (see
+        trace.wgsl)."""
         lines = [
             f"const {name}: {'f32' if isinstance(value, float) else 'u32'} = {value};\n"
             for name, value in self.constants.items()
@@ -108,14 +109,18 @@ def wgsl(name: str) -> str:
 def quantized(
     features: npt.NDArray[np.float32],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float16]]:
-    """Quantize the features of a level.
+    """Quantize the features of a level to 8 bits.
 
-    The values are m sign(u) |u|^1.5 for evenly spaced u in [-1, 1], where m is the maximum absolute
-    feature, because most features are small. The PSNR of renderings relative to exact features is
-    at least 65 dB, one or two decibels higher than with evenly spaced values. The last value is not
-    used.
+    The values are m sign(u) |u|^1.5 for 255 evenly spaced u in [-1, 1], where m is the maximum
+    absolute feature. Values close to zero are denser, because most features are small. The PSNR of
+    renderings relative to renderings with exact features is at least 65 dB, which is 1 to 2 dB
+    higher than with evenly spaced values. The last of the 256 values is not used.
 
-    Returns uint8 codes with the shape of `features`, and the 256 float16 values of the codes.
+    Args:
+        features: Features of a level.
+
+    Returns:
+        uint8 codes with the shape of `features`, and the 256 float16 values of the codes.
     """
     even = np.linspace(-1.0, 1.0, 255)
     largest = float(np.abs(features).max(initial=0.0))

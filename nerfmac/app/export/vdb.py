@@ -1,12 +1,12 @@
-"""Writing of a density to an OpenVDB file, a volume format of Blender and Houdini.
+"""Writing of a density grid to an OpenVDB file, a volume format that Blender and Houdini read.
 
 The layout is version 224, written by OpenVDB 12 (AcademySoftwareFoundation, openvdb/io and
 openvdb/tree). The libraries on PyPI can read such files but cannot write new ones.
 
 Only nonzero values are stored. A leaf contains 8 x 8 x 8 points, a lower node 16 x 16 x 16 leaves,
 an upper node 32 x 32 x 32 lower nodes, and the root all upper nodes. A node has a bit for each
-child, with x as the slowest axis. All nodes come first, then the values of the leaves, compressed
-by zlib.
+child, with x as the slowest axis. The file contains all nodes first and then the values of the
+leaves, compressed with zlib.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ BRANCHES = 16, 32
 VERSION, LIBRARY = 224, (12, 0)
 """Version of the file layout, and of the OpenVDB library that writes it."""
 ZIPPED, ACTIVE_ONLY = 1, 2
-"""Bits of the compression flags. The first one means that zlib is used, and the second that
-inactive values are omitted."""
+"""Bits of the compression flags: values are compressed with zlib, and inactive values are
+omitted."""
 NAME = b"density"
 """Grid name that Blender and Houdini expect in a volume."""
 TREE = b"Tree_float_5_4_3"
 """Type name of the grid, with the value type float and the base-2 logarithms of the node sides."""
 NO_ID = b"00000000-0000-0000-0000-000000000000"
-"""Constant instead of a random id, so that equal grids result in equal files."""
+"""Constant that is used instead of a random ID, so that equal grids result in equal files."""
 
 
 def write_vdb(
@@ -43,13 +43,13 @@ def write_vdb(
     origin: npt.NDArray[np.float64],
     spacing: float,
 ) -> None:
-    """Write a density as a fog volume.
+    """Write a density grid as a fog volume.
 
     Args:
         path: File to write.
-        density: Density (x, y, z).
+        density: Density (x, y, z) per unit of length.
         origin: Position (3,) of voxel (0, 0, 0).
-        spacing: Distance between voxels.
+        spacing: Distance between neighboring voxels, in the same unit of length.
     """
     leaves: list[bytes] = []
     side = LEAF * BRANCHES[0] * BRANCHES[1]
@@ -72,8 +72,8 @@ def write_vdb(
 
 
 def _node(values: npt.NDArray[np.float32], level: int, leaves: list[bytes]) -> bytes:
-    """Return the layout of a node of `level` 2, 1, or 0 (a leaf), and append its values to
-    `leaves`."""
+    """Return the encoded structure of a node of `level` 2, 1, or 0 (a leaf), and append the encoded
+    values of its leaves to `leaves`."""
     if level == 0:
         whole = np.zeros((LEAF, LEAF, LEAF), "<f4")
         whole[tuple(slice(side) for side in values.shape)] = values
@@ -105,9 +105,10 @@ def _bits(flags: npt.NDArray[np.bool_]) -> bytes:
 
 
 def _packed(values: bytes) -> bytes:
-    """Return active values in the format of the file, compressed with zlib if this is shorter.
+    """Encode active values. The values are compressed with zlib if the result is shorter.
 
-    The byte 0 indicates that all other values are 0. A negative length marks uncompressed values.
+    The first byte is 0, which indicates that all inactive values are 0. A negative length marks
+    uncompressed values.
     """
     packed = zlib.compress(values)
     if len(packed) < len(values):
@@ -122,7 +123,8 @@ def _metadata() -> bytes:
 
 
 def _transform(origin: npt.NDArray[np.float64], spacing: float) -> bytes:
-    """Return the map from indices to coordinates, with a shift, a scale, and derived numbers."""
+    """Encode the transform from voxel indices to coordinates: origin, spacing, and derived
+    values."""
     rows: list[Any] = [origin, spacing, spacing, 1.0 / spacing, spacing**-2.0, 0.5 / spacing]
     numbers = b"".join(struct.pack("<3d", *np.broadcast_to(row, 3)) for row in rows)
     return _text(b"UniformScaleTranslateMap") + numbers

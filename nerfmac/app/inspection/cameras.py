@@ -1,4 +1,4 @@
-"""Findings about cameras with implausible positions, directions, or intrinsics."""
+"""Detection of cameras with implausible positions, directions, or intrinsics."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FAR = 4.0
 """Distance from the median camera position, relative to the median of these distances, above which
 a camera counts as far away."""
 SAME = 1e-4
-"""Maximum difference between two cameras that count as equal. It applies to their distance,
-relative to the median distance from the median position, and to the length of the difference of
-their unit axes."""
+"""Maximum difference between two cameras that count as equal. The limit applies to the distance of
+their positions, relative to the median distance from the median position, and to the length of the
+difference of their unit viewing axes."""
 TOGETHER = 0.8
-"""Minimum fraction of cameras that look at a common target, or are level. With a smaller fraction,
-the other cameras are not reported."""
+"""Minimum fraction of cameras that must look at a common target (or be level) for reporting the
+cameras that look elsewhere (or are rolled)."""
 ASTRAY = 60.0
 """Angle in degrees between the viewing axis and the direction to the common target above which a
 camera is reported as looking elsewhere."""
@@ -29,16 +29,16 @@ ROLLED = 60.0
 """Roll in degrees above which a camera is reported, if the roll of most cameras is less than half
 of this angle."""
 STEEP = 0.2
-"""Sine of the angle between the viewing axis and the up direction below which the roll is
-ignored."""
+"""Minimum sine of the angle between the viewing axis and the up direction. If it is smaller, the
+roll of the camera is ignored."""
 SQUARE = 1.1
-"""Minimum ratio between fl_x and fl_y that is reported, because the pixels of cameras are
-square."""
+"""Ratio between fl_y and fl_x (or its inverse) from which intrinsics are reported, because the
+pixels of real cameras are square."""
 MIN_FOV, MAX_FOV, MAX_FISHEYE_FOV = 0.5, 175.0, 220.0
 """Range of plausible horizontal fields of view in degrees."""
 OFF_CENTER = 0.2
-"""Minimum distance between the principal point and the image center, relative to a side, that is
-reported. In real cameras, it is below 0.1."""
+"""Distance between the principal point and the image center, relative to the image width or height,
+above which intrinsics are reported. In real cameras, this distance is below 0.1."""
 BENT = 0.5
 """Maximum plausible shift of an image corner by distortion, relative to its distance from the
 principal point. With wide-angle lenses of action cameras, the shift is up to 0.2."""
@@ -47,7 +47,8 @@ principal point. With wide-angle lenses of action cameras, the shift is up to 0.
 def camera_findings(
     names: Sequence[str], cameras: Sequence[Camera], up: tuple[float, float, float]
 ) -> list[str]:
-    """Report cameras that are far away, look elsewhere, are rolled, or equal another camera.
+    """Report cameras that are far away from the others, look in another direction, are rolled, or
+    are equal to another camera.
 
     Args:
         names: Image names.
@@ -55,7 +56,7 @@ def camera_findings(
         up: Up direction (3,), a unit vector.
 
     Returns:
-        Lines of text.
+        A line of text for each finding, or for several findings of one kind.
     """
     poses = np.stack([camera.pose for camera in cameras]).astype(np.float64)
     eyes, axes, rights = poses[:, :, 3], -poses[:, :, 2], poses[:, :, 0]
@@ -94,14 +95,14 @@ def camera_findings(
 
 
 def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Report intrinsics with implausible distortion, with the name of the first image.
+    """Report intrinsics with implausible distortion.
 
     Args:
         names: Image names.
         lenses: Intrinsics of the images.
 
     Returns:
-        Lines of text.
+        A line of text for each finding, with the name of the first image that has the intrinsics.
     """
     lines = [
         f"the distortion of {name} moves the image corners by {shift:.2g} times their distance "
@@ -114,14 +115,14 @@ def bent_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
 
 
 def impossible_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Report impossible intrinsics, with the name of the first image.
+    """Report intrinsics with an impossible field of view or principal point.
 
     Args:
         names: Image names.
         lenses: Intrinsics of the images.
 
     Returns:
-        Lines of text.
+        A line of text for each finding, with the name of the first image that has the intrinsics.
     """
     lines = []
     for name, lens in _unique(names, lenses):
@@ -144,14 +145,15 @@ def impossible_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[st
 
 
 def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
-    """Report intrinsics that are impossible or have implausible distortion or non-square pixels.
+    """Report intrinsics that are impossible, or have an implausible distortion or non-square
+    pixels.
 
     Args:
         names: Image names.
         lenses: Intrinsics of the images.
 
     Returns:
-        Lines of text.
+        A line of text for each finding, with the name of the first image that has the intrinsics.
     """
     lines = [
         f"{name} has pixels that are not square: fl_y / fl_x is {lens.fl_y / lens.fl_x:.3g} "
@@ -165,9 +167,10 @@ def lens_findings(names: Sequence[str], lenses: Sequence[Lens]) -> list[str]:
 
 
 def _angles_to_target(eyes: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """Return the angles (n,) in degrees between camera axes and the point nearest to all axes.
+    """Return the angle (n,) in degrees between each camera axis and the direction from the camera
+    to the point nearest to all axes.
 
-    `eyes` and `axes` are (n, 3).
+    `eyes` (n, 3) are the camera positions, and `axes` (n, 3) are the unit viewing axes.
     """
     target = nearest_to_axes(eyes, axes)
     if target is None:  # Parallel axes.
@@ -184,10 +187,8 @@ def _unique(names: Sequence[str], lenses: Sequence[Lens]) -> list[tuple[str, Len
 
 
 def _corner_shift(lens: Lens) -> float:
-    """Return the maximum shift of an image corner by distortion.
-
-    It is relative to the distance of the corner from the principal point.
-    """
+    """Return the maximum shift of an image corner by distortion, relative to the distance of the
+    corner from the principal point."""
     x = (np.array([0, lens.width, lens.width, 0]) - lens.cx) / lens.fl_x
     y = (np.array([0, 0, lens.height, lens.height]) - lens.cy) / lens.fl_y
     corners, radius = np.stack([x, y], axis=1), np.hypot(x, y)

@@ -61,21 +61,22 @@ class Comparison:
 def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Comparison:
     """Compare the cameras of two scenes for images with the same name.
 
-    File extensions are ignored, and folders are ignored unless names are not unique. If fewer than
-    three names are common, for example for video frames that two programs numbered, images are
-    matched by content, and the log reports this. The cameras are aligned with the similarity
-    transform that best fits positions and rotations (Umeyama 1991). Rotations are included because
-    positions on a line do not determine the rotation around the line.
+    Images are matched by file name without the extension. If file names are not unique, the name of
+    the folder must also match. If fewer than three names are common, for example because two
+    programs numbered video frames differently, images are matched by content, which is logged. The
+    cameras are aligned with the similarity transform that best fits positions and rotations
+    (Umeyama 1991). Rotations are included because positions on a line do not determine the rotation
+    around this line.
 
     Args:
         scene: Scene with the cameras to compare.
         against: Reference scene or its path.
 
     Returns:
-        The differences.
+        Differences between the cameras of each common image after the alignment.
 
     Raises:
-        InputError: If there are fewer than three common images.
+        InputError: If the scenes have fewer than three common images.
     """
     other = against if isinstance(against, Scene) else load_scene(against)
     first, second = _frames(scene), _frames(other)
@@ -105,15 +106,16 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
 
 
 def differences(found: Array, true: Array) -> tuple[Array, Array]:
-    """Compute differences between two sets of poses after aligning the first one.
+    """Compute the differences between two sets of poses after aligning the first set with the
+    second set.
 
     Args:
         found: Poses (n, 3, 4).
         true: Reference poses (n, 3, 4).
 
     Returns:
-        Distances (n,), relative to the mean distance of the reference from its center, and angles
-        (n,) in degrees.
+        Distances (n,), relative to the mean distance of the reference positions from their center,
+        and angles (n,) in degrees.
     """
     eyes, onto = (poses[:, :, 3] - poses[:, :, 3].mean(axis=0) for poses in (found, true))
     size, radius = (max(float(np.sqrt((at**2).sum(1).mean())), TINY) for at in (eyes, onto))
@@ -138,7 +140,8 @@ def _frames(scene: Scene) -> list[Frame]:
 
 
 def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]:
-    """Return pairs of frames with the same name, including the folder if names are not unique.
+    """Return pairs of frames with the same file name without extension. If file names are not
+    unique, the name of the folder must also match.
 
     If names with folders are not unique either, the result is empty.
     """
@@ -153,7 +156,8 @@ def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]
 
 
 def _by_content(scene: Scene, other: Scene) -> dict[str, Pair]:
-    """Return pairs of frames that are the most similar to each other in the two scenes."""
+    """Return pairs of frames with the same content. Each frame of a pair is the most similar frame
+    of its scene to the other frame."""
     first, second = _frames(scene), _frames(other)
     names, others = shown_names(scene, first), shown_names(other, second)
     with tqdm(None, "images", len(first) + len(second), **delayed_progress(True)) as bar:

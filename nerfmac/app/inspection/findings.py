@@ -1,5 +1,5 @@
-"""Formatting of findings as text, with a line for each finding, or one line with their number if
-there are many."""
+"""Formatting of findings as text: a line for each finding or, if there are many findings of one
+kind, one line with their number and a few examples."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ EXAMPLES = 3
 
 
 def summed_up(lines: Sequence[str], predicate: str) -> list[str]:
-    """Return the lines or, if there are many, "N images PREDICATE, such as: ..."."""
+    """Return `lines`. If there are more than `MAX_LINES`, return one line "N images PREDICATE, such
+    as: ..." instead."""
     if len(lines) <= MAX_LINES:
         return list(lines)
     return [f"{len(lines)} images {predicate}, such as: {'; '.join(lines[:EXAMPLES])}"]
 
 
 def shown_names(scene: Scene, frames: Sequence[Frame]) -> list[str]:
-    """Return names of frames for findings, which are the image paths relative to the scene folder.
+    """Return the names of frames for findings: image paths relative to the scene folder.
 
-    The names in scene files are not used because they may be absolute paths from another machine.
+    The names in scene files are not used, because they may be absolute paths from another machine.
     If the image of a frame is not a file, the name of the frame is returned.
     """
     paths = [frame.image for frame in frames if isinstance(frame.image, Path)]

@@ -1,7 +1,9 @@
-"""Findings about ambiguous matches, without feature matching. They are consecutive images that look
-similar, although their cameras look in very different directions.
+"""Detection of consecutive images that look similar although their cameras look in very different
+directions.
 
-`capture.fold_check` explains ambiguous matches and how they differ from rigs of fixed cameras.
+Such images indicate ambiguous matches. `capture.fold_check` explains ambiguous matches and how they
+are distinguished from rigs of fixed cameras. This module compares thumbnails and needs no feature
+matching.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ NEAR = 30.0
 """Maximum angle in degrees between the viewing axes of consecutive images that count as
 neighbors."""
 ALIKE = 0.1
-"""Quantile of the correlations between neighboring images. The two images at a leap look similar if
-their correlation is at least this quantile."""
+"""Quantile of the correlations between neighboring images. The two images at a leap count as
+similar if their correlation is at least this quantile."""
 
 
 def fold_findings(
@@ -40,12 +42,13 @@ def fold_findings(
     Args:
         names: Image names.
         cameras: Cameras of the images.
-        thumbnail: Function that returns the image with a given index. All images have the same
-            size. It is called only if the cameras alone do not exclude ambiguous matches.
+        thumbnail: Function that returns the thumbnail of the image with a given index. All
+            thumbnails have the same size. The function is called only if the cameras alone do not
+            exclude ambiguous matches.
 
     Returns:
-        Lines of text. There are none if there are fewer than `MIN_IMAGES` images or their names are
-        not in the order of capture.
+        A line of text for each pair, or for several pairs. If there are fewer than `MIN_IMAGES`
+        images, or if the name order is not the order of capture, the result is empty.
     """
     order = sorted(range(len(names)), key=lambda index: counted(names[index]))
     if len(order) < MIN_IMAGES:
@@ -72,8 +75,8 @@ def fold_findings(
 
 
 def folds_of_training(scene: Scene) -> list[str]:
-    """Return the `fold_findings` of the training images of a scene, computed from their pixels on
-    the device."""
+    """Return the `fold_findings` of the training images of a scene. The thumbnails are computed
+    from the decoded images on the device."""
     views = scene.views("train", progress=False)
 
     def thumbnail(index: int) -> npt.NDArray[np.floating]:

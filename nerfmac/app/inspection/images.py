@@ -1,4 +1,4 @@
-"""Findings about images that are blurred, poorly exposed, or copies of other images."""
+"""Detection of images that are blurred, poorly exposed, or copies of other images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nerfmac.app.scenes import Frame
 from nerfmac.app.scenes.image_cache import decode_once
 
 SIZE = 640
-"""Maximum length of the longer side in pixels. Larger images are downscaled for measurements."""
+"""Maximum length in pixels of the longer side of a measured image. Larger images are downscaled."""
 THUMBNAIL = (32, 32)
 BLURRED = 0.2
 """Sharpness, relative to the median over the images, below which an image counts as blurred."""
@@ -27,8 +27,8 @@ as equal."""
 DARK, BRIGHT = 25.0, 235.0
 """Range of the mean brightness (0 to 255) of well exposed images, without the backdrop."""
 CLIPPED = 0.35
-"""Fraction of white or black pixels above which an image counts as poorly exposed. If most images
-have a larger fraction, these pixels are a backdrop."""
+"""Fraction of white or black pixels above which an image counts as poorly exposed. If the median
+fraction over all images is larger, these pixels count as a backdrop instead."""
 UNLIKE = 45.0
 """Difference between the mean brightness of an image and the median over all images (0 to 255)
 above which the image is reported."""
@@ -45,8 +45,8 @@ class ImageMeasures(NamedTuple):
 
 
 def measure_images(frames: Sequence[Frame], bar: Any) -> list[ImageMeasures]:
-    """Measure the image of each frame, with a tqdm bar. Raises `InputError` if an image is
-    invalid."""
+    """Measure the image of each frame, and update a tqdm progress bar. Raises `InputError` if an
+    image is invalid."""
     measures = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for measured in pool.map(_measure, frames):
@@ -73,10 +73,8 @@ def _measure(frame: Frame) -> ImageMeasures:
 
 
 def normalized(thumbnails: Sequence[npt.NDArray[np.floating]]) -> npt.NDArray[np.float64]:
-    """Return the thumbnails as rows (n, pixels) with the mean 0 and the length 1.
-
-    The inner product of two rows is the correlation of the thumbnails.
-    """
+    """Return the thumbnails as rows (n, pixels) with a mean of 0 and a length of 1, so that the
+    inner product of two rows is the correlation of the thumbnails."""
     rows = np.stack([thumbnail.ravel() for thumbnail in thumbnails]).astype(np.float64)
     rows -= rows.mean(axis=1, keepdims=True)
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
@@ -90,7 +88,7 @@ def image_findings(names: Sequence[str], measures: Sequence[ImageMeasures]) -> l
         measures: Measurements of the images.
 
     Returns:
-        Lines of text.
+        A line of text for each finding, or for several findings of one kind.
     """
     median = float(np.median([image.sharpness for image in measures]))
     blurred = [
@@ -113,7 +111,8 @@ def image_findings(names: Sequence[str], measures: Sequence[ImageMeasures]) -> l
 
 
 def _exposures(names: Sequence[str], measures: Sequence[ImageMeasures]) -> list[str]:
-    """Return a line for each poorly exposed image, ignoring a backdrop that most images have."""
+    """Return a line for each poorly exposed image. White or black pixels of a backdrop in most
+    images are ignored."""
     table = [(image.white, image.black, image.brightness) for image in measures]
     white, black, brightness = np.median(table, 0).tolist()
     backdrop = white * (white > CLIPPED), black * (black > CLIPPED)

@@ -36,11 +36,11 @@ from nerfmac.geometry.lenses import Lens
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """A scene, lines of text about its contents (`facts`), and lines about possible problems
-    (`findings`).
+    """Result of the inspection of a scene: lines of text about its contents (`facts`) and about
+    possible problems (`findings`).
 
-    In a notebook, an inspection is displayed as the lines of text and a drawing of the cameras,
-    points, and cube that can be rotated with the mouse.
+    A notebook displays an inspection as these lines and a drawing of the cameras, points, and scene
+    cube, which can be rotated with the mouse.
     """
 
     scene: Scene
@@ -52,13 +52,13 @@ class Inspection:
         return "\n".join([*self.facts, "", *findings])
 
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Write a PNG of cameras, points, and cube.
+        """Write a drawing of the cameras, points, and scene cube.
 
         Args:
-            path: File to write.
+            path: PNG file to write.
 
         Raises:
-            InputError: If writing fails.
+            InputError: If the file cannot be written.
         """
         draw_scene(user_path(path), self.scene)
 
@@ -79,7 +79,7 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
         progress: Whether to show a progress bar.
 
     Returns:
-        The inspection.
+        Facts and findings about the scene.
 
     Raises:
         InputError: If the scene cannot be loaded or an image cannot be decoded.
@@ -103,9 +103,11 @@ def inspect_scene(scene: Scene | str | os.PathLike[str], *, progress: bool = Tru
 
 
 def training_findings(scene: Scene) -> list[str]:
-    """Return the findings about the training views of a scene that can be computed quickly.
+    """Return findings about the training views of a scene. Only findings that can be computed
+    quickly are included.
 
-    The training views are decoded if needed. Raises `InputError` for an invalid image.
+    If the training views have not been decoded, they are decoded. Raises `InputError` if an image
+    is invalid.
     """
     frames = scene.splits["train"]
     lenses = [frame.camera.lens for frame in frames]
@@ -163,7 +165,8 @@ def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
 
 
 def _inside(positions: npt.NDArray[np.floating], extent: float) -> float:
-    """Return the fraction of the positions (n, 3) that are in the cube of side `extent`."""
+    """Return the fraction of the positions (n, 3) that are in the scene cube with the side
+    `extent`."""
     return float(Bounds(extent).holds(positions).mean())
 
 

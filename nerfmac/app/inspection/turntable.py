@@ -1,4 +1,4 @@
-"""Interactive view of a scene's cameras, points, and cube in a notebook."""
+"""Interactive drawing of the cameras, points, and cube of a scene in a notebook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from nerfmac.app.scenes import Scene, diagram
 
 MAX_POINTS = 6000
-"""Maximum number of points in the drawing. It limits the size of the notebook."""
+"""Maximum number of points in the drawing, which limits the size of the notebook."""
 PAGE = """<div><canvas width="900" height="560" style="width:100%;max-width:900px;cursor:grab;
 border:1px solid #ddd;background:#fff;touch-action:none"></canvas><pre>{text}</pre><script>
 (() => {{
@@ -50,14 +50,15 @@ draw();
 
 
 def turntable(scene: Scene, text: str) -> str:
-    """Return HTML that shows cameras, points, cube, and up direction, with text below.
+    """Return HTML with an interactive drawing of the cameras, points, cube, and up direction of a
+    scene.
 
     Args:
-        scene: Scene to show.
+        scene: Scene to draw.
         text: Text below the drawing.
 
     Returns:
-        The HTML.
+        HTML source code.
     """
     points = diagram.points_shown(scene)
     points = points[:: max(1, -(-len(points) // MAX_POINTS))]

@@ -1,9 +1,9 @@
 """Measurement of the maximum rates of the device, in bytes per second and operations per second.
 
-Bandwidth is measured with a copy of a large array: on a GPU with MLX, on a CPU with a kernel on all
-cores, because operations of MLX use one core only. The rate of operations is measured with a large
-matrix product: on a GPU in the dtype of the kernels, on a CPU with NumPy. A GPU may compute
-products on units that no other operation can use.
+Bandwidth is measured with a copy of a large array. A GPU copies the array with MLX. On a CPU, a
+kernel copies the array on all cores, because MLX operations use only one core. The rate of
+operations is measured with a large matrix product, in the dtype of the kernels on a GPU and with
+NumPy on a CPU. A GPU may compute matrix products on units that no other operation can use.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _GPU_FLOATS, _CPU_FLOATS = 2**26, 2**24  # length of the copied array, larger th
 _SIZE, _CPU_SIZE = 4096, 2048  # rows and columns of the matrices
 _CHUNK = 4096  # number of floats that a thread copies
 
-# The kernel copies the first half of the array to its unused second half. An output array would be
-# in new memory, and the time would include the allocation and clearing of pages by the system.
+# The kernel copies the first half of the array to the second half. If it wrote to an output array,
+# the time would include the allocation and clearing of memory pages by the system.
 _COPY = f"""
   const float* from = array + {_CHUNK} * thread_position_in_grid.x;
   float* to = const_cast<float*>(from) + {_CPU_FLOATS};
@@ -46,7 +46,8 @@ class Ceilings(NamedTuple):
 
 
 def measure_ceilings(seconds: float) -> Ceilings:
-    """Measure both rates on the current device, about `seconds` each."""
+    """Measure the maximum bandwidth and rate of operations of the current device. Each measurement
+    takes about `seconds` seconds."""
     return _cpu_ceilings(seconds) if current_device() == "cpu" else _gpu_ceilings(seconds)
 
 
@@ -84,5 +85,6 @@ def _cpu_ceilings(seconds: float) -> Ceilings:
 
 
 def _lower_quartile(compute: Callable[[], Any], seconds: float) -> float:
-    """Return the lower quartile of the call time in seconds, which other programs hardly affect."""
+    """Return the lower quartile of the call time in seconds. Other programs hardly affect this
+    quartile."""
     return measure(compute, seconds=seconds, queued=True).low / 1e3

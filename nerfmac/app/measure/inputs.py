@@ -1,12 +1,12 @@
 """Arrays similar to those in a training step, for timing operations and their variants.
 
 Realistic positions are required, because neighboring samples of a ray share cells of the encoding.
-Rays from all directions are therefore marched through a grid with a thick occupied shell. A third
-of the samples have no gradient, like samples behind a surface; the other gradients differ by orders
-of magnitude.
+Therefore, rays from all directions are marched through an occupancy grid with a thick occupied
+shell. One third of the samples have no gradient, like samples behind a surface. The gradients of
+the other samples differ by orders of magnitude.
 
-This module does not index arrays, not even arrays of random keys, because on CUDA, MLX would first
-have to compile a kernel.
+This module does not index arrays, not even arrays of random keys, because MLX would compile a
+kernel for indexing on CUDA.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ RADIUS, THICKNESS = 0.3, 0.03
 
 
 class StepInputs:
-    """Evaluated arrays similar to a training step with `config`, in a scene cube with the side
-    `extent`."""
+    """Evaluated arrays that are similar to those of a training step.
+
+    Args:
+        config: Configuration that determines the sizes.
+        extent: Side of the scene cube in scene units.
+    """
 
     def __init__(self, config: Config, extent: float = 1.0) -> None:
         self.slots, widths = config.march.max_samples, config.networks
@@ -64,10 +68,8 @@ class StepInputs:
 
 
 def slopes(shape: tuple[int, ...], seed: int) -> mx.array:
-    """Return random gradients with one row per sample.
-
-    A third of the rows are zero. The magnitudes of the other rows differ.
-    """
+    """Return random gradients with one row per sample. One third of the rows are zero, and the
+    magnitudes of the other rows differ."""
     size, seen, value = mx.random.split(mx.random.key(seed), 3)
     sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=size))
     is_seen = mx.random.uniform(shape=(shape[0], 1), key=seen) < 2 / 3

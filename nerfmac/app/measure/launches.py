@@ -4,9 +4,9 @@ additions.
 Launches can be recorded from any computation, from a training step of a run in its current state,
 or from a training step of a configuration. The work of a launch is computed from the sizes of its
 arrays, its grid, and its template arguments. Bytes are counted in two ways. `cached` assumes a
-perfect cache: each input is read once, and each output is written once, or read and written if the
-kernel adds to it. `uncached` assumes no cache: each access to a row of a table moves this row.
-Unused slots of the batch count as samples.
+perfect cache: each input is read once, and each output is written once. If the kernel adds to an
+output, the output is also read once. `uncached` assumes no cache: each access to a row of a table
+moves this row. Unused slots of the sample budget count as samples.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Build = Callable[..., list[mx.array]]
 Call = dict[str, Any]
 
 CUBE = Bounds(1.0)
-"""Scene cube of a scene with a single object and no surroundings."""
+"""Scene cube of a scene with a single object and no background."""
 
 
 class Work(NamedTuple):
-    """Bytes, operations, atomic additions, and launches, as defined in the module docstring."""
+    """Work of kernel launches: bytes, operations, atomic additions, and number of launches."""
 
-    cached: int = 0  # number of bytes
-    uncached: int = 0  # number of bytes
+    cached: int = 0  # Number of bytes, assuming a perfect cache (see the module docstring).
+    uncached: int = 0  # Number of bytes, assuming no cache (see the module docstring).
     operations: int = 0
     """Number of floating-point operations. A multiply-add counts as two. Only the operations of the
     hash encoding and the networks are counted. Other kernels have at most about one operation per
@@ -69,15 +69,19 @@ class Work(NamedTuple):
         return self.float_atomics + self.integer_atomics
 
     def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
-        """Return the time of the roofline model, max(bytes / bandwidth, operations / rate).
+        """Return the time in seconds according to the roofline model, max(bytes / bandwidth,
+        operations / rate).
 
-        `bandwidth` is in bytes per second, and `rate` is in operations per second.
+        Args:
+            bandwidth: Bandwidth in bytes per second.
+            rate: Floating-point operations per second.
+            cached: Whether to use the bytes `cached` instead of `uncached`.
         """
         moved = self.cached if cached else self.uncached
         return max(moved / bandwidth, self.operations / rate)
 
     def __floordiv__(self, parts: int) -> Work:
-        """Return the work of one of `parts` equal parts."""
+        """Divide the work by `parts`, rounding down."""
         return Work(*(number // parts for number in self))
 
 
@@ -150,9 +154,9 @@ class Launched:
         return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
 
     def _multiplications(self, inputs: dict[str, mx.array]) -> int:
-        """Return the number of operations of the matrix products in the networks.
+        """Return the number of floating-point operations in the matrix products of the networks.
 
-        A gradient counts as three forward passes.
+        A gradient has three times as many operations as a forward pass.
         """
         sizes = dict(self.call["template"])
         if "features" not in inputs:
@@ -169,9 +173,14 @@ _ATOMICS = ("integer_atomics", "float_atomics")
 
 
 def _rows(whole: int, row: int, rows: int) -> Work:
-    """Return a correction for a kernel that reads `rows` rows of `row` bytes from a table.
+    """Return a correction of the bytes for a kernel that reads rows of a table.
 
-    Without the correction, all `whole` bytes of the table count.
+    Without the correction, the whole table counts as read once.
+
+    Args:
+        whole: Size of the table in bytes.
+        row: Size of a row in bytes.
+        rows: Number of rows that the kernel reads.
     """
     return Work(min(rows * row, whole) - whole, rows * row - whole)
 
@@ -179,11 +188,16 @@ def _rows(whole: int, row: int, rows: int) -> Work:
 def launches(
     compute: Callable[[], Any], *, on_metal: bool = False, generation: int | None = None
 ) -> list[Launched]:
-    """Record the kernel launches in `compute`, in order. The results of `compute` may be
-    unevaluated.
+    """Record the kernel launches of a computation.
 
-    With `on_metal`, the launches are recorded as for an Apple GPU of this `generation`, on any
-    machine. Kernels do not run, and outputs are zeros with the correct shapes.
+    Args:
+        compute: Function that builds the computation. Its results may be unevaluated.
+        on_metal: Whether to record the launches as for an Apple GPU, on any machine. If True,
+            kernels do not run, and their outputs are zeros with the correct shapes.
+        generation: Generation of the Apple GPU, if `on_metal` is True.
+
+    Returns:
+        Launches in the order of recording.
     """
     recorded: list[Launched] = []
 
@@ -202,7 +216,8 @@ def launches(
 
 
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
-"""Names of kernels in a training step with results that are not used, or only used in reports."""
+"""Names of kernels that are recorded in a training step but usually not evaluated, because their
+results are not used or used only in reports."""
 _WORDS = ("sampling.bits", "moments.")  # prefixes of the names of uint32 arrays in a state
 
 
@@ -221,12 +236,19 @@ def recorded_launches(
     on_metal: bool = False,
     generation: int | None = None,
 ) -> list[list[Launched]]:
-    """Record the launches of each computation of `Trainer.trial`: the updates, a step, and the
-    average.
+    """Record the kernel launches of each computation in `Trainer.trial`.
 
-    Updates are the occupancy updates in each phase of the sampler. The last phase follows the
-    warm-up. Inputs and outputs are evaluated. With `on_metal`, kernels do not run, and the launches
-    are recorded as for an Apple GPU of this `generation`.
+    The computations are the occupancy update in each phase of the sampler, a training step, and the
+    average of the parameters. The last phase of the sampler follows the warm-up.
+
+    Args:
+        trainer: Trainer with training views.
+        state: Training state in which the computations are recorded.
+        on_metal: Whether to record the launches as for an Apple GPU, without running kernels.
+        generation: Generation of the Apple GPU, if `on_metal` is True.
+
+    Returns:
+        Launches of each computation. Unless `on_metal` is True, inputs and outputs are evaluated.
     """
     with uncompiled():
         trial, count = trainer.trial(state), trainer.sampler.phases + 2
@@ -239,7 +261,8 @@ def recorded_launches(
 
 
 def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
-    """Return a trainer for `config` with one view of four pixels, and a training state of zeros."""
+    """Create a trainer with a single training view of four pixels, and a training state of
+    zeros."""
     views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
     trainer = Trainer(config, bounds, views=views)
     arrays = {
@@ -251,12 +274,13 @@ def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
 
 
 def small_camera(pixels: int) -> Camera:
-    """Return a camera above the scene with an image of `pixels` x 1 pixels."""
+    """Return a camera above the scene whose image has `pixels` x 1 pixels."""
     return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
 
 
 def by_kernel(recorded: list[Launched]) -> dict[str, list[Launched]]:
-    """Group launches by kernel name, in order of first launch, without `NEVER_EVALUATED`."""
+    """Group launches by kernel name, in the order of the first launch. Kernels in `NEVER_EVALUATED`
+    are omitted."""
     kernels: dict[str, list[Launched]] = {}
     for launched in recorded:
         if launched.name not in NEVER_EVALUATED:

@@ -13,30 +13,31 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 QUEUE_SECONDS = 0.02
-"""Target duration in seconds of a queue of calls, which are evaluated together. It is long compared
-with the overhead of starting and synchronizing."""
+"""Target duration in seconds of a queue, which consists of calls that are evaluated together. The
+duration is long compared with the overhead of starting and synchronizing."""
 QUEUE = 16
-"""Maximum number of calls in a queue. All their results are in memory at the same time."""
+"""Maximum number of calls in a queue. The results of all calls in a queue are in memory at the same
+time."""
 LEAST_CALLS, MOST_CALLS = 5, 100
-"""Minimum and maximum number of timed calls or queues. With fewer than five, the spread is
-unknown."""
+"""Minimum and maximum number of timed calls or queues. With fewer than five, quartiles would not be
+meaningful."""
 
 
 class Timing(NamedTuple):
-    """Time of one call in milliseconds."""
+    """Median and quartiles of the time of one call, in milliseconds."""
 
     median: float
     low: float  # lower quartile
     high: float  # upper quartile
-    calls: int
+    calls: int  # number of timed calls or queues
 
     def times(self, factor: float) -> Timing:
         """Return the timing multiplied by `factor`."""
         return Timing(factor * self.median, factor * self.low, factor * self.high, self.calls)
 
     def less(self, other: Timing) -> Timing:
-        """Return the timing minus the median of `other`. The result is at least zero, because both
-        have noise."""
+        """Subtract the median of `other`. Negative results, which noise can cause, are replaced by
+        zero."""
         median, low, high = (max(0.0, own - other.median) for own in self[:3])
         return Timing(median, low, high, self.calls)
 
@@ -45,31 +46,45 @@ class Timing(NamedTuple):
 
 
 class Bar(tqdm):
-    """Progress bar on standard error, which is erased at the end.
+    """Progress bar on standard error. At the end, the bar is erased.
 
-    `with Bar("training", 8, "steps") as bar: bar.reach(3)`.
+    Use it as a context manager: `with Bar("training", 8, "steps") as bar: bar.reach(3)`.
     """
 
     def __init__(self, what: str, total: float, unit: str, *, disable: bool = False) -> None:
-        """Show an empty bar. `total` is the number of steps or seconds, and `unit` is their
-        unit."""
+        """Show an empty progress bar.
+
+        Args:
+            what: Label of the bar.
+            total: Total number of steps or seconds.
+            unit: Unit of `total`, such as "steps" or "s".
+            disable: Whether to hide the bar.
+        """
         form = "{desc} |{bar}| {n:.0f}/{total:.0f} {unit}, {remaining} left"
         options: dict[str, Any] = {"miniters": 1, "leave": False, "disable": disable}
         super().__init__(desc=what, total=total, unit=unit, bar_format=form, **options)
 
     def reach(self, done: float) -> None:
-        """Show that `done` of the total is finished. Values larger than the total fill the bar."""
+        """Move the bar to `done`, in the same unit as the total. Larger values than the total fill
+        the bar."""
         self.update(min(done, self.total) - self.n)
 
 
 def quartiles(seconds: Sequence[float] | npt.NDArray[np.floating]) -> Timing:
-    """Return the median and the quartiles of the call times `seconds`."""
+    """Compute the median and the quartiles of call times.
+
+    Args:
+        seconds: Time of each call in seconds.
+
+    Returns:
+        Times in milliseconds.
+    """
     low, median, high = (1e3 * float(q) for q in np.quantile(seconds, [0.25, 0.5, 0.75]))
     return Timing(median, low, high, len(seconds))
 
 
 def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = False) -> Timing:
-    """Time `compute` for about `seconds`, after a warm-up.
+    """Measure the time of a function call, after a warm-up.
 
     Args:
         compute: Function that returns unevaluated arrays.
@@ -77,7 +92,7 @@ def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = 
         queued: Whether to time queues of calls (see `timer`) instead of single calls.
 
     Returns:
-        Times of `LEAST_CALLS` to `MOST_CALLS` calls or queues.
+        Median and quartiles over `LEAST_CALLS` to `MOST_CALLS` calls or queues, in milliseconds.
     """
     call = timer(compute, queued=queued)
     spent: list[float] = []
@@ -90,11 +105,18 @@ def measure(compute: Callable[[], Any], *, seconds: float = 1.0, queued: bool = 
 
 
 def timer(compute: Callable[[], Any], *, queued: bool) -> Callable[[], float]:
-    """Return a function that calls `compute`, evaluates the result, and returns the time per call.
+    """Return a function that measures the time of `compute`.
 
-    If `queued` is True, the function evaluates several calls together and returns their mean time
-    in seconds, which includes little overhead for starting and synchronizing. To warm up, `timer`
-    calls `compute` twice.
+    For the warm-up, `timer` calls `compute` twice.
+
+    Args:
+        compute: Function that returns unevaluated arrays.
+        queued: Whether to evaluate several calls together, so that the mean time of a call includes
+            little overhead for starting and synchronizing.
+
+    Returns:
+        Function that calls `compute`, evaluates the results, and returns the time per call in
+        seconds.
     """
 
     def run(calls: int) -> float:
@@ -115,10 +137,11 @@ def measure_interleaved(
     least: int = LEAST_CALLS,
     what: str | None = "interleaved timing",
 ) -> list[list[float]]:
-    """Time several functions interleaved (A/B), by calling all `timers` in order in each round.
+    """Time several functions in rounds. In each round, all functions are called once, in order.
 
-    A busy machine is slow for a whole round, so ratios within a round are more accurate than ratios
-    of medians. The first round is a warm-up and is not counted.
+    If other programs slow down the machine, they usually slow down a whole round. Therefore, ratios
+    of times in the same round are more accurate than ratios of medians. The first round is a
+    warm-up and is not counted.
 
     Args:
         timers: Functions that return the time of one call in seconds, such as the results of
@@ -129,7 +152,7 @@ def measure_interleaved(
         what: Label of the progress bar, or None to show no bar.
 
     Returns:
-        Times in seconds in every round, for each timer.
+        For each timer, the times of all rounds in seconds.
     """
     for call in timers:
         call()

@@ -1,8 +1,10 @@
-"""Tuning, which compiles, compares, and times every variant and stores the fastest ones.
+"""Tuning: compilation, comparison, and timing of every variant of each operation. The fastest
+variants are stored.
 
-The reference is the first variant that runs. In each round, the time of another variant is divided
-by the time of the reference. The variant replaces the reference only if the upper error bound of
-the median ratio is below `RATIO_LIMIT`, so that it is at least 2 % faster with high confidence.
+The reference is the first variant that runs. In each round, the time of every other variant is
+divided by the time of the reference. A variant is selected instead of the reference only if the
+upper error bound of the median ratio is below `RATIO_LIMIT`, so that the variant is at least 2 %
+faster with high confidence.
 """
 
 from __future__ import annotations
@@ -37,21 +39,22 @@ from nerfmac.ops.networks import networks
 log = logging.getLogger("nerfmac")
 
 RATIO_LIMIT = 0.98
-"""Upper error bound of the time ratio below which a variant replaces the reference."""
+"""Limit of the upper error bound of the time ratio. If the bound is below this limit, the variant
+is selected instead of the reference."""
 NOTCH = 2 * 1.57
 """Factor in the error bound of a median, NOTCH x interquartile range / sqrt(number of values). The
 bound is twice the notch of a box plot (McGill, Tukey and Larsen 1978)."""
 ROUNDS = 9
 """Minimum number of rounds. In simulations with three equally fast variants and noise of 5 to 30 %
-per call, another variant wrongly replaces the first one in 1 to 3 % of the trials. If only medians
-were compared, this would happen in 39 to 64 % of the trials."""
+per call, a variant other than the reference is selected in 1 to 3 % of the trials. If only medians
+were compared, such a selection would occur in 39 to 64 % of the trials."""
 SECONDS = 0.5
-"""Default time per operation in seconds, which is sufficient for about `ROUNDS` rounds of three
+"""Default time per operation in seconds. This time is sufficient for about `ROUNDS` rounds of three
 variants that take 20 ms each."""
 
 
 class Tried(NamedTuple):
-    """Result of one variant: its time and error, or the reason why it cannot be used."""
+    """Measurement of one variant: its time and error, or the reason why it cannot be used."""
 
     name: str
     timing: Timing | None = None  # time of a call, or None after a fault
@@ -96,8 +99,11 @@ def tune(
         shows_bar: Whether to show progress bars.
         on_tuned: Callback with the result of each operation.
 
+    Returns:
+        Results of all operations.
+
     Raises:
-        InputError: If no kernels run here, or the cache folder cannot be written.
+        InputError: If no kernels run on this machine, or the cache folder cannot be written.
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to choose from: {why}")
@@ -113,7 +119,8 @@ def tune(
 def try_variants(
     config: Config, extent: float = 1.0, *, seconds: float = SECONDS, shows_bar: bool = True
 ) -> Iterator[Tuned]:
-    """Measure every variant, operation by operation, without saving the selection."""
+    """Measure every variant of every operation, and yield the result of each operation. The
+    selection is not saved."""
     # All kernels are compiled in parallel, including the kernels that compute the inputs of the
     # trials.
     compile_for(case for trial in trials(config, extent) for case in _by_variant(trial).values())
@@ -123,7 +130,8 @@ def try_variants(
 
 
 def _by_variant(trial: Trial) -> dict[str, Case]:
-    """Return the case of a trial for each variant; empty if the device has only one variant."""
+    """Return the test case of a trial for each variant on the current device. If there is only one
+    variant, the result is empty."""
     name, case = trial
     here = VARIANTS[name].here if runs_kernel(case.operation) else ()
     return {way: in_variant(case, name, way) for way in here} if len(here) > 1 else {}
@@ -193,14 +201,20 @@ def _compared(way: str, case: Case, got: Arrays, want: Arrays) -> Tried:
 
 
 class Trial(NamedTuple):
-    """Operation with variants, and a test case with the same results for all variants."""
+    """Operation with several variants, and a test case for which all variants must have the same
+    results."""
 
     variants: str  # name in `nerfmac.backend.variants.VARIANTS`
     case: Case
 
 
 def trials(config: Config, extent: float) -> Iterator[Trial]:
-    """Return a trial for each operation with variants, in a scene cube of side `extent`."""
+    """Yield a trial for each operation that has several variants.
+
+    Args:
+        config: Configuration that determines the sizes of the operations.
+        extent: Side of the scene cube in scene units.
+    """
     inputs = StepInputs(config, extent)
 
     def counted() -> Arrays:

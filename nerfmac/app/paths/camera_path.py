@@ -32,11 +32,13 @@ DEFAULT_SECONDS = 5.0
 
 @dataclass(frozen=True, eq=False)
 class CameraPath:
-    """Smooth camera path through keyframes. If `closed`, it returns from the last to the first one.
+    """Smooth camera path through keyframes. A closed path returns from the last keyframe to the
+    first one.
 
-    The camera moves at constant speed, except where keyframes have times or `ease`. With a single
-    keyframe, it does not move. A keyframe equal to the previous one has no effect or, if it has a
-    time, adds a pause. A path without keyframes can only be edited and drawn.
+    The camera moves at constant speed, except where keyframes have `seconds` or `ease`. If the path
+    has only one keyframe, the camera does not move. If a keyframe is equal to the previous one, it
+    adds a pause of its `seconds`, or has no effect without `seconds`. A path without keyframes can
+    only be edited and drawn.
 
     Examples:
         >>> views = scene.cameras("train")[:3]
@@ -57,7 +59,7 @@ class CameraPath:
         object.__setattr__(self, "keyframes", tuple(self.keyframes))
 
     def at(self, time: float) -> Keyframe:
-        """Return the keyframe at a time.
+        """Return the interpolated camera at a time, as a keyframe.
 
         Args:
             time: Time from 0 (start) to 1 (end).
@@ -76,7 +78,8 @@ class CameraPath:
     def cameras(self, frames: int, size: tuple[int, int]) -> list[Camera]:
         """Return cameras that are evenly spaced in time.
 
-        An open path has a camera at both ends. On a closed path, the first camera follows the last.
+        On an open path, the first and the last camera are at the ends of the path. On a closed
+        path, the first camera follows the last one.
 
         Args:
             frames: Number of cameras.
@@ -113,7 +116,8 @@ class CameraPath:
 
     @property
     def times(self) -> Array:
-        """Times (n,) of the keyframes from 0 to 1, as in `at`."""
+        """Times (n,) at which the camera is at the keyframes, from 0 (start of the path) to 1
+        (end), as in `at`."""
         return self._timing.times[: len(self.keyframes)]
 
     @property
@@ -142,7 +146,7 @@ class CameraPath:
             New path.
 
         Raises:
-            InputError: If there is no such keyframe.
+            InputError: If the path has no keyframe with this index.
         """
         self._check(index)
         return replace(self, keyframes=(*self.keyframes[:index], *self.keyframes[index + 1 :]))

@@ -1,7 +1,8 @@
 """A smooth curve through keyframes, parametrized by length.
 
-The curve is centripetal: between keyframes, its parameter increases by the square root of their
-distance, so it has no loops between unequally spaced keyframes. The distance is
+The curve is centripetal: between two keyframes, the parameter increases by the square root of their
+distance, so that the curve has no loops between unequally spaced keyframes. The distance of two
+keyframes is
 
     sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)        angles in radians,
 
@@ -33,16 +34,17 @@ MIN_SPREAD = 1e-3
 """Minimum spread in scene units, so that rounding errors do not affect the speed."""
 
 SAME = 1e-9
-"""Maximum distance between consecutive keyframes that count as one, computed with the formula in
-the module docstring."""
+"""Maximum distance between consecutive keyframes that are treated as one keyframe. The module
+docstring defines the distance."""
 
 SAMPLES = 512
-"""Number of line segments for computing the length of each Bezier curve. With this number, the
-speed is accurate to 1 %."""
+"""Number of line segments for computing the length of each Bezier curve. With 512 segments, the
+speed along the curve is accurate to 1 %."""
 
 
 class Curve:
-    """Bezier curves that connect keyframes. Equal consecutive keyframes count as one."""
+    """Smooth curve of Bezier segments that connect keyframes. Equal consecutive keyframes are
+    treated as one keyframe."""
 
     def __init__(self, positions: Array, rotation: Array, fov: Array, closed: bool) -> None:
         """Create the curve.
@@ -76,7 +78,8 @@ class Curve:
         return flat[:, :3], rotation, flat[:, 3]
 
     def _bend(self, flat: Array, rotation: Array, steps: Array, closed: bool) -> None:
-        """Set the control points (n, 4, 4) of (position, fov) in `flat` and of the quaternions."""
+        """Set the control points (n, 4, 4) of the Bezier segments, for positions with fields of
+        view and for quaternions."""
         if not len(steps):
             self.flat, self.rotation = (np.repeat(a[:, None], 4, axis=1) for a in (flat, rotation))
             return
@@ -93,7 +96,9 @@ class Curve:
         self.rotation = np.stack([first, product(first, out), product(last, into), last], axis=1)
 
     def _on(self, marks: Array) -> tuple[Array, Array]:
-        """Return (position, fov) and quaternion, each (n, 4), at curve indices plus fractions."""
+        """Return positions with fields of view (n, 4), and quaternions (n, 4), at `marks` (n,).
+        The integer part of a mark is the index of a segment. The fractional part is the position
+        on the segment."""
         index = np.minimum(marks.astype(int), len(self.flat) - 1)
         fraction = (marks - index)[:, None, None]
         return _casteljau(self.flat[index], fraction, _line), _casteljau(
@@ -101,8 +106,8 @@ class Curve:
         )
 
     def _distance(self, flat: Array, rotation: Array) -> Array:
-        """Return the distances (n - 1,) between consecutive rows, with the formula in the module
-        docstring."""
+        """Return the distances (n - 1,) between consecutive keyframes. The module docstring defines
+        the distance."""
         moved = np.diff(flat, axis=0) / self.scale
         turned = logarithm(product(inverse(rotation[:-1]), rotation[1:]))
         return np.sqrt(np.sum(moved**2, axis=1) + np.sum(turned**2, axis=1))

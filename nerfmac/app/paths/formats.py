@@ -10,8 +10,8 @@ nerfstudio's camera_path.json, as written by its viewer and read by `ns-render c
     fps, seconds, is_cycle, render_width, render_height
 
 nerfmac reads the frames instead of the keyframes, so the path is exactly the path that nerfstudio
-renders. Positions are in nerfstudio's scene space. `run.load_path` transforms them to the scene
-space of a run.
+renders. Positions are in the scene coordinates of nerfstudio. `run.load_path` transforms them to
+the scene coordinates of a run.
 
 instant-ngp's base_cam.json:
 
@@ -20,9 +20,10 @@ instant-ngp's base_cam.json:
     loop    whether the path is closed; absent in older files
     time    the time that the window of instant-ngp shows
 
-The axes of its scene space are the axes y, z, and x of nerfmac's scene space. Its cameras look
-along +z, with y down. Keyframes are equally spaced in time. The path in instant-ngp is a B-spline
-that passes near the keyframes. In nerfmac, the path passes through the keyframes.
+The first, second, and third scene axes of instant-ngp are the axes y, z, and x of nerfmac. Cameras
+of instant-ngp look along +z, with y down. Keyframes are equally spaced in time. The path in
+instant-ngp is a B-spline that passes near the keyframes. In nerfmac, the path passes through the
+keyframes.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ PERSPECTIVE = "perspective"
 """The only supported `camera_type` of nerfstudio files."""
 
 NGP_AXES = [1, 2, 0]
-"""Indices of the first, second, and third axis of instant-ngp among nerfmac's axes."""
+"""Indices of the scene axes of nerfmac that correspond to the first, second, and third scene axis
+of instant-ngp."""
 NGP_FLIP = np.array([1.0, -1.0, -1.0])
 """Factors from OpenGL camera axes to the camera axes of instant-ngp, in which y is down and z is
 forward."""
@@ -54,8 +56,8 @@ NGP_SECONDS = 1.0
 """Assumed time in seconds between two keyframes of instant-ngp, because its files do not contain
 times."""
 UNIT_WITHIN = 1e-2
-"""Maximum difference between the length of a quaternion and 1. It allows for rounded numbers in
-files."""
+"""Maximum difference between the length of a quaternion and 1. The tolerance allows for rounded
+numbers in files."""
 
 
 class PathFile(NamedTuple):
@@ -69,8 +71,8 @@ class PathFile(NamedTuple):
 
 
 def read_path(file: Fields) -> PathFile:
-    """Read a file in any of the three formats. Raises `InputError`, with the field, if it is
-    invalid."""
+    """Read a camera path in any of the three formats. Raises `InputError`, with the name of the
+    field, if a value is invalid."""
     if "camera_path" in file:
         return _read_nerfstudio(file)
     if "path" in file:

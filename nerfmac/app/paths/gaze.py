@@ -1,9 +1,9 @@
 """Computation of the point that cameras look at, from the subject or from rendered depth.
 
-If cameras surround an object, their axes intersect in the object. If all cameras are on one side,
-their axes intersect behind the visible surfaces, and the front would not be visible in parts of an
-orbit around this intersection. In this case, the surfaces in the middle of the images are a better
-center.
+If cameras surround an object, their axes intersect in the object. If all cameras are on one side of
+an object, their axes intersect behind the visible surfaces. On an orbit around this intersection,
+the front of the object would sometimes be outside the image. In this case, the surfaces in the
+middle of the images are a better center.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
 VIEWS = 12
-"""Maximum number of cameras to render an image for."""
+"""Maximum number of cameras whose images are rendered."""
 
 SIDE = 16
 """Shorter side of the rendered images in pixels."""
 
 MIDDLE = 0.5
-"""Width and height of the middle part of an image that is used, relative to the size of the
-image."""
+"""Width and height of the central region of an image, in which surface points are used, relative to
+the size of the image."""
 
 MIN_OPACITY = 0.5
-"""Minimum opacity of a pixel with a surface point that is used."""
+"""Minimum opacity of a pixel whose surface point is used."""
 
 
 def look_at_point(
@@ -44,14 +44,15 @@ def look_at_point(
         renderer: Renderer of the field.
         cameras: Training cameras.
         up: Up direction (3,).
-        subject: Subject of the scene, if it is known.
+        subject: Sphere around the subject of the scene, or None if the subject is unknown.
 
     Returns:
-        Scene position (3,). If the subject is unknown, the result is None if the cameras are on all
-        sides or face outward, or if no surface is visible.
+        Scene position (3,) of the center of the subject or, if the subject is unknown, of the
+        visible surfaces. If the subject is unknown and the cameras are on all sides, face outward,
+        or show no surface, the result is None.
 
     Raises:
-        InputError: As `paths.orbit`.
+        InputError: In the same cases as `paths.orbit`.
     """
     if subject is not None:
         return np.array(subject.center)

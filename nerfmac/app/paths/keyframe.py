@@ -14,8 +14,8 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens, focal_length
 
 RIGID_WITHIN = 1e-3
-"""Maximum entry of |R^T R - 1| for the rotation R of a pose. It allows for rounded numbers in
-manually written files."""
+"""Maximum entry of |R^T R - 1| for the rotation R of a pose. The tolerance allows for rounded
+numbers in files that were written by hand."""
 
 MAX_SECONDS = 3600.0
 """Maximum time in seconds between two keyframes."""
@@ -28,9 +28,10 @@ class Keyframe:
     Attributes:
         pose: Camera-to-scene pose, float64 (3, 4).
         fov: Vertical field of view in radians, between 0 and pi.
-        seconds: Time since the previous keyframe in seconds, above 0 and up to 3600, or None for
-            the mean speed of the timed parts. It is ignored for the first keyframe of an open path.
-        ease: Whether the camera slows down, stops here, and speeds up again.
+        seconds: Time in seconds since the previous keyframe, above 0 and up to 3600. If None, the
+            camera moves at the mean speed of the segments that have a time. For the first keyframe
+            of an open path, this attribute is ignored.
+        ease: Whether the camera slows down before this keyframe, stops, and speeds up again.
 
     Raises:
         InputError: If a value is out of range, or the pose is not a finite rotation and position.
@@ -71,7 +72,7 @@ class Keyframe:
             height: Image height in pixels.
 
         Returns:
-            The camera.
+            Camera in the coordinates of the keyframe.
         """
         checks.number("width", width, low=1, whole=True)
         checks.number("height", height, low=1, whole=True)

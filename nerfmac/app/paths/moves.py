@@ -1,14 +1,13 @@
-"""Moves around the point that training cameras look at. All moves are closed, so that videos can
-loop.
+"""Moves: closed camera paths around the point that the training cameras look at.
 
-    orbit             one turn at the height and distance of the cameras on each side; if the
-                      cameras saw one side only, the path swings back and forth
-    spiral            two turns from low to high and back; if the cameras saw one side only, circles
-                      that grow and shrink again
-    figure_of_eight   a horizontal figure of eight in front of the scene
+    orbit             One turn, with the elevation and distance of the nearby training cameras. If
+                      the training cameras show only one side, the camera swings back and forth.
+    spiral            Two turns from low to high and back. If the training cameras show only one
+                      side, the path consists of circles that grow and shrink.
+    figure_of_eight   A horizontal figure of eight in front of the scene.
 
-In all moves, the camera looks at the center of the rig with a level horizon, and stays within the
-angles of the training cameras (`paths.rig`).
+In all moves, the camera looks at the center of the rig (`paths.rig`) with a level horizon. The
+directions stay within the range of the training cameras. Moves are closed, so that videos can loop.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera
 
 STEEP = math.radians(20.0)
-"""Maximum difference between the elevation of a spiral and its middle elevation, in radians."""
+"""Maximum difference, in radians, between the elevation of a point on a spiral and the mean of its
+lowest and highest elevation."""
 
 EIGHT = math.radians(50.0), math.radians(10.0)
 """Maximum half width and half height of a figure of eight, as angles around the center in
@@ -34,10 +34,13 @@ radians."""
 
 @dataclass(frozen=True)
 class Move:
-    """Function that fits a closed camera path to training cameras.
+    """Move around a scene: a callable that creates the cameras of a closed path from training
+    cameras.
 
-    `camera_at(rig, turn)` returns the camera at `turn`, from 0 to 2 pi. `seconds` is the default
-    duration.
+    Attributes:
+        camera_at: Function of a `Rig` and an angle from 0 (start of the path) to 2 pi (end), which
+            returns the camera at this position of the path.
+        seconds: Default duration of the path in seconds.
     """
 
     camera_at: Callable[[Rig, float], Camera]
@@ -54,7 +57,8 @@ class Move:
     ) -> list[Camera]:
         """Fit a closed path to training cameras.
 
-        A full orbit is counter-clockwise as seen from above. The first frame follows the last.
+        An orbit with a full turn is counter-clockwise as seen from above. The path is closed, so
+        that the first camera follows the last one.
 
         Args:
             cameras: Training cameras.
@@ -65,11 +69,11 @@ class Move:
             center: Point (3,) to look at. By default, the point closest to the camera axes.
 
         Returns:
-            `frames` cameras without distortion in scene coordinates.
+            `frames` cameras in scene coordinates, without lens distortion.
 
         Raises:
-            InputError: If there are no cameras, all cameras have the same position and direction,
-                or a number is out of range.
+            InputError: If `cameras` is empty, if all cameras have the same position and direction,
+                or if a number is out of range.
         """
         checks.number("frames", frames, low=1, whole=True)
         rig = Rig.of(cameras, up, size, center)
@@ -100,7 +104,8 @@ def _figure_of_eight(rig: Rig, turn: float) -> Camera:
 
 
 def _front(rig: Rig) -> tuple[float, float]:
-    """Return the azimuth of the center of the camera arc and half its width, in radians."""
+    """Return the azimuth of the center of the camera arc and half the width of the arc, in
+    radians. For a full circle, the azimuth is its start."""
     start, arc = rig.arc
     return (start, 0.5 * arc) if rig.goes_round else (start + 0.5 * arc, 0.5 * arc)
 

@@ -10,7 +10,8 @@ Array = npt.NDArray[np.float64]
 
 
 def arc(start: Array, end: Array, fraction: Array) -> Array:
-    """Return the quaternions at `fraction` of the great arc from `start` to `end`, all (n, 4)."""
+    """Interpolate quaternions (n, 4) spherically, from `start` (fraction 0) to `end` (fraction
+    1)."""
     across, along = np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)
     angle = 2.0 * np.arctan2(across, along)[..., None]
     # The weights are sin(fraction * angle) / sin(angle), or its limit for equal quaternions.
@@ -22,7 +23,8 @@ def arc(start: Array, end: Array, fraction: Array) -> Array:
 
 
 def product(one: Array, other: Array) -> Array:
-    """Return the quaternions (n, 4) that rotate by `other` first, then by `one`."""
+    """Return the products (n, 4) of quaternions, which rotate by `other` first and then by
+    `one`."""
     real, axis, other_real, other_axis = one[:, :1], one[:, 1:], other[:, :1], other[:, 1:]
     vector = real * other_axis + other_real * axis + np.cross(axis, other_axis)
     return np.c_[real * other_real - np.sum(axis * other_axis, axis=1, keepdims=True), vector]
@@ -34,13 +36,15 @@ def inverse(quaternion: Array) -> Array:
 
 
 def exponential(vector: Array) -> Array:
-    """Return the quaternions (n, 4) of rotations about `vector` (n, 3) by its length in radians."""
+    """Return the quaternions (n, 4) of rotation vectors (n, 3), whose direction is the axis and
+    whose length is the angle in radians."""
     half = 0.5 * np.linalg.norm(vector, axis=1, keepdims=True)
     return np.c_[np.cos(half), 0.5 * vector * np.sinc(half / np.pi)]
 
 
 def logarithm(quaternion: Array) -> Array:
-    """Return the axis times the angle (n, 3), in radians up to pi, of the shortest rotations."""
+    """Return the rotation vectors (n, 3) of quaternions. The direction of a rotation vector is the
+    axis, and its length is the angle in radians, at most pi."""
     shortest = np.where(quaternion[:, :1] < 0.0, -quaternion, quaternion)
     sine = np.linalg.norm(shortest[:, 1:], axis=1, keepdims=True)
     half = np.arctan2(sine, shortest[:, :1])

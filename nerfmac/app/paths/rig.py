@@ -1,12 +1,13 @@
 """`Rig`, the point that training cameras look at and their positions around this point.
 
 - The center is the least-squares intersection of all optical axes.
-- Elevation and distance from the center are medians over all cameras or nearby ones.
-- If there is a wide gap between the azimuths of the cameras, the rig is open. The cameras then show
-one side only, and paths stay in their arc.
+- Elevations and distances of path cameras are medians over all training cameras or means over
+  nearby training cameras.
+- If the azimuths of the cameras have a gap of more than `MAX_GAP`, the cameras show only one side,
+  and paths stay within the arc of the cameras.
 
-If the cameras face outward, as in a room, the center is behind the cameras and the distance along
-their axes is negative. On the same paths, the camera then also faces outward.
+If the cameras face outward, as in a room, the center is behind the cameras, and the distance along
+their axes is negative. The cameras of the paths then also face outward.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ MAX_GAP = math.radians(100.0)
 
 NEARBY = math.radians(25.0), math.radians(12.0), 0.2
 """Differences in azimuth (radians), elevation (radians), and distance (relative to the median) at
-which the influence of a camera on a path has decreased to 0.6."""
+which the weight of a training camera decreases to 0.6."""
 
 MAX_ELEVATION = math.radians(85.0)
-"""Maximum elevation of a path camera in radians, because there is no azimuth at 90 degrees."""
+"""Maximum elevation of a path camera in radians. At 90 degrees, the azimuth would be undefined."""
 
 PARALLEL_DISTANCE = 4.0
 """Assumed distance of the center for parallel cameras, relative to the spread of the cameras."""
@@ -47,18 +48,21 @@ class Rig:
     """Cameras around a center. Angles are in radians, and lengths are in scene units."""
 
     center: Vectors
-    """Position (3,) of the center, which is behind the cameras if they face outward."""
+    """Position (3,) of the center in scene coordinates. If the cameras face outward, the center is
+    behind them."""
     frame: Vectors
     """Rows (3, 3) of a right-handed frame. The last row is the up direction."""
     distance: float
-    """Median distance from the center to the cameras, which is negative if they face outward."""
+    """Median distance from the center to the cameras. If the cameras face outward, the distance is
+    negative."""
     azimuth: Vectors
     """Azimuths (m,), the angles of the cameras around the up axis. Overhead cameras have no azimuth
     and are omitted."""
     elevation: Vectors
     """Elevations (n,), the angles of the cameras above the horizon."""
     places: Vectors
-    """Elevation, and distance relative to `distance`, of the cameras in `azimuth`, (m, 2)."""
+    """Elevation and relative distance (m, 2) of the cameras in `azimuth`. Distances are relative to
+    `distance`."""
     lens: Lens
     """Intrinsics of the rendered frames, without distortion and with even width and height."""
 
@@ -72,9 +76,9 @@ class Rig:
     ) -> Rig:
         """Create the rig of cameras.
 
-        Angles are always measured around the point where the camera axes intersect. Around a given
-        `center` closer to the cameras, angles would be larger, and the ends of the path would show
-        parts that are hardly visible in any photo.
+        Angles are measured around the point at which the camera axes intersect, even if another
+        `center` is given. If `center` is closer to the cameras, angles around it would be larger,
+        and the ends of a path would show regions that are hardly visible in any photo.
 
         Args:
             cameras: Training cameras.
@@ -86,7 +90,7 @@ class Rig:
             The rig.
 
         Raises:
-            InputError: As `orbit`.
+            InputError: In the same cases as `orbit`.
         """
         frame = _frame(up)
         eyes, axes = _axes(cameras)
@@ -106,15 +110,21 @@ class Rig:
 
     @property
     def level(self) -> float:
-        """Median elevation of the cameras."""
+        """Median elevation of the cameras in radians."""
         return float(np.clip(np.median(self.elevation), -MAX_ELEVATION, MAX_ELEVATION))
 
     def place_at(self, azimuth: float) -> tuple[float, float]:
-        """Return elevation and relative distance of the cameras around an azimuth.
+        """Return the elevation and the relative distance of a path camera at an azimuth.
 
-        Both are means over the cameras, weighted by the difference in azimuth, so they change
-        smoothly around the circle. Cameras far from the median elevation and distance, such as a
-        second ring or outliers, have a small weight.
+        Both values are means over the training cameras, with larger weights for similar azimuths,
+        so they change smoothly around the circle. Training cameras whose elevation or distance
+        differs much from the median, such as a second ring or outliers, have a small weight.
+
+        Args:
+            azimuth: Azimuth in radians.
+
+        Returns:
+            Elevation in radians, and distance relative to `distance`.
         """
         middle = np.median(self.places, axis=0)
         difference = 2.0 * np.sin(0.5 * (self.azimuth - azimuth))[:, None]
@@ -126,8 +136,8 @@ class Rig:
 
     @cached_property
     def arc(self) -> tuple[float, float]:
-        """Start azimuth and angle of the camera arc, counter-clockwise. The angle is 2 pi for a
-        full circle."""
+        """Start azimuth and angle in radians of the counter-clockwise arc that contains the
+        cameras. If there are cameras on all sides, the angle is 2 pi."""
         around = np.sort(self.azimuth % CIRCLE)
         gaps = np.diff(around, append=around[0] + CIRCLE)
         widest = int(np.argmax(gaps))
@@ -141,10 +151,10 @@ class Rig:
         return self.arc[1] == CIRCLE
 
     def heights(self, max_difference: float) -> tuple[float, float]:
-        """Return the lowest and the highest elevation, the 10th and 90th percentile over the
-        cameras.
+        """Return the lowest and the highest elevation in radians for a path.
 
-        Both differ from their mean by at most `max_difference` radians.
+        The elevations are the 10th and the 90th percentile over the cameras, limited so that each
+        differs from their mean by at most `max_difference` radians.
         """
         low, high = np.clip(np.percentile(self.elevation, [10, 90]), -MAX_ELEVATION, MAX_ELEVATION)
         middle, half = 0.5 * (low + high), min(0.5 * (high - low), max_difference)
@@ -169,7 +179,8 @@ class Rig:
 
 
 def center_of(cameras: Sequence[Camera]) -> Vectors:
-    """Return the center (3,) of the `Rig` of the cameras. Raises `InputError` as in `orbit`."""
+    """Return the point (3,) that cameras look at, the center of their `Rig`. Raises `InputError` in
+    the same cases as `orbit`."""
     return _center(*_axes(cameras))
 
 
@@ -195,8 +206,9 @@ def _frame(up: npt.ArrayLike) -> Vectors:
 def _center(eyes: Vectors, axes: Vectors) -> Vectors:
     """Return the point (3,) closest to the lines through `eyes` along unit `axes`, both (n, 3).
 
-    If the lines are nearly parallel, it is a point in front of the cameras, at the distance
-    PARALLEL_DISTANCE times their spread. Raises `InputError` if the positions are also the same.
+    If the lines are nearly parallel, the result is a point in front of the cameras, at a distance
+    of `PARALLEL_DISTANCE` times the spread of their positions. Raises `InputError` if the lines are
+    nearly parallel and all positions are equal.
     """
     if (center := nearest_to_axes(eyes, axes)) is not None:
         return center
@@ -211,10 +223,12 @@ def _center(eyes: Vectors, axes: Vectors) -> Vectors:
 
 
 def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
-    """Return azimuth and elevation (n,) in radians of `vectors` (n, 3), with the up axis last.
+    """Return the azimuth (n,) and elevation (n,) in radians of `vectors` (n, 3), whose last
+    coordinate is along the up direction.
 
-    The third array (n,) is True for vectors with an azimuth, which are the vectors that are not
-    along the up axis. If no vector has an azimuth, it is True for all vectors.
+    The third array, bool (n,), is False for vectors that are nearly parallel to the up direction,
+    because their azimuth is not meaningful. If all vectors are nearly parallel to the up direction,
+    the array is True for all vectors.
     """
     level = np.linalg.norm(vectors[:, :2], axis=1)
     elevation = np.arctan2(vectors[:, 2], level)
@@ -224,12 +238,13 @@ def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
 
 
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
-    """Return undistorted intrinsics with the photos' median angle of view along the shorter side.
+    """Return undistorted intrinsics with the median angle of view of the photos along the shorter
+    side.
 
-    The angle of view refers to the shorter side of the photos, so a wide frame does not crop them
-    at the top and bottom. A wide frame for portrait photos, or a portrait frame for wide photos,
-    would crop most of the content. In this case, the angle refers to a side with the geometric mean
-    of the two side lengths.
+    The shorter side is used so that a wide frame shows the whole height of landscape photos. A
+    landscape frame for portrait photos, or a portrait frame for landscape photos, would crop most
+    of the content. In this case, the angle of view refers to the geometric mean of the two sides of
+    a photo.
     """
     width, height = size if size is not None else (lenses[0].width, lenses[0].height)
     checks.number("width", width, low=2, whole=True)
@@ -241,7 +256,8 @@ def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
 
 
 def _relative_focal(lens: Lens, width: int, height: int) -> float:
-    """Return the focal length for frames of this size, relative to their shorter side."""
+    """Return the focal length for frames of `width` x `height` pixels, relative to their shorter
+    side."""
     is_upright, is_wide = lens.height > lens.width, lens.width > lens.height
     is_turned = (is_upright and width >= height) or (is_wide and width <= height)
     side = math.sqrt(lens.width * lens.height) if is_turned else min(lens.width, lens.height)

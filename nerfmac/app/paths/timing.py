@@ -1,8 +1,8 @@
-"""Timing of a camera path, which is the traveled length as a function of time.
+"""Timing of a camera path: the traveled length as a function of time.
 
-A segment between keyframes has a length and may have a duration. In segments without a duration,
-the speed is the mean speed of the other segments. Between keyframes, the length is a monotone cubic
-function of time without jumps in speed, from
+A segment is the part of a path between two keyframes. A segment has a length and may have a
+duration. In segments without a duration, the speed is the mean speed of the segments with a
+duration. The traveled length is a monotone cubic function of time without jumps in speed, from
 
     Fritsch, Butland: A method for constructing local monotone piecewise cubic interpolants (1984).
 

@@ -1,8 +1,8 @@
-"""Tour along given cameras, a smooth path with a level horizon.
+"""Tour along given cameras, which is a smooth path with a level horizon.
 
-A path through every camera of a handheld recording would shake. The tour is the Gaussian-weighted
-mean of the cameras along their path. If the cameras surround a center, directions and distances are
-averaged, because the mean of positions would be too close to the center.
+A path through every camera of a handheld recording would shake. Therefore, each camera of the tour
+is a Gaussian-weighted mean of neighboring cameras. If the cameras surround a center, directions and
+distances are averaged, because the mean of positions would be too close to the center.
 
 If the cameras have no natural order, such as random cameras in a rendered dataset, the tour visits
 them in the order of their angles around the center.
@@ -28,11 +28,11 @@ TOUR_SECONDS = 10.0
 STEADINESS = 0.06
 """Standard deviation of the Gaussian that smooths a tour, relative to the length of the path."""
 UNORDERED = 1.5
-"""Ratio between the length of the path through the cameras and the length of a nearest-neighbor
-path. Above it, the cameras have no natural order."""
+"""Maximum length of the path through the cameras in the given order, relative to a nearest-neighbor
+path. If the path is longer, the cameras have no natural order."""
 POINTS = 1024
-"""Number of path points for which the means of the cameras are computed. Frames are interpolated
-between them."""
+"""Number of path points at which means of cameras are computed. Frames are interpolated between
+these points."""
 
 
 def tour(
@@ -43,7 +43,7 @@ def tour(
     size: tuple[int, int] | None = None,
     center: npt.ArrayLike | None = None,
 ) -> list[Camera]:
-    """Fit a smooth path from near the first camera to near the last one.
+    """Create a smooth path along cameras, from near the first camera to near the last camera.
 
     Args:
         cameras: Cameras to follow.
@@ -53,10 +53,10 @@ def tour(
         center: Point (3,) to look at. By default, the point closest to the camera axes.
 
     Returns:
-        `frames` evenly spaced cameras in scene coordinates.
+        `frames` cameras in scene coordinates, evenly spaced along the path.
 
     Raises:
-        InputError: As `orbit`.
+        InputError: In the same cases as `orbit`.
     """
     checks.number("frames", frames, low=1, whole=True)
     rig = Rig.of(cameras, up, size, center)
@@ -72,8 +72,8 @@ def tour(
 
 
 def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
-    """Return the weighted means (POINTS, 3) of the positions `eyes` and of the axes `back`, both
-    (n, 3)."""
+    """Return smoothed positions and backward axes, both (POINTS, 3), of cameras with the positions
+    `eyes` and the backward axes `back`, both (n, 3)."""
     walked = _walked(eyes, back)
     marks = np.linspace(0.0, walked[-1], POINTS)
     deviation = (marks - marks[:, None]) / (STEADINESS * walked[-1] or 1.0)
@@ -92,12 +92,16 @@ def _smoothed(eyes: Array, back: Array, rig: Rig) -> tuple[Array, Array]:
 
 
 def _resampled(marks: Array, walked: Array, columns: Array) -> Array:
-    """Interpolate `columns` (n, k), given at lengths `walked` (n,), at the lengths `marks`."""
+    """Interpolate values (n, k) linearly along the path.
+
+    `walked` (n,) are the path lengths of the values, and `marks` are the path lengths of the
+    results.
+    """
     return np.stack([np.interp(marks, walked, column) for column in columns.T], axis=1)
 
 
 def _leveled(back: Array, rig: Rig) -> Array:
-    """Return unit vectors along `back` (n, 3), limited to the maximum elevation."""
+    """Normalize the backward axes `back` (n, 3), and limit their elevation to `MAX_ELEVATION`."""
     east, north, high = (_unit(back) @ rig.frame.T).T
     level = np.sqrt(np.maximum(1.0 - high**2, 1e-12))
     elevation = np.clip(np.arctan2(high, level), -MAX_ELEVATION, MAX_ELEVATION)
@@ -110,9 +114,10 @@ def _unit(vectors: Array) -> Array:
 
 
 def _walked(eyes: Array, back: Array) -> Array:
-    """Return lengths (n,) along the path from the first camera.
+    """Return the path length (n,) from the first camera to each camera.
 
-    The length combines changes of positions, relative to their spread, and of axes, in radians.
+    The length of a step combines the change of the position, relative to the spread of all
+    positions, and the change of the axis in radians.
     """
     spread = np.sqrt(np.mean(np.sum((eyes - eyes.mean(axis=0)) ** 2, axis=1)))
     moved = np.diff(eyes, axis=0) / max(float(spread), 1e-9)

@@ -2,10 +2,10 @@
 
 The scene follows the pointer. For example, dragging to the right moves the scene to the right and
 the camera to the left. Pointer motion is relative to the image height, with x right and y down. The
-camera rotates around the center of the view, which is on the viewing axis. If a training camera has
-roll, the first rotation removes it.
+camera rotates around the center of the view, which is on the viewing axis. If the view has the pose
+of a training camera with roll, the first rotation makes the horizon level.
 
-After any move, the view can be rendered and moved back.
+All limits are chosen so that the view can still be rendered and moved back after any move.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ Vector = npt.NDArray[np.float64]
 
 STEEPEST = math.radians(89.0)
 """Maximum elevation of an orbiting view in radians. Beyond 90 degrees, the view would be upside
-down. Close to 90 degrees, a small horizontal motion would rotate it quickly."""
+down. Close to 90 degrees, a small horizontal pointer motion would rotate the view by a large
+angle."""
 
 CLOSEST = 0.1
-"""Minimum distance between camera and center in scene units. By default, samples closer than this
-are not rendered (`MarchConfig.near`). Also, multiplying a distance close to zero would hardly
-increase it."""
+"""Minimum distance between camera and center in scene units. By default, samples at smaller
+distances are not rendered (`MarchConfig.near`). Also, multiplying a distance close to zero by a
+factor would hardly change it."""
 
 FARTHEST = 1e4
-"""Maximum distance of the camera from the scene center in scene units. Beyond it, float32 cannot
-distinguish the samples of neighboring rays."""
+"""Maximum distance of the camera from the scene center in scene units. At larger distances, float32
+cannot distinguish the samples of neighboring rays."""
 
 
 FILLED = 0.5
@@ -53,11 +54,12 @@ cameras."""
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Camera and the center that it orbits. Views are immutable, and each move returns a new view.
+    """Camera of the viewer and the center that it orbits. Views are immutable, and each move
+    returns a new view.
 
     Attributes:
         pose: Camera-to-scene pose, float64 (3, 4).
-        center: Scene position, float64 (3,).
+        center: Scene position that the camera orbits, float64 (3,).
         up: Up direction of the scene, float64 (3,), normalized.
         fov: Vertical field of view in radians.
 
@@ -88,22 +90,23 @@ class View:
     def initial(
         cls, cameras: Sequence[Camera], up: npt.ArrayLike, subject: Sphere | None = None
     ) -> Self:
-        """Create the first view, on the orbit around the subject of training cameras.
+        """Create the first view of the viewer, which is on the orbit around the scene.
 
-        If the subject is known, it is the center, and the view moves closer until the subject fills
-        half of the image height. Otherwise, the center is the center of the path or, if the cameras
-        face outward, a point at the same distance in front of the view.
+        If the subject is known, its center is the center of the view, and the camera moves closer
+        until the subject fills half of the image height, but at most to half the distance. If the
+        subject is unknown, the center of the view is the center of the orbit. If the cameras face
+        outward, the center of the view is a point in front of the camera at the same distance.
 
         Args:
             cameras: Training cameras.
             up: Up direction (3,).
-            subject: Subject of the scene, if it is known.
+            subject: Sphere around the subject of the scene, or None if the subject is unknown.
 
         Returns:
-            The view.
+            The first view.
 
         Raises:
-            InputError: As `paths.orbit`.
+            InputError: In the same cases as `paths.orbit`.
         """
         if subject is not None:
             camera = orbit(cameras, up=up, frames=1, center=subject.center)[0]
@@ -129,11 +132,11 @@ class View:
     def orbit(self, right: float, down: float) -> Self:
         """Rotate around the center, by pi radians per image height of pointer motion.
 
-        Afterwards, the horizon is level and the elevation is limited.
+        After the rotation, the horizon is level, and the elevation is at most `STEEPEST`.
 
         Args:
-            right: Pointer motion to the right.
-            down: Pointer motion downwards.
+            right: Pointer motion to the right, relative to the image height.
+            down: Pointer motion downwards, relative to the image height.
 
         Returns:
             The new view.
@@ -149,11 +152,12 @@ class View:
         return replace(self, pose=np.c_[rotation, origin])
 
     def pan(self, right: float, down: float) -> Self:
-        """Move sideways with the pointer. Points at the distance of the center follow the pointer.
+        """Move the camera parallel to the image, so that points at the distance of the center
+        follow the pointer.
 
         Args:
-            right: Pointer motion to the right.
-            down: Pointer motion downwards.
+            right: Pointer motion to the right, relative to the image height.
+            down: Pointer motion downwards, relative to the image height.
 
         Returns:
             The new view.
@@ -189,10 +193,19 @@ class View:
         return self._moved(*(_number(name, value) * speed for name, value in seconds.items()))
 
     def look_at(self, point: npt.ArrayLike) -> Self:
-        """Rotate towards a scene position (3,), which becomes the center, with a level horizon.
+        """Rotate the camera towards a scene position, with a level horizon.
 
-        The distance of the center is limited to `FARTHEST`. Raises `InputError` if the camera is at
-        the position.
+        The position becomes the center of the view. If it is farther than `FARTHEST`, the center is
+        at this distance instead.
+
+        Args:
+            point: Scene position (3,).
+
+        Returns:
+            The new view.
+
+        Raises:
+            InputError: If the camera is at the position.
         """
         point = checks.finite("point", point, (3,))
         back = self.pose[:, 3] - point
@@ -206,7 +219,8 @@ class View:
         return replace(self, pose=np.c_[rotation, self.pose[:, 3]], center=center)
 
     def stand(self, pose: npt.ArrayLike) -> Self:
-        """Use the pose (3, 4) of a training camera and keep the distance of the center."""
+        """Return a view with the pose (3, 4) of a training camera. The distance to the center does
+        not change."""
         moved = replace(self, pose=checks.finite("pose", pose, (3, 4)))
         return moved._centered(self.distance)
 
@@ -215,7 +229,8 @@ class View:
         return replace(self, fov=fov)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the view for the page: row-major pose, center, up, and fov in radians."""
+        """Return the view as JSON values for the page: row-major pose, center, up direction, and
+        field of view in radians."""
         arrays = {"pose": self.pose.ravel(), "center": self.center, "up": self.up}
         return {**{name: array.tolist() for name, array in arrays.items()}, "fov": self.fov}
 
@@ -237,11 +252,12 @@ class View:
         return replace(self, pose=np.c_[self.pose[:, :3], origin], center=center)
 
     def _direction(self, back: Vector, min_slope: float) -> tuple[Vector, float]:
-        """Return horizontal unit vector and elevation in radians of `back`, from scene to camera.
+        """Return the horizontal unit vector and the elevation in radians of a vector from the scene
+        to the camera.
 
-        If the horizontal part of `back` is at most `min_slope` times its vertical part, its
-        direction is ill-defined. It is then derived from the camera axes, so that the camera
-        rotates as little as possible.
+        If the horizontal component of `back` is at most `min_slope` times its vertical component,
+        the horizontal direction is ill-defined. In this case, the horizontal direction is derived
+        from the camera axes, so that the camera rotates as little as possible.
         """
         height = float(back @ self.up)
         level = back - height * self.up
@@ -254,7 +270,8 @@ class View:
         return level / np.linalg.norm(level), math.copysign(0.5 * math.pi, height)
 
     def _level(self, heading: Vector, elevation: float) -> npt.NDArray[np.float64]:
-        """Return the rotation (3, 3) without roll of a camera that looks against `heading`."""
+        """Return the rotation (3, 3), without roll, of a camera whose backward axis has the
+        horizontal direction `heading` and the elevation `elevation` in radians."""
         back = math.cos(elevation) * heading + math.sin(elevation) * self.up
         right = np.cross(self.up, heading)
         return np.stack([right, np.cross(back, right), back], axis=1)

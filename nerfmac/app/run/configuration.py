@@ -1,5 +1,5 @@
-"""Configuration of a run, which adapts a preset to the device and the scene, and checks of
-limits."""
+"""Configuration of a run: adaptation of a preset to the device and the scene, and checks of limits
+and memory."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ CONFIGURED = Method()
 """Default method: the field, sampler, and loss that the configuration specifies."""
 
 DEPTH_WEIGHT, GROUND_WEIGHT = 0.02, 0.05
-"""Weights of the depth loss and the ground loss for scenes with tracks and a ground plane."""
+"""Default weights of the depth loss and the ground loss for scenes with tracks and a ground
+plane."""
 
 REDUCING_OPTIONS = {
     "the model": "--grid.log2-entries, or use a smaller --preset",
     "the images": "--max-images, or reduce their size with --downscale",
     "a step": "--march.max-samples",
 }
-"""Options that reduce memory use, by the part of the memory that they reduce."""
+"""Command-line options that reduce the memory use of each part in `needed_memory`."""
 
 _FLOAT = 4  # bytes of a float32
 
@@ -64,7 +65,7 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
         method: Method to train with.
 
     Returns:
-        The configuration with the settings that depend on the scene.
+        The configuration, with the settings that depend on the scene.
 
     Raises:
         InputError: If the scene has no training views, or if the configuration, the method, and the
@@ -77,7 +78,7 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
     if config.model == "hash" and config.march.near_training is None and scene.points is not None:
         near = near_plane(scene.points, cameras)
     adapted = config.for_scene(sharpness, has_alpha=scene.has_alpha, near_plane=near)
-    method.parts(adapted, scene.bounds)  # raises an error if its parts are incompatible
+    method.parts(adapted, scene.bounds)  # Raises an error if field and sampler are incompatible.
     if adapted.march.near_training != config.march.near_training:
         log.info(
             "no sparse point is closer than %.2f to a camera, so training ignores closer samples; "
@@ -88,14 +89,15 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
 
 
 def exposures_for_images(config: Config, views: Views) -> Config:
-    """Decide whether exposures are refined, unless the configuration specifies it.
+    """Decide whether exposures are refined if the configuration does not specify it.
 
     Args:
         config: Configuration of the run.
-        views: Training views. `nerfmac.refine.track_colors` describes how they are compared.
+        views: Training views. `nerfmac.refine.track_colors` compares the colors of their images.
 
     Returns:
-        The configuration, with exposure refinement enabled if the colors of the images differ.
+        The configuration. Exposure refinement is enabled if the same sparse points have different
+        colors in different images.
     """
     if config.refine.exposures is not None:
         return config
@@ -113,15 +115,16 @@ def exposures_for_images(config: Config, views: Views) -> Config:
 
 
 def surface_losses_for_views(config: Config, views: Views) -> Config:
-    """Set the weights of the depth loss and the ground loss, unless the configuration has them.
+    """Set the weights of the depth loss and the ground loss if the configuration does not specify
+    them.
 
     Args:
         config: Configuration of the run.
         views: Training views.
 
     Returns:
-        The configuration with both losses enabled if the views have tracks and a ground plane.
-        Without the depth loss, the ground loss would also move objects to the plane.
+        The configuration. If the views have tracks and a ground plane, both losses are enabled. The
+        ground loss is not enabled alone, because it would also pull objects to the plane.
     """
     train = config.train
     depth, ground = train.depth, train.ground
@@ -138,13 +141,12 @@ def surface_losses_for_views(config: Config, views: Views) -> Config:
 
 
 def _has_ground(config: Config, views: Views) -> bool:
-    """Return whether the views have tracks and a ground plane that a hash model can be trained
-    with."""
+    """Return whether the run has a hash model and the views have tracks and a ground plane."""
     return config.model == "hash" and views.tracks is not None and views.ground is not None
 
 
 def check_types(config: Config | None, method: Method) -> None:
-    """Raise `InputError` unless `config` is a `Config` or None, and `method` a `Method`."""
+    """Raise `InputError` unless `config` is a `Config` or None and `method` is a `Method`."""
     if config is not None:
         expected = "a nerfmac.Config; to select a preset, use preset='small'"
         checks.kind("config", config, Config, expected)
@@ -152,7 +154,7 @@ def check_types(config: Config | None, method: Method) -> None:
 
 
 def check_limits(steps: int | None, seconds: float | None) -> None:
-    """Raise `InputError` if both limits are given or one is not positive."""
+    """Raise `InputError` if both `steps` and `seconds` are given or a limit is not positive."""
     if steps is not None and seconds is not None:
         raise InputError("steps and seconds cannot be used together; remove one of them")
     checks.optional_number("steps", steps, low=1, whole=True)
@@ -162,10 +164,10 @@ def check_limits(steps: int | None, seconds: float | None) -> None:
 def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int]:
     """Estimate lower bounds of the memory for the model, the training images, and a training step.
 
-    The model requires memory for the parameters, their average, and both moments, before and after
-    a step, and for a gradient. A step requires memory for the positions, features, and colors of
-    the kept samples with their gradients, and for the positions and features of all marched
-    samples.
+    The model requires memory for the parameters and their average, for the gradient, and for both
+    Adam moments, with old and new values during a step. A step requires memory for the positions,
+    features, and colors of the samples in the sample budget with their gradients, and for the
+    positions and features of all marched samples.
 
     Args:
         config: Configuration of the run.
@@ -173,7 +175,7 @@ def needed_memory(config: Config, scene: Scene, method: Method) -> dict[str, int
         method: Method to train with.
 
     Returns:
-        Memory in bytes for each part: `the model`, `the images`, and `a step`.
+        Memory in bytes, with the keys `the model`, `the images`, and `a step`.
     """
     parts = method.parts(config, scene.bounds)
     parameters = sum(prod(spec.shape) for spec in parts.field.parameter_specs.values())
@@ -200,7 +202,7 @@ def check_memory(config: Config, scene: Scene, method: Method, limit: int) -> di
         The result of `needed_memory`, in bytes.
 
     Raises:
-        InputError: If the sum exceeds the limit.
+        InputError: If the total memory exceeds the limit.
     """
     needed = needed_memory(config, scene, method)
     total = sum(needed.values())

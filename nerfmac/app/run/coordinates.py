@@ -1,7 +1,7 @@
-"""Reading of cameras and camera paths from files, in scene coordinates of a run.
+"""Reading of cameras and camera paths from files, and conversion to scene coordinates of a run.
 
 Path files of nerfmac and instant-ngp use scene coordinates. Path files of nerfstudio are
-transformed with its `dataparser_transforms.json`.
+transformed with the file `dataparser_transforms.json` that nerfstudio has written.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ log = logging.getLogger("nerfmac")
 
 
 def placement_of(run: Run) -> Placement:
-    """Return the placement that maps coordinates of the input scene to scene coordinates.
+    """Return the placement of a run: the similarity transform from the coordinates of the scene
+    files to scene coordinates.
 
-    Raises `InputError` if neither the run nor the scene on disk contains the placement.
+    Raises `InputError` if neither the run nor the scene on disk contains a placement.
     """
     if run.scene.placement is not None:
         return run.scene.placement
@@ -47,17 +48,18 @@ def placement_of(run: Run) -> Placement:
 
 
 def split_cameras(run: Run, split: str) -> Sequence[Camera]:
-    """Return the cameras of a split. Images are not decoded and may be missing.
+    """Return the cameras of a split. The images are not decoded, and their files may be missing.
 
     Args:
         run: Run on the scene.
-        split: `train` for the refined training cameras, or `val` or `test`.
+        split: `train`, `val`, or `test`. If the run refines cameras, `train` selects the refined
+            cameras.
 
     Returns:
         Cameras in scene coordinates.
 
     Raises:
-        InputError: If the scene has no such views.
+        InputError: If the scene has no views in the split, or if its files cannot be read.
     """
     if split == "train":
         return run.cameras
@@ -80,7 +82,8 @@ def file_cameras(
 
     Args:
         run: Run on the scene.
-        file: JSON file in the coordinates of the input scene. Its images may be missing.
+        file: JSON file in the coordinates of the input scene. The images that the file lists may be
+            missing.
         names: Values of `file_path` of the frames to return. By default, all frames.
 
     Returns:
@@ -96,7 +99,7 @@ def file_cameras(
 
 
 def _without_images(run: Run, split: str) -> Sequence[Camera]:
-    """Return the cameras that the JSON files of the scene list for a split without images."""
+    """Return the cameras of a split without image files, from the JSON files of the scene."""
     path = Path(run.scene.path or "")
     folder = path if path.is_dir() else path.parent
     if (split_file := folder / f"transforms_{split}.json").is_file():
@@ -113,9 +116,9 @@ def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) 
     Args:
         run: Run on the scene.
         file: Camera path of nerfmac, instant-ngp, or nerfstudio as a JSON file.
-        transforms: nerfstudio's `dataparser_transforms.json`, for a path from nerfstudio. By
-            default, the file in the folder of `file`. Without it, positions are interpreted as
-            scene coordinates and a warning is logged.
+        transforms: The `dataparser_transforms.json` of nerfstudio, for a path from nerfstudio. By
+            default, the file with this name in the folder of `file`. If it does not exist,
+            positions are interpreted as scene coordinates and a warning is logged.
 
     Returns:
         The path in scene coordinates of the run.

@@ -1,4 +1,4 @@
-"""Runs without decoded images, and decoding of the images before training."""
+"""Creation of runs without decoded images, and decoding of the images before training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nerfmac.training.trainer import Trainer
 
 
 def preview(config: Config, scene: Scene, method: Method) -> tuple[Trainer, TrainState]:
-    """Create a trainer without images, and its initial state.
+    """Create a trainer without images, and the initial training state.
 
     Args:
         config: Configuration of the run.
@@ -35,11 +35,12 @@ def preview(config: Config, scene: Scene, method: Method) -> tuple[Trainer, Trai
 def decode_images(run: RunInterface, *, progress: bool = True) -> Iterator[None]:
     """Decode the training images of a run and pass them to its trainer.
 
-    A preview becomes a run that can be trained. If the run has a folder, the run is saved. If the
-    trainer already has images, the function has no effect.
+    If `run.is_preview` is True, the run receives a new initial state and can then be trained. If
+    this run has a folder, it is saved. If the trainer already has images, the function has no
+    effect.
 
     Args:
-        run: The `Run`.
+        run: Run with the scene.
         progress: Whether to show a progress bar.
 
     Yields:
@@ -68,11 +69,11 @@ def change_refinement(run: RunInterface, switches: Mapping[str, bool]) -> None:
     """Enable or disable refinements of a run before its first step, and decode its images.
 
     Args:
-        run: The `Run`.
-        switches: True or False for each refinement to change.
+        run: Run before its first step.
+        switches: New value for each refinement to change, by name.
 
     Raises:
-        InputError: If a name is unknown, after the first step, or if there are no images.
+        InputError: If a name is unknown, the run has been trained, or the images cannot be read.
     """
     if run.state.step:
         raise InputError(

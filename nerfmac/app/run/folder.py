@@ -1,4 +1,4 @@
-"""Run folders: information that is available without loading the run."""
+"""Information about run folders that is available without loading the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BEGINNING = {"scene.json", "config.json"}
 
 
 def read_record(folder: Path) -> SceneRecord:
-    """Read the scene record of the run in `folder`. Raises `InputError` if there is no run."""
+    """Read the scene record of a run. Raises `InputError` if `folder` does not contain a run."""
     if not is_run(folder) and folder.is_dir() and holds_scene(folder):
         raise InputError(
             f"{folder} is a scene, not a run; train a run with `nerfmac train {folder} --out RUN`"
@@ -36,11 +36,12 @@ def read_record(folder: Path) -> SceneRecord:
 
 
 def check_unused(folder: Path) -> None:
-    """Raise `InputError` unless `folder` does not exist or is empty, so that a new run can be
-    saved.
+    """Check that a new run can be saved in a folder, which must be absent or empty.
 
     The folder may also contain a lock file and the `BEGINNING` files of a training that was killed
     before its first checkpoint.
+
+    Raises `InputError` if the folder contains other files.
     """
     if not ((folder / LOCK).exists() and visible_names(folder) <= BEGINNING):
         check_free(folder)
@@ -58,9 +59,10 @@ def check_saved(folder: Path) -> None:
 
 @contextmanager
 def beginning(folder: Path) -> Iterator[None]:
-    """Context manager for the first save of a run, which removes its files if saving fails.
+    """Context manager for the first save of a run. If saving fails, the files in `BEGINNING` are
+    removed.
 
-    Raises `InputError` if another run has been saved to `folder` since `check_unused`.
+    Raises `InputError` if another run has been saved to `folder` since the call of `check_unused`.
     """
     if checkpoint_mark(folder):
         raise InputError(f"another run has been saved to {folder}; choose another folder")
@@ -73,13 +75,14 @@ def beginning(folder: Path) -> Iterator[None]:
 
 
 def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord:
-    """Update a scene record after the scene's files were moved.
+    """Update a scene record after the files of the scene were moved.
 
     Args:
         folder: Run folder, for the error message.
         scene: Scene record of the run.
-        source: The scene at its new path. Its training views must be the same. Its path, up
-            direction, placement, mean color, subject, and options except masks may differ.
+        source: Scene at its new path. Its training views, extent, and `masks` option must be the
+            same as in the record. Its path, up direction, placement, mean color, subject, and other
+            options may differ.
 
     Returns:
         The record with the path of `source`.
@@ -103,10 +106,10 @@ def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord
 
 
 def checkpoint_mark(folder: Path) -> tuple[int, int] | None:
-    """Return the inode and modification time of the checkpoint in `folder`, or None if there is
-    none.
+    """Return the inode and the modification time of the checkpoint in `folder`, or None if there is
+    no checkpoint.
 
-    Saving a checkpoint always changes them.
+    Saving a checkpoint always changes this pair.
     """
     try:
         status = (folder / "checkpoint.safetensors").stat()
@@ -116,15 +119,15 @@ def checkpoint_mark(folder: Path) -> tuple[int, int] | None:
 
 
 def check_unchanged(folder: Path, mark: tuple[int, int] | None) -> None:
-    """Raise `InputError` if the checkpoint in `folder` has changed.
+    """Check that another process has not replaced the checkpoint in a run folder.
 
     Args:
         folder: Run folder.
-        mark: Result of an earlier `checkpoint_mark`. None, and a checkpoint that no longer exists,
-            are not compared.
+        mark: Result of an earlier call of `checkpoint_mark`. If it is None, or if the checkpoint no
+            longer exists, nothing is checked.
 
     Raises:
-        InputError: If the current mark differs.
+        InputError: If the checkpoint has changed since `mark` was computed.
     """
     if mark and checkpoint_mark(folder) not in (None, mark):
         raise InputError(

@@ -19,17 +19,18 @@ _RATE_WEIGHT = 0.05  # Weight of a report in the moving averages of rays and sam
 
 
 def training_reports(run: RunInterface, goal: Goal) -> Generator[Report]:
-    """Train a run and save it regularly. The caller must have locked the run.
+    """Train a run and save it every `SAVE_SECONDS`. The caller must have locked the run.
 
     Args:
-        run: The `Run`.
+        run: Run to train.
         goal: Total number of steps or training time.
 
     Yields:
-        A `Report`. The run has the state in the report.
+        A `Report` after every few training steps. `run.state` is then `report.state`.
 
     Raises:
-        InputError: If the ranks have different configurations or scenes, or there are no images.
+        InputError: If the ranks have different configurations or scenes, or the images cannot be
+            read.
         DivergedError: If the loss is not finite. The run keeps the last good state.
         LostRankError: If another rank has failed.
     """
@@ -62,7 +63,7 @@ def training_reports(run: RunInterface, goal: Goal) -> Generator[Report]:
 
 
 def _update(run: RunInterface, report: Report) -> None:
-    """Update the state, history, and rates of a run with a report."""
+    """Update the state, the history, and the throughput of a run with the values in a report."""
     run.state = report.state
     if not report.is_skipped:
         run.last_good = report.state
@@ -82,13 +83,13 @@ def train_with_bar(
     """Train a run until a goal is reached, with a progress bar.
 
     Args:
-        run: The `Run`.
+        run: Run to train.
         goal: Total number of steps or training time.
         on_report: Callback for each report, or None.
         shown: Whether to show the progress bar.
 
     Raises:
-        InputError: As `Run.fit`.
+        InputError: In the same cases as `Run.fit`.
         DivergedError: If the loss is not finite. The run keeps the last good state.
     """
     by_steps = bool(goal.steps)

@@ -24,14 +24,14 @@ CHECKED_AT = 1000
 
 _PIXELS = 2**14  # Number of random pixels for estimating the PSNR of the constant image.
 _POINTS = 8  # Number of history points that are averaged for the PSNR of the field.
-_MARGIN = 1.0  # Minimum PSNR difference between the field and the constant image in dB.
+_MARGIN = 1.0  # Minimum PSNR in dB by which the field must exceed the constant image.
 
 
 def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[Any]:
     """Create a progress bar.
 
     Args:
-        done: Number of steps or seconds that are finished.
+        done: Number of steps or seconds of earlier training.
         limit: Total number of steps or seconds.
         unit: `steps` or `s`.
         shown: Whether to show the bar.
@@ -49,7 +49,11 @@ def training_bar(done: float, limit: float, unit: str, *, shown: bool) -> tqdm[A
 
 
 def log_backends(build_seconds: float) -> None:
-    """Log the backend, the operations without a kernel, and the memory after compiling."""
+    """Log the backend, the operations without a kernel, and the memory use after compiling.
+
+    Args:
+        build_seconds: Total compilation time of kernels in seconds.
+    """
     log.debug("backend %s; compiling kernels took %.1f s", backend(), build_seconds)
     operations: dict[str, list[str]] = {}
     for operation, reason in references().items():
@@ -60,16 +64,18 @@ def log_backends(build_seconds: float) -> None:
 
 
 def log_memory(when: str) -> None:
-    """Log the active MLX memory and the peak of the process in MB; `when` describes the moment."""
+    """Log the active MLX memory and the peak memory of the process in MB. `when` describes the
+    moment, such as "after training"."""
     active, peak = mx.get_active_memory(), peak_memory_bytes()
     log.debug("memory %s: %.0f MB active, peak %.0f MB", when, active / 1e6, peak / 1e6)
 
 
 def constant_psnr(views: Views, blend: str) -> float:
-    """Compute the PSNR of the best constant image.
+    """Compute the PSNR that the best constant image would have on the training views.
 
-    The image has the mean color and opacity of the views. The PSNR is estimated from 2^14 random
-    pixels over random backgrounds, like the training PSNR. Masked pixels are excluded.
+    The constant image has the mean color and the mean opacity of the views. Like the training PSNR,
+    the result is computed from random pixels (2^14) over random backgrounds. Masked pixels are
+    excluded.
 
     Args:
         views: Training views.
@@ -96,10 +102,11 @@ def constant_psnr(views: Views, blend: str) -> float:
 
 
 def warn_if_nothing_is_learned(points: Sequence[Point], views: Views, blend: str) -> None:
-    """Log a warning if the field is no better than a constant image.
+    """Log a warning if the training PSNR of the field is no better than the PSNR of a constant
+    image.
 
     Args:
-        points: History points; the last ones are averaged.
+        points: Points of the training history. The PSNR of the last points is averaged.
         views: Training views.
         blend: Color space of blending with the background, as in the `train.blend` setting.
     """

@@ -37,15 +37,15 @@ SPARE_SECONDS = 28.0
 """Time in seconds that a call of `train` may take in addition to twice the training time."""
 
 MIN_SECONDS = 5.0
-"""Minimum time in seconds for creating an output, even if loading and compiling took all the spare
-time."""
+"""Value in seconds that is used as the remaining time if less time remains, for example after slow
+loading and compiling."""
 
 EVALUATION, PREVIEW = 1 / 2, 1 / 4
-"""Fractions of the remaining time that are used for the evaluation and for the preview."""
+"""Maximum fractions of the remaining time that the evaluation and the preview may take."""
 
 
 class Outputs:
-    """Writer of the output files of a training. It writes nothing for a run in memory."""
+    """Writer of the output files of a training. For a run in memory, no files are written."""
 
     def __init__(
         self,
@@ -88,12 +88,12 @@ class Outputs:
     ) -> None:
         """Call `on_end`, evaluate test views, and write `preview.png` and `metrics.json`.
 
-        The whole command should take at most twice the training time plus `SPARE_SECONDS`, so
-        outputs are reduced if the time is short.
+        The whole command should take at most twice the training time plus `SPARE_SECONDS`. If the
+        remaining time is short, fewer views are evaluated and the preview is smaller.
 
         Args:
-            all_views: Whether to evaluate all test views. The evaluation then does not count for
-                the time limit.
+            all_views: Whether to evaluate all test views. If True, the time of the evaluation is
+                added to the time limit.
             progress: Whether to show progress bars.
             on_end: Callback with the run and the remaining time in seconds, or None.
         """
@@ -110,7 +110,7 @@ class Outputs:
         of = len(run.images().splits.get("test", ()))
         limit = None if all_views else EVALUATION * remaining()
         error: Exception | None = None
-        if on_end:  # Called first, because its output is most important to users.
+        if on_end:  # `on_end` is called first, because its output is most important to users.
             try:
                 on_end(run, remaining())
             except Exception as raised:
@@ -135,20 +135,22 @@ class Outputs:
 
 
 def scaled_size(lens: Lens, scale: float) -> tuple[int, int]:
-    """Return the image size of `lens` times `scale`: width and height, at least 2 pixels each."""
+    """Return the image width and height of `lens` multiplied by `scale`, at least 2 pixels each."""
     return max(round(lens.width * scale), 2), max(round(lens.height * scale), 2)
 
 
 def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> None:
-    """Write a rendering of a test view next to its photo or, without test views, a view of an
-    orbit.
+    """Write the preview image of a run.
+
+    The preview is a rendering of the first test view next to its photo. If the scene has no test
+    views, the preview is a rendering from a camera on an orbit.
 
     Args:
         path: PNG file to write.
         run: Trained run.
         has_test: Whether the scene has test views.
-        seconds: Maximum rendering time in seconds. If it is too short, the image is smaller, and
-            the log reports it.
+        seconds: Maximum rendering time in seconds. If it is too short for a full-size image, the
+            image is smaller, and its size is logged.
     """
     views = run.views("test") if has_test else None
     camera = views.cameras[0] if views else run.orbit(1)[0]
@@ -169,7 +171,7 @@ def save_preview(path: Path, run: Run, *, has_test: bool, seconds: float) -> Non
 
 
 class HeldOut(NamedTuple):
-    """PSNR in dB of held-out views at a training step, and a description of those views."""
+    """PSNR in dB of held-out views at a training step, and a description of the evaluated views."""
 
     psnr: float
     step: int
@@ -184,7 +186,7 @@ class HeldOut(NamedTuple):
             step: Training step of the evaluation.
 
         Returns:
-            The summary.
+            Mean PSNR, training step, and description of the evaluated views.
         """
         return cls(views.psnr, step, measured(views, views.of, views.split))
 
@@ -197,7 +199,8 @@ class HeldOut(NamedTuple):
             step: Current training step of the run.
 
         Returns:
-            The summary, or None if the file does not exist or belongs to another step.
+            The summary, or None if the file does not exist, contains no PSNR of test views, or
+            belongs to another step.
 
         Raises:
             InputError: If the file is invalid.
@@ -220,12 +223,12 @@ def quality(
         views: Evaluated views.
         of: Number of views in the split.
         background: Background color of the evaluation.
-        split: Name of the split, which is part of the keys.
+        split: Name of the split, which is part of the keys of the result.
 
     Returns:
-        JSON values such as, for the test split, `psnr_test` in dB, `test_views` (the number of
-        evaluated views), and `test_row_fraction` (the compared fraction of their rows). Means are
-        null without views.
+        JSON values. For the split `test`, they include `psnr_test` in dB, `test_views` (number of
+        evaluated views), and `test_row_fraction` (mean fraction of the image rows that were
+        compared). If `views` is empty, the means are None.
     """
     mean = {
         name: float(np.mean([getattr(view, name) for view in views])) if views else None
@@ -286,7 +289,10 @@ def metrics(
 
 
 def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[str, Any]:
-    """Describe how a split is evaluated. Metrics of different protocols are not comparable.
+    """Describe the evaluation of a split: the views, the background, and the definition of each
+    metric.
+
+    Metrics can be compared only if their evaluation protocols are equal.
 
     Args:
         run: Run to evaluate.
@@ -295,7 +301,8 @@ def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[
         has_lpips: Whether LPIPS is computed.
 
     Returns:
-        JSON values.
+        JSON values by name, such as `split`, `size` (image width and height in pixels of the first
+        view), `background`, and a sentence on the definition of each metric.
     """
     lens = run.images().views(split).cameras[0].lens
     return {

@@ -85,10 +85,12 @@ class Run:
     """Whether the state is from `Trainer.preview`, because no images have been decoded."""
     is_checked: bool = False  # Whether the field has been compared with a constant image.
     last_good: TrainState | None = None  # Last reported state after a step that was not skipped.
-    _prepared: Trainer | None = None  # Trainer with compiled functions.
-    aligned: dict[tuple[str, int], Views] = field(default_factory=dict)  # By split and step.
+    _prepared: Trainer | None = None  # Trainer whose functions have been compiled.
+    # Views with refined cameras, cached by split and step.
+    aligned: dict[tuple[str, int], Views] = field(default_factory=dict)
     _is_locked: bool = field(default=False, init=False)
-    _written: tuple[int, int] | None = field(default=None, init=False)  # Last `checkpoint_mark`.
+    # Result of `checkpoint_mark` after this process last read or wrote the checkpoint.
+    _written: tuple[int, int] | None = field(default=None, init=False)
     saved_step: int = field(default=0, init=False)  # Step of the last checkpoint in the folder.
 
     @classmethod
@@ -110,14 +112,15 @@ class Run:
             method: Custom field, sampler, or loss.
             out: Absent or empty folder to save in. By default, the run is only in memory.
             progress: Whether to show a progress bar while images are decoded.
-            decode: Whether to decode the images now. Otherwise `prepare` decodes them.
+            decode: Whether to decode the images now. If False, `prepare` decodes them later.
 
         Returns:
-            The run. With `out`, it has been saved.
+            The run before the first step. If `out` is given, the run has been saved there.
 
         Raises:
             InputError: If the folder is in use, the scene has no training views, or the scene,
-                configuration, and method are incompatible. Images are decoded after these checks.
+                configuration, and method are incompatible. These checks precede the decoding of
+                images. Also if an image cannot be decoded.
         """
         if out is not None:
             run_folder.check_unused(user_path(out))
@@ -141,15 +144,17 @@ class Run:
 
         Args:
             folder: Run folder.
-            source: The scene of the run, if its files have been moved.
+            source: Scene of the run, if the files of the scene have been moved.
             method: Method with the field and the sampler that the run was trained with.
 
         Returns:
-            The run, which will not be saved in `folder`; see `resume`.
+            The run in memory. Further training does not change `folder`; to save the training in
+            the same folder, use `resume`.
 
         Raises:
-            InputError: If `folder` is not a run, a file is invalid, the field or sampler differs,
-                or `source` has other training views.
+            InputError: If `folder` is not a run, a file is invalid, the field or the sampler
+                differs from the one in training, or the training views of `source` differ from
+                those of the run.
         """
         configuration.check_types(None, method)
         folder = user_path(folder)
@@ -173,10 +178,11 @@ class Run:
             method: Method with the field and the sampler that the run was trained with.
 
         Returns:
-            Run at the step of its checkpoint.
+            The run, at the step of its checkpoint.
 
         Raises:
-            InputError: As `load`, and while another process trains the run.
+            InputError: In the same cases as `load`, if the folder has no checkpoint, or while
+                another process trains the run.
         """
         folder = user_path(folder)
         run_folder.check_saved(folder)  # Before `locked`, which removes the old lock file.
@@ -197,7 +203,8 @@ class Run:
 
     @property
     def curve(self) -> list[tuple[int, float, float]]:
-        """Up to 100 points (step, training time in seconds, training PSNR in dB)."""
+        """Training curve with up to 100 points (step, training time in seconds, training PSNR in
+        dB)."""
         return self.history.curve(CURVE_POINTS)
 
     def train(
@@ -214,13 +221,14 @@ class Run:
         the last report.
 
         Args:
-            steps: Total number of steps. By default, the number in the configuration.
+            steps: Total number of steps. By default, the number of steps in the configuration.
             seconds: Total training time in seconds, instead of `steps`.
             progress: Whether to show a progress bar.
             on_report: Callback for each `Report`.
 
         Raises:
-            InputError: If a limit is invalid, or as `fit`.
+            InputError: If both limits are given or a limit is not positive, and in the same cases
+                as `fit`.
             DivergedError: If the loss is not finite. The run keeps the last good state.
         """
         configuration.check_limits(steps, seconds)
@@ -237,10 +245,10 @@ class Run:
             goal: Total number of steps or training time.
 
         Yields:
-            A `Report`. The run has the state in the report.
+            A `Report` after every few training steps. `state` of the run is then `report.state`.
 
         Raises:
-            InputError: If there are no images or another process is training in the folder.
+            InputError: If the images cannot be read, or another process is training in the folder.
             DivergedError: If the loss is not finite. The run keeps the last good state.
             LostRankError: If another rank has failed.
         """
@@ -249,14 +257,16 @@ class Run:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Context manager that prevents other processes from training in the run's folder.
+        """Context manager that prevents other processes from training in the folder of the run.
+
+        Without a folder, the context manager has no effect.
 
         Yields:
             None.
 
         Raises:
-            InputError: If another process trains in the folder, or has trained in it since the last
-                save or load.
+            InputError: If another process is training in the folder, or if another process has
+                replaced the checkpoint since this run last read or wrote it.
         """
         if self.folder is None or self._is_locked:
             yield
@@ -271,16 +281,16 @@ class Run:
                 self._is_locked = False
 
     def prepare(self) -> Iterator[None]:
-        """Decode the images and compile the functions of the training step, one part at each
-        `next`.
+        """Decode the images and compile the functions of the training step.
 
-        A second call does nothing.
+        Each `next` decodes one image or compiles some functions. If the run is already prepared,
+        the generator ends immediately.
 
         Yields:
-            None, after each part.
+            None, after each image and each compilation.
 
         Raises:
-            InputError: If there are no images.
+            InputError: If the images cannot be read.
         """
         if self._prepared is self.trainer:
             return
@@ -299,15 +309,16 @@ class Run:
                 not passed do not change.
 
         Raises:
-            InputError: If a name is unknown, after the first step, or if there are no images.
+            InputError: If a name is unknown, the run has been trained, or the images cannot be
+                read.
         """
         change_refinement(self, switches)
 
     def copy(self) -> Run:
-        """Return an independent copy of the run in memory, which any thread can use.
+        """Return an independent copy of the run, which any thread can use.
 
         Returns:
-            Run without a folder.
+            The copy, which is only in memory and is not saved in the folder of the original run.
         """
         mx.eval(self.state.arrays())
         # Compiled functions belong to a thread, so the copy needs another trainer.
@@ -356,7 +367,7 @@ class Run:
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> Rendered:
-        """Render an image of the scene. Notebooks display it.
+        """Render an image of the scene. A notebook displays the result as an image.
 
         Args:
             camera: Camera in scene coordinates. Its intrinsics determine the image size.
@@ -376,7 +387,7 @@ class Run:
 
         Args:
             frames: Number of cameras.
-            size: Image width and height in pixels. By default, the size of the photos is used.
+            size: Image width and height in pixels. By default, the size of the photos.
 
         Returns:
             Cameras in scene coordinates.
@@ -398,17 +409,19 @@ class Run:
 
         Args:
             split: Name of the split, such as `train`, `val`, or `test`.
-            background: `white` or `black`, behind renderings and transparent photos.
-            seconds: Maximum time. It limits the number of evenly spaced views, or the number of
-                middle rows of a single view. By default, all views are evaluated.
+            background: `white` or `black`, the color behind renderings and transparent photos.
+            seconds: Maximum time in seconds. If it is too short for all views, evenly spaced views
+                are evaluated, or only the middle rows of a single view. By default, all views are
+                evaluated.
             progress: Whether to show a progress bar.
             lpips: LPIPS metric with its network weights.
 
         Returns:
-            List of view qualities in the order of the split, with means `psnr` (dB) and `ssim`.
+            List of the quality of each evaluated view, in the order of the split. The attributes
+            `psnr` (in dB) and `ssim` are the means over these views.
 
         Raises:
-            InputError: If the scene has no such split or its images cannot be read.
+            InputError: If the scene does not have the split, or its images cannot be read.
 
         Examples:
             >>> quality = run.evaluate("test", progress=False)
@@ -422,7 +435,8 @@ class Run:
 
     @property
     def cameras(self) -> tuple[Camera, ...]:
-        """Training cameras in scene coordinates, with refined poses and lenses."""
+        """Training cameras in scene coordinates. If the run refines poses or lenses, the cameras
+        have the refined values."""
         if not self.config.refine.cameras:
             return self.scene.cameras
         cameras = self.trainer.refinement.cameras(self.state.average)
@@ -430,32 +444,35 @@ class Run:
 
     @property
     def refined(self) -> dict[str, Any]:
-        """Changes by refinement so far, in the format of `refinement_report`."""
+        """Summary of how much refinement has changed the cameras and colors so far; see
+        `refinement_report`."""
         return refinement_report(self.trainer.refinement, self.state.average)
 
     def views(self, split: str, *, progress: bool = True) -> Views:
-        """Return the views of a split, for comparison with renderings.
+        """Return the images and cameras of a split, for comparison with renderings.
 
-        If poses or lenses are refined, training views have the refined cameras, and other views are
-        aligned with them (see `nerfmac.training.held_out`).
+        If the run refines poses or lenses, the training views have the refined cameras, and the
+        cameras of the other views are aligned with the refined cameras; see
+        `nerfmac.training.held_out`.
 
         Args:
             split: Name of the split.
             progress: Whether to show progress bars.
 
         Returns:
-            Images and cameras of the split.
+            Views with cameras in scene coordinates.
 
         Raises:
-            InputError: If the scene has no such split or its images cannot be read.
+            InputError: If the scene does not have the split, or its images cannot be read.
         """
         return aligned_views(self, split, progress=progress)
 
     def images(self) -> Scene:
-        """Return the scene with its images, reading it again if needed.
+        """Return the scene of the run, with the paths of its images. A loaded run reads the scene
+        again on the first call.
 
         Returns:
-            Scene.
+            The scene.
 
         Raises:
             InputError: If the files of the scene cannot be read.

@@ -3,7 +3,7 @@
 Each line of `scalars.jsonl` contains a report with the step, the training time in seconds, the
 number of rays, the loss, the PSNR, and the rays and samples per second. At most one line per second
 is written, without buffering, so that other programs can follow the file. If a full disk or a power
-cut has truncated the last line, it is ignored.
+failure has truncated the last line, this line is ignored when the file is read.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ NAME = "scalars.jsonl"
 """Name of the file in the run folder."""
 
 SECONDS = 1.0
-"""Minimum time in seconds between two lines of the file, except for the last line, which `close`
-writes."""
+"""Minimum time in seconds between two lines of the file. `close` writes the last line without this
+limit."""
 
 log = logging.getLogger("nerfmac")
 
 
 class Scalars:
-    """Writer of the reports of a run. If the disk is full, it warns once and training continues."""
+    """Writer of training reports. If the disk is full, a warning is logged once, and training
+    continues without the file."""
 
     def __init__(self, folder: Path, *, step: int = 0, tensorboard: bool = False) -> None:
         """Open the files.
@@ -62,14 +63,14 @@ class Scalars:
         self._written = -float("inf")
 
     def add(self, report: Report) -> None:
-        """Write the report if the last line is at least a second old. Otherwise, `close` writes
-        it."""
+        """Write a report if at least one second has passed since the last line. A report that is
+        not written is replaced by the next report or written by `close`."""
         self._last = report
         if time.monotonic() - self._written >= SECONDS:
             self._write(report)
 
     def result(self, step: int, image: Path, views: Sequence[ViewQuality]) -> None:
-        """Send the preview and the mean quality of the test views to TensorBoard.
+        """Write the preview and the mean quality of the test views as TensorBoard events.
 
         Args:
             step: Training step.
@@ -111,7 +112,7 @@ class Scalars:
 
 
 def check_tensorboard(*, needed: bool = True) -> None:
-    """Raise `InputError` if TensorBoard events are `needed` and tensorboardX is missing."""
+    """Raise `InputError` if `needed` is True and tensorboardX is not installed."""
     if needed and find_spec("tensorboardX") is None:
         raise InputError(
             f"--tensorboard requires tensorboardX from the extra tensorboard: "
@@ -120,23 +121,30 @@ def check_tensorboard(*, needed: bool = True) -> None:
 
 
 def read_scalars(folder: Path) -> list[dict[str, Any]]:
-    """Read `scalars.jsonl` in a run folder; an empty list if it does not exist.
+    """Read the reports in `scalars.jsonl` of a run folder.
 
-    Raises `InputError` if the file is invalid.
+    Args:
+        folder: Run folder.
+
+    Returns:
+        JSON values of each report. If the file does not exist, the list is empty.
+
+    Raises:
+        InputError: If the file is invalid.
     """
     path = folder / NAME
     return list(_lines(path)) if path.is_file() else []
 
 
 def read_history(folder: Path, step: int) -> History | None:
-    """Read the curves from `scalars.jsonl` in a run folder.
+    """Read the loss and PSNR curves from `scalars.jsonl` in a run folder.
 
     Args:
         folder: Run folder.
         step: Current step of the run. Lines of later steps are ignored.
 
     Returns:
-        The history, or None if the file does not exist or is empty.
+        The history, or None if the file does not exist or contains no line up to `step`.
 
     Raises:
         InputError: If the file is invalid.
@@ -152,7 +160,7 @@ def read_history(folder: Path, step: int) -> History | None:
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
     content = path.read_bytes()
-    # A full disk or a power cut may truncate the last line.
+    # A full disk or a power failure may have truncated the last line.
     whole = content[: content.rfind(b"\n") + 1]
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
@@ -178,7 +186,7 @@ def _values(report: Report) -> dict[str, Any]:
 
 
 def _board(folder: Path, step: int) -> Any:
-    """Create a TensorBoard writer that replaces the events of steps after `step`."""
+    """Create a TensorBoard writer. Existing events of steps after `step` are replaced."""
     check_tensorboard()
     from tensorboardX import SummaryWriter
 

@@ -1,4 +1,4 @@
-"""Views of a split with the refined cameras of a `Run`, and their evaluation."""
+"""Views of a split with the refined cameras of a `Run`, and evaluation of these views."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from nerfmac.training.held_out import refined_views
 
 
 def aligned_views(run: RunInterface, split: str, *, progress: bool) -> Views:
-    """Return the views of a split; see `Run.views`.
+    """Return the images and cameras of a split. The function implements `Run.views`.
 
     Args:
-        run: The `Run`. It caches the aligned views of the last split and step.
+        run: Run with the scene. The views with refined cameras are cached in `run.aligned` for the
+            last split and step.
         split: Name of the split.
         progress: Whether to show progress bars.
 
@@ -25,7 +26,7 @@ def aligned_views(run: RunInterface, split: str, *, progress: bool) -> Views:
         Views with cameras in scene coordinates.
 
     Raises:
-        InputError: If the scene has no such split or its images cannot be read.
+        InputError: If the scene does not have the split, or its images cannot be read.
     """
     views, key = run.images().views(split, progress=progress), (split, run.state.step)
     if run.config.refine.cameras and key not in run.aligned:
@@ -44,21 +45,23 @@ def evaluate_split(
     progress: bool,
     lpips: Lpips | None,
 ) -> Evaluation:
-    """Evaluate the views of a split; see `Run.evaluate`.
+    """Measure PSNR, SSIM, and optionally LPIPS of the views of a split. The function implements
+    `Run.evaluate`.
 
     Args:
-        run: The `Run`.
+        run: Run to evaluate.
         split: Name of the split.
-        background: `white` or `black`.
-        seconds: Maximum time in seconds, including the time for reading images, or None.
+        background: `white` or `black`, the color behind renderings and transparent photos.
+        seconds: Maximum time in seconds, including the time for reading images, or None to evaluate
+            all views.
         progress: Whether to show a progress bar.
-        lpips: LPIPS metric, or None.
+        lpips: LPIPS metric with its network weights, or None to omit LPIPS.
 
     Returns:
-        View qualities in the order of the split.
+        Quality of each evaluated view, in the order of the split.
 
     Raises:
-        InputError: If the scene has no such split or its images cannot be read.
+        InputError: If the scene does not have the split, or its images cannot be read.
     """
     start, blend = time.perf_counter(), run.config.train.blend
     views = run.views(split, progress=progress)

@@ -69,14 +69,15 @@ def train(
 ) -> Run:
     """Train a field on a scene.
 
-    With `out`, the folder contains the run, `scalars.jsonl`, `metrics.json` with the quality of
-    test views, and `preview.png`. Creating these outputs takes at most the training time plus 30
-    seconds. Under `mlx.launch`, every rank calls `train`, and only the first rank writes files.
+    If `out` is given, this folder contains the run, `scalars.jsonl`, `metrics.json` with the
+    quality of test views, and `preview.png`. Creating these outputs takes at most about the
+    training time plus 30 seconds. Under `mlx.launch`, every rank calls `train`, and only the first
+    rank writes files.
 
     Args:
         scene: A `Scene` or the path of a scene folder, a video, or a folder of photos. For a video
-            or photos, camera poses are estimated first. By default, the built-in scene or, with
-            `resume`, the scene of the run.
+            or photos, camera poses are estimated first. By default, the built-in scene. If `resume`
+            is True, the default is the scene of the run.
         steps: Total number of training steps of the run. By default, the number in the
             configuration.
         seconds: Total training time of the run in seconds, instead of `steps`.
@@ -84,20 +85,22 @@ def train(
             device and its memory.
         device: `metal`, `cuda`, `cpu`, or `auto`, which uses the GPU if available, unless the
             default device of MLX has been set to the CPU.
-        seed: Seed of all random numbers. By default 0.
+        seed: Seed of all random numbers. The default is 0.
         config: All settings, instead of `preset` and `seed`.
         method: Custom field, sampler, or loss.
         out: Absent or empty folder in which the run is saved at the start, every 30 seconds, and at
             the end. "auto" selects `runs/SCENE-TIME`. If None, the run is only in memory.
         resume: Whether to continue the training of the run in `out` with its configuration and
-            scene options. `preset`, `seed`, and `config` cannot be used with it.
+            scene options. If True, `preset`, `seed`, and `config` cannot be used.
         memory_limit: Maximum device memory for MLX in GiB. By default, all free memory.
         memory_fraction: Maximum fraction of the device memory for MLX, instead of `memory_limit`.
-        tensorboard: Whether to also write TensorBoard events to `out/tensorboard`. It requires
-            `out`.
-        all_views: Whether to evaluate all test views, even if this takes long. It requires `out`.
+        tensorboard: Whether to also write TensorBoard events to `out/tensorboard`. This option
+            requires `out`.
+        all_views: Whether to evaluate all test views, even if the evaluation takes long. This
+            option requires `out`.
         interruptible: Whether an interruption (Ctrl-C) stops the training and returns the run,
-            which `run.train(...)` can continue. If False, it raises `KeyboardInterrupt`.
+            which `run.train(...)` can continue. If False, an interruption raises
+            `KeyboardInterrupt`.
         progress: Whether to show progress bars.
         on_report: Callback for each `Report`.
         on_end: Callback after the training and before the evaluation of a run with a folder. Its
@@ -178,7 +181,7 @@ def _check_effect(preset: str, seed: int | None, config: Config | None, *, resum
 
 
 def _check_folder(out: str | Path | None, **outputs: bool) -> None:
-    """Raise `InputError` if outputs are requested without a folder for them."""
+    """Raise `InputError` if `tensorboard` or `all_views` is used without a run folder."""
     requested = [name for name, is_requested in outputs.items() if is_requested]
     if out is None and requested:
         raise InputError(f"{requested[0]} requires a run folder; pass out=FOLDER or out='auto'")
@@ -192,9 +195,9 @@ def _scene_and_folder(
     resume: bool,
     is_first: bool,
 ) -> tuple[Scene, Path | None]:
-    """Return the scene to train on and the run folder, or None for a run in memory.
+    """Return the scene to train on, and the run folder (None for a run in memory).
 
-    Raises `InputError` before a capture if an option is invalid or the folder is in use.
+    If an option is invalid or the folder is in use, `InputError` is raised before a capture starts.
     """
     known = {option.name for option in fields(SceneOptions)}
     for name in options:
@@ -250,10 +253,18 @@ def _config(config: Config, steps: int | None, scene: Scene, method: Method) -> 
 def _explained(
     run: Run, folder: Path | None, goal: Goal, needed: Mapping[str, int]
 ) -> Iterator[None]:
-    """Context manager that adds notes to an exception that ends a training.
+    """Context manager that adds notes to an exception that ends the training.
 
-    The notes describe what is saved in `folder` and how to continue towards the `goal`. `needed` is
-    the `needed_memory` of the run.
+    The notes report which step is saved in the run folder and which command continues the training.
+
+    Args:
+        run: Run that is trained.
+        folder: Run folder, or None for a run in memory, for which no notes are added.
+        goal: Total number of steps or training time, for the suggested command.
+        needed: Result of `needed_memory`, for advice after an out-of-memory error.
+
+    Yields:
+        None.
     """
     limits = {"--steps": goal.steps, "--seconds": goal.seconds}
     shown = {flag: np.format_float_positional(v, trim="-") for flag, v in limits.items() if v}
@@ -262,7 +273,8 @@ def _explained(
     try:
         yield
     except (KeyboardInterrupt, RuntimeError) as error:
-        # The first rank saves. A second Ctrl-C interrupts saving, and the older checkpoint remains.
+        # Only the first rank saves the run. If a second Ctrl-C interrupts saving, the folder
+        # contains the previous checkpoint.
         step = run.state.step if run.folder is None else run.saved_step
         saved = f"step {step} is saved in {folder}"
         notes = [saved, again]

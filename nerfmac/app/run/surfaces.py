@@ -20,7 +20,8 @@ from nerfmac.rendering.renderer import Renderer
 from nerfmac.rendering.surface_metrics import depth_errors
 
 MAX_RAYS = 2**13
-"""Maximum number of rays for each metric. The rays are spread evenly or randomly over the views."""
+"""Maximum number of rays for each metric. For sparse points, evenly spaced observations are
+selected. For the ground plane, pixels are selected at random."""
 
 Array = npt.NDArray[np.float64]
 
@@ -29,16 +30,17 @@ def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, 
     """Compare the rendered depth with sparse points that were excluded from training.
 
     Args:
-        run: Run to compare. Its scene is read again if needed.
-        splits: Views to compare, such as "test" and "train".
+        run: Run to compare. If the scene of the run is not in memory, it is read again.
+        splits: Names of the splits to compare, such as "test" and "train".
         progress: Whether to show a progress bar while images are read.
 
     Returns:
-        JSON values by name. For the split "test" and a scene with tracks, they are
+        JSON values by name. For the split "test" of a scene with tracks, the names are
         `depth_error_median_test`, `depth_error_p90_test`, `depth_within_3_percent_test`, and
         `depth_points_test`, the number of observations. If the sparse points have a ground plane,
-        `plane_within_3_percent_test` and `plane_within_5_percent_test` are the fractions of pixels
-        on it with at most this depth error. Errors are relative; fractions are in [0, 1].
+        `plane_within_3_percent_test` and `plane_within_5_percent_test` are the fractions of the
+        pixels on the plane with a depth error of at most 3 % and 5 %. Errors are relative to the
+        true distance. Fractions are in [0, 1].
 
     Raises:
         InputError: If the scene does not have one of the splits or cannot be read.
@@ -58,7 +60,7 @@ def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, 
 
 
 def _cameras(run: Run, split: str, *, progress: bool) -> Cameras:
-    """Return the cameras of a split, refined if the run refines cameras."""
+    """Return the cameras of a split. If the run refines cameras, the result is refined."""
     if split == "train":
         return Cameras.stack(run.cameras)
     return run.views(split, progress=progress).cameras
@@ -125,14 +127,15 @@ def depth_along(renderer: Renderer, rays: Rays) -> Array:
 
 
 def surface_summary(values: Mapping[str, float], split: str) -> list[str]:
-    """Describe the values of `surface_quality`.
+    """Describe the surface metrics of a split in sentences.
 
     Args:
         values: Result of `surface_quality`.
         split: Name of the split.
 
     Returns:
-        A line for each metric; an empty list without values.
+        One line for the errors at sparse points and one for the ground plane. A line is omitted if
+        `values` does not contain the metric.
     """
     lines = []
     if f"depth_points_{split}" in values:

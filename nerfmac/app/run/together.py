@@ -1,4 +1,4 @@
-"""Computations that the ranks of a run share and that continue after a GPU failure."""
+"""Computations that all ranks of a run execute together, with recovery from GPU failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 def check_alike(ranks: Ranks, config: Config, scene: SceneRecord) -> None:
     """Check that all ranks have the same configuration and scene.
 
-    At this point there is no time limit, because another rank may read images for minutes.
+    The check has no time limit, because another rank may still be reading images for minutes.
 
     Args:
         ranks: Ranks of this training.
@@ -39,8 +39,8 @@ def survived(
     """Yield items that the ranks compute together, and retry after a GPU failure.
 
     After a GPU failure (see `nerfmac.backend.watchdog`), `save` is called and the computation
-    restarts. If there are several ranks, the error is raised, because the other ranks would not
-    wait.
+    restarts. If there are several ranks, the exception is raised instead, because the other ranks
+    would not wait for the restart.
 
     Args:
         ranks: Ranks of this training.

@@ -1,4 +1,4 @@
-"""Scenes: photos with their cameras. `load_scene` reads every supported format."""
+"""Scenes, which consist of photos and their cameras. `load_scene` reads all supported formats."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def holds_scene(path: Path) -> bool:
 
 
 def recorded_path(record: SceneRecord) -> Path:
-    """Return the path of a run's scene. Raises `InputError` if it is unknown or does not exist."""
+    """Return the path of the scene of a run. Raises `InputError` if the path is unknown or does not
+    exist."""
     if record.path is None:
         raise InputError(
             "the run was trained on a scene in memory; pass the scene with "
@@ -108,7 +109,8 @@ def recorded_path(record: SceneRecord) -> Path:
 
 
 def read_again(record: SceneRecord) -> Scene:
-    """Load the scene of a run again with its options. Raises `InputError` if it does not exist."""
+    """Load the scene of a run again with the same options. Raises `InputError` if the scene does
+    not exist."""
     return load_scene(recorded_path(record), **vars(record.options))
 
 

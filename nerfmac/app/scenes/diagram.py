@@ -1,10 +1,10 @@
 """Drawing of the cameras, points, and cube of a scene, from above and from the side.
 
-All positions are rotated around the center of the cube so that the up direction of the scene, drawn
-as a red arrow, is z. Training cameras are drawn as frustums with colors from blue to orange in name
-order, and held-out cameras in gray. Green lines are the edges of the scene cube. The image shows
-the region of the cameras and points, so a much larger cube is cropped. A legend explains the
-colors.
+All positions are rotated around the center of the cube so that the up direction of the scene
+becomes z. A red arrow marks the up direction. Training cameras are drawn as frustums with colors
+from blue to orange in name order, and held-out cameras in gray. Green lines are the edges of the
+scene cube. The image shows the region of the cameras and points, so a much larger cube is cropped.
+A legend explains the colors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nerfmac.geometry.cameras import Camera
 PANEL = 640
 """Side of a square panel in pixels. The drawing has a panel for each direction."""
 OVERSAMPLING = 2
-"""Supersampling factor. It smooths lines, because Pillow draws without antialiasing."""
+"""Supersampling factor, which smooths lines, because Pillow draws without antialiasing."""
 FONT_SIZE = 13 * OVERSAMPLING
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
 POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
@@ -32,16 +32,16 @@ LEGEND = 330 * OVERSAMPLING
 """Width of the legend in pixels of the supersampled image."""
 MARGIN = 0.12
 WITHIN = 0.9
-"""Fraction of the points, nearest to the mean camera position, that the image must show. If it
-showed all points, cameras would be tiny in scenes with distant points."""
+"""Fraction of the points, from the nearest to the mean camera position, that the image must show.
+If the image showed all points, cameras would be tiny in scenes with distant points."""
 FRUSTUM = 0.07
 """Length of a camera frustum, relative to the side of the box around cameras and points."""
 WIDEST_CUBE = 1.5
 """Maximum side of a scene cube that is shown completely, relative to the side of the box around
 cameras and points."""
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
-"""Indices of the corners of a cube along a line that contains all edges. Bit k of an index is 1 if
-the corner is at the high end of axis k."""
+"""Indices of the corners of a cube along a polyline that contains all edges. Bit k of an index is 1
+if the corner has the larger coordinate on axis k."""
 
 Array = npt.NDArray[np.float64]
 Color = tuple[int, int, int]
@@ -77,7 +77,7 @@ def scene_image(scene: Scene) -> Image.Image:
 def camera_lines(scene: Scene) -> list[tuple[Color, Array]]:
     """Return the color and the frustum of each camera, in name order.
 
-    Each frustum is drawn as a polyline of 11 points (11, 3) that starts at the camera.
+    A frustum is a polyline with 11 points, float64 (11, 3), that starts at the camera.
     """
     frames = [(frame, split) for split, part in scene.splits.items() for frame in part]
     frames.sort(key=lambda pair: pair[0].name)
@@ -99,7 +99,8 @@ def cube_line(scene: Scene) -> Array:
 
 
 def up_line(scene: Scene) -> Array:
-    """Return the points (5, 3) of an arrow in the up direction that starts at the image center."""
+    """Return the points (5, 3) of an arrow that starts at the image center and points in the up
+    direction."""
     middle, half = shown(scene)
     tip, side = 0.4 * half, 0.04 * half
     barb = tip - 2 * side
@@ -108,7 +109,8 @@ def up_line(scene: Scene) -> Array:
 
 
 def points_shown(scene: Scene) -> Array:
-    """Return the sparse points (n, 3) of the scene; n may be 0."""
+    """Return the sparse points (n, 3) of the scene, rotated so that the up direction is z. Without
+    sparse points, n is 0."""
     return np.zeros((0, 3)) if scene.points is None else _upright(scene, scene.points)
 
 

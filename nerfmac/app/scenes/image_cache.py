@@ -1,8 +1,8 @@
 """Disk cache of downscaled images, so that large photos are decoded only once.
 
 Downscaled images are PNG files in the folder `images` of the cache. The file name is a digest of
-the photo's path, size, and modification time and of the downscaling, so changed photos are decoded
-again. Unreadable cached files are ignored, and all of them may be deleted.
+the path, size, and modification time of the photo and of the downscaling factor, so changed photos
+are decoded again. Unreadable cached files are ignored. Users may delete all cached files.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Search in the scene folder for the images that a scene file names.
+"""Search in the scene folder for the images that a scene file lists.
 
-Names cannot refer to files outside the scene folder, neither with `..` nor with an absolute path.
-Symbolic links in the folder can, because large images are often stored on another disk.
-`load_scene` logs a warning for these links.
+An image name cannot refer to a file outside the scene folder with `..` or an absolute path.
+Symbolic links in the scene folder may refer to files outside, because large images are often stored
+on another disk. `load_scene` logs a warning about these links.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import leads_out
 
 OTHER_FOLDERS = re.compile(r"(mask|depth|normal|semantic|label|images_).*", re.IGNORECASE)
-"""Names of folders with masks, depth maps, or other image sizes under the names of the images."""
+"""Names of folders that contain masks, depth maps, or other image sizes with the same file names as
+the images."""
 
 log = logging.getLogger("nerfmac")
 
@@ -36,17 +37,17 @@ log = logging.getLogger("nerfmac")
 class ImageSearch:
     """Search for images by the names in a scene file.
 
-    A name may have another file extension (even an unsupported one) or none, backslashes, or a path
-    from another machine. An image that does not exist at its path is searched by the last parts of
-    its path. At least `tail` parts must match, exactly one image must match best, and the image
-    must not be found under another name. Its size and channels must match another image, so that,
-    for example, photos do not replace cut-out images.
+    A name may have a wrong file extension or none, backslashes, or a path from another machine. If
+    an image does not exist at its path, the search compares the last components of the path. At
+    least `tail` components must match, one image must match better than all others, and no other
+    name may refer to this image. The size and the channels of the image must match another image,
+    so that, for example, photos do not replace cut-out images.
 
     Args:
         folder: Scene folder.
         roots: Folders in the scene folder that names may be relative to, in order of preference.
             The scene folder is tried last.
-        tail: Minimum number of matching path parts.
+        tail: Minimum number of path components that must match.
     """
 
     def __init__(self, folder: Path, *, roots: Sequence[Path] = (), tail: int = 1) -> None:
@@ -54,7 +55,7 @@ class ImageSearch:
         self._as_named: list[Path] = []
 
     def existing(self, names: Sequence[str], where: str) -> list[tuple[int, Path]]:
-        """Find the existing images and log a warning about missing ones.
+        """Find the images that exist, and log a warning about missing images.
 
         Args:
             names: Image names.
@@ -81,14 +82,14 @@ class ImageSearch:
         return there
 
     def find_all(self, names: Sequence[str], where: str) -> list[Path | None]:
-        """Find images and log a warning about those found at another path.
+        """Find images, and log a warning about images that are found at another path.
 
         Args:
             names: Image names.
             where: Scene file, for messages.
 
         Returns:
-            A path, or None, for each name.
+            For each name, the path of the image, or None if the image does not exist.
 
         Raises:
             InputError: If all images have an unsupported format.
@@ -120,12 +121,11 @@ class ImageSearch:
     def _unlike_the_others(
         self, elsewhere: Mapping[int, Path], names: Sequence[str], where: str
     ) -> list[int]:
-        """Return the indices of images found elsewhere whose size and channels match no other
-        image.
+        """Return the indices of the images in `elsewhere` whose size and channels match no known
+        image, and log a warning about them.
 
-        The other images are the images found at their path and, if they are more, the images in the
-        folder that contains most of the images found elsewhere. A warning about the result is
-        logged.
+        Known images are the images that were found at their path. If the folder that contains most
+        images in `elsewhere` has even more images, these images are also known.
         """
         rest = list(self._as_named)
         for folder, count in Counter(path.parent for path in elsewhere.values()).most_common(1):
@@ -172,7 +172,7 @@ class ImageSearch:
         return ranked[best][0]
 
     def _agreement(self, parts: tuple[str, ...], path: Path) -> int:
-        """Count the path parts at the end that a name and a path have in common, ignoring file
+        """Count the path components at the end that a name and a path have in common, ignoring file
         extensions.
 
         The result is 0 if only the file names match and a folder of the path is in OTHER_FOLDERS.
@@ -188,7 +188,8 @@ class ImageSearch:
 
     @cached_property
     def _by_stem(self) -> dict[str, list[Path]]:
-        """All images in the scene folder except in hidden folders, by name without extension."""
+        """All images in the scene folder by file name without extension. Hidden folders are
+        excluded."""
         found = defaultdict(list)
         for root, folders, names in os.walk(self.folder):
             folders[:] = sorted(folder for folder in folders if not folder.startswith("."))

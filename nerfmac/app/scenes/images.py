@@ -21,11 +21,13 @@ from nerfmac.common.extras import needed
 Pixels = npt.NDArray[np.uint8]
 
 HEIF = (".heic", ".heif")
-"""File extensions of iPhone images. Pillow reads them with pillow-heif (extra `capture`)."""
+"""File extensions of HEIF images, as from an iPhone. Pillow reads them with pillow-heif (extra
+`capture`)."""
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
-"""File extensions of images in lower case. Files may have them in upper case."""
+"""File extensions of supported images, in lower case. The extension of a file may also be in upper
+case."""
 TRIED = (*EXTENSIONS, *(extension.upper() for extension in EXTENSIONS))
-"""File extensions to try, in this order, for an image name without one."""
+"""File extensions that are tried, in this order, for an image name without an extension."""
 
 _RAW = ("dng", "cr2", "cr3", "nef", "arw", "orf", "rw2", "raf", "pef", "srw")
 UNSUPPORTED = {
@@ -50,24 +52,27 @@ UPRIGHT = {
 """Operation that undoes each EXIF orientation. Orientations from 5 on swap width and height."""
 
 OPAQUE = 250
-"""Minimum alpha (0 to 255) of a pixel that counts as opaque. It is below 255 to allow for
-rounding."""
+"""Minimum alpha (0 to 255) of a pixel that counts as opaque. The value is below 255 to allow for
+rounding errors."""
 
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 UNREADABLE = (Exception,)
-"""Exceptions of Pillow's decoders for invalid files. They can be of any type."""
+"""Exceptions that Pillow decoders raise for invalid files, which can be of any type."""
 FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
-"""Formats that image files may have, independent of their names. Pillow reads some other formats
-with external programs, for example PostScript with Ghostscript, which would execute it."""
+"""Formats that image files may have, independent of their names. Other formats are refused, because
+Pillow reads some of them with external programs. For example, Ghostscript would execute a
+PostScript file."""
 
 
 LARGE_PIXELS, MAX_PIXELS_PER_BYTE = 2**26, 100
-"""Maximum number of pixels per byte of the file for images with more than LARGE_PIXELS pixels.
-Photos have about ten. A file of a few bytes may claim to have 10,000x10,000 pixels (1 GB)."""
+"""Maximum number of pixels per byte of the file, for images with more than LARGE_PIXELS pixels.
+Photos have about ten pixels per byte. The limit detects files of a few bytes whose headers claim,
+for example, 30,000x30,000 pixels."""
 
 
 class Header(NamedTuple):
-    """Width and height of the upright image, and its EXIF orientation, 1 to 8."""
+    """Width and height in pixels of the upright image, presence of an alpha channel, and EXIF
+    orientation (1 to 8)."""
 
     width: int
     height: int

@@ -1,11 +1,13 @@
 """Masks, which are images that mark the excluded pixels of photos.
 
-A frame can specify its mask (`mask_path` of nerfstudio). Otherwise, the mask of a photo
-`images/front/a.jpg` is searched by name:
+A frame can specify its mask (`mask_path` of nerfstudio). If a frame does not specify a mask, the
+mask of a photo `images/front/a.jpg` is searched by name:
 
-- in a folder `masks` or `mask` next to the photo or to one of its parent folders, as `a.jpg.png`
-  (COLMAP), `a.jpg`, `a.png`, `a_mask.png`, or `a.mask.png`, in the same subfolder or in none;
-- next to the photo, as `dynamic_mask_a.png` (instant-ngp), `a_mask.png`, or `a.mask.png`.
+- In a folder `masks` or `mask` next to the photo or to one of its parent folders, the mask is named
+  `a.jpg.png` (COLMAP), `a.jpg`, `a.png`, `a_mask.png`, or `a.mask.png`. The mask is located in the
+  folder itself or in the same subfolder as the photo.
+- Next to the photo, the mask is named `dynamic_mask_a.png` (instant-ngp), `a_mask.png`, or
+  `a.mask.png`.
 
 Black pixels of a mask are excluded. In masks of instant-ngp, black pixels are used instead.
 """
@@ -42,7 +44,8 @@ def mask_of(frame: Fields, folder: Path) -> Path | None:
         folder: Scene folder.
 
     Returns:
-        The path, or None. `masked` checks that the file exists.
+        Path of the mask, or None if the frame specifies no mask. The function `masked` checks that
+        the file exists.
 
     Raises:
         InputError: If the path is outside `folder`.
@@ -56,7 +59,7 @@ def mask_of(frame: Fields, folder: Path) -> Path | None:
 
 
 def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tuple[Frame, ...]]:
-    """Add the specified or found masks to frames.
+    """Add masks to frames: the masks that the frames specify, or masks that are found by name.
 
     Args:
         splits: Frames by split.
@@ -91,15 +94,15 @@ def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tup
 def masks_of(photos: Iterable[Path], root: Path) -> dict[Path, Path]:
     """Find the masks of photos by name.
 
-    Masks that match several photos are ignored, for example in a flat folder for photos whose names
-    are not unique.
+    A mask that matches several photos is ignored. For example, a mask in a folder without
+    subfolders matches all photos with the same file name.
 
     Args:
         photos: Photo paths.
         root: Scene folder with photos and masks.
 
     Returns:
-        Mask paths by photo; photos without a mask are omitted.
+        Path of the mask of each photo. Photos without a mask are omitted.
     """
     is_folder = cache(os.path.isdir)
     found, known = {}, dict.fromkeys(photos)
@@ -115,10 +118,11 @@ def masks_of(photos: Iterable[Path], root: Path) -> dict[Path, Path]:
 def report_masks(found: Mapping[Path, Path], photos: Sequence[Path], root: Path) -> None:
     """Log how many photos have a mask, and warn about unused masks.
 
-    Unused masks are files under `root` that look like masks, but are neither used nor photos.
+    Unused masks are files in `root` or its subfolders that look like masks, but are not used as
+    masks or photos.
 
     Args:
-        found: Mask paths by photo.
+        found: Path of the mask of each photo.
         photos: Photo paths.
         root: Scene folder.
     """
@@ -139,7 +143,7 @@ def report_masks(found: Mapping[Path, Path], photos: Sequence[Path], root: Path)
 
 
 def without_masks(names: Sequence[str]) -> list[str]:
-    """Remove the names of masks of other images from `names`, the image names in a folder."""
+    """Return the file names in `names` that are not masks of other images in `names`."""
     stems = {Path(name).stem for name in names}
     suffixes = {*_mask_stems(stems), *_mask_stems(names), *(f"{stem}.alpha" for stem in stems)}
     return [name for name in names if Path(name).stem not in suffixes]

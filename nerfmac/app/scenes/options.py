@@ -16,11 +16,11 @@ from nerfmac.common.files import user_path
 from nerfmac.geometry.placement import Direction
 
 Split = int | float | tuple[str, ...] | Literal["none"]
-"""Type of a parsed split. It specifies the held-out views: every Nth view, a fraction, the views
-with these names, or none."""
+"""Type of a parsed split, which specifies the held-out views: N for every Nth view, a fraction of
+the views, a tuple of view names, or "none"."""
 
 GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
-"""Type of a split as users specify it, which `split_of` parses."""
+"""Type of the `split` argument of `load_scene`, which `split_of` parses."""
 
 
 MAX_EXTENT = 128.0
@@ -143,7 +143,7 @@ def up_of(given: str | Sequence[float] | None) -> Direction | None:
 
 
 def described(split: Split | None) -> str:
-    """Describe which views are held out."""
+    """Return a short description of the held-out views, such as "every 8th view"."""
     if split is None:
         return "from the scene files"
     if isinstance(split, tuple):

@@ -1,12 +1,12 @@
-"""EXIF orientation, which determines whether images are read as stored or rotated by the EXIF tag.
+"""Decision whether the images of a scene are read as stored or rotated by their EXIF orientation.
 
-The correct reading depends on the program that estimated the cameras. COLMAP and instant-ngp ignore
-the tag; other programs apply it. One reading is chosen for the whole scene, with the first of these
-criteria that is decisive:
+The correct choice depends on the program that estimated the cameras. COLMAP and instant-ngp ignore
+the EXIF orientation, and other programs apply it. One choice is made for the whole scene, with the
+first decisive criterion:
 
-1. The image sizes: camera intrinsics match either a portrait or a landscape image.
-2. The sparse points: with the correct reading, a point has the same color in all images.
-3. Otherwise, images are read as stored.
+1. Image sizes: camera intrinsics match either a portrait or a landscape image.
+2. Sparse points: with the correct choice, a point has the same color in all images.
+3. If neither criterion is decisive, images are read as stored.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from nerfmac.geometry.lenses import Lens, distort
 from nerfmac.geometry.tracks import Tracks
 
 MAX_POINTS = 4000
-"""Maximum number of sparse points with colors that are compared."""
+"""Maximum number of sparse points whose colors are compared."""
 MAX_VIEWS, NEIGHBORS = 6, 3
-"""Maximum number of undecided images to decode, and number of other images for each of them."""
+"""Maximum number of undecided images to decode, and maximum number of other images for comparison
+with each undecided image."""
 SIDE = 512
 """Longer side in pixels to which images are downscaled before reading colors."""
 MIN_OBSERVATIONS = 40
@@ -45,10 +46,10 @@ log = logging.getLogger("nerfmac")
 def oriented(
     images: Sequence[PosedImage], points: Array | None, tracks: Tracks | None, where: str
 ) -> list[PosedImage]:
-    """Choose one reading for all images with a size that is not decisive.
+    """Choose whether to apply the EXIF orientation to images whose size is not decisive.
 
-    Logs the reading and its reason if an image with an EXIF orientation is read as stored, or if
-    the size of an image is not decisive.
+    The same choice applies to all these images. If an image with an EXIF orientation is read as
+    stored, or if the size of an image is not decisive, the choice and its reason are logged.
 
     Args:
         images: Images of the scene.
@@ -57,7 +58,7 @@ def oriented(
         where: File or folder for the message.
 
     Returns:
-        The images with the chosen reading.
+        The images, with `is_upright` and intrinsics according to the choice.
     """
     undecided = [index for index, image in enumerate(images) if image.is_ambiguous]
     decided = {p.is_upright for p in images if p.header.orientation != 1 and not p.is_ambiguous}
@@ -118,7 +119,8 @@ def _by_points(
 def _observations(
     images: Sequence[PosedImage], points: Array, tracks: Tracks | None
 ) -> tuple[Flags, Array]:
-    """Return which image shows which point (images, points), and the pixel (images, points, 2)."""
+    """Return whether each image shows each point, bool (images, points), and the pixel of the point
+    in the image, (images, points, 2)."""
     if tracks is not None:
         points = tracks.points
     step = -(-len(points) // MAX_POINTS)

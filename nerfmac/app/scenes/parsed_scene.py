@@ -61,9 +61,11 @@ class ParsedScene(NamedTuple):
 
 
 def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
-    """Create a scene from parsed files, with image orientations, placement, splits, and options.
+    """Create a scene from parsed files: choose image orientations, placement, and splits, and apply
+    the scene options.
 
-    Logs a warning about views in both training and test splits and about links to other folders.
+    A warning is logged if a view is in both the training and the test split, or if symbolic links
+    lead to files outside the scene folder.
 
     Args:
         parsed: Contents of the scene files.
@@ -122,7 +124,8 @@ def assemble(parsed: ParsedScene, path: Path, options: SceneOptions) -> Scene:
 
 
 def _in_order(parsed: ParsedScene) -> Sequence[PosedImage]:
-    """Return the images in name order, which determines the split, unless the files have splits."""
+    """Return the images in name order, because this order determines the split. If the files have
+    splits, the order is not changed."""
     if parsed.splits is not None:
         return parsed.images
     return sorted(parsed.images, key=lambda image: image.name)
@@ -137,7 +140,7 @@ def _tracks(
 ) -> tuple[Tracks | None, dict[str, Tracks]]:
     """Return the tracks for training, and the tracks of held-out points by split.
 
-    `images` and `frames` contain all views in the same order. `factor` is the downscale.
+    `images` and `frames` contain all views in the same order. `factor` is the downscaling factor.
     """
     if parsed.tracks is None:
         return None, {}
@@ -158,7 +161,11 @@ def _tracks(
 
 
 def _tracks_in(part: Frames, tracks: Tracks, frames: Sequence[int], factor: int) -> Tracks:
-    """Return `tracks` of a split only. `frames` contains the id of the frame of each image."""
+    """Return the observations of `tracks` in the views of a split.
+
+    `part` contains the frames of the split, and `frames` the id of the frame of each image.
+    `factor` is the downscaling factor.
+    """
     position = {id(frame): index for index, frame in enumerate(part)}
     indices = np.array([position.get(frame, -1) for frame in frames])
     tracks = tracks.of_views(indices, np.full(len(indices), 1.0 / factor))
@@ -193,10 +200,11 @@ def _are_cut_out(images: Sequence[PosedImage]) -> bool:
 
 
 def _split(parsed: ParsedScene, frames: Frames, split: Split | None) -> Splits:
-    """Return the splits of the files or, with a `split` option, new splits.
+    """Return the frames by split.
 
-    The option divides the "train" views into "train" and "test" and replaces the "test" views of
-    the files.
+    Without a `split` option, the result is the splits of the files. With a `split` option, the
+    "train" views of the files are divided into "train" and "test" views, and the "test" views of
+    the files are not used.
     """
     if parsed.splits is None:
         return _held_out(frames, "none" if split is None else split, parsed.source)
@@ -235,8 +243,8 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
 
 
 def _index_of(name: str, frames: Frames, where: str) -> int:
-    """Return the index of the view with a name, file name, or stem. Raises `InputError` if it is
-    not unique."""
+    """Return the index of the view whose name, file name, or stem is `name`. Raises `InputError` if
+    no view or several views match."""
     wanted = PurePosixPath(name.replace("\\", "/"))
     paths = [PurePosixPath(frame.name) for frame in frames]
     for matches in (

@@ -68,15 +68,20 @@ def fit(
 ) -> Placement:
     """Fit a placement, so that the cameras look at the center at a mean distance of one scene unit.
 
-    The center is the least-squares intersection of the optical axes. If the axes are parallel, it
-    is at the median depth of the points or, without points, at the mean camera position, and a
-    warning is logged. The extent is the smallest power of two that contains the visible points. It
-    is at least 1 for objects that are cut out with alpha and at least 4 otherwise, and at most 16.
-    If most cameras face outward, it is at most 64, or 32 without points, and a warning is logged.
-    Outliers among cameras (with a warning) and points are ignored.
+    The center is the least-squares intersection of the optical axes. If the axes are parallel, the
+    center is at the median depth of the points. If there are no points either, the center is the
+    mean camera position, and a warning is logged. The extent is the smallest power of two for which
+    the scene cube contains the visible points, in a range that depends on the scene:
+
+    - If the images show an object that is cut out with alpha, the extent is 1 to 16.
+    - If the images show a scene with a background, the extent is 4 to 16.
+    - If most cameras face outward, the extent is at most 64, or 32 without points, and a warning is
+      logged.
+
+    Outliers among the points and the cameras are ignored, with a warning for cameras.
 
     Args:
-        poses: Camera-to-file poses (3, 4).
+        poses: Camera-to-world poses (3, 4) in file coordinates.
         is_object: Whether the images show an object that is cut out with an alpha channel.
         where: File for warnings.
         points: Sparse points (n, 3) in the coordinates of the file; n may be 0.
@@ -114,7 +119,8 @@ def fit(
 
 
 def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array, bool]:
-    """Return the point (3,) that the cameras look at, and whether their axes intersect there."""
+    """Return the point (3,) that the cameras look at, and whether the camera axes intersect at this
+    point."""
     if (target := nearest_to_axes(eyes, axes)) is not None:
         return target, True
     if len(points):
@@ -130,8 +136,9 @@ def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array,
 def _extent(reach: Array, min_extent: float, max_extent: float) -> float:
     """Return the side of the cube: a power of two in [`min_extent`, `max_extent`].
 
-    It is the smallest power of two with at least twice the quantile WITHIN of `reach`, the
-    distances from the center. If no power of two is large enough, it is `max_extent`.
+    The side is the smallest power of two in this range that is at least twice the quantile `WITHIN`
+    of the distances `reach` from the center. If all powers of two are too small, the side is
+    `max_extent`.
     """
     if not len(reach):
         return min_extent

@@ -25,10 +25,10 @@ BYTE_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 
 
 def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
-    """Read the vertex positions of a PLY file. The vertices must be the first element of the file.
+    """Read the vertex positions of a PLY file, which may be binary or text.
 
-    The file may be binary or text. Vertices with coordinates that are not finite or exceed LARGEST
-    are dropped.
+    The vertices must be the first element of the file. Vertices with coordinates that are not
+    finite or exceed `LARGEST` are dropped.
 
     Args:
         path: PLY file.
@@ -72,7 +72,8 @@ def write_ply_points(
 
 
 def _positions(header: str, body: bytes) -> npt.NDArray[np.float64]:
-    """Return vertex positions (n, 3). Raises the errors that `read_ply_points` handles."""
+    """Return vertex positions (n, 3). If the content is invalid, the exceptions are those that
+    `read_ply_points` converts to `InputError`."""
     lines = [line.split() for line in header.splitlines()]
     if not lines or lines[0] != ["ply"]:
         raise ValueError("the file does not start with ply")

@@ -21,10 +21,11 @@ Array = npt.NDArray[np.float64]
 
 
 class PosedImage(NamedTuple):
-    """Image file with header, name, camera intrinsics, mask, and pose.
+    """Image file with its header, name, camera intrinsics, mask, and pose.
 
-    The camera-to-file pose (3, 4) has OpenGL axes. If `is_upright` is True, the intrinsics belong
-    to the image after applying the EXIF orientation, otherwise to the image as stored.
+    The pose (3, 4) is a camera-to-world matrix with OpenGL axes, in the coordinates of the scene
+    files. If `is_upright` is True, the intrinsics belong to the image after applying the EXIF
+    orientation, otherwise to the image as stored.
     """
 
     image: Path
@@ -41,14 +42,14 @@ class PosedImage(NamedTuple):
     ) -> Self:
         """Create a posed image with intrinsics scaled to its size.
 
-        Some programs ignore the EXIF orientation. If only the stored image has the aspect ratio of
-        the intrinsics, it is read as stored.
+        Some programs ignore the EXIF orientation. If only the image as stored has the aspect ratio
+        of the intrinsics, the EXIF orientation is ignored.
 
         Args:
             image: Image file.
             header: Header of the image.
             lens: Camera intrinsics.
-            pose: Camera-to-file pose (3, 4).
+            pose: Camera-to-world pose (3, 4) in file coordinates, with OpenGL axes.
             where: Scene file, for the error message.
             name: Name of the image. By default, the file name.
 
@@ -56,7 +57,7 @@ class PosedImage(NamedTuple):
             The posed image.
 
         Raises:
-            InputError: If the aspect ratios differ.
+            InputError: If the aspect ratios of the image and the intrinsics differ.
         """
         posed = cls(image, header, name or image.name, lens, pose)
         if has_aspect(lens, header.width, header.height):
@@ -70,13 +71,15 @@ class PosedImage(NamedTuple):
         )
 
     def read(self, upright: bool) -> Self:
-        """Return the image, read upright or as stored, with intrinsics scaled to its size."""
+        """Return a copy for reading the image upright or as stored, with intrinsics scaled to the
+        size of the image."""
         size = self.header[:2] if upright else self.header.stored_size
         return self._replace(is_upright=upright, lens=self.lens.scaled(*size))
 
     @property
     def is_ambiguous(self) -> bool:
-        """Whether the upright and the stored image differ, but the intrinsics match both."""
+        """Whether the image has an EXIF orientation, but the intrinsics match both the upright and
+        the stored image size."""
         both = self.header[:2], self.header.stored_size
         return self.header.orientation != 1 and all(has_aspect(self.lens, *size) for size in both)
 
@@ -87,7 +90,7 @@ class PosedImage(NamedTuple):
 
 
 def headers_of(images: Sequence[Path]) -> list[Header]:
-    """Read the headers of image files, in order. Raises `InputError` if one is not an image."""
+    """Read the headers of image files, in order. Raises `InputError` if a file is not an image."""
     with ThreadPoolExecutor() as pool:
         return list(pool.map(inspect, images))
 

@@ -90,8 +90,8 @@ def leveling(poses: Sequence[Array], up: Direction | None = None) -> Array:
     """Return the smallest rotation (3, 3) that maps an up direction to z.
 
     Args:
-        poses: Camera-to-file poses (3, 4), for estimating the up direction.
-        up: Up direction, if it is known.
+        poses: Camera-to-world poses (3, 4) in file coordinates, for estimating the up direction.
+        up: Up direction (3,). By default, the up direction is estimated from `poses`.
 
     Returns:
         Rotation (3, 3).
@@ -105,12 +105,12 @@ def leveling(poses: Sequence[Array], up: Direction | None = None) -> Array:
 
 
 def estimated_up(poses: Array) -> Direction:
-    """Estimate the up direction from camera-to-file `poses` (n, 3, 4).
+    """Estimate the up direction from camera-to-world `poses` (n, 3, 4) in file coordinates.
 
-    The up direction is perpendicular to the right axes of the cameras, on the side of their up
-    axes, or z if the cameras have no common up direction. The mean up axis alone would be tilted if
-    all cameras look down from one side. It is therefore used only where the right axes do not
-    determine the direction.
+    The up direction is perpendicular to the right axes of the cameras and has the same sign as
+    their up axes. If the cameras have no common up direction, the result is z. The mean up axis
+    would be tilted if all cameras looked down from one side. Therefore, the mean up axis has a low
+    weight and matters only if the right axes do not determine the direction.
     """
     right, up = poses[:, :, 0], poses[:, :, 1].mean(axis=0)
     if np.linalg.norm(up) < MIN_AGREEMENT:

@@ -12,12 +12,12 @@ Result = TypeVar("Result")
 
 
 def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:
-    """Compute results in threads that run only a few items ahead.
+    """Compute results in threads, only a few items ahead of the caller.
 
-    This is intended for images, because Pillow releases the GIL while decoding.
+    The function is intended for reading images, because Pillow releases the GIL while decoding.
 
     Args:
-        work: Function of an index.
+        work: Function that computes the result for an index.
         count: Number of items.
 
     Yields:

@@ -44,21 +44,22 @@ class SceneRecord:
     up: Direction
     cameras: tuple[Camera, ...]
     options: SceneOptions = DEFAULTS
-    placement: Placement | None = None  # Placement of the files; None if it is unknown.
-    mean_color: Color | None = None  # Of the training images; None if they have alpha or unknown.
-    subject: Sphere | None = None  # Sphere around the subject; None if the points show no subject.
+    placement: Placement | None = None  # From file to scene coordinates, or None if unknown.
+    # Mean sRGB color of the training images, or None if it is unknown or the images have alpha.
+    mean_color: Color | None = None
+    subject: Sphere | None = None  # Sphere around the subject, or None if there is no subject.
 
     @property
     def backdrop(self) -> Color:
-        """Background color of videos and renderings where the field is empty, sRGB in [0, 1].
+        """Default background color of renderings and videos, sRGB in [0, 1].
 
-        It is the mean color of the training images, or white if the images have alpha.
+        The color is the mean color of the training images, or white if the images have alpha.
         """
         return self.mean_color or (1.0, 1.0, 1.0)
 
     @property
     def bounds(self) -> Bounds:
-        """Scene cube and the map of its space for encodings."""
+        """Scene cube, with the transform from scene coordinates to encoding inputs."""
         return Bounds(self.extent)
 
     @classmethod
@@ -102,7 +103,7 @@ class SceneRecord:
 
         Args:
             values: JSON values.
-            path: File that contains them, for error messages.
+            path: File that contains the values, for error messages.
 
         Returns:
             The record.

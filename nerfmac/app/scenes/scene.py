@@ -1,8 +1,8 @@
 """`Scene` contains images, their cameras, and the scene cube.
 
-The scene space is the same as in instant-ngp, but without the permutation of axes. The cube has the
-side `extent` and the center (0.5, 0.5, 0.5). For an object without surroundings, `extent` is 1, the
-unit cube.
+Scene coordinates are the same as in instant-ngp, but without the permutation of axes. The scene
+cube has the side `extent` and the center (0.5, 0.5, 0.5). For an object without a background,
+`extent` is 1, and the scene cube is the unit cube.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Frame:
         image: Image file, or pixels, uint8 (h, w, 3 or 4).
         name: Name of the view.
         reduce: Downscaling factor. Blocks of `reduce` x `reduce` pixels are averaged.
-        is_upright: Whether the camera belongs to the image after applying the EXIF orientation,
-            and not to the image as stored.
-        mask: Mask image of the same size, or None; see `scenes.masks`.
+        is_upright: Whether the camera belongs to the image after applying the EXIF orientation
+            (True) or to the image as stored (False).
+        mask: Mask image with the same size as the image (see `scenes.masks`), or None without mask.
     """
 
     camera: Camera
@@ -60,7 +60,9 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Scene with undecoded images by split ("train", "test", ...) and cameras in scene space.
+    """Scene with images by split ("train", "test", ...) and cameras in scene coordinates.
+
+    Images are decoded when they are needed.
 
     Attributes:
         name: Name of the scene.
@@ -70,7 +72,7 @@ class Scene:
         has_alpha: Whether all images of all splits are decoded to RGBA.
         path: Path argument of `load_scene`, or None for a scene in memory.
         options: Other arguments of `load_scene`. `split` is None only if the files have splits.
-        placement: Map from file coordinates to scene space; None if they are the same.
+        placement: Transform from file coordinates to scene coordinates, or None if they are equal.
         points: Sparse points (n, 3) in scene space, or None.
         tracks: Observations of sparse points in the "train" views, in scene space, or None.
         held_out: Tracks of the sparse points that training does not use, by split.
@@ -97,7 +99,7 @@ class Scene:
 
     @property
     def bounds(self) -> Bounds:
-        """Scene cube and the map of its space for encodings."""
+        """Scene cube, with the transform from scene coordinates to encoding inputs."""
         return Bounds(self.extent)
 
     def __repr__(self) -> str:
@@ -142,7 +144,7 @@ class Scene:
             if split == "train":
                 views = replace(views, tracks=self.tracks)
                 points = self.points if self.tracks is None else self.tracks.points
-                if points is not None:  # Uses only points that training uses.
+                if points is not None:  # With tracks, these are only the points for training.
                     eyes = np.array(views.cameras.poses[:, :, 3], np.float64)
                     find = partial(scene_ground_plane, points, self.bounds, eyes, self.up)
                     views = replace(views, find_ground=find)
@@ -214,17 +216,19 @@ def _decoding(
 
 
 def _put(array: mx.array, start: int, rows: npt.NDArray[Any]) -> None:
-    """Write `rows` into `array` from row `start` on, in place.
+    """Write `rows` to `array` in place, starting at row `start`.
 
     The write is evaluated immediately, while there is no other reference to the memory of the
-    array. Therefore, images are in memory only once, instead of both on the host and on the device.
+    array. Therefore, only one copy of the images is in memory, instead of one on the host and one
+    on the device.
     """
     array[start : start + len(rows)] = mx.array(rows)
     mx.eval(array)
 
 
 def _mask_of(frame: Frame, width: int, height: int) -> npt.NDArray[np.bool_]:
-    """Return the mask of a frame, bool (h, w): True if no pixel of the averaged block is black."""
+    """Return the mask of a frame, bool (h, w). A value is True if no mask pixel in the averaged
+    block is black."""
     assert frame.mask is not None
     mask = decode_mask(frame.mask, upright=frame.is_upright)
     across, down = width * frame.reduce, height * frame.reduce

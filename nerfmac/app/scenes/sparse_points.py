@@ -1,8 +1,9 @@
 """Computations with sparse points: medians over image patches, outliers, and the near plane.
 
-Structure from motion produces a few points and cameras at wrong positions. These outliers must not
-determine the scene size. In contrast, a distant wall that fills half of every image must be
-included even if it has few points, so points are weighted by image patches.
+Structure from motion produces a few points and cameras at wrong positions, which must not determine
+the scene size. In contrast, a distant wall that fills half of every image must be included in the
+scene even if it has few points. Therefore, statistics are computed over image patches instead of
+points.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ FAR = 4.0
 """Distance of a camera from the median camera position, relative to the median of these distances,
 above which the camera is an outlier."""
 SMOOTH = 0.1
-"""Threshold of the median |log(r / r')|, where r and r' are distances of points in similar
-directions. Above it, the points are not a surface. Measured values are 0.003 to 0.035 on surfaces
-(garden, table top, painted wall) and 0.2 to 1 for points scattered in space."""
+"""Maximum median of |log(r / r')| for points on a surface, where r and r' are the distances of two
+points in similar directions. Measured values are 0.003 to 0.035 on surfaces (garden, table top,
+painted wall) and 0.2 to 1 for points scattered in space."""
 MIN_SURFACE_POINTS = 5
 """Minimum number of points for recognizing a surface."""
 MAX_COMPARED = 1000
@@ -54,8 +55,8 @@ def patch_medians(
     Args:
         values: Values (n,) of the points.
         points: Points (n, 3).
-        poses: Camera-to-file poses (3, 4) with OpenGL axes.
-        tangents: Half of the image width and height divided by the focal lengths, per camera.
+        poses: Camera-to-world poses (3, 4) with OpenGL axes, in the coordinates of the points.
+        tangents: For each camera, half of the image width and height divided by the focal lengths.
 
     Returns:
         Medians (m,) for all patches that contain points.
@@ -80,8 +81,8 @@ def in_image(points: Array, pose: Array, tangents: tuple[float, float]) -> tuple
         tangents: Half of the image width and height divided by the focal lengths.
 
     Returns:
-        Image positions (n, 2) from -1 to 1 along both axes with y upwards, and bool (n,), which is
-        True for points inside the image.
+        Image positions (n, 2), where -1 and 1 are the image borders and y points up, and bool (n,),
+        which is True for points inside the image.
     """
     x, y, z = ((points - pose[:, 3]) @ pose[:, :3]).T
     depth = np.maximum(-z, 1e-12)
@@ -102,8 +103,8 @@ def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
 
     Cubes with the sides `min_side`, 2 `min_side`, 4 `min_side`, and so on, below `max_side`, are
     tried in decreasing order. The points outside a cube are outliers if there are few of them and
-    they do not form a surface, on which points in similar directions have similar distances. For
-    example, points scattered behind a wall are outliers, but points on the wall are not.
+    they do not form a surface. On a surface, points in similar directions have similar distances.
+    For example, points scattered behind a wall are outliers, but points on the wall are not.
 
     Args:
         points: Points (n, 3) relative to the scene center.
@@ -129,14 +130,13 @@ def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
 
 
 def near_plane(points: Array, cameras: Sequence[Camera]) -> float | None:
-    """Compute the distance of the near plane, up to which the space in front of cameras counts as
-    empty.
+    """Compute the distance of the near plane for training. Samples closer to a camera are ignored.
 
-    Training may place haze directly in front of a camera, where it is not visible from other
-    cameras. The haze affects only the image of this camera, but hides the scene in other
-    renderings. Samples closer than the near plane are therefore ignored, as in the original NeRF
-    code for LLFF scenes (Mildenhall et al. 2020), which uses 0.9 times the depth of the nearest
-    point. The fraction is smaller here, because textureless surfaces have no points.
+    Without a near plane, training may place haze directly in front of a camera, where no other
+    camera sees the haze. The haze affects only the image of this camera, but hides the scene in
+    other renderings. The original NeRF code (Mildenhall et al. 2020) also uses a near plane for
+    LLFF scenes, at 0.9 times the depth of the nearest point. `NEAR_FRACTION` is smaller, because
+    textureless surfaces have no points.
 
     Args:
         points: Points (n, 3) in scene space. Occlusion is ignored.

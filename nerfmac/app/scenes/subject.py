@@ -1,8 +1,9 @@
 """`find_subject` finds the sphere around the object that the cameras look at, from sparse
 points.
 
-The points of the subject are in the middle of most photos. Background points move through the
-photos as the camera moves around the subject, so points do not have to be matched to photos.
+The points of the subject are in the middle of most photos. In contrast, background points change
+their image position when the camera moves around the subject. Therefore, the projected positions of
+the points are sufficient to find the subject, without matches between points and photos.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 
 MIDDLE = 0.5
-"""Width and height of the middle part of a photo, relative to the size of the photo."""
+"""Width and height of the central region of a photo, relative to the size of the photo."""
 
 MIN_CAMERAS = 0.7
-"""Minimum fraction of the cameras that show a subject point in the middle of their photos."""
+"""Minimum fraction of the cameras that must show a point in the central region of their photos if
+the point belongs to the subject."""
 
 MIN_POINTS = 20
 """Minimum number of points of a subject."""
@@ -39,8 +41,8 @@ def find_subject(
         cameras: Training cameras. Lens distortion is ignored.
 
     Returns:
-        Sphere in scene space, or None if fewer than `MIN_POINTS` points are in the middle of most
-        photos, for example in a room with outward-facing cameras.
+        Sphere in scene space. If fewer than `MIN_POINTS` points are in the central region of most
+        photos, as in a room with outward-facing cameras, the result is None.
     """
     if points is None or not len(points) or not cameras:
         return None

@@ -1,4 +1,4 @@
-"""The file format of a snapshot, a msgpack object that is compressed with zlib in an .ingp file."""
+"""File format of snapshots: a msgpack object, which is compressed with zlib in an .ingp file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
 
 LEAST_LIMIT, LARGEST_LIMIT = 2**28, 2**31
 RATIO = 32
-"""Maximum ratio of the decompressed size to the file size. Up to `LEAST_LIMIT` bytes are always
-accepted, and more than `LARGEST_LIMIT` bytes never. Parameters hardly compress, and an occupancy
-grid has 32 MiB."""
+"""Maximum ratio of the decompressed size to the file size. A decompressed size of up to
+`LEAST_LIMIT` bytes is always accepted. More than `LARGEST_LIMIT` bytes are always refused. The
+parameters can hardly be compressed, and an occupancy grid has 32 MiB."""
 MOST_VALUES = 2**22
 """Maximum total number of values in the lists and maps of a file. A camera has about 50 values. All
 parameters are one byte string and count as one value."""
@@ -72,8 +72,8 @@ def _inflated(data: bytes, path: Path) -> bytes:
 
 
 class _Count:
-    """Hook of msgpack for lists and maps. It raises `ValueError` if there are more values than
-    `left`."""
+    """Callback of msgpack for lists and maps, which limits the number of values. It raises
+    `ValueError` if a file contains more values than `left`."""
 
     def __init__(self, left: int) -> None:
         self.left = left

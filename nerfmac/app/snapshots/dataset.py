@@ -68,7 +68,7 @@ def _distortion(about: Fields) -> dict[str, Any]:
     lens = about.object(key)
     for other in OTHER_LENSES:
         if other in lens:
-            raise InputError(f"{lens.where} is {other}; expected a perspective or OpenCV's fisheye")
+            raise InputError(f"{lens.where} is {other}; expected perspective or OpenCV fisheye")
     is_fisheye = "is_fisheye" in lens and lens.flag("is_fisheye")
     keys = DISTORTION[is_fisheye]
     return {"is_fisheye": is_fisheye, **{key: lens.number(key, 0.0) for key in keys}}

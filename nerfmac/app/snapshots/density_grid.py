@@ -1,8 +1,9 @@
-"""Reading of instant-ngp's density grid, which contains the optical thickness of the shortest
+"""Reading of the density grid of instant-ngp, which contains the optical thickness of the shortest
 marching step in each cell.
 
-The cells of a cascade are in Morton order, in which the bits of x, y, and z are interleaved with x
-lowest. The cells of all cascades are concatenated. nerfmac uses the order of `geometry.cells`.
+The cells of a cascade are in Morton order: the bits of x, y, and z are interleaved, and the lowest
+bit is from x. The cells of all cascades are concatenated. In nerfmac, cells have the order that
+`geometry.cells` defines.
 """
 
 from __future__ import annotations
@@ -18,23 +19,32 @@ from nerfmac.geometry.cells import cells_of
 Array = npt.NDArray[np.float32]
 
 LARGEST = float(np.finfo(np.float16).max)
-"""Largest finite value of a cell in half precision. For larger values, instant-ngp writes
-infinity."""
+"""Largest finite number in half precision. For larger values, instant-ngp writes infinity."""
 
 
 def morton_numbers(resolution: int, cascades: int) -> npt.NDArray[np.int64]:
-    """Return the index in instant-ngp of each cell (cells,) in nerfmac's order."""
+    """Return the index of each cell in the order of instant-ngp, for all cells (cells,) in the
+    order of nerfmac."""
     number = np.arange(cascades * resolution**3)
     cascade, x, y, z = cells_of(number, resolution)
     return cascade * resolution**3 + (_spread(x) | _spread(y) << 1 | _spread(z) << 2)
 
 
 def read_grid(data: Any, resolution: int, cascades: int, where: str) -> Array | None:
-    """Return the values (cells,) in nerfmac's order, or None for the empty grid of an untrained
-    scene.
+    """Read the values of a density grid.
 
-    `data` contains float16 or, in older files, float32 numbers. Infinity is replaced by the largest
-    float16 number. Raises `InputError` if the length is wrong, or if a value is NaN or -infinity.
+    Args:
+        data: Bytes of float16 or, in older files, float32 numbers.
+        resolution: Number of cells of a cascade along an axis.
+        cascades: Number of cascades.
+        where: Position in the file, for error messages.
+
+    Returns:
+        Values (cells,) in the order of nerfmac, or None for the empty grid of an untrained scene.
+        Infinity is replaced by the largest float16 number.
+
+    Raises:
+        InputError: If the length of `data` is wrong, or if a value is NaN or -infinity.
     """
     if not isinstance(data, bytes):
         raise InputError(f"{where}: density_grid_binary is missing or not binary data")

@@ -1,8 +1,8 @@
-"""Reading of the field of a snapshot, with its networks, grid, and parameters.
+"""Reading of the field of a snapshot: networks, grid, and parameters.
 
-tiny-cuda-nn stores the matrix of a layer as (outputs, inputs) in row-major order, and nerfmac as
-(inputs, outputs). tiny-cuda-nn pads the number of rows of the last layer to a multiple of 16, or of
-8 for a CutlassMLP.
+The matrix of a layer has the shape (outputs, inputs) in tiny-cuda-nn and (inputs, outputs) in
+nerfmac, both in row-major order. tiny-cuda-nn pads the number of rows of the last layer to a
+multiple of 16, or of 8 for a CutlassMLP.
 """
 
 from __future__ import annotations
@@ -34,20 +34,22 @@ Array = npt.NDArray[np.float32]
 COLORS, DEGREE = 3, 4
 TYPES = {"__half": "<f2", "float": "<f4"}
 LAST_ROWS = {"fullyfusedmlp": 16, "megakernelmlp": 16, "cutlassmlp": 8}
-"""Padding of the last layer by kind of network. The number of rows is a multiple of this value."""
+"""Padding of the last layer for each type of network: the number of rows is a multiple of this
+value."""
 LAYERS = range(1, 5)
 FINEST = 2048.0
-"""Number of cells per unit at the finest level, for files without the growth factor of the
-levels."""
+"""Default number of cells per scene unit at the finest level, for files that do not contain the
+growth factor of the levels."""
 MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
-"""Maximum number of levels, base-2 logarithm of the entries of a level, and cells along an axis."""
+"""Maximum number of levels, maximum base-2 logarithm of the number of entries of a level, and
+maximum number of cells along an axis."""
 UNLIMITED = 62
-"""Value of `log2_entries` for a dense grid. It is so large that no level is hashed."""
+"""Value of `log2_entries` for a dense grid, which is so large that no level is hashed."""
 
 
 @dataclass(frozen=True)
 class SinglePrecisionLevels(HashLevels):
-    """`HashLevels` with the scales of tiny-cuda-nn's `grid_scale`, in float32:
+    """`HashLevels` whose scales are computed in float32, like `grid_scale` of tiny-cuda-nn:
 
     exp2(level log2(growth)) coarsest - 1
     """
@@ -92,10 +94,14 @@ class Mlp(NamedTuple):
         return sum(rows * columns for rows, columns in self.shapes)
 
     def to_ours(self, weights: Array, shape: MlpShape) -> Array:
-        """Convert the flat `weights` (self.weights,) of a snapshot to nerfmac's flat weights of
-        `shape`.
+        """Convert the weights of a network from the layout of a snapshot to the layout of nerfmac.
 
-        `shape` is at least as large as this network. Additional weights are zero.
+        Args:
+            weights: Weights of the snapshot, flat (self.weights,).
+            shape: Shape of the network in nerfmac, at least as large as this network.
+
+        Returns:
+            Flat weights for `shape`. Additional weights are zero.
         """
         flat, first = [], 0
         for (rows, columns), (inputs, outputs) in zip(self.shapes, shape.matrices, strict=True):
@@ -122,17 +128,18 @@ class SnapshotFieldShape(NamedTuple):
 
 
 def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
-    """Read networks and encodings. Raises `InputError` if nerfmac does not support them.
+    """Read the sizes of the networks and the encodings. Raises `InputError` if nerfmac does not
+    support them.
 
-    If the two networks differ in width, the narrower one is padded with neurons that have no
-    effect.
+    If the two networks have different widths, the narrower network is padded with neurons that have
+    no effect.
     """
     features, levels = _read_levels(file.object("encoding"), extent)
     _check_direction(file.object("dir_encoding"))
     density = _read_mlp(file.object("network"), levels.levels * features, NETWORK_OUTPUTS)
     color = _read_mlp(file.object("rgb_network"), COLOR_INPUTS, COLORS)
     width = max(density.width, color.width)
-    # This is the most similar configuration. It describes the size of the grid.
+    # This configuration is similar to the snapshot and is used only for the size of the grid.
     cells = levels.coarsest * levels.growth ** (levels.levels - 1) / extent
     finest = min(max(round(cells), levels.coarsest, 4), 2**20)
     entries = min(max(levels.log2_entries, 8), 24)
@@ -146,7 +153,8 @@ def read_field(file: Fields, extent: float) -> SnapshotFieldShape:
 
 
 def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedField) -> Parameters:
-    """Return the parameters of `field`, float32. Raises `InputError` if their number is wrong."""
+    """Return the float32 parameters of `field`. Raises `InputError` if the snapshot contains a
+    wrong number of parameters."""
     networks = field.networks_shape
     values, features = _numbers(snapshot), shape.config.grid.features
     sizes = shape.density.weights, shape.color.weights, shape.levels.entries * features
@@ -164,7 +172,7 @@ def read_parameters(snapshot: Fields, shape: SnapshotFieldShape, field: EncodedF
 
 
 def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
-    """Return the number of features per level and the levels of a HashGrid or DenseGrid.
+    """Return the number of features per level, and the levels, of a HashGrid or a DenseGrid.
 
     Raises `InputError` if nerfmac does not support the encoding, a size, or the interpolation.
     """
@@ -197,10 +205,8 @@ def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
 
 
 def _up_to(most: int, encoding: Fields, key: str, default: int | None = None) -> int:
-    """Return the integer at `key`.
-
-    Raises `InputError` if it exceeds `most`, before memory of this size is allocated.
-    """
+    """Return the integer at `key`. Raises `InputError` if the integer exceeds `most`, so that no
+    excessive memory is allocated."""
     count = encoding.count(key, default)
     if count > most:
         raise encoding.wrong(key, f"up to {most}")

@@ -1,4 +1,4 @@
-"""`load_snapshot` reads a snapshot of instant-ngp as a run."""
+"""`load_snapshot` converts a snapshot of instant-ngp to a run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 VERSION = 1
-"""Oldest snapshot version that can be read, as in instant-ngp."""
+"""Oldest snapshot version that is supported. instant-ngp has the same limit."""
 SMALLEST_EXTENT = 1e-3
 """Minimum side of the scene cube in a snapshot, in scene units. instant-ngp writes 1 or more."""
 
@@ -43,21 +43,23 @@ log = logging.getLogger("nerfmac")
 
 
 def open_run(path: str | Path, *, method: Method = CONFIGURED) -> Run:
-    """Load the run in a folder or in a snapshot. Raises `InputError` if it cannot be read."""
+    """Load a run from a run folder or from a snapshot of instant-ngp. Raises `InputError` if the
+    folder or file is invalid."""
     path = user_path(path)
     return load_snapshot(path) if is_snapshot(path) else Run.load(path, method=method)
 
 
 def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
-    """Read a snapshot of instant-ngp as a run on the current device, with the axes of instant-ngp.
+    """Read a snapshot of instant-ngp as a run on the current device. Scene coordinates have the
+    axes of instant-ngp.
 
     Args:
         path: Snapshot file.
-        scene: Path of the scene that the snapshot was trained on, for an evaluation. The views of
-            the scene are moved to the coordinates of the snapshot.
+        scene: Path of the scene that the snapshot was trained on, which is needed for evaluation
+            only. Its cameras are transformed to the coordinates of the snapshot.
 
     Returns:
-        Run of the snapshot.
+        Run with the parameters, the cameras, and the occupancy grid of the snapshot.
 
     Raises:
         InputError: If the file is invalid or uses features that nerfmac does not support.
@@ -94,8 +96,8 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
 
 
 def _extent(snapshot: Fields) -> float:
-    """Return the side of the scene cube. Raises `InputError` if nerfmac does not support the
-    scene."""
+    """Return the side of the scene cube in scene units. Raises `InputError` if nerfmac does not
+    support the scene of the snapshot."""
     version = snapshot.number("version", 0)
     if version < VERSION:
         raise InputError(f"{snapshot.where} has version {version:g}; expected {VERSION} or later")
@@ -129,7 +131,8 @@ def _record(snapshot: Fields, extent: float) -> SceneRecord:
 
 
 def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arrays:
-    """Return the state of the occupancy grid, cropped to the box that instant-ngp shows."""
+    """Return the state of the occupancy grid. Cells outside the box that instant-ngp renders are
+    empty."""
     data = snapshot.values.get("density_grid_binary")
     stored = read_grid(data, geometry.resolution, geometry.bounds.cascades, snapshot.where)
     values = mx.ones(geometry.cells) if stored is None else mx.array(stored)
@@ -144,8 +147,8 @@ def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arra
 
 
 def _shown(snapshot: Fields, bounds: Bounds) -> Box | None:
-    """Return the box that instant-ngp shows, or None if it contains the scene cube or cannot be
-    used."""
+    """Return the box that instant-ngp renders. If this box contains the scene cube, is rotated, or
+    is empty, return None."""
     if "render_aabb" not in snapshot:
         return None
     box = snapshot.object("render_aabb")
@@ -164,7 +167,7 @@ def _shown(snapshot: Fields, bounds: Bounds) -> Box | None:
 
 
 def _moved_scene(scene: Scene, run: Run) -> Scene:
-    """Return the scene with its cameras moved to the coordinates of the run."""
+    """Return a copy of a scene with its cameras transformed to the scene coordinates of a run."""
     from_files = scene.placement
     if from_files is None:
         raise InputError(f"{scene.name!r} does not specify the coordinate system of its files")

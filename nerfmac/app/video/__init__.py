@@ -1,4 +1,4 @@
-"""Rendering of a run along a camera path to a video or to numbered files."""
+"""Rendering of a run along a camera path. The output is a video or a folder of numbered files."""
 
 from nerfmac.app.video.camera_samples import CameraSamples as CameraSamples
 from nerfmac.app.video.camera_samples import blurred as blurred

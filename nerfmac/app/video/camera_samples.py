@@ -16,7 +16,8 @@ from nerfmac.common import checks
 from nerfmac.geometry.cameras import Camera
 
 CameraSamples = Sequence[Camera]
-"""Cameras of a frame at consecutive times. Without motion blur, there is a single camera."""
+"""Type of the cameras of one frame, at consecutive times. Without motion blur, a frame has one
+camera."""
 
 PLASTIC = 1.32471795724474602596
 """Real root of x^3 = x + 1. Multiples of its inverse powers, modulo 1, are evenly distributed in
@@ -35,11 +36,11 @@ def spread(
         frame: Cameras of the frame.
         samples: Number of samples per pixel. At least one sample per camera is created.
         aperture: Radius of the aperture in scene units.
-        focus: Distance of sharp focus in scene units.
+        focus: Focus distance in scene units.
 
     Returns:
-        Cameras shifted within the pixel and on the aperture. A single sample is the unchanged
-        camera of the frame.
+        Cameras that are shifted within the pixel and on the aperture. If there is only one sample,
+        the result is the unchanged camera of the frame.
     """
     count = max(samples, len(frame))
     if count == 1:
@@ -57,10 +58,10 @@ def blurred(
     """Create frames with motion blur.
 
     Args:
-        path: Function of n that returns n cameras at equal intervals.
+        path: Function that returns a given number of cameras at equal time intervals.
         frames: Number of frames.
         moments: Number of cameras per frame.
-        shutter: Fraction of the frame time in (0, 1] during which the shutter is open.
+        shutter: Fraction of the frame time during which the shutter is open, from 0.001 to 1.
 
     Returns:
         The cameras of each frame.
@@ -74,13 +75,18 @@ def blurred(
 def _moved(
     camera: Camera, shift: npt.NDArray[np.float64], offset: npt.NDArray[np.float64], focus: float
 ) -> Camera:
-    """Return the camera with its principal point and its position moved.
+    """Move the principal point and the position of a camera.
 
-    `shift` (2,) is the shift of the principal point in pixels, and `offset` (2,) the shift of the
-    position to the right and up in scene units.
+    Args:
+        camera: Camera to move.
+        shift: Shift of the principal point in pixels, (2,).
+        offset: Shift of the position to the right and up in scene units, (2,). The principal point
+            compensates for this shift, so that points at the distance `focus` do not move in the
+            image.
+        focus: Focus distance in scene units.
 
-    The principal point also compensates for `offset`, so that points at the distance `focus` stay
-    at the same image position.
+    Returns:
+        The moved camera.
     """
     lens, (right, up) = camera.lens, offset
     cx = lens.cx + shift[0] + right * lens.fl_x / focus

@@ -1,13 +1,14 @@
 """Encoding of frames to a video: H.264 in MP4, VP9 in WebM, or an animated GIF.
 
-Frames are uint8 `(h, w, 3)` sRGB arrays from an iterable, consumed one at a time and encoded on a
-separate thread. A file appears only when it is complete, so an interruption leaves no incomplete
-file and does not change an older file.
+Frames are uint8 `(h, w, 3)` sRGB arrays, which are taken from an iterable one at a time and encoded
+on a separate thread. A file is created only when it is complete, so an interruption neither leaves
+an incomplete file nor changes an existing file.
 
-The ffmpeg of `imageio-ffmpeg` encodes in a separate process. The pixel format is 4:2:0, the only
-format that all players support. It requires an even width and height. The color matrix is BT.709.
-The file specifies this matrix, because players would otherwise guess it from the frame size. A GIF
-has a palette of 256 colors per frame, and its times are in hundredths of a second.
+The ffmpeg of `imageio-ffmpeg` encodes the frames in a separate process. The pixel format is 4:2:0,
+the only format that all players support. This format requires an even width and height. The color
+matrix is BT.709, and the file specifies this matrix, so that players do not guess it from the frame
+size. A GIF has a palette of 256 colors per frame, and its frame times are rounded to hundredths of
+a second.
 """
 
 from __future__ import annotations
@@ -42,25 +43,25 @@ QUALITY = 18
 is 23."""
 
 WEBM_QUALITY = 24
-"""Constant rate factor of VP9, from 0 to 63, with about the same quality as `QUALITY`."""
+"""Constant rate factor of VP9 (0 to 63) that results in about the same quality as `QUALITY`."""
 
 HARDWARE_QUALITY = 65
-"""Quality setting of the Mac's hardware encoder, from 1 to 100, with about the same quality as
-`QUALITY`."""
+"""Quality setting of the hardware encoder of Macs (1 to 100) that results in about the same quality
+as `QUALITY`."""
 
 VIDEOS = {".mp4": "libx264", ".webm": "libvpx-vp9", ".gif": "gif"}
 """Name of ffmpeg's encoder for each file extension."""
 
 HARDWARE = {".mp4": "h264_videotoolbox"}
-"""Name of the Mac's hardware encoder for each file extension. It does not use the CPU and exists
-only in ffmpeg for macOS."""
+"""Name of the hardware encoder of Macs for each file extension. This encoder does not use the CPU
+and exists only in ffmpeg for macOS."""
 
 MAX_FPS = {".gif": 50.0}
-"""Maximum frame rate in frames per second for each file extension. Most players play faster GIFs at
-a lower rate."""
+"""Maximum frame rate in frames per second for each file extension. Most players play GIFs with a
+higher frame rate too slowly."""
 
 MAX_WAITING = 4
-"""Maximum number of items that wait for the background thread. It limits memory use."""
+"""Maximum number of items that wait for the background thread, which limits memory use."""
 
 
 def write_video(
@@ -106,7 +107,7 @@ def write_video(
 
 
 def check_video(path: Path, fps: float) -> None:
-    """Raise `InputError` if a video cannot be written on this machine.
+    """Check that a video can be written on this machine.
 
     Args:
         path: Video file.
@@ -124,14 +125,14 @@ def check_video(path: Path, fps: float) -> None:
 
 
 def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
-    """Return the largest size within `size` that a video can have.
+    """Return the largest frame size, at most `size`, that a video can have.
 
     Args:
         path: Video file.
         size: Width and height in pixels.
 
     Returns:
-        Width and height in pixels, even except for GIF.
+        Width and height in pixels, rounded down to even numbers. For GIF, `size` is returned.
     """
     if path.suffix.lower() == ".gif":
         return size
@@ -140,10 +141,12 @@ def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
 
 @contextmanager
 def in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
-    """Context manager that yields `submit(item)`, which runs `work(item)` in order on one thread.
+    """Context manager that yields a function `submit(item)`, which runs `work(item)` on a
+    background thread.
 
-    On exit, even after an error or Ctrl-C, it waits for all items. An exception in `work` is raised
-    by a later `submit` or on exit.
+    The thread processes items in the order of submission. On exit, even after an exception or
+    Ctrl-C, the context manager waits for all items. An exception in `work` is raised again by a
+    later call of `submit` or on exit.
     """
     waiting: deque[Future[None]] = deque()
 
@@ -165,16 +168,16 @@ def in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], Non
 
 
 def _program_and_codec(extension: str) -> tuple[str, str]:
-    """Return the path of ffmpeg and its encoder for a file extension. Raises `InputError` if it is
-    missing."""
+    """Return the path of ffmpeg and the name of its encoder for a file extension. Raises
+    `InputError` if ffmpeg or the encoder is missing."""
     with suppress(KeyError, InputError):
         return encoder(HARDWARE[extension]), HARDWARE[extension]
     return encoder(VIDEOS[extension]), VIDEOS[extension]
 
 
 def encoder(codec: str) -> str:
-    """Return the path of an ffmpeg with the encoder `codec`. Raises `InputError` if there is
-    none."""
+    """Return the path of ffmpeg. Raises `InputError` if ffmpeg is missing or does not support the
+    encoder `codec`."""
     try:
         import imageio_ffmpeg  # Imported here, because only videos need it.
 
@@ -193,10 +196,10 @@ def encoder(codec: str) -> str:
 
 
 def alpha_options(program: str) -> tuple[str, ...]:
-    """Return the options for ffmpeg if colors are already multiplied by alpha.
+    """Return the options of ffmpeg for colors that are already multiplied by alpha.
 
-    By default, newer versions such as 9.0 multiply the colors of EXR files by alpha. Older versions
-    such as 7.0 do not, and do not have the option.
+    By default, newer versions of ffmpeg, such as 9.0, multiply the colors of EXR files by alpha.
+    Older versions, such as 7.0, do not multiply the colors and do not have the option.
     """
     if "alpha_mode" not in _ask(program, "-h", "filter=setparams"):
         return ()
@@ -221,8 +224,8 @@ def file_url(path: Path) -> str:
 
 
 def first_line(log: bytes) -> str:
-    """Return the first line of ffmpeg's log, which contains the cause, without the component
-    name."""
+    """Return the first line of the log of ffmpeg, which contains the cause of an error, without the
+    name of the component."""
     lines = log.decode(errors="replace").strip().splitlines() or [""]
     return re.sub(r"^\[[^]]*\] ", "", lines[0])
 
@@ -259,9 +262,10 @@ def _options(extension: str, codec: str, width: int, height: int, fps: float) ->
 
 @contextmanager
 def _encoder(path: Path, width: int, height: int, fps: float) -> Iterator[Send]:
-    """Return a context manager that yields `send(frame)`. On exit, the file is complete.
+    """Context manager that starts ffmpeg and yields a function `send(frame)`. On exit, the file is
+    complete.
 
-    Raises `InputError` with ffmpeg's message if ffmpeg fails. An exception stops ffmpeg.
+    If ffmpeg fails, `InputError` is raised with the message of ffmpeg. An exception stops ffmpeg.
     """
     extension = path.suffix.lower()
     program, codec = _program_and_codec(extension)

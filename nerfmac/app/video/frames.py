@@ -1,5 +1,5 @@
-"""Rendering of video frames with `FrameRenderer`, and with `SideBySide` for several runs or two
-eyes."""
+"""Rendering of video frames: `FrameRenderer` for one run and one eye, and `SideBySide` for several
+runs or two eyes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FrameValues(NamedTuple):
 
 
 class FrameRenderer:
-    """Renderer of frames with the parameters that the run has when the renderer is created."""
+    """Renderer of the frames of a video. Later training of the run does not affect the renderer."""
 
     def __init__(self, run: Run, options: RenderOptions, eye: float = 0.0) -> None:
         """Create the renderer.
@@ -54,7 +54,8 @@ class FrameRenderer:
         Args:
             run: Run to render.
             options: Content and appearance of the images.
-            eye: Distance of the viewpoint to the right of the cameras in scene units.
+            eye: Distance in scene units by which the viewpoint is moved to the right of the
+                cameras.
 
         Raises:
             InputError: If the sampler of the run does not support the options.
@@ -68,8 +69,8 @@ class FrameRenderer:
         _ = self._view.occupied  # Raises now, before any file is written.
 
     def values(self, frames: Iterable[CameraSamples]) -> Iterator[FrameValues]:
-        """Yield the values of each frame in order. The device computes the next frame at the same
-        time."""
+        """Render frames and yield the values of each frame. While the caller uses a frame, the
+        device computes the next frame."""
         for (values, opacity), camera in self._on_host(frames, self._mean):
             size = camera.lens.height, camera.lens.width
             yield FrameValues(values.reshape(*size, *values.shape[1:]), opacity.reshape(size))
@@ -77,15 +78,16 @@ class FrameRenderer:
     def images(
         self, frames: Iterable[CameraSamples], depth_range: tuple[float, float] = (0.0, 1.0)
     ) -> Iterator[Pixels]:
-        """Yield the image of each frame. The device computes the next frame at the same time.
+        """Render frames and yield their images. While the caller uses a frame, the device computes
+        the next frame.
 
         Args:
             frames: Camera samples of each frame.
             depth_range: Distances in scene units at the two ends of the colormap.
 
         Yields:
-            Image uint8 (h, w, 3), colored by `view_renderer.colors`. If the background is
-            transparent, it is (h, w, 4) with straight alpha.
+            Image, uint8 (h, w, 3), with the colors of `view_renderer.colors`. If the background is
+            transparent, the shape is (h, w, 4), with straight alpha.
         """
 
         def draw(frame: CameraSamples) -> tuple[mx.array]:
@@ -111,10 +113,12 @@ class FrameRenderer:
         return resumed(from_frame)
 
     def depth_range(self, frames: Sequence[CameraSamples]) -> tuple[float, float]:
-        """Return the distances at the two ends of the colormap for all frames, in scene units.
+        """Return the distances at the two ends of the colormap, in scene units. All frames use the
+        same distances.
 
-        By default, they are the 1st and 99th percentile of the distances in a few small images. If
-        the output is not depth or no surface is visible, they are (0, 1).
+        If `options.depth_range` is None, the result is the 1st and the 99th percentile of the
+        distances in a few small images. If the output is not depth, or no surface is visible, the
+        result is (0, 1).
         """
         if self.options.output != "depth":
             return 0.0, 1.0
@@ -134,7 +138,7 @@ class FrameRenderer:
         return float(low), float(max(high, low + 1e-3))
 
     def _mean(self, frame: CameraSamples) -> tuple[mx.array, mx.array]:
-        """Return the mean values and the mean opacity of the camera samples of a frame."""
+        """Render all camera samples of a frame, and return the mean values and the mean opacity."""
         options, output = self.options, self.options.output
         cameras = spread(frame, options.samples, options.aperture, self._focus(frame[0]))
         if len(cameras) == 1:
@@ -168,7 +172,7 @@ class FrameRenderer:
 
 
 class SideBySide:
-    """Renderer of frames that show one run, several runs from left to right, or one run for two
+    """Renderer of frames that show several runs next to each other, or one run for one or two
     eyes."""
 
     def __init__(self, runs: Sequence[Run], options: RenderOptions) -> None:
@@ -197,14 +201,14 @@ class SideBySide:
     def images(
         self, frames: Sequence[CameraSamples], numbers: Iterable[int] | None = None
     ) -> Iterator[Pixels]:
-        """Yield the joined images of frames.
+        """Render frames, and yield images that join the runs or eyes.
 
         Args:
             frames: Camera samples of all frames, which determine the depth range.
             numbers: Indices of the frames to render. By default, all frames.
 
         Yields:
-            Images, uint8.
+            Images, uint8 (h, w, 3), or (h, w, 4) if the background is transparent.
         """
         chosen = frames if numbers is None else [frames[number] for number in numbers]
         ranges = [renderer.depth_range(frames) for renderer in self.renderers]

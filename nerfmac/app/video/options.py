@@ -24,9 +24,9 @@ MAX_SAMPLES = 1024
 class RenderOptions:
     """Content and appearance of a rendered image. Lengths are in scene units, except in `crop`.
 
-    With several samples per pixel, an image is the mean of images with rays at different positions
-    in the pixel and on the aperture, and at different times. Colors are averaged in linear light,
-    and distances and normals are weighted by opacity.
+    If there are several samples per pixel, an image is the mean of several images. The rays of
+    these images have different positions in the pixel and on the aperture, and different times.
+    Colors are averaged in linear light. Distances and normals are weighted by opacity.
 
     Raises:
         InputError: If a value is out of range, or options cannot be combined.
@@ -36,39 +36,38 @@ class RenderOptions:
     """Quantity to render: `rgb`, `depth` (distance as in `Rendered`), `normal` (in scene axes),
     `opacity`, or, only in the viewer, one of `DIAGNOSTICS`."""
     background: tuple[float, float, float] | None = (1.0, 1.0, 1.0)
-    """Background color, sRGB in [0, 1]. None is transparent, so that PNG and EXR files have an
-    alpha channel."""
+    """Background color, sRGB in [0, 1]. With None, the background is transparent, and PNG and EXR
+    files have an alpha channel."""
     exposure: float = 0.0
-    """Exposure compensation in stops. A value of 1 doubles the brightness of image and background.
-    It applies only to `rgb`."""
+    """Exposure compensation in stops, for `rgb` only. A value of 1 doubles the brightness of the
+    image and the background."""
     crop: Box | None = None
-    """Lowest and highest corner of the box to show, enlarged to whole cells of the occupancy grid,
-    or None. Videos use the coordinates of the input scene, and the viewer uses scene
-    coordinates."""
+    """Lowest and highest corner of the box to show, or None for the whole scene. The box is
+    enlarged to whole cells of the occupancy grid. In videos, the corners are in the coordinates of
+    the input scene. In the viewer, they are in scene coordinates."""
     near: float | None = None
-    """Distance of the near plane. Closer samples are ignored. None selects `MarchConfig.near`."""
+    """Distance of the near plane. Closer samples are ignored. By default, `MarchConfig.near`."""
     samples: int = 1
     """Number of rays per pixel. A single ray passes through the center of the pixel."""
     aperture: float = 0.0
-    """Radius of the aperture. With 0, the whole image is sharp."""
+    """Radius of the aperture. If it is 0, the whole image is in focus."""
     focus: float | None = None
-    """Distance of sharp focus. None selects the distance of the point that the training cameras
-    look at."""
+    """Focus distance. By default, the distance of the point that the training cameras look at."""
     projection: str = "perspective"
-    """Projection: `perspective`, or `equirectangular` (360 degrees with the forward axis in the
-    middle)."""
+    """Projection: `perspective`, or `equirectangular` for a 360 degree image with the forward
+    direction in the middle."""
     stereo: str | None = None
     """Stereo layout: `side-by-side` (left eye on the left), `over-under` (left eye on top), or None
     for one eye. The viewing axes are parallel, so that distant objects have the same pixels in both
     images."""
     eyes: float = 0.0
-    """Distance between the eyes. It is positive if and only if `stereo` is set."""
+    """Distance between the eyes, which must be positive if `stereo` is set, and 0 if not."""
     color_map: str = "turbo"
     """Colormap of `depth`: `turbo`, `inferno`, or `gray`. The last color of the map is the nearest
     distance."""
     depth_range: tuple[float, float] | None = None
-    """Nearest and farthest distance of the colormap in scene units. None estimates them from a few
-    images."""
+    """Nearest and farthest distance of the colormap in scene units. By default, both are estimated
+    from a few images."""
 
     def __post_init__(self) -> None:
         checks.choice("output", self.output, (*OUTPUTS, *DIAGNOSTICS))
@@ -111,7 +110,7 @@ class RenderOptions:
 
 
 def _checked_box(crop: Any) -> Box:
-    """Return the crop as tuples. It may consist of nested lists, as in JSON."""
+    """Check the crop, which may consist of nested lists, and return it as tuples."""
     try:
         (a, b, c), (d, e, f) = ((float(number) for number in corner) for corner in crop)
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""`render_video` renders a run to a video or to numbered files."""
+"""`render_video` renders a run to a video or to numbered files in a folder."""
 
 from __future__ import annotations
 
@@ -48,21 +48,22 @@ def render_video(
     Args:
         run: Run to render in its current state, or several runs of the same scene to render side by
             side.
-        cameras: A camera for each frame or, for motion blur, several cameras for each frame. All
-            cameras have the same image size.
+        cameras: A camera for each frame, in scene coordinates. For motion blur, several cameras for
+            each frame. All cameras have the same image size.
         out: Video file with the extension .mp4, .webm, or .gif, or a folder for numbered files.
-        options: Content and appearance of the images. By default, RGB over the scene's `backdrop`.
+        options: Content and appearance of the images. By default, colors over the `backdrop` of the
+            scene.
         fps: Frames per second of the video.
         form: Format of the files in a folder: `png`, `exr`, or `npz` (`video.series`).
-        resume: Whether to resume an interrupted rendering. In this case, the frames of a video are
+        resume: Whether to resume an interrupted rendering. If True, the frames of a video are
             stored in the folder OUT.frames until the video is complete.
-        overwrite: Whether to replace an existing `out`, and stored frames of another video.
+        overwrite: Whether to replace an existing `out` and the stored frames of another video.
         progress: Whether to show a progress bar.
 
     Raises:
         InputError: If existing files would be replaced without `overwrite`, a video would need a
-            transparent background, there are no cameras, or the format, frame rate, or options are
-            unsupported. This is checked before rendering.
+            transparent background, `cameras` is empty, or the format, the frame rate, or the
+            options are unsupported. These conditions are checked before rendering.
 
     Examples:
         >>> from nerfmac.app.video import RenderOptions, render_video
@@ -114,29 +115,30 @@ def render_video(
 def _kept_frames(
     folder: Path, made_by: dict[str, Any], joined: SideBySide, frames: Sequence[CameraSamples]
 ) -> Iterator[Iterator[np.ndarray]]:
-    """Return a context manager that yields the images of a video and stores them in `folder`.
+    """Context manager that yields an iterator over the images of a video and stores the images in
+    `folder`.
 
-    The folder is removed when the video is complete. Raises `InputError` as in `series.begin`, and
-    if another process uses the folder.
+    When the video is complete, the folder is removed. Raises `InputError` in the same cases as
+    `series.begin`, and if another process uses the folder.
     """
     series.begin(folder, made_by, resume=True)
     with locked(folder):
         missing = series.missing(folder, len(frames), "png")
         yield series.resumed(folder, len(frames), missing, joined.images(frames, missing))
-        _remove_series(folder)  # Removes the record last, for resuming.
+        _remove_series(folder)  # This function removes the record last, so that resuming works.
         shutil.rmtree(folder)
 
 
 def refuse_existing(out: Path, *, resume: bool, overwrite: bool) -> None:
-    """Raise `InputError` if rendering would replace files and `overwrite` is false.
+    """Check that rendering would not replace existing files.
 
     Args:
         out: Video file or folder.
-        resume: Whether a folder may contain frames.
+        resume: Whether a folder may already contain frames.
         overwrite: Whether files may be replaced.
 
     Raises:
-        InputError: If files would be replaced.
+        InputError: If files would be replaced and `overwrite` is False.
     """
     if overwrite:
         return
@@ -159,12 +161,11 @@ def _remove_series(folder: Path) -> None:
 def _made_by(
     runs: Sequence[Run], frames: Sequence[CameraSamples], options: RenderOptions, form: str
 ) -> dict[str, Any]:
-    """Return the record of the frames in a folder as JSON values.
+    """Return the record of a video as JSON values.
 
-    It contains the format, the options, a hash of the cameras, and the step and training time of
-    each run.
-
-    Only a video with the same record can be resumed.
+    The record contains everything that determines the frames: the format, the options, a hash of
+    the cameras, and the step and training time of each run. A rendering can be resumed only if its
+    record is the same.
     """
     digest = sha256()
     for frame in frames:
@@ -203,8 +204,9 @@ def _write_files(
 
 
 def _bar(items: Iterator[Item], total: int, progress: bool, done: int = 0) -> Generator[Item]:
-    """Yield the items with a progress bar that starts at `done` of `total` frames.
+    """Yield items, and show a progress bar that starts at `done` of `total` frames.
 
-    Closing the generator ends the line of the bar before an error is printed.
+    Closing the generator ends the line of the progress bar, so that an error is printed on a new
+    line.
     """
     yield from tqdm(items, "frames", total, initial=done, unit="frame", disable=not progress)

@@ -1,14 +1,16 @@
-"""Videos as numbered files in a folder, which are PNG images, OpenEXR files, or NumPy files.
+"""Videos as numbered files in a folder: PNG images, OpenEXR files, or NumPy files.
 
-    frame_00000.png    uint8 sRGB, with straight alpha for a transparent background
-    frame_00000.exr    float32: depth and opacity as channel Y; normals as R, G, and B; colors as
-                       linear R, G, and B. With a transparent background, colors also have A and are
-                       multiplied by it, as OpenEXR expects
-    frame_00000.npz    float32 arrays: the output under its name (`rgb` is sRGB), and `opacity`;
-                       `pose` (3, 4); `lens`: focal lengths and principal point in pixels
-    series.json        everything that the frames depend on; a resumed video must match it
+    frame_00000.png    uint8 sRGB. With a transparent background, straight alpha is added.
+    frame_00000.exr    float32. Depth and opacity are channel Y. Normals are channels R, G, and B.
+                       Colors are linear R, G, and B. With a transparent background, alpha is
+                       channel A, and colors are multiplied by alpha, as OpenEXR expects.
+    frame_00000.npz    float32 arrays: the output under its name (`rgb` is sRGB), `opacity`, the
+                       camera-to-scene `pose` (3, 4), and `lens`, which contains the focal lengths
+                       and the principal point in pixels.
+    series.json        Record of everything that the frames depend on. A resumed video must have the
+                       same record.
 
-A file appears only when it is complete, so an interrupted series contains only complete frames.
+A file is created only when it is complete, so an interrupted series contains only complete frames.
 """
 
 from __future__ import annotations
@@ -38,12 +40,12 @@ FAST = 1
 """zlib compression level of frames that are stored until their video is complete."""
 
 EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0, 3], "gbrapf32le")}
-"""Order of the channels in the planes of ffmpeg, and ffmpeg's pixel format, by number of
-channels."""
+"""For each number of channels, the order of the channels in the planes of ffmpeg, and the pixel
+format of ffmpeg."""
 
 
 def name_of(folder: Path, index: int, extension: str) -> Path:
-    """Return the path of a frame's file.
+    """Return the path of the file of a frame.
 
     Args:
         folder: Folder of the series.
@@ -57,7 +59,8 @@ def name_of(folder: Path, index: int, extension: str) -> Path:
 
 
 def make_series(folder: Path) -> None:
-    """Create a folder. Raises `InputError` if this fails or it already contains frames."""
+    """Create the folder of a series. Raises `InputError` if the folder cannot be created or already
+    contains frames."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -73,7 +76,7 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
 
     Args:
         folder: Folder of the series.
-        made_by: Record of the series.
+        made_by: Record of the series, which is written to `RECORD`.
         resume: Whether to resume an existing series.
 
     Raises:
@@ -98,8 +101,8 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
 
 
 def is_other(folder: Path, made_by: dict[str, Any]) -> str:
-    """Return the first key with a different value in the record in `folder` and in `made_by`, or
-    ""."""
+    """Return the first key whose value in `made_by` differs from the record in `folder`. If the
+    records are equal or the folder has no record, the string is empty."""
     record = folder / RECORD
     old = read_json(record) if record.is_file() else made_by
     known = old if isinstance(old, dict) else {}
@@ -107,14 +110,15 @@ def is_other(folder: Path, made_by: dict[str, Any]) -> str:
 
 
 def check_format(form: str) -> None:
-    """Raise `InputError` if a format is not in `FORMATS`, or if no ffmpeg can encode EXR."""
+    """Raise `InputError` if a format is not in `FORMATS`, or if it is "exr" and ffmpeg cannot
+    encode OpenEXR."""
     checks.choice("form", form, FORMATS)
     if form == "exr":
         encoder("exr")
 
 
 def missing(folder: Path, count: int, extension: str) -> list[int]:
-    """Return the indices of the frames, out of `count`, that have no file yet."""
+    """Return the indices of the frames, from 0 to `count` - 1, whose files do not exist."""
     return [index for index in range(count) if not name_of(folder, index, extension).is_file()]
 
 
@@ -150,7 +154,7 @@ def save_npz(path: Path, output: str, frame: FrameValues, camera: Camera) -> Non
 
     Args:
         path: File to write.
-        output: Name of the values.
+        output: Name of the values in the file, such as `depth`.
         frame: Values of the frame.
         camera: Camera of the frame.
 
@@ -206,7 +210,7 @@ def _linear(values: np.ndarray) -> np.ndarray:
 def resumed(
     folder: Path, count: int, missing_ones: Sequence[int], rendered: Iterator[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Yield all images of a series in order, and save the rendered ones.
+    """Yield all images of a series in order, and save those that are rendered.
 
     Args:
         folder: Folder of the series.

@@ -5,9 +5,9 @@
             equi: cropping)
 
 Source: Spherical Video V2 RFC, github.com/google/spatial-media, docs/spherical-video-v2-rfc.md.
-ffmpeg has no option to write these boxes. They belong to the sample entry of the video track, in
-the index `moov`. The images are stored after the index. Adding boxes therefore moves the images and
-increases their offsets in the index.
+ffmpeg has no option to write these boxes. The boxes belong to the sample entry of the video track,
+in the index `moov`. The images are stored after the index, so adding boxes moves the images. The
+offsets of the images in the index are therefore increased.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ CHUNK_OFFSETS = {"stco": "I", "co64": "Q"}
 
 
 def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
-    """Add metadata to an MP4 file. A perspective video for one eye is not changed.
+    """Add 360 degree and stereo metadata to an MP4 file. A perspective video for one eye is not
+    changed.
 
     Args:
         path: MP4 file.
@@ -60,7 +61,7 @@ def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
 
 
 def _with_boxes(index: bytes, boxes: bytes) -> bytes:
-    """Add boxes to the sample entry of an MP4 index (moov), adjusting sizes and chunk offsets."""
+    """Add boxes to the sample entry of an MP4 index (moov), and adjust sizes and chunk offsets."""
     parents = _offsets(index, list(SAMPLE_ENTRY))
     # The first inner box is avcC, which is required for decoding. Optional boxes follow.
     first = parents[-1] + SAMPLE_ENTRY["avc1"]

@@ -1,4 +1,5 @@
-"""Rendering of an image from a training state, with its values and their colors."""
+"""Rendering of an image from a training state: values of the pixels, such as depth, and conversion
+of the values to colors."""
 
 from __future__ import annotations
 
@@ -36,9 +37,9 @@ class PixelValues(NamedTuple):
     """Values of an image on the device, one row per pixel."""
 
     values: mx.array
-    """Colors (sRGB) or normals (pixels, 3), or distances in scene units or opacity (pixels,).
-    Colors are composited over the background. If the background is transparent, they are not
-    multiplied by opacity."""
+    """sRGB colors or normals (pixels, 3), or distances in scene units or opacity (pixels,). Colors
+    are composited over the background. If the background is transparent, colors are not multiplied
+    by opacity."""
     opacity: mx.array
     """Opacity (pixels,) in [0, 1]."""
     depth: mx.array
@@ -46,7 +47,8 @@ class PixelValues(NamedTuple):
 
 
 class ViewRenderer:
-    """Renderer of `options.output`, such as color or depth, for a training state."""
+    """Renderer of the output that `options` specifies, such as colors or depth, for a training
+    state."""
 
     def __init__(
         self,
@@ -69,9 +71,10 @@ class ViewRenderer:
 
     @cached_property
     def occupied(self) -> Occupied | None:
-        """Occupied cells inside the crop, with the near plane, or None if the sampler has no grid.
+        """Occupied cells inside the crop, with the near plane of the options, or None if the
+        sampler has no occupancy grid.
 
-        Raises `InputError` if `crop` or `near` requires a grid, but the sampler has none.
+        Raises `InputError` if `crop` or `near` is set and the sampler has no occupancy grid.
         """
         occupied, options = self._trainer.sampler.occupied(self._state.sampling), self.options
         if options.crop is None and options.near is None:
@@ -140,11 +143,12 @@ def colors(
     *,
     is_eased: bool = False,
 ) -> mx.array:
-    """Convert values to colors.
+    """Convert the values of pixels to colors.
 
-    Opacity is shown from black to white. For depth, the last color of the colormap is the nearest
-    distance of `depth_range`, and the first color is the farthest distance. Normals are shown as
-    0.5 + 0.5 normal in red, green, and blue. Depth and normals are composited over the background.
+    Opacity is shown from black (transparent) to white (opaque). Depth is shown with a colormap,
+    whose last color is the nearest distance in `depth_range` and whose first color is the farthest
+    distance. Normals are shown as 0.5 + 0.5 normal in red, green, and blue. Depth and normals are
+    composited over the background.
 
     Args:
         values: Values of the pixels.
@@ -155,7 +159,8 @@ def colors(
             contrast in the middle of the range.
 
     Returns:
-        sRGB (pixels, 3) in [0, 1]; (pixels, 4) if the background is transparent.
+        sRGB colors (pixels, 3) in [0, 1]. If the background is transparent, the shape is (pixels,
+        4), with straight alpha.
     """
     if options.output == "opacity":
         return mx.broadcast_to(opacity[:, None], (len(opacity), 3))
@@ -175,8 +180,8 @@ def colors(
 
 
 def over_background(color: mx.array, opacity: mx.array, options: RenderOptions) -> mx.array:
-    """Return `color` (pixels, 3) over the background. If the background is transparent, return it
-    unchanged."""
+    """Composite `color` (pixels, 3) over the background. If the background is transparent, return
+    `color` unchanged."""
     if options.background is None:
         return color
     opacity = opacity[:, None]
@@ -184,7 +189,7 @@ def over_background(color: mx.array, opacity: mx.array, options: RenderOptions) 
 
 
 def to_bytes(color: mx.array) -> mx.array:
-    """Convert colors, clipped to [0, 1], to uint8 values from 0 to 255 with rounding."""
+    """Clip colors to [0, 1], and convert them to uint8 values from 0 to 255 with rounding."""
     return (mx.clip(color, 0.0, 1.0) * 255.0 + 0.5).astype(mx.uint8)
 
 

@@ -26,9 +26,10 @@ def __getattr__(name: str) -> Any:
 
 
 def _uninstalled(package: str) -> type:
-    """Return a class `Viewer` that cannot be instantiated, for when `package` is not installed.
+    """Return a placeholder class `Viewer` that raises an exception when it is instantiated.
 
-    With it, `hasattr`, `import *`, and `help` still work.
+    If `package` is not installed, this class makes sure that `hasattr`, `import *`, and `help`
+    still work.
     """
 
     class Viewer:

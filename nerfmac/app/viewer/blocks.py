@@ -1,8 +1,8 @@
 """Computation of the first sample and the first occupied cell of each ray, for drawing cells as
 blocks.
 
-Cells are found by ray marching in small steps. Marching can miss a corner of a cell that covers
-less than a pixel. The distance at which a ray enters a cell is exact.
+Ray marching in small steps finds the cells. Marching can miss a corner of a cell if the corner
+covers less than a pixel. The distance at which a ray enters a cell is exact.
 """
 
 from __future__ import annotations
@@ -28,29 +28,33 @@ MIN_STEP = 1 / 16
 """Minimum marching step, relative to the side of the smallest cell."""
 
 STEP_GROWTH = 1 / 1024
-"""Ratio between the length of a marching step and the distance. It is about a pixel of an image
-with a width of 1000."""
+"""Length of a marching step relative to the distance from the camera. In an image with a width of
+1000 pixels, a step is about as long as a pixel is wide."""
 
 NEIGHBOR_OFFSET = 1e-3
-"""Distance beyond the face of a cell at which its neighbor is looked up, relative to the side of
-the cell."""
+"""Distance beyond a face of a cell at which the neighboring cell is looked up, relative to the side
+of the cell."""
 
 
 class FirstSamples(NamedTuple):
     """First sample of each ray."""
 
     samples: mx.array  # (rays,) int32, number of samples on the whole ray.
-    distance: mx.array  # (rays,) float32, of the first sample in scene units; 0 without samples.
-    position: mx.array  # (rays, 3) float32, scene coordinates; arbitrary without samples.
+    # (rays,) float32, distance of the first sample in scene units, or 0 for a ray without samples.
+    distance: mx.array
+    # (rays, 3) float32, position of the first sample in scene coordinates; arbitrary for a ray
+    # without samples.
+    position: mx.array
 
 
 class Blocks(NamedTuple):
     """First occupied cell of each ray."""
 
     is_hit: mx.array  # (rays,) bool.
-    depth: mx.array  # (rays,) float32, distance to the entered face in scene units; 0 without hit.
+    # (rays,) float32, distance to the entered face in scene units, or 0 for a ray without a hit.
+    depth: mx.array
     axis: mx.array  # (rays,) int32, axis perpendicular to the entered face.
-    cell: mx.array  # (rays,) int32, index of the cell; -1 without hit.
+    cell: mx.array  # (rays,) int32, index of the cell, or -1 for a ray without a hit.
 
 
 def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstSamples:
@@ -58,11 +62,11 @@ def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstS
 
     Args:
         rays: Rays in scene coordinates.
-        bits: Occupancy bits.
+        bits: Occupancy bits of all cells.
         geometry: Geometry of the occupancy grid.
 
     Returns:
-        The first samples, which are in the middle of their intervals.
+        The first sample of each ray, in the middle of its interval.
     """
     number = rays.origin.shape[0]
     march = (*rays, mx.full((number,), 0.5), Occupied(geometry, bits))
@@ -83,7 +87,7 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
         geometry: Geometry of the occupancy grid.
 
     Returns:
-        The first occupied cells.
+        The first occupied cell of each ray.
     """
     fine = replace(geometry, step=MIN_STEP / geometry.resolution, cone=STEP_GROWTH)
     first = first_samples(rays, bits, fine)
@@ -91,8 +95,8 @@ def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
     cell = cell_of(first.position, geometry)
     entry, axis = _enter(rays, cell, geometry)
     # A ray may cross an occupied cell between two samples, so that its first sample is in a later
-    # cell. At a corner, it may miss three cells. Therefore, step back until the previous cell is
-    # empty.
+    # cell. At a corner, the samples may miss up to three cells. Therefore, the loop moves each ray
+    # back to the previous cell, up to three times, while the previous cell is occupied.
     for _ in range(3):
         beyond = NEIGHBOR_OFFSET * _side(cell, geometry)
         is_across = mx.arange(3) == axis[:, None]
@@ -112,7 +116,8 @@ def cascade_of(cell: mx.array, geometry: MarchGeometry) -> mx.array:
 
 
 def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
-    """Return the distance at which rays enter cells, and the axis of the entered face."""
+    """Return the distance at which each ray enters its cell, and the axis perpendicular to the
+    entered face."""
     # These are the lowest and highest corners of the cells, clipped to the scene cube.
     corner, side = corners_of(cell, geometry.resolution)
     low, high = (float(end[0]) for end in geometry.bounds.corners)

@@ -1,14 +1,16 @@
 """Encoding of image depth as a coarse grid of inverse distances, which the page uses to warp the
 image.
 
-The page draws the image as a mesh over the vertices of the grid, at their depth, from the current
-camera pose (`page/image/warp.js`). The value of a vertex is the mean inverse distance of the four
-adjacent cells, which is exact on a plane. If the four values differ much, an outline crosses the
-cells, and the vertex has the depth of the nearest surface. Therefore, all cells that the near
-surface touches move with it, and the stretched triangles contain only background colors.
+The page draws the image as a mesh over the vertices of the grid, with the depth of each vertex, as
+seen from the current camera pose (`page/image/warp.js`). The value of a vertex is the mean inverse
+distance of the four adjacent cells, which is exact on a plane. If the four values differ strongly,
+an outline crosses the cells, and the vertex has the depth of the nearest surface. Therefore, all
+cells that the near surface touches move with this surface, and the stretched triangles contain only
+background colors.
 
-The outermost vertices are outside the image and repeat its edge: vertex (1 + i, 1 + j) of
-`columns` x `rows` is at (i / (columns - 3), j / (rows - 3)) of the image width and height.
+The outermost vertices are outside the image and repeat the values at the image border. In a grid of
+`columns` x `rows` vertices, vertex (1 + i, 1 + j) is located at the fractions i / (columns - 3) of
+the image width and j / (rows - 3) of the image height.
 """
 
 from __future__ import annotations
@@ -23,16 +25,16 @@ CELL = 5
 """Side of a cell in pixels of the full image."""
 
 MAX_CELLS = 160
-"""Maximum number of cells along a side. It limits the size and the computation time for large
-images."""
+"""Maximum number of cells per row and per column, which limits the size and the computation time of
+the grid for large images."""
 
 OUTLINE = 1.1
-"""Minimum ratio between the maximum and the mean inverse distance around a vertex that counts as at
-an outline."""
+"""Ratio between the maximum and the mean inverse distance around a vertex above which an outline
+crosses the cells around the vertex."""
 
 RIM = 1
-"""Width in pixels of the border around a near surface that moves with the surface, because its
-colors are mixed."""
+"""Width in pixels of the border around a near surface in which pixels mix the colors of surface and
+background. The border moves with the near surface."""
 
 MAX_CODE = 2**16 - 1
 
@@ -93,7 +95,8 @@ def _widened(values: Values) -> Values:
 
 
 def _pooled(combine: np.ufunc, values: Values, columns: int, rows: int) -> Values:
-    """Combine `values` (h, w) over the pixels of each cell to (rows, columns)."""
+    """Combine the pixels of each cell. `values` has shape (h, w), and the result has shape (rows,
+    columns)."""
     height, width = values.shape
     across = np.arange(columns) * width // columns
     down = np.arange(rows) * height // rows
@@ -101,7 +104,8 @@ def _pooled(combine: np.ufunc, values: Values, columns: int, rows: int) -> Value
 
 
 def _around(cells: Values, combine: np.ufunc) -> Values:
-    """Combine the four `cells` (rows, columns) around each vertex to (rows + 1, columns + 1)."""
+    """Combine the values of the four cells around each vertex. `cells` has shape (rows, columns),
+    and the result has shape (rows + 1, columns + 1)."""
     padded = np.pad(cells, 1, mode="edge")
     above = combine(padded[:-1], padded[1:])
     return combine(above[:, :-1], above[:, 1:])

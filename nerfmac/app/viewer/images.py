@@ -1,17 +1,17 @@
-"""Images of the viewer: the same outputs as in videos, two diagnostic outputs, and photos to
-compare.
+"""Images of the viewer: the outputs of videos, two diagnostic outputs, and the photos of
+comparisons.
 
-    rgb        the field over the background
+    rgb        color of the field over the background
     depth      distance as in `Rendered`, from red at 0 to violet at twice the focus distance
     normal     surface normal in scene axes, 0.5 + 0.5 normal as red, green, blue
-    opacity    from black to white
+    opacity    from black (transparent) to white (opaque)
     occupancy  occupied cells as solid blocks: the hue depends on the cascade, the brightness on the
                axis of the visible face, with a small random variation per cell
     samples    number of samples on the ray in occupied cells, on a logarithmic colormap that ends
                at the maximum number in the scene
 
 A pixel depends only on its ray, so an image can be drawn in strips. In all outputs except
-`opacity`, the background is visible where the image is not opaque or the ray does not hit an
+`opacity`, the background is visible at pixels that are not opaque or whose rays do not hit an
 occupied cell.
 """
 
@@ -55,12 +55,13 @@ CASCADE_COLORS = (
     (0.90, 0.50, 0.65),
     (0.70, 0.60, 0.90),
 )
-"""sRGB colors of the cascades, from the innermost to the outermost. They are repeated after the
-last color."""
+"""sRGB colors of the cascades, from the innermost to the outermost. If there are more cascades than
+colors, the colors repeat."""
 
 
 SURFACE_OPACITY = 0.5
-"""Minimum opacity of a surface. Less opaque pixels, such as haze, move like the background."""
+"""Minimum opacity of a surface pixel. When the page warps an image, less opaque pixels, such as
+haze, move like the background."""
 
 
 class Drawn(NamedTuple):
@@ -72,7 +73,7 @@ class Drawn(NamedTuple):
 
 
 class Images:
-    """Renderer of viewer images for a training state. Creating it does not render an image."""
+    """Renderer of viewer images for a training state. The constructor does not render an image."""
 
     def __init__(self, trainer: Trainer, state: TrainState, options: RenderOptions) -> None:
         self._options = options
@@ -83,15 +84,16 @@ class Images:
 
         Args:
             camera: Camera in scene coordinates.
-            focus: Distance of the point that the camera orbits, in scene units. The colors of
-                `depth` end at twice this distance and have the highest contrast at this distance.
+            focus: Distance from the camera to the point that the camera orbits, in scene units. The
+                colors of the output `depth` end at twice this distance and have the highest
+                contrast at this distance.
 
         Returns:
-            The image.
+            The image, with its depth, in host memory.
 
         Raises:
-            InputError: If `focus` is not positive, or if the output or a crop requires an occupancy
-                grid that the sampler of the run does not have.
+            InputError: If `focus` is not positive, or if the output or the crop requires an
+                occupancy grid and the sampler of the run has no occupancy grid.
         """
         checks.number("focus", focus, low=1e-9)
         options = self._options
@@ -144,7 +146,7 @@ def _random(cell: mx.array) -> mx.array:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Photo of the training view `index`, for comparison with the rendering."""
+    """Photo of a training view, for comparison with the rendering from the same camera."""
 
     index: int
     name: str
@@ -164,7 +166,8 @@ class Comparison:
             The comparison.
 
         Raises:
-            InputError: If the view or its file does not exist.
+            InputError: If the scene has no training view with this index, or if the image file
+                cannot be read.
         """
         frames = run.images().splits["train"]
         if not 0 <= index < len(frames):
@@ -180,7 +183,8 @@ class Comparison:
         return cls(index, frame.name, run.cameras[index], pixels)
 
     def psnr(self, rgb: npt.NDArray[np.uint8]) -> float:
-        """Return the PSNR in dB of a rendering (h, w, 3), with the photo resized to its size."""
+        """Return the PSNR in dB of a rendering (h, w, 3) relative to the photo. The photo is
+        resized to the size of the rendering."""
         height, width = rgb.shape[:2]
         target = self.photo
         if target.shape != rgb.shape:

@@ -1,7 +1,8 @@
 """`Loop` runs a `Session` in slices: it handles messages, and then draws an image or trains.
 
-Any thread may post messages. The worker thread handles them in order, trains, and draws images. It
-handles all waiting messages before the next image, so that images show the latest camera.
+Any thread may post messages. The worker thread handles the messages in order, trains, and draws
+images. Before each image, the worker thread handles all waiting messages, so that the image shows
+the latest camera.
 """
 
 from __future__ import annotations
@@ -25,48 +26,50 @@ from nerfmac.training.measured import DivergedError
 log = logging.getLogger("nerfmac")
 
 SLICE = {True: 0.02, False: 0.1}
-"""Training time in seconds between two checks for messages, while the camera moves (True) and
-otherwise (False)."""
+"""Training time in seconds between two checks for messages, while the camera moves (True) and while
+it does not move (False)."""
 
 MAX_TRAINING_SHARE = 0.95
-"""Maximum fraction of the device time that training uses. The rest is for drawing images."""
+"""Maximum fraction of the device time that training uses. The remaining device time is used for
+drawing images."""
 
 TOUCH = 10.0
-"""Time in seconds after a user action during which the training share that the user has set
-applies."""
+"""Time in seconds after a user action during which `Settings.share` determines how the device time
+is divided between training and drawing."""
 
 WATCHED_SHARE = 0.05
-"""Time for drawing images of a page that is visible but not in use, as a fraction of the training
-time."""
+"""Time for drawing images, as a fraction of the training time, while the page is visible but not in
+use."""
 
 MAX_WAIT = 1.8
-"""Maximum training time in seconds between two images of a page that is visible but not in use."""
+"""Maximum training time in seconds between two images that are sent to a page, while the page is
+visible but not in use."""
 
 FIRST_WAIT = 0.6
-"""Maximum training time in seconds between two images at the start of training, when images change
-fastest."""
+"""Maximum training time in seconds between two images at the start of training, when the images
+change fastest."""
 
 WAIT_GROWTH = 0.2
-"""Maximum training time between two images as a fraction of the training time so far. It applies
-between `FIRST_WAIT` and `MAX_WAIT`."""
+"""Maximum training time between two images, as a fraction of the training time so far. The product
+is clipped to the range from `FIRST_WAIT` to `MAX_WAIT`."""
 
 PATIENCE = 3.0
-"""Maximum time in seconds that training waits, before it reads images and compiles, for the first
-image of a page."""
+"""Maximum time in seconds that the preparation of training (reading images and compiling kernels)
+waits until the first image is shown on a page."""
 
 UNTOUCHED = ("ack", "ready", "size", "visible", "train", "pause")
 """Kinds of messages that do not count as user actions in the view."""
 
 KEPT_SIZE = 320, 240
-"""Maximum width and height in pixels of the image that the notebook stores if no page was open."""
+"""Maximum width and height in pixels of the image that is stored in the notebook if no page has
+been opened."""
 
 MEMORY = 1.0
 """Time constant, in seconds of device time, of the exponential decay in `DeviceTime`."""
 
 
 class DeviceTime:
-    """Recent device time in seconds for training and for viewing, as exponentially decaying
-    sums."""
+    """Exponentially decaying sums of the device time in seconds for training and for viewing."""
 
     def __init__(self) -> None:
         self._training = self._viewing = 0.0
@@ -84,29 +87,31 @@ class DeviceTime:
         self._viewing = kept * self._viewing + (0.0 if training else gained)
 
     def viewing_is_due(self, training_share: float) -> bool:
-        """Return whether viewing recently used at most the fraction 1 - `training_share` of the
-        device time."""
+        """Return whether viewing has recently used at most a fraction of 1 - `training_share` of
+        the device time."""
         return self._viewing <= (1.0 - training_share) * (self._training + self._viewing)
 
 
 class WatchedTime:
-    """Time budget in seconds for drawing images of a page that is not in use."""
+    """Time budget in seconds for drawing images while the page is visible but not in use."""
 
     def __init__(self) -> None:
         self._left = 0.0
 
     def reset(self) -> None:
-        """Make the next image due now."""
+        """Set the budget to 0, so that the next image is due now."""
         self._left = 0.0
 
     def train(self, seconds: float) -> None:
-        """Record training time, which increases the budget up to the time of one image."""
+        """Record training time in seconds, which increases the budget by `WATCHED_SHARE` of this
+        time, up to `WATCHED_SHARE` * `MAX_WAIT` seconds."""
         self._left = min(self._left + WATCHED_SHARE * seconds, WATCHED_SHARE * MAX_WAIT)
 
     def draw(self, seconds: float, trained: float) -> None:
         """Record drawing time, which reduces the budget.
 
-        The deficit is limited, so that the next image is in time even after a slow image.
+        The deficit is limited, so that the wait for the next image has an upper limit even after a
+        slow image.
 
         Args:
             seconds: Drawing time in seconds.
@@ -122,7 +127,7 @@ class WatchedTime:
 
 
 class Loop:
-    """Activity of the worker that runs a session. Any thread may call `post`."""
+    """Activity that runs a session on the worker thread. Any thread may call `post`."""
 
     def __init__(self, worker: Worker, session: Session, keep: Callable[[bytes], None]) -> None:
         """Create the loop.
@@ -130,7 +135,7 @@ class Loop:
         Args:
             worker: Worker that runs the loop.
             session: Session to run.
-            keep: Callback that stores a finished JPEG image for pages without a kernel.
+            keep: Callback that stores a finished JPEG image, which pages without a kernel show.
         """
         self._worker, self._session, self._keep = worker, session, keep
         self._messages: deque[Message] = deque()
@@ -138,9 +143,9 @@ class Loop:
         self._device_time = DeviceTime()
         self._watched_time = WatchedTime()
         self._begun = time.monotonic()
-        self._undrawable: Target | None = None  # Content that could not be drawn.
+        self._undrawable: Target | None = None  # Last content that could not be drawn.
         self._unkept: bytes | None = None  # Last finished image until it is stored.
-        self._asked: float | None = None  # Latest `t` that no image has answered.
+        self._asked: float | None = None  # `t` of the latest message that no image has answered.
         self._touched = -math.inf  # time.monotonic() of the last user action on the page.
 
     def post(self, message: Message) -> None:
@@ -149,8 +154,11 @@ class Loop:
         self._worker.wake(self)
 
     def work(self) -> float | None:
-        """Handle the messages, and then draw some rows or train for a short time; see
-        `Activity`."""
+        """Handle the messages, and then draw some rows of an image or train for a short time.
+
+        Returns:
+            Time in seconds until the next call is due, or None if the next message triggers it.
+        """
         while self._messages:
             self._attempt(partial(self._take, self._messages.popleft()))
         if self._session.screen.take_new_page():
@@ -194,8 +202,8 @@ class Loop:
 
     @property
     def _has_shown(self) -> bool:
-        """Whether training can start, because the first image has been shown or has taken too
-        long."""
+        """Whether the first image has been shown, or has taken longer than `PATIENCE` seconds, so
+        that the preparation of training may start."""
         return self._session.screen.shown is not None or time.monotonic() > self._begun + PATIENCE
 
     @property
@@ -238,7 +246,7 @@ class Loop:
             self._send(image)
 
     def _send(self, image: ScreenImage) -> None:
-        """Send the page a finished image."""
+        """Send a finished image to the page."""
         session, comparison = self._session, self._session.comparison
         if image.message["still"]:
             self._unkept = image.jpeg
@@ -268,8 +276,8 @@ class Loop:
             session.failure = error
 
     def _rest(self) -> None:
-        """Store the last image for pages without a kernel. The method is called when the loop is
-        idle."""
+        """Store the last image for pages without a kernel. `work` calls this method when there is
+        neither an image to draw nor a training step to execute."""
         session = self._session
         if not session.is_resting.is_set() and not session.screen.is_open:
             camera = session.target().camera(*session.target().full_size(*KEPT_SIZE))
@@ -281,7 +289,8 @@ class Loop:
         session.is_resting.set()
 
     def _pause(self, is_moving: bool) -> float | None:
-        """Return the time in seconds until there is work, or None to wait for a message."""
+        """Return the time in seconds until the next call of `work`, or None if `work` is to be
+        called when the next message arrives."""
         session = self._session
         held = session.moving_until - time.monotonic() if is_moving else None
         video = INTERVAL if session.path_editor.is_rendering else None
@@ -289,7 +298,8 @@ class Loop:
         return min((max(pause, 0.0) for pause in pauses if pause is not None), default=None)
 
     def _attempt(self, action: Callable[[], None]) -> Exception | None:
-        """Run `action`. If it raises an exception, show it on the page and return it."""
+        """Run `action`. If `action` raises an exception, show the exception on the page and return
+        it."""
         try:
             action()
         except (InputError, DivergedError, OSError) as error:

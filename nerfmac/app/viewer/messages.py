@@ -7,46 +7,51 @@ of the page in milliseconds. The image that answers the message contains the sam
                     width, height of the image area in device pixels; warps: whether the page
                     warps images by their depth between two images of the kernel
     size            width, height
-    visible         page; is_visible: whether any part of the page's image is on screen
+    visible         page; is_visible: whether at least a part of the image area is on screen
     ping            answered by `pong` immediately, even if the worker is busy
     ack             id: number of an image that the page has drawn
-    move            pose, center: of the page's view, both or neither; page: its name;
-                    version: of the kernel's view that the page has moved;
+    move            pose, center of the view on the page (either both or neither); page: name of the
+                    page; version: version of the kernel's view that the page has moved;
                     moving: whether more moves follow
-    look            x, y in [0, 1] of the image: the point seen there becomes the center
+    look            x, y: image position in [0, 1]. The scene point at this position becomes the
+                    center
     reset           return to the first view
     set             values: settings by name
     refine          name: poses, lenses, exposures, or colors; on: whether training refines these
     train, pause
-    stand           index: view from that training camera, next to its photo
+    stand           index: training view to compare with its photo, from the same camera
     keyframe        action: add, remove, replace, or go; index
     clear           remove all keyframes
     follow          name of a move around the scene to follow, or "keyframes"
-    scrub           at in [0, 1] of the followed path
+    scrub           at: position on the followed path, from 0 (start) to 1 (end)
     save, load      name: file of the camera path
     save_run        name: folder for the run
-    save_page       name: file of an HTML page of the scene
+    save_page       name: HTML file of the exported page of the scene
     measure         measure PSNR on held-out views for a few seconds
-    video           name, seconds, fps, width, height. If a file exists, a number is appended to
-                    the name, as for the messages above
+    video           name, seconds, fps, width, height of the video. If a file with the name of this
+                    message, or of one of the three messages save..., exists, a number is appended
+                    to the name
     cancel          cancel the video
 
-The page converts pointer motion to a pose (`page/motion/navigation.js`) so that it can show the
-result immediately. If the kernel has changed the view since, for example with `reset` or
-`Viewer.view`, moves with an older `version` are ignored.
+The page converts pointer motion to a pose (`page/motion/navigation.js`) so that the page can show
+the result immediately. If the kernel changes the view, for example after `reset` or an assignment
+to `Viewer.view`, the kernel increments the version of its view and ignores moves with an older
+`version`.
 
 The kernel sends `pong`, `state`, `curve`, `cameras` (`status`), `photo`, `video`, and images:
 
-    frame           id: to be acknowledged; t; width, height of the full image; scale: image width
-                    and height relative to them; still: whether the image has full size;
+    frame           id: number that the page returns in `ack`; t; width, height of the full image;
+                    scale: width of this image relative to the full image; still: whether no sharper
+                    image follows, because the image has full size or the field is untrained;
                     pose, lens: camera of the image (`page/image/projection.js`);
                     view: {pose, center, up, fov in radians}; version; mover: name of the page that
-                    moved the view, or null; compared: index of the photo next to it, or null;
-                    psnr: relative to the photo in dB, or null; step: training step;
+                    moved the view, or null; compared: index of the training view with which the
+                    image is compared, or null; psnr: PSNR of the image relative to the photo in dB,
+                    or null; step: training step;
                     depth: {columns, rows, largest} of the depth grid, or null
 
-Buffers of a frame: the JPEG image; the codes of the depth grid, if any, as deflated little-endian
-uint16; and padding.
+A frame has the following buffers: the JPEG image; the codes of the depth grid, if it exists, as
+deflated little-endian uint16; and padding.
 """
 
 from __future__ import annotations
@@ -67,8 +72,8 @@ from nerfmac.common.files import user_path
 from nerfmac.common.json_reader import Fields
 
 MAX_SKEW = 1e-3
-"""Maximum error |R^T R - 1| of a rotation R from the page. Larger errors indicate a bug in the
-page."""
+"""Maximum absolute value of the entries of R^T R - 1 for a rotation R from the page. A larger value
+indicates a bug in the page."""
 
 
 def handle(session: Session, message: Message) -> None:
@@ -118,7 +123,7 @@ def _look(session: Session, message: Fields) -> None:
 
 def _train(session: Session, _message: Fields) -> None:
     if session.training.is_done:
-        session.set(steps=None, seconds=None)  # Start after the limit removes the limit.
+        session.set(steps=None, seconds=None)  # The user continues beyond the limit.
     session.start()
 
 

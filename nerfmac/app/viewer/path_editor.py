@@ -18,18 +18,19 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import user_path
 
 MOVE_KEYFRAMES = 16
-"""Number of keyframes that approximate a move around the scene. The resulting path differs from the
-move by less than a degree."""
+"""Number of keyframes that approximate a move around the scene. The interpolated path differs from
+the exact move by less than one degree."""
 
 KEYFRAMES = "keyframes"
-"""Name of the path through the keyframes. Other paths have the names of moves."""
+"""Name that selects the path through the keyframes of the user, instead of a move."""
 
 LINE_POINTS = 96
 """Number of points of the line that the page draws for the path."""
 
 
 class PathEditor:
-    """Camera path of a session, with at most one video that is being rendered."""
+    """Camera path of a session, and the video that is rendered along this path. At most one video
+    is rendered at a time."""
 
     def __init__(self, run: Run) -> None:
         self._keyframes = CameraPath(())
@@ -40,7 +41,8 @@ class PathEditor:
 
     @property
     def path(self) -> CameraPath:
-        """Path through the user's keyframes. Setting it ends a move."""
+        """Camera path through the keyframes of the user. Setting this property also selects the
+        keyframes instead of a move."""
         return self._keyframes
 
     @path.setter
@@ -49,18 +51,19 @@ class PathEditor:
 
     @property
     def followed(self) -> CameraPath:
-        """Path of the selected move or, without a move, through the keyframes."""
+        """Camera path of the selected move. If no move is selected, the path through the keyframes
+        of the user."""
         return self._move[1] if self._move else self._keyframes
 
     def follow(self, name: str) -> None:
-        """Select the path to follow. The keyframes remain unchanged.
+        """Select the camera path for playing and rendering. The keyframes remain unchanged.
 
         Args:
-            name: Key of `paths.MOVES`; `train` or `test` for a tour along these views; or
-                `keyframes` for the path through the keyframes.
+            name: Key of `paths.MOVES`; name of a split in `paths.SPLITS`, for a tour along its
+                views; or `keyframes` for the path through the keyframes of the user.
 
         Raises:
-            InputError: If the name is unknown or the scene has no such views.
+            InputError: If the name is unknown or the scene has no views in this split.
         """
         checks.choice("move", name, (KEYFRAMES, *MOVES, *SPLITS))
         if name == KEYFRAMES:
@@ -80,17 +83,20 @@ class PathEditor:
         self._move = name, CameraPath(keyframes, closed=name in MOVES)
 
     def save(self, name: str) -> Path:
-        """Save the followed path to a new JSON file and return its path; see `free_path`.
+        """Save the selected camera path to a new JSON file, and return the file path.
 
-        Raises `InputError` if the name is invalid or the file cannot be written.
+        An existing file is not overwritten; see `free_path`. Raises `InputError` if the file
+        extension is not .json or the file cannot be written.
         """
         path = free_path(_file(name, ".json"))
         self.followed.save(path)
         return path
 
     def load(self, name: str) -> None:
-        """Load the path from a JSON file with `run.load_path`. Raises `InputError` if the file is
-        invalid."""
+        """Replace the keyframes with the camera path in a JSON file; see `run.load_path`.
+
+        Raises `InputError` if the file is invalid.
+        """
         self.path = load_path(self._run, _file(name, ".json"))
 
     @property
@@ -101,19 +107,19 @@ class PathEditor:
     def begin_video(
         self, name: str, seconds: float, fps: float, size: tuple[int, int], render: Render
     ) -> VideoJob:
-        """Create a video along the followed path, without starting it.
+        """Create a job that renders a video along the selected path. The job is not started.
 
-        With fewer than two keyframes, the video follows an orbit around the scene.
+        If the path has fewer than two keyframes, the video follows an orbit around the scene.
 
         Args:
             name: Name of the MP4 file.
             seconds: Duration in seconds.
             fps: Frames per second.
             size: Width and height in pixels, rounded down to even numbers.
-            render: Function that renders an image.
+            render: Function that renders a strip of an image; see `VideoJob`.
 
         Returns:
-            The job.
+            The job, before its start.
 
         Raises:
             InputError: If an argument is out of range, or another video is being rendered.
@@ -131,7 +137,8 @@ class PathEditor:
         return self.video
 
     def status(self) -> dict[str, Any]:
-        """Return the state of the path and the video as JSON values for the page."""
+        """Return the keyframes, the selected path, and the progress of the video as JSON values for
+        the page."""
         if self._line is None or self._line[0] is not self.followed:
             line: list[list[float]] = []
             if len(self.followed.keyframes) > 1:

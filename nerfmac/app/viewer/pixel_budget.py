@@ -1,6 +1,7 @@
 """`PixelBudget` estimates the image size that can be drawn in a given time.
 
-Images have one of a few sizes, so that functions compiled for a size are reused.
+Images have one of the eleven sizes in `SCALES`, so that functions that are compiled for a size can
+be reused.
 """
 
 from __future__ import annotations
@@ -11,23 +12,24 @@ from itertools import combinations
 from statistics import median
 
 SCALES = tuple(2.0 ** (-step / 2) for step in range(11))
-"""Sides of an image relative to the full size, from 1 to 1/32. Each step halves the number of
-pixels."""
+"""Width and height of an image relative to the full size, from 1 to 1/32. Each entry has half the
+number of pixels of the previous entry."""
 
 MIN_FRACTION = 1 / 8
-"""Minimum number of pixels of an image, relative to the full image, unless drawing them takes too
-long."""
+"""Minimum number of pixels of an image, as a fraction of the full image. If drawing this number of
+pixels takes longer than the maximum time, the image has fewer pixels."""
 
 MAX_SECONDS = 0.15
-"""Default time in seconds above which an image is made smaller than `MIN_FRACTION`."""
+"""Default maximum drawing time in seconds for an image with `MIN_FRACTION` of the pixels. If the
+estimated time is longer, the image has fewer pixels."""
 
 GROWTH = 4
-"""Maximum ratio between the number of pixels of an image and of the largest recent image, if the
-recent image has fewer pixels than `MIN_FRACTION`. The time for many more pixels would be
-uncertain."""
+"""Maximum ratio between the number of pixels of the next image and the number of pixels of the
+largest recent image, while images are enlarged to `MIN_FRACTION`. The estimated time for a still
+larger image would be uncertain."""
 
 LATE = 1.25
-"""Ratio between the drawing time and the allowed time above which an image is late."""
+"""Ratio between the drawing time and the allowed time above which an image counts as late."""
 
 RECENT = 12
 """Number of recent images that the estimates are fitted to."""
@@ -36,12 +38,13 @@ RECENT = 12
 class PixelBudget:
     """Estimate of the number of pixels that can be drawn in a given time, from recent images.
 
-    An image of n pixels takes `fixed + per_pixel * n` seconds, where `fixed` is the time of
-    launches and copies. Both are Theil-Sen estimates: `per_pixel` is the median slope between two
-    recent images, so a few images that other programs slow down do not change the fit.
+    The model is that an image of n pixels takes `fixed + per_pixel * n` seconds, where `fixed` is
+    the time for kernel launches and copies. The coefficients `fixed` and `per_pixel` are Theil-Sen
+    estimates: `per_pixel` is the median slope over all pairs of recent images, so a few images that
+    were slowed down by other programs do not change the fit.
 
-    If `fixed` is more than half of `seconds`, an image may take 2 `fixed` seconds, because even the
-    smallest image takes half of this time.
+    If `fixed` is more than half of the allowed time, the allowed time is raised to 2 `fixed`
+    seconds, because even the smallest image takes `fixed` seconds.
     """
 
     def __init__(
@@ -57,10 +60,11 @@ class PixelBudget:
         Args:
             seconds: Allowed time for an image in seconds.
             pixels: Initial estimate of the number of pixels.
-            max_seconds: Maximum time for an image of `MIN_FRACTION` in seconds.
+            max_seconds: Maximum drawing time in seconds for an image with `MIN_FRACTION` of the
+                pixels. If the estimated time is longer, images have fewer pixels.
             is_stable: Whether the time per pixel is stable. During training, it is not, because
                 training removes haze. Without stability, images of different sizes cannot be
-                compared: the estimate uses only the last image, and `fixed` is 0.
+                compared. In this case, the estimate uses only the last image, and `fixed` is 0.
         """
         self._seconds, self._pixels, self._max_seconds = seconds, float(pixels), max_seconds
         # Pixels and seconds of each image.
@@ -73,8 +77,8 @@ class PixelBudget:
     def learn(self, pixels: int, seconds: float) -> None:
         """Record the drawing time of an image.
 
-        A late image is used only after another late image, because the first one may have waited
-        for a compiler.
+        The time of a late image is used only if the previous image was also late, because a single
+        late image may have waited for a compiler.
 
         Args:
             pixels: Number of pixels.
@@ -101,7 +105,7 @@ class PixelBudget:
             return
         pixels, typical = self._recent[-1][0], median(t for _, t in self._recent)
         fixed = self._fixed
-        if fixed is None:  # A guess. It changes the size of the next image, which enables a fit.
+        if fixed is None:  # This guess changes the size of the next image, which enables a fit.
             fixed = typical if typical <= max(self._seconds, MAX_SECONDS) else 0.0
         self._per_pixel = max(typical - fixed, 0.0) / pixels
 
@@ -109,19 +113,23 @@ class PixelBudget:
         return max(seconds, 2.0 * (self._fixed or 0.0))
 
     def _fitting(self, seconds: float) -> float:
-        """Return the number of pixels that fit in the time allowed for `seconds`."""
+        """Return the number of pixels that can be drawn in `seconds`, or in 2 `fixed` if this is
+        longer."""
         remaining = self._allowed(seconds) - (self._fixed or 0.0)
         return remaining / self._per_pixel if self._per_pixel else math.inf
 
     def scale(self, pixels: int, max_pixels: float = math.inf) -> float:
-        """Return the largest of `SCALES` at which an image can be drawn in time.
+        """Return the largest of `SCALES` at which an image can be drawn in the allowed time.
 
-        At least `MIN_FRACTION` of the pixels are drawn if this is known to take at most
-        `max_seconds`.
+        If drawing `MIN_FRACTION` of the pixels is estimated to take at most `max_seconds`, the
+        scale is at least large enough for this number of pixels.
 
         Args:
             pixels: Number of pixels at full size.
             max_pixels: Maximum number of pixels to draw.
+
+        Returns:
+            Width and height of the image relative to the full size.
         """
         min_pixels = 0.0
         if self._recent:
@@ -131,5 +139,6 @@ class PixelBudget:
         return next((scale for scale in SCALES if pixels * scale * scale <= max_pixels), SCALES[-1])
 
     def rows(self, width: int) -> int:
-        """Return the number of rows of `width` pixels to draw, a power of two from 4 to 4096."""
+        """Return the number of rows of `width` pixels that can be drawn in the allowed time,
+        rounded down to a power of two from 4 to 4096."""
         return 2 ** min(max(int(math.log2(max(self._pixels / width, 1.0))), 2), 12)

@@ -1,12 +1,13 @@
-"""`Screen` decides the content, size, and time of the next image. It is used on the worker
-thread only.
+"""`Screen` decides the content, size, and time of the next image. Only the worker thread may use a
+`Screen`.
 
-While the camera moves, images are small enough to be drawn in time. If the page can warp images, it
-warps the last image by its depth until the next one arrives. It therefore receives larger images,
-which may take longer. If the camera does not move, images have full size and are drawn in strips,
-so that the next movement waits for at most one strip. After a small image, an image of half the
-width and height precedes the full one. The page acknowledges every image, and at most two are
-unacknowledged, so that the latest camera is drawn and old images do not queue up.
+While the camera moves, images are small enough to be drawn in the time `MOVING`. If the page can
+warp images, the page warps the last image by its depth until the next image arrives, so images for
+this page may be larger and take longer (`WARPED`). If the camera does not move, images have full
+size and are drawn in strips, so that the next movement waits for at most one strip. After a small
+image, an image of half the width and height precedes the full-size image. The page acknowledges
+every image. At most two images are unacknowledged, so that old images do not queue up and the next
+image shows the latest camera.
 """
 
 from __future__ import annotations
@@ -37,46 +38,48 @@ MOVING = 1 / 60
 """Allowed time in seconds for an image while the camera moves."""
 
 WARPED = 0.15
-"""Allowed time in seconds for an image of a page that warps images. An older but larger image is
-then closer to the true view."""
+"""Allowed time in seconds for an image of a page that warps images. Warping an older but larger
+image gives a better view than a newer but smaller image."""
 
 REFRESH = 0.11
 """Allowed time in seconds for an image during training if the camera does not move."""
 
 STRIP = 1 / 30
-"""Allowed time in seconds for a strip of an image, after which messages are handled."""
+"""Allowed time in seconds for a strip of an image. Messages are handled between two strips."""
 
 MAX_WARPED = 0.5
-"""Maximum time in seconds for an image with an eighth of the pixels, if the page can warp an
-earlier, sharper image."""
+"""Maximum time in seconds for an image with an eighth of the pixels, if the page warps images. A
+smaller image would be less sharp than the warp of an earlier image."""
 
 BREATH = 0.5
-"""Idle time, as a fraction of the drawing time on a CPU, after an image for a page that warps,
-because page and kernel often share the CPU."""
+"""Idle time after an image is drawn on a CPU for a page that warps images, as a fraction of the
+drawing time. The page and the kernel often share the CPU."""
 
 FIRST_PIXELS = {MOVING: 2**11, WARPED: 2**11, REFRESH: 2**13, STRIP: 2**13}
-"""Initial estimate of the number of pixels for each of these times. It is low because an untrained
-field is haze, in which rays have a hundred times as many samples as after training."""
+"""Initial estimate of the number of pixels that can be drawn in each allowed time (the keys). The
+estimate is low because an untrained field is haze, in which rays have about a hundred times as many
+samples as after training."""
 
 HAZE_STEPS = 128
-"""Number of training steps during which images have at most `HAZE_PIXELS` pixels. The field changes
-from transparent to dense haze, so the time for earlier images does not predict the next time."""
+"""Number of training steps during which images have at most `HAZE_PIXELS` pixels. In these steps,
+the field changes from transparent to dense haze, so the drawing time of earlier images does not
+predict the drawing time of the next image."""
 
 HAZE_PIXELS = 2**14
 """Maximum number of pixels of an image during the first `HAZE_STEPS` training steps."""
 
 MIDDLE = 0.5
-"""Scale of the intermediate image if the camera does not move. The full image takes four times as
-long."""
+"""Width and height, relative to the full size, of the intermediate image that is drawn if the
+camera does not move. The full image takes about four times as long."""
 
 MAX_UNANSWERED = 2
-"""Maximum number of images that the page has not acknowledged."""
+"""Maximum number of images that have been sent but that the page has not acknowledged."""
 
 LOST = 1.0
-"""Time in seconds without an answer after which the page is sent one more image.
+"""Time in seconds after which one more image is sent to a page that does not acknowledge images.
 
-The page may have been closed, or a running cell may delay its answers, so the interval between such
-images increases up to `MAX_LOST`.
+The page may have been closed, or a running cell may delay the acknowledgments of the page.
+Therefore, the interval between two images for this page increases up to `MAX_LOST`.
 """
 
 MAX_LOST = 10.0
@@ -88,7 +91,7 @@ MAX_SIDE = 3840
 
 @dataclass
 class _Job:
-    """Image that is being drawn, strip by strip."""
+    """Image that is drawn strip by strip and is not complete yet."""
 
     target: Target
     state: TrainState
@@ -96,14 +99,15 @@ class _Job:
     full_size: tuple[int, int]
     scale: float
     images: Images
-    budget: PixelBudget | None  # Records the drawing time of the whole image.
+    budget: PixelBudget | None  # Budget that records the drawing time of the whole image.
     strips: list[Drawn] = field(default_factory=list)
     rows: int = 0  # Number of rows drawn so far.
     seconds: float = 0.0  # Time spent on these rows.
 
 
 class Screen:
-    """Image area of the page, which decides when and how images are drawn."""
+    """State of the image area of the page, which decides when images are drawn and with which
+    size."""
 
     def __init__(self) -> None:
         self.shown: ScreenImage | None = None
@@ -113,14 +117,16 @@ class Screen:
         self._has_new_page = False
         self._warps = False  # Whether the last opened page warps images.
         self._unanswered: deque[int] = deque()
-        self._sent = self._heard = 0.0  # time.monotonic().
+        # These are values of time.monotonic() for the last image that was sent and the last message
+        # that arrived.
+        self._sent = self._heard = 0.0
         self._number = 0
-        self._next = 0.0  # time.monotonic() until which a page that warps draws by itself.
+        self._next = 0.0  # Earliest time.monotonic() for the next image of a moving camera.
         self._job: _Job | None = None
         self._budgets: dict[tuple[str, float], PixelBudget] = {}  # By output and seconds.
 
     def resize(self, width: int, height: int) -> None:
-        """Set the size of the area in device pixels."""
+        """Set the width and height of the image area in device pixels."""
         factor = min(1.0, MAX_SIDE / max(width, height, 1))
         self._size = max(int(width * factor), 1), max(int(height * factor), 1)
         self.invalidate()
@@ -173,8 +179,8 @@ class Screen:
         self._job = None
 
     def take_new_page(self) -> bool:
-        """Return whether a page was opened since the last call. A new page requires the whole
-        status."""
+        """Return whether a page has been opened since the last call. The whole status must be sent
+        to a new page."""
         has_new, self._has_new_page = self._has_new_page, False
         return has_new
 
@@ -190,15 +196,15 @@ class Screen:
 
     @property
     def pause(self) -> float | None:
-        """Return the time in seconds until the page may be sent another image, or None if there is
-        no wait."""
+        """Time in seconds until another image may be sent to the page, or None if it may be sent
+        now."""
         now = time.monotonic()
         if self._size is None or len(self._unanswered) < MAX_UNANSWERED:
             return self._next - now if now < self._next else None
         return max(self._retry_time() - now, 0.01)
 
     def wants(self, target: Target, state: TrainState, *, moving: bool, training: bool) -> bool:
-        """Return whether there is a new image to draw for a visible page.
+        """Return whether there is a new image to draw.
 
         Args:
             target: Content to show.
@@ -228,7 +234,7 @@ class Screen:
             training: Whether training is running.
 
         Returns:
-            The image after its last strip, otherwise None.
+            The finished image if this strip was the last one, or None.
         """
         allowed = self._allowed_seconds(target, state, moving, training)
         if allowed is None or self._size is None:
@@ -238,8 +244,8 @@ class Screen:
             job = self._job = self._begin(trainer, target, state, allowed)
         remaining = job.camera.lens.height - job.rows
         if allowed in (MOVING, WARPED):
-            # All rows are drawn before messages are handled. Otherwise, no image would ever be
-            # finished.
+            # All rows are drawn before messages are handled. If a message moved the camera after
+            # each strip, no image would ever be finished.
             self._draw_rows(job, remaining)
         else:
             width, budget = job.camera.lens.width, self._budget(target, STRIP)
@@ -251,15 +257,16 @@ class Screen:
         return self._finish(job)
 
     def _retry_time(self) -> float:
-        """Return the `time.monotonic()` at which a page that does not answer is sent another
-        image."""
+        """Return the value of `time.monotonic()` at which another image is sent to a page that does
+        not acknowledge images."""
         silence = self._sent - self._heard
         return self._sent + min(max(LOST, 0.2 * silence), MAX_LOST)
 
     def _allowed_seconds(
         self, target: Target, state: TrainState, moving: bool, training: bool
     ) -> float | None:
-        """Return the time in seconds for the next image, or None if there is nothing new."""
+        """Return the allowed time in seconds for the next image, or None if the page already shows
+        the latest content."""
         if self.shown is None or self.shown.target is not target:
             return WARPED if self._warps else MOVING
         if training:
@@ -293,7 +300,7 @@ class Screen:
         return self._budgets[key]
 
     def _draw_rows(self, job: _Job, rows: int) -> float:
-        """Draw `rows` more rows of the image and return the time in seconds."""
+        """Draw `rows` more rows of the image and return the drawing time in seconds."""
         start = time.perf_counter()
         strip = replace(job.camera, lens=job.camera.lens.rows(job.rows, rows))
         job.strips.append(job.images.draw(strip, job.target.view.distance))
@@ -331,7 +338,7 @@ class Screen:
     def send(self) -> int:
         """Record that an image is sent to the page and return its number."""
         self._number += 1
-        # A page that does not answer is sent one image at a time.
+        # A page that does not acknowledge images receives one image at a time.
         while len(self._unanswered) >= MAX_UNANSWERED:
             self._unanswered.popleft()
         self._unanswered.append(self._number)

@@ -1,4 +1,4 @@
-"""Images for the page, with their content, their message and buffers, and JPEG encoding."""
+"""Images that are sent to the page: content, message, buffers, and JPEG encoding."""
 
 from __future__ import annotations
 
@@ -22,41 +22,46 @@ JPEG_QUALITY = {True: 90, False: 80}
 MIN_MESSAGE = 2**16
 """Minimum size in bytes of a message with an image. Shorter messages are padded.
 
-Jupyter's server uses Nagle's algorithm, with which data that does not fill a TCP segment waits 40
-ms for the delayed acknowledgment. Segments on the loopback interface are slightly shorter than
-this.
+Jupyter Server uses Nagle's algorithm: data that does not fill a TCP segment waits 40 ms for the
+delayed acknowledgment. TCP segments on the loopback interface are slightly shorter than
+`MIN_MESSAGE`.
 """
 
 PICK_RADIUS = 2
-"""Distance in pixels around a click within which depths are considered, to hit thin objects."""
+"""Distance in pixels around a click within which depths are used, so that a click can hit thin
+objects."""
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Content that the page should show. Every change creates a new `Target`."""
+    """Content of an image: the view, the render options, and the camera of a compared photo.
+
+    Every change of the content creates a new `Target`, so targets are compared by identity.
+    """
 
     view: View
     options: RenderOptions
     training_camera: Camera | None = None  # Camera of the view in a comparison with its photo.
 
     def camera(self, width: int, height: int) -> Camera:
-        """Return the camera of an image of this size in pixels."""
+        """Return the camera of an image of `width` x `height` pixels."""
         if self.training_camera is not None:
             lens = self.training_camera.lens.scaled(width, height)
             return replace(self.training_camera, lens=lens)
         return self.view.camera(width, height)
 
     def full_size(self, width: int, height: int) -> tuple[int, int]:
-        """Return the size of the full image in an area.
+        """Return the size of the full image.
 
-        In a comparison, the image has the aspect ratio of the photo and at most its size.
+        In a comparison with a photo, the image has the aspect ratio of the photo and is at most as
+        large as the photo. In all other cases, the image fills the area.
 
         Args:
-            width: Width of the area in device pixels.
-            height: Height of the area in device pixels.
+            width: Width of the image area in device pixels.
+            height: Height of the image area in device pixels.
 
         Returns:
-            Width and height in pixels.
+            Width and height of the image in pixels.
         """
         if self.training_camera is None:
             return width, height
@@ -68,7 +73,8 @@ class Target:
 class ScreenImage(NamedTuple):
     """Finished image for the page."""
 
-    message: dict[str, Any]  # Its number, `t`, and a comparison are added before sending.
+    # The loop adds the number of the image, `t`, the view, and the comparison before sending.
+    message: dict[str, Any]
     jpeg: bytes
     grid: bytes  # Deflated codes of the depth grid, or empty if the page cannot warp the image.
     drawn: Drawn
@@ -83,19 +89,21 @@ class ScreenImage(NamedTuple):
 
     @property
     def buffers(self) -> list[bytes]:
-        """Return the buffers of the message: the JPEG image, any depth grid, and padding to
-        `MIN_MESSAGE`."""
+        """Buffers of the message: the JPEG image, the depth grid if it exists, and padding to
+        `MIN_MESSAGE` bytes."""
         buffers = [self.jpeg, self.grid] if self.grid else [self.jpeg]
         missing = MIN_MESSAGE - sum(map(len, buffers))
         return [*buffers, bytes(missing)] if missing > 0 else buffers
 
     def point_at(self, x: float, y: float, otherwise: float) -> npt.NDArray[np.float64]:
-        """Return the scene position at an image position. Distortion is ignored.
+        """Return the scene position that is visible at an image position. Lens distortion is
+        ignored.
 
         Args:
             x: Image position in [0, 1] from the left.
             y: Image position in [0, 1] from the top.
-            otherwise: Distance in scene units to use if the pixel is empty.
+            otherwise: Distance in scene units to use if all pixels around the image position are
+                empty.
 
         Returns:
             Position (3,) in scene coordinates.
@@ -115,7 +123,7 @@ class ScreenImage(NamedTuple):
 
 
 def relative_lens(lens: Lens) -> list[float]:
-    """Return focal lengths and principal point relative to the image width and height."""
+    """Return `fl_x`, `fl_y`, `cx`, and `cy` relative to the image width (x) and height (y)."""
     width, height = lens.width, lens.height
     return [lens.fl_x / width, lens.fl_y / height, lens.cx / width, lens.cy / height]
 

@@ -1,7 +1,8 @@
-"""`Session`, the state of a viewer with the actions of its page and notebook.
+"""`Session`, the state of a viewer and the actions that the page and the notebook can request.
 
-A session is independent of the widget and starts no work by itself. `Loop` draws and trains,
-`messages` maps messages of the page to actions, and `Status` reports to the page.
+A session is independent of the widget and starts no work by itself. `Loop` draws images and trains,
+the module `messages` maps messages from the page to actions, and `Status` sends the state to the
+page.
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]
 
 HELD_STILL = 0.5
-"""Time in seconds without motion after which a pressed pointer no longer counts as moving."""
+"""Time in seconds without a move after which the camera no longer counts as moving, although the
+pointer is still pressed."""
 
 MEASURED = 4.0
-"""Maximum time in seconds for measuring the quality on held-out views. Viewing and training wait
-during this time."""
+"""Maximum time in seconds for measuring the quality on held-out views. During the measurement, the
+viewer neither draws images nor trains."""
 
 HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
 
@@ -69,12 +71,13 @@ class Settings:
     mode: str = "color"
     background: str = "#ffffff"
     exposure: float = 0.0  # Exposure compensation in stops.
-    crop: Box | None = None  # Lowest and highest corner in scene units.
-    share: float = 0.7  # Fraction of the device time for training; half while the camera moves.
+    crop: Box | None = None  # Lowest and highest corner in scene coordinates.
+    # Fraction of the device time for training. While the camera moves, half of it is used.
+    share: float = 0.7
     rate: float = 1.0  # Factor for the learning rate.
     rays: int | None = None  # Maximum number of rays per step.
     steps: int | None = None  # Step at which training stops.
-    seconds: float | None = None  # Training time after which training stops.
+    seconds: float | None = None  # Total training time in seconds after which training stops.
 
     def __post_init__(self) -> None:
         checks.choice("mode", self.mode, OUTPUT_OF_MODE)
@@ -88,10 +91,11 @@ class Settings:
         for name in ("rays", "steps"):
             checks.optional_number(name, getattr(self, name), low=1, high=2**31, whole=True)
         checks.optional_number("seconds", self.seconds, low=1e-3)
-        object.__setattr__(self, "crop", self.options.crop)  # Validated, as tuples.
+        object.__setattr__(self, "crop", self.options.crop)  # `options` checks the box.
 
     def changed(self, values: dict[str, Any]) -> Settings:
-        """Return a copy with some `values` changed. Raises `InputError` if a value is invalid."""
+        """Return a copy with new values for some settings. Raises `InputError` if a name is unknown
+        or a value is invalid."""
         names = {field.name for field in fields(self)}
         for name in values:
             checks.choice("setting", name, names)
@@ -99,7 +103,7 @@ class Settings:
 
     @property
     def rgb_background(self) -> tuple[float, float, float]:
-        """Background as sRGB color in [0, 1]."""
+        """Background color as red, green, and blue in sRGB, each in [0, 1]."""
         red, green, blue = (int(self.background[i : i + 2], 16) / 255.0 for i in (1, 3, 5))
         return red, green, blue
 
@@ -116,7 +120,7 @@ def _hex(color: tuple[float, float, float]) -> str:
 
 
 class Session:
-    """State of a run in a viewer. It may be used on the worker thread only."""
+    """State of a viewer and of its run. A session may be used on the worker thread only."""
 
     def __init__(self, worker: Worker, run: Run, send: Send) -> None:
         """Create the session.
@@ -133,10 +137,10 @@ class Session:
         self.training = Training(run)
         self.home = self.view = View.initial(run.scene.cameras, run.scene.up, run.scene.subject)
         self.version = 0
-        """Number of changes of the view, except by moves on a page."""
+        """Number of changes of the view that were not moves on a page."""
         self.mover: str | None = None
-        """Name of the page that moved the view last, or None if the view was changed in another
-        way."""
+        """Name of the page on which the user last moved the view, or None if the last change of the
+        view was not a move on a page."""
         self.path_editor = PathEditor(run)
         self.screen = Screen()
         self.comparison: Comparison | None = None
@@ -157,8 +161,8 @@ class Session:
         self._saved_step = run.state.step
 
     def target(self) -> Target:
-        """Return the content that the page should show. It is the same object until a part of it
-        changes."""
+        """Return the content that the page should show. All calls return the same object until the
+        content changes."""
         if (backdrop := _hex(self.run.scene.backdrop)) != self._backdrop:  # Images were decoded.
             if self.settings.background == self._backdrop:
                 self.set(background=backdrop)
@@ -174,12 +178,12 @@ class Session:
         return Images(self.run.trainer, self.run.state, self.settings.options)
 
     def go(self, view: View) -> None:
-        """Change the view on all pages. This ends a comparison."""
+        """Change the view on all pages, and end a comparison with a photo."""
         self.version += 1
         self._look_from(view, None)
 
     def move(self, view: View, page: str) -> None:
-        """Apply a move of the view on a page. This ends a comparison.
+        """Use the view to which the user has moved on a page, and end a comparison with a photo.
 
         Args:
             view: View after the move.
@@ -191,12 +195,15 @@ class Session:
         self.view, self.mover, self.comparison, self._target = view, mover, None, None
 
     def hold(self, *, is_moving: bool) -> None:
-        """Record whether more moves follow."""
+        """Record whether the camera is moving. Without another call, it counts as moving for
+        `HELD_STILL` seconds."""
         self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
 
     def compare(self, index: int) -> Comparison:
-        """Show training view `index` next to its photo. Raises `InputError` if the photo cannot be
-        read."""
+        """Start a comparison: move to the camera of training view `index`, and show its photo.
+
+        Raises `InputError` if the photo cannot be read.
+        """
         comparison = Comparison.of(self.run, index, self.settings.rgb_background)
         self.go(self.view.stand(comparison.camera.pose))
         self.comparison = comparison
@@ -226,7 +233,7 @@ class Session:
 
         Args:
             steps: Total number of steps at which training stops, or None.
-            seconds: Additional training time after which training stops, or None.
+            seconds: Additional training time in seconds after which training stops, or None.
 
         Raises:
             InputError: If the run has already been trained for `steps` steps.
@@ -250,12 +257,13 @@ class Session:
         return self.run.state.step - kept
 
     def save(self, folder: str | Path) -> None:
-        """Save the current run."""
+        """Save the current run in a run folder."""
         self.run.save(folder)
         self._saved_step = self.run.state.step
 
     def save_page(self, path: Path) -> None:
-        """Write a page of the current scene to an HTML file. Raises `InputError` if this fails."""
+        """Write an HTML page that shows the current scene. Raises `InputError` if the scene cannot
+        be exported or the file cannot be written."""
         write_scene_page(self.run, path, background=self.settings.rgb_background)
 
     def measure(self) -> None:
@@ -267,7 +275,7 @@ class Session:
         self.held_out = HeldOut.of(views, self.run.state.step)
 
     def start(self) -> None:
-        """Start training. Raises `InputError` if it has reached its limit."""
+        """Start training. Raises `InputError` if training has reached its limit."""
         self.training.start()
         self.screen.drop()
         self.failure, self.notice = None, None
@@ -281,7 +289,7 @@ class Session:
     def refine(self, **switches: bool) -> None:
         """Enable or disable the refinement of poses, lenses, exposures, or colors.
 
-        Raises `InputError` if training has started.
+        Raises `InputError` if the run has been trained or is being trained.
         """
         if self.training.is_running:
             raise InputError(
@@ -290,14 +298,16 @@ class Session:
         self.run.refine(**switches)
 
     def view_names(self) -> list[str]:
-        """Return the names of the training views, or their numbers if the images do not exist."""
+        """Return the names of the training views. If the images cannot be read, the names are
+        "view 0", "view 1", ..."""
         try:
             return [frame.name for frame in self.run.images().splits["train"]]
         except InputError:
             return [f"view {index}" for index in range(len(self.run.scene.cameras))]
 
     def begin_video(self, name: str, seconds: float, fps: float, size: tuple[int, int]) -> VideoJob:
-        """Create a video of the current state with the current settings, without starting it.
+        """Create a job that renders a video of the current state with the current settings. The job
+        is not started.
 
         Args:
             name: Name of the MP4 file.

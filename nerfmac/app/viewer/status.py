@@ -23,13 +23,13 @@ MARGIN = 1.5
 """Ratio between the side of the initial crop box and the diameter of the subject."""
 
 IDLE_INTERVAL = 2.0
-"""Minimum time in seconds between two state messages while the page is not visible. Handling a
-message takes the page about 17 ms of CPU time, often on the cores that train."""
+"""Minimum time in seconds between two state messages while the page is not visible. The page needs
+about 17 ms of CPU time to handle a message, often on the same CPU cores as the training."""
 
 
 class Status:
-    """Sender of the session state to the page. It sends values that differ from the last state that
-    was sent."""
+    """Sender of state messages to the page. The whole state is sent if it differs from the last
+    state that was sent."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -46,7 +46,15 @@ class Status:
         self.tell()
 
     def tell(self, interval: float = INTERVAL) -> float | None:
-        """Send changes, or return the time in seconds to wait if the last message is too recent."""
+        """Send the state and new points of the training curve if they have changed.
+
+        Args:
+            interval: Minimum time in seconds between two state messages.
+
+        Returns:
+            If the last message is more recent than `interval`, the remaining time in seconds, and
+            nothing is sent. In all other cases, None.
+        """
         now = time.monotonic()
         if now < self._when + interval:
             return self._when + interval - now
@@ -100,7 +108,8 @@ class Status:
         return held_out and held_out._asdict()
 
     def _subject(self) -> list[list[float]] | None:
-        """Return the corners of the initial crop box, or None for the scene cube."""
+        """Return the lowest and highest corner of the initial crop box in scene coordinates, or
+        None if the crop box is initially the scene cube."""
         record = self._session.run.scene
         if record.subject is None:
             return None

@@ -14,8 +14,10 @@ from nerfmac.training.goal import Goal, Report
 
 
 class Training:
-    """Training of `run`, which progresses while `work` is called. It may be used on the worker
-    thread only."""
+    """Training of a run in slices. Each call of `work` trains for a short time.
+
+    A `Training` may be used on the worker thread only.
+    """
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -39,9 +41,9 @@ class Training:
         return self.goal.progress(self.run.state) >= 1.0
 
     def start(self) -> None:
-        """Start training. The first calls of `work` read the images.
+        """Start training. The first calls of `work` read the images and compile the kernels.
 
-        Raises `InputError` if there are no images or the limit is reached.
+        Raises `InputError` if the scene has no images or training has reached its limit.
         """
         if self.is_running:
             return
@@ -60,7 +62,7 @@ class Training:
             self._reports = None
 
     def prepare(self) -> None:
-        """Execute a part of the preparation, which reads an image or compiles some kernels."""
+        """Read one image or compile some kernels. Repeated calls prepare the run for training."""
         if self._preparation is None:
             self._preparation = self._prepare()
         try:
@@ -71,8 +73,8 @@ class Training:
                 raise
 
     def work(self, seconds: float) -> None:
-        """Train for about `seconds`. If this raises an exception, training has ended and the run is
-        saved."""
+        """Train for about `seconds` seconds. If this method raises an exception, training has ended
+        and the run is saved."""
         self.goal.report_interval = seconds
         assert self._reports is not None
         try:
@@ -88,7 +90,7 @@ class Training:
             self._speed.see(report.progress)
 
     def status(self) -> dict[str, Any]:
-        """Return the state of training for the page."""
+        """Return the state of the training as JSON values for the page."""
         state, points = self.run.state, self.run.history.points
         last = self._last or (points[-1] if points else None)  # History points of a loaded run.
         progress = self.goal.progress(state)
@@ -108,7 +110,8 @@ class Training:
         }
 
     def _train(self) -> Generator[Report | None]:
-        """Yield None while images are read and kernels are compiled, and then reports."""
+        """Prepare the run and train it. The generator yields None during the preparation and
+        reports during the training."""
         self.is_preparing = True
         while self.is_preparing:
             self.prepare()
@@ -116,11 +119,12 @@ class Training:
         yield from self.run.fit(self.goal)
 
     def _prepare(self) -> Iterator[None]:
-        """Read the images and compile the kernels, one part at each `next`.
+        """Read the images and compile the kernels. Each `next` reads one image or compiles some
+        kernels.
 
-        No progress bar is shown, because it would be another widget. JupyterLab does not deliver
-        later messages to a page until it has loaded the code of this widget, which takes seconds
-        over a slow network.
+        No progress bar is shown, because a progress bar would be another widget. JupyterLab delays
+        all later messages to a page until the page has loaded the code of that widget, which takes
+        seconds over a slow network.
         """
         self.message = "reading images"
         yield

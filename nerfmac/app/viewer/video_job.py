@@ -1,7 +1,7 @@
 """`VideoJob`, a video along a camera path that is rendered and encoded in the background.
 
-Its thread requests images from the worker in strips and passes them to the encoder, so that viewing
-and training wait for at most one strip.
+The thread of the job requests each image from the worker in strips and passes the complete image to
+the encoder. Viewing and training therefore wait for at most one strip.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ Render = Callable[[Camera], "Future[np.ndarray]"]
 
 
 class Canceled(Exception):
-    """Exception after a video was canceled. No file is written."""
+    """Exception that stops a video after `VideoJob.cancel`. No file is written."""
 
 
 class VideoJob:
-    """Video that is rendered in the background. The file appears when the video is complete."""
+    """Video that is rendered in the background. The file is created when the video is complete."""
 
     def __init__(self, path: Path, render: Render, cameras: Sequence[Camera], fps: float) -> None:
         """Create the job.
 
         Args:
             path: MP4 file to write.
-            render: Function that renders a strip and returns a future of uint8 (h, w, 3).
+            render: Function that renders a strip of an image and returns a future of the pixels,
+                uint8 (h, w, 3).
             cameras: Camera of each frame.
             fps: Frames per second.
         """
@@ -49,13 +50,13 @@ class VideoJob:
         self._start = time.monotonic()
 
     def start(self) -> VideoJob:
-        """Start the thread. `result` will contain the path, or the exception that stopped the
-        video."""
+        """Start the thread and return the job. At the end, the future `result` contains the path of
+        the video, or the exception that stopped the job."""
         threading.Thread(target=self._run, name="nerfmac video", daemon=True).start()
         return self
 
     def wait(self, seconds: float) -> None:
-        """Wait for the result for at most `seconds`."""
+        """Wait for the result for at most `seconds` seconds."""
         wait([self.result], seconds)
 
     def cancel(self) -> None:
@@ -72,7 +73,7 @@ class VideoJob:
     def _run(self) -> None:
         try:
             write_video(self.path, self._images(), self._fps)
-        except BaseException as error:  # Raised where the result is used.
+        except BaseException as error:  # `Future.result` raises this exception again.
             self.result.set_exception(error)
         else:
             self.result.set_result(self.path)

@@ -1,7 +1,7 @@
 """`Viewer`, the notebook widget for watching training, exploring the scene, and rendering videos.
 
-Messages from the page may arrive on any thread, so they are passed to the loop of the session. The
-worker answers with `send`, which any thread may call.
+Messages from the page may arrive on any thread, so the widget passes them to the loop of the
+session. The worker thread answers with `send`, which any thread may call.
 """
 
 from __future__ import annotations
@@ -59,15 +59,16 @@ SAVED = """<style>
 }
 </style>
 <p class="nerfmac-saved">This image was saved with the notebook. Run the cell to explore.</p>"""
-"""HTML that JupyterLab shows instead of an error message if the widget has no kernel."""
+"""HTML for a saved notebook. If the widget has no kernel, JupyterLab shows this text above the
+saved image."""
 
 
 class Viewer(anywidget.AnyWidget):
     """Live view of a scene during training, or of a trained run.
 
-    A notebook shows a viewer that is the last expression of a cell. Training and rendering run in
-    the background, even while other cells run or no page is open. Methods may be called from any
-    cell.
+    If a viewer is the last expression of a cell, the notebook displays it. Training and rendering
+    run in the background, even while other cells run or no page is open. The methods of the viewer
+    may be called from any cell.
     """
 
     _esm = script()
@@ -76,7 +77,7 @@ class Viewer(anywidget.AnyWidget):
     _opened: ClassVar[WeakSet[Viewer]] = WeakSet()
     _session: Session
     still = traitlets.Bytes(b"").tag(sync=True)
-    """Last finished image as JPEG, for a page without a kernel."""
+    """Last finished image as a JPEG file, which pages without a kernel show."""
 
     def __init__(
         self,
@@ -96,12 +97,12 @@ class Viewer(anywidget.AnyWidget):
                 instant-ngp snapshot, video, or photos. For a video or photos, cameras are
                 estimated first.
             preset: Preset of a new run, as in `nerfmac.train`.
-            device: Device, as in `nerfmac.train`.
-            seed: Seed of a new run.
+            device: Device that trains and renders, as in `nerfmac.train`.
+            seed: Seed of all random numbers of a new run.
             config: All settings of a new run, instead of `preset` and `seed`.
             method: Custom field, sampler, or loss, as in `nerfmac.train`.
-            out: Folder of a new run, which is saved now, every 30 seconds of training, and whenever
-                training stops.
+            out: Folder in which a new run is saved now, every 30 seconds of training, and whenever
+                training stops. By default, a new run is only in memory.
 
         Raises:
             InputError: If an argument is invalid or the source cannot be loaded.
@@ -136,10 +137,13 @@ class Viewer(anywidget.AnyWidget):
 
     @classmethod
     def unsaved(cls) -> list[Viewer]:
-        """Return the open viewers with unsaved training, including those of cells that were rerun.
+        """Return the open viewers with training steps that have not been saved.
+
+        If a cell that creates a viewer is run again, its earlier viewer remains open and can be
+        saved with this method.
 
         Returns:
-            Viewers in the order in which they were opened.
+            Open viewers with unsaved training steps, in arbitrary order.
 
         Examples:
             >>> for viewer in nerfmac.Viewer.unsaved():
@@ -154,7 +158,8 @@ class Viewer(anywidget.AnyWidget):
 
     @property
     def view(self) -> View:
-        """Camera and the center that it orbits. This property can be set."""
+        """View on the page: the camera and the center that the camera orbits, in scene coordinates.
+        This property can be set."""
         return self._session.view
 
     @view.setter
@@ -163,7 +168,8 @@ class Viewer(anywidget.AnyWidget):
 
     @property
     def path(self) -> CameraPath:
-        """Camera path through the keyframes. This property can be set."""
+        """Camera path through the keyframes of the user, in scene coordinates. This property can be
+        set."""
         return self._session.path_editor.path
 
     @path.setter
@@ -174,14 +180,16 @@ class Viewer(anywidget.AnyWidget):
         self._change(change)
 
     def set(self, **values: Any) -> None:
-        """Change settings of the page's controls.
+        """Change settings, as with the controls of the page.
 
         Args:
-            values: `mode` (`color`, `depth`, `normals`, `opacity`, `occupancy`, `samples`),
-                `background` (`#rrggbb`), `fov` (degrees), `exposure` (stops), `crop` (lowest and
-                highest corner in scene units), `share` (fraction of the device time for training),
-                `rate` (factor for the learning rate), `rays` (maximum number per step), `steps` and
-                `seconds` (limits at which training stops).
+            values: New values by name: `mode` (`color`, `depth`, `normals`, `opacity`, `occupancy`,
+                or `samples`), `background` (`#rrggbb`), `fov` (vertical field of view in degrees),
+                `exposure` (exposure compensation in stops), `crop` (lowest and highest corner of
+                the crop box in scene coordinates, or None), `share` (fraction of the device time
+                for training), `rate` (factor for the learning rate), `rays` (maximum number of rays
+                per step), `steps` and `seconds` (total steps and training time at which training
+                stops).
 
         Raises:
             InputError: If a name is unknown or a value is invalid.
@@ -192,8 +200,8 @@ class Viewer(anywidget.AnyWidget):
         """Enable or disable refinements before training starts.
 
         Args:
-            switches: True or False for `poses`, `lenses`, `exposures`, or `colors`. The others
-                remain unchanged.
+            switches: True or False for `poses`, `lenses`, `exposures`, or `colors`. Refinements
+                that are not listed remain unchanged.
 
         Raises:
             InputError: If a name is unknown or training has started.
@@ -204,8 +212,9 @@ class Viewer(anywidget.AnyWidget):
         """Train in the background.
 
         Args:
-            steps: Total number of steps at which training stops.
-            seconds: Additional training time in seconds after which training stops.
+            steps: Total number of steps at which training stops. By default, no limit.
+            seconds: Additional training time in seconds after which training stops. By default, no
+                limit.
 
         Raises:
             InputError: If the run has already been trained for `steps` steps.
@@ -217,7 +226,8 @@ class Viewer(anywidget.AnyWidget):
         self._change(self._session.pause)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until training has stopped. An interruption only ends the wait.
+        """Wait until training has stopped. An interruption (Ctrl-C) ends only the wait, not the
+        training.
 
         Args:
             timeout: Maximum time in seconds. By default, wait without a limit.
@@ -226,7 +236,7 @@ class Viewer(anywidget.AnyWidget):
             Whether training has stopped.
 
         Raises:
-            Exception: The exception that stopped training, if any.
+            Exception: If an exception stopped training, the same exception.
         """
         is_resting = self._session.is_resting.wait(timeout)
         if is_resting and self._session.failure is not None:
@@ -253,10 +263,10 @@ class Viewer(anywidget.AnyWidget):
         size: tuple[int, int] = (640, 480),
         progress: bool = True,
     ) -> Path:
-        """Render a video along the path, or along an orbit with fewer than two keyframes.
+        """Render a video along the selected path: the keyframes, or a move selected on the page.
 
-        Frames are rendered with the mode and background of the page. If rendering is interrupted,
-        no file is written.
+        If this path has fewer than two keyframes, the video follows an orbit. Frames are rendered
+        with the current settings of the viewer. If rendering is interrupted, no file is written.
 
         Args:
             path: MP4 file to write.
@@ -288,10 +298,12 @@ class Viewer(anywidget.AnyWidget):
             self._is_open = False
             self._worker.remove(self._loop, self._session.training.pause)
         super().close()
-        self.layout.close()  # Also a widget, which ipywidgets would otherwise never release.
+        # The layout is a widget, too. Without this call, ipywidgets would never release it.
+        self.layout.close()
 
     def _ipython_display_(self) -> None:
-        """Show the widget and, below it, a sentence and an image for pages without a kernel.
+        """Display the widget and, below the widget, a sentence and an image for pages without a
+        kernel.
 
         Style sheets hide the sentence and the image while the widget is active.
         """
@@ -305,7 +317,7 @@ class Viewer(anywidget.AnyWidget):
         self._keep(self.still)
 
     def _keep(self, jpeg: bytes) -> None:
-        """Store `jpeg` in the notebook for pages without a kernel."""
+        """Store a JPEG image in the notebook, so that pages without a kernel can show it."""
         self.still = jpeg
         if jpeg and self._image is not None:
             self._image.update(Image(jpeg, format="jpeg"))
@@ -328,12 +340,12 @@ class Viewer(anywidget.AnyWidget):
 
 
 def _hear_while_cells_run(comm: Any) -> None:
-    """Receive messages from the page while the main thread of the kernel runs a cell.
+    """Make sure that messages from the page are handled while the main thread runs a cell.
 
     JupyterLab sends messages to a subshell of the kernel, which runs on a separate thread.
-    ipykernel 7 forwards them to the shell that sent the last message to the page. This is the main
-    shell, which is busy while a cell runs. Therefore, each message is handled on the subshell that
-    received it.
+    ipykernel 7 forwards each message to the shell that sent the last message to the page. This
+    shell is the main shell, which is busy while a cell runs. With this change, each message is
+    handled on the subshell that has received it.
     """
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda _data, asked: asked
@@ -347,7 +359,7 @@ def _opened(
     method: Method,
     out: str | Path | None,
 ) -> Run:
-    """Return the run to view, which is a new run if `source` is a scene.
+    """Return the run to view. If `source` is a scene, a new run is created.
 
     Raises `InputError` if the source cannot be loaded.
     """

@@ -1,10 +1,10 @@
 """`Worker`, the thread of a process that owns all MLX objects of the viewers.
 
 If two threads use one model, the process crashes. A lazy array that was created on one thread
-cannot be evaluated on another. MLX's streams, random state, and compiled functions belong to a
-thread. Therefore, the worker thread executes all training and rendering, in slices. Other threads
-change plain state and wake an activity, or submit a task with a result that contains no lazy
-arrays.
+cannot be evaluated on another thread. The streams, random state, and compiled functions of MLX
+belong to one thread. Therefore, the worker thread executes all training and rendering, in slices.
+Other threads may change Python objects that contain no MLX arrays and wake an activity, or submit a
+task whose result contains no lazy arrays.
 """
 
 from __future__ import annotations
@@ -28,15 +28,20 @@ T = TypeVar("T")
 log = logging.getLogger("nerfmac")
 
 MAX_WAIT = 3600.0
-"""Maximum time in seconds to wait for work, because a lock cannot wait forever."""
+"""Maximum time in seconds that the worker thread waits for a task before it checks again. If no
+activity is due, this limit avoids an infinite timeout, which `threading.Condition.wait` rejects."""
 
 
 class Activity(Protocol):
     """Long task that is executed in slices."""
 
     def work(self) -> float | None:
-        """Execute a slice, and return the time in seconds until the next slice or None to wait for
-        `wake`."""
+        """Execute one slice of the task.
+
+        Returns:
+            Time in seconds until the next slice is due, or None if the next slice is due only after
+            a call of `Worker.wake`.
+        """
         ...
 
 
@@ -52,7 +57,13 @@ class Worker:
         self._thread.start()
 
     def submit(self, task: Callable[[], T]) -> Future[T]:
-        """Queue `task`. If the caller is on the worker thread, run the task immediately.
+        """Queue a task. If the caller is on the worker thread, run the task immediately.
+
+        Args:
+            task: Function to call on the worker thread.
+
+        Returns:
+            Future of the result of `task`.
 
         Raises:
             RuntimeError: If `end` was called.
@@ -69,7 +80,7 @@ class Worker:
         return future
 
     def add(self, activity: Activity) -> None:
-        """Start an activity."""
+        """Add an activity, and make its first slice due immediately."""
         self.wake(activity, is_new=True)
 
     def remove(self, activity: Activity, last: Callable[[], None]) -> None:
@@ -98,8 +109,8 @@ class Worker:
                 self._lock.notify()
 
     def end(self) -> None:
-        """Stop after the current tasks and slices. The call waits for them for at most 10
-        seconds."""
+        """End the worker thread after its current tasks and slices. This method waits for the end
+        of the thread for at most 10 seconds."""
         with self._lock:
             self._is_ending = True
             self._lock.notify()
@@ -109,10 +120,11 @@ class Worker:
         while (next_up := self._wait()) is not None:
             for item in next_up:
                 item()
-        mx.clear_streams()  # MLX aborts the process if streams outlive their thread.
+        mx.clear_streams()  # If streams outlive their thread, MLX aborts the process.
 
     def _wait(self) -> list[Callable[[], None]] | None:
-        """Return all waiting tasks and a slice of each due activity, or None after `end`."""
+        """Wait for tasks or due activities. Return all waiting tasks and one slice of each due
+        activity as functions, or None after a call of `end`."""
         with self._lock:
             while not self._is_ending:
                 tasks = list(self._tasks)
@@ -128,7 +140,7 @@ class Worker:
         with self._lock:
             if activity not in self._due:
                 return
-            self._due[activity] = float("inf")  # From now on, `wake` makes it due again.
+            self._due[activity] = float("inf")  # A call of `wake` from now on makes it due again.
         try:
             with interval("viewer", work=type(activity).__name__):
                 pause = activity.work()
@@ -146,14 +158,14 @@ def _fulfil(future: Future[T], task: Callable[[], T]) -> None:
     if future.set_running_or_notify_cancel():
         try:
             future.set_result(task())
-        except BaseException as error:  # Raised where the result is used.
+        except BaseException as error:  # `Future.result` raises this exception again.
             future.set_exception(error)
 
 
 @cache
 def the_worker() -> Worker:
-    """Return the worker of the process, which is started on first use."""
+    """Return the only worker of the process. The first call starts the worker thread."""
     worker = Worker()
-    # Otherwise, the thread would compute during interpreter shutdown and crash.
+    # If the thread still computed during interpreter shutdown, the process would crash.
     atexit.register(worker.end)
     return worker

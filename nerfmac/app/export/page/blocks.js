@@ -1,6 +1,6 @@
 /**
- * The data of the page: script elements with JSON, shader text, or bytes. Browsers do not run them.
- * Bytes are compressed with gzip and encoded as base64.
+ * The data of the page, in script elements that browsers do not execute. They contain JSON, shader
+ * source code, or bytes, which are compressed with gzip and encoded as base64.
  */
 
 /** The text of block `name`. */

@@ -1,7 +1,8 @@
 /**
- * The view and its moves. It is the `motion` of the viewer's pointer and key modules: several
- * inputs (pointer, keys, wheel) may move the view at once, and each holds it while it does. Travel
- * is accumulated between animation frames. This module also plays the camera path of the page.
+ * The view of the page and its moves. The pointer and key modules of the viewer use this object as
+ * `motion`. Several inputs (pointer, keys, wheel) may move the view at the same time, and each input
+ * holds the view during its motion. Motion is accumulated between animation frames. This module also
+ * plays the camera path of the page.
  */
 
 import { centerDistance, lookAt, travelView } from "../../viewer/page/motion/navigation.js";
@@ -12,12 +13,12 @@ export class Flight {
     Object.assign(this, { home, path, view: home });
     this.screen = null; // {resize(width, height), look(view, isMoving), pointAt(x, y)}
     this.size = null; // [width, height] of the canvas, once it is known
-    this.started = null; // performance.now() at the path's start, while it plays
+    this.started = null; // performance.now() at the start of the path, while it plays
     this.onPlay = () => {};
     this.holders = new Set();
-    this.travels = []; // that have not moved the view yet
+    this.travels = []; // motions that have not been applied to the view yet
     this.frame = 0;
-    this.beforeMessage = () => {}; // walking adds the time that its keys were held
+    this.beforeMessage = () => {}; // keys.js adds the time for which keys were held
   }
 
   /** Show views on `screen` from now on. */
@@ -33,7 +34,7 @@ export class Flight {
     this.screen?.resize(width, height);
   }
 
-  /** Add travel, any of orbit, pan, dolly and walk. */
+  /** Add a motion: orbit, pan, dolly, or walk. */
   add({ orbit = [0, 0], pan = [0, 0], dolly = 0, walk = [0, 0, 0] }) {
     this.travels.push({ orbit, pan, dolly, walk });
     this.wake();
@@ -58,7 +59,7 @@ export class Flight {
 
   move(travels) {
     if (travels.length) this.stop();
-    if (this.isPlaying) return; // a click holds the view, and moves nothing
+    if (this.isPlaying) return; // a click holds the view, but does not move it
     this.show(travels.reduce(travelView, this.view), this.holders.size > 0);
   }
 
@@ -68,7 +69,7 @@ export class Flight {
     this.show(this.home, false);
   }
 
-  /** Turn to the scene point at (x, y) in [0, 1] of the image. */
+  /** Rotate towards the scene point at the image position (x, y) in [0, 1]. */
   async lookThrough(x, y) {
     const point = await this.screen?.pointAt(x, y);
     if (!point) return;
@@ -85,7 +86,7 @@ export class Flight {
     return this.started !== null;
   }
 
-  /** Play the path from its start, over and over. */
+  /** Play the path repeatedly, from its start. */
   play() {
     this.started = performance.now();
     this.onPlay(true);
@@ -97,7 +98,7 @@ export class Flight {
     requestAnimationFrame(next);
   }
 
-  /** Stop the path where it is. */
+  /** Stop the path at the current view. */
   stop() {
     if (!this.isPlaying) return;
     this.started = null;
@@ -105,7 +106,7 @@ export class Flight {
     this.show(this.view, false);
   }
 
-  /** The view of the path after some seconds; its center is as far ahead as in the first view. */
+  /** The view of the path at a time in seconds. The center has the distance of the first view. */
   viewAt(seconds) {
     const { fps, frames, closed } = this.path;
     const place = (Math.max(seconds, 0) * fps) % frames.length;
@@ -120,7 +121,7 @@ export class Flight {
   }
 }
 
-/** Orthogonalize a pose with almost orthogonal axes: z does not change, then y is adjusted. */
+/** Orthogonalize a pose with almost orthogonal axes. The z axis does not change. */
 function squared(pose) {
   const axis = (index) => [pose[index], pose[4 + index], pose[8 + index]];
   const unit = (vector) => vector.map((value) => value / Math.hypot(...vector));

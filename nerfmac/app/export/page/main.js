@@ -12,14 +12,14 @@ import { walkByKeys } from "../../viewer/page/motion/keys.js";
 import { PointerInput } from "../../viewer/page/motion/pointer.js";
 import { toggleFullScreen, watchSize } from "../../viewer/page/stage.js";
 
-const AGAIN = 1000; // milliseconds until a GPU that has stopped is tried again, once
+const AGAIN = 1000; // milliseconds after which a GPU that has stopped is tried once more
 
-const HINT_TIME = 8000; // milliseconds until the hint fades, if no one moves before
-const NO_WEBGPU = "This browser has no WebGPU, which this page needs to draw the scene: this is a still"
-  + " image. Current versions of Chrome, Edge, and Safari have it.";
-const NOT_SECURE = "Browsers offer WebGPU, which this page needs to draw the scene, over https or from disk alone,"
-  + " and this page came over http: this is a still image.";
-const GPU_STOPPED = "WebGPU does not work in this browser at the moment: this is a still image.";
+const HINT_TIME = 8000; // milliseconds until the hint fades, unless the user moves the view earlier
+const NO_WEBGPU = "This is a still image, because this browser does not support WebGPU. Current versions"
+  + " of Chrome, Edge, and Safari support WebGPU.";
+const NOT_SECURE = "This is a still image, because browsers support WebGPU only for pages over https or"
+  + " from disk, and this page was loaded over http.";
+const GPU_STOPPED = "This is a still image, because WebGPU does not work in this browser at the moment.";
 
 async function openScene() {
   const scene = JSON.parse(blockText("scene"));
@@ -40,14 +40,14 @@ async function openScene() {
   if (scene.path && flight.screen && !isCalm) flight.play();
 }
 
-/** Show the scene in the best available way; if the GPU stops, in the next best way. */
+/** Show the scene in the best available way. If the GPU stops, try the next way. */
 async function showBest(area, scene, flight, ways = waysToShow(scene)) {
   while (ways.length) {
     const way = ways.shift();
-    const canvas = document.createElement("canvas"); // a canvas cannot change its kind of context
+    const canvas = document.createElement("canvas"); // a canvas cannot change its context type
     const screen = await attempt(() => way(canvas));
     if (!screen) continue;
-    canvas.style.visibility = "hidden"; // the still stays until there is an image
+    canvas.style.visibility = "hidden"; // the still image is visible until the first image
     screen.onShown(() => (canvas.style.visibility = ""));
     area.append(canvas);
     tell("field");
@@ -65,7 +65,7 @@ async function showBest(area, scene, flight, ways = waysToShow(scene)) {
   tell("still");
 }
 
-/** [create(canvas)]: ways to show the scene, in order. After a GPU stops, it is tried again. */
+/** Functions `create(canvas)` for showing the scene, in order. A GPU that stops is tried again. */
 function waysToShow(scene) {
   let field = null; // read once
   const trace = async (canvas) => {
@@ -87,7 +87,7 @@ function whatIsMissing() {
   return window.isSecureContext ? NO_WEBGPU : NOT_SECURE;
 }
 
-/** Let the hint fade once the scene is moved, and after a while. */
+/** Fade out the hint after the first move of the view, or after HINT_TIME. */
 function fadeHint(area) {
   const fade = () => (document.body.dataset.hint = "faded");
   for (const type of ["pointerdown", "wheel", "keydown"]) {

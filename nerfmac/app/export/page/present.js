@@ -6,7 +6,7 @@
 
 import { blockText } from "./blocks.js";
 
-/** A pipeline that draws an image to a texture of `format`, by show.wgsl. */
+/** A pipeline that draws an image to a texture of `format` with show.wgsl. */
 function drawingPipeline(device, format) {
   const module = device.createShaderModule({ code: blockText("show-shader") });
   return device.createRenderPipeline({
@@ -24,7 +24,7 @@ class Drawing {
     this.sizes = device.createBuffer({ size: 16, usage });
   }
 
-  /** Record the drawing of `image` to a texture of the canvas size; returns the open encoder. */
+  /** Record the drawing of `image` to a texture of canvas size, and return the open encoder. */
   drawTo(texture, image) {
     const { device, canvas, pipeline } = this;
     const sizes = new Float32Array([image.width, image.height, canvas.width, canvas.height]);

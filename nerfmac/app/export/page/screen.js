@@ -1,22 +1,23 @@
 /**
- * Choice of the next image on the canvas. While the view moves, each display frame gets a whole
- * image, as large as the GPU can trace in time. At rest, the image gets the size of the canvas and
- * then more samples per pixel, in strips, so that the next move waits for at most one strip.
+ * Choice of the next image on the canvas. While the view moves, a whole image is traced for each
+ * display frame, with as many pixels as the GPU can trace in time. If the view does not move, the
+ * image has the size of the canvas, and more samples per pixel are added. This image is traced in
+ * strips, so that the next move waits for at most one strip.
  */
 
 import { viewLens } from "../../viewer/page/motion/navigation.js";
 
-const FRAME_TIME = 24; // milliseconds for an image while the view moves
-const STRIP_TIME = 40; // milliseconds for a strip at rest
-const SOON = 600; // milliseconds: if the full image takes longer, one of half the size comes first
-const FIRST_PIXELS = 96 * 64; // of the first image, while the pace of the GPU is unknown
-const LEAST_SCALE = 1 / 8; // of an image's width and height while the view moves
-const MOST_STRIPS = 12; // per image: each strip has a constant cost in addition to its pixels
-const LEAST_STRIP = 8192; // pixels
-const ROWS = 8; // of a strip, a multiple of that
-const REMEMBERED = 512; // times of frames
+const FRAME_TIME = 24; // allowed milliseconds for an image while the view moves
+const STRIP_TIME = 40; // allowed milliseconds for a strip while the view does not move
+const SOON = 600; // milliseconds; if a full image takes longer, an image of half the size precedes
+const FIRST_PIXELS = 96 * 64; // pixels of the first image, before the speed of the GPU is known
+const LEAST_SCALE = 1 / 8; // minimum scale of the width and height while the view moves
+const MOST_STRIPS = 12; // maximum number of strips per image, because each strip has a fixed cost
+const LEAST_STRIP = 8192; // minimum number of pixels of a strip
+const ROWS = 8; // the number of rows of a strip is a multiple of this
+const REMEMBERED = 512; // number of recorded frame times
 
-/** Samples of a pixel at rest. */
+/** Number of samples per pixel while the view does not move. */
 export const SAMPLES = 16;
 
 export class Screen {
@@ -25,7 +26,7 @@ export class Screen {
     this.view = null;
     this.isMoving = false;
     this.pace = { whole: null, strip: null }; // pixels per millisecond
-    this.images = []; // the shown one and one to draw in
+    this.images = []; // the shown image, and an image to trace to
     this.shown = null; // {view, width, height, samples} of the image on the canvas
     this.job = null; // the unfinished image: {..., row, image}
     this.isRunning = false;
@@ -45,7 +46,7 @@ export class Screen {
     this.wake();
   }
 
-  /** Set the canvas' size in pixels. */
+  /** Set the size of the canvas in pixels. */
   resize(width, height) {
     if (this.canvas.width !== width || this.canvas.height !== height || !this.images.length) {
       Object.assign(this.canvas, { width, height });
@@ -56,9 +57,9 @@ export class Screen {
     this.wake();
   }
 
-  /** Show nothing more. */
+  /** Stop showing images. */
   close() {
-    this.isRunning = true; // for ever
+    this.isRunning = true; // this prevents all further jobs
     this.view = null;
   }
 
@@ -77,7 +78,7 @@ export class Screen {
     this.isRunning = false;
   }
 
-  /** Create the next job, or continue the current one; false if there is nothing to do. */
+  /** Create the next job or continue the current job. Returns false if there is nothing to do. */
   plan() {
     const { view, shown, canvas } = this;
     if (!view || !this.images.length) return false;
@@ -106,7 +107,7 @@ export class Screen {
     this.job = { view: this.view, width, height, samples: 0, row: 0, image, isWhole };
   }
 
-  /** Trace the next strip of the job, and show the image if it is whole. */
+  /** Trace the next strip of the job, and show the image if it is complete. */
   async work() {
     const { job, tracer } = this;
     const { width, height, samples, row, image } = job;
@@ -162,7 +163,7 @@ export class Screen {
 
 /**
  * The camera for an image of `width` x `height`; see tracer.js. In portrait format, the field of
- * view applies to the width, because otherwise the sides would be cut off.
+ * view applies to the width, so that the sides of the scene are not cut off.
  */
 export function cameraOf(view, width, height) {
   const [fx, fy, cx, cy] = viewLens(view, width, height);
@@ -173,8 +174,8 @@ export function cameraOf(view, width, height) {
 }
 
 /**
- * Position of sample `number` within a pixel. The first is in the middle, as in an image with one
- * sample; the others are the points of the plastic number's sequence (Roberts 2018).
+ * Position of sample `number` within a pixel. The first sample is in the middle, as in an image with
+ * one sample. The other samples are points of the R2 sequence (Roberts 2018).
  */
 function sampleOffset(number) {
   const plastic = 1.3247179572447460;

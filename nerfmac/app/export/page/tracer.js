@@ -1,18 +1,18 @@
 /**
- * The trained field on the GPU: WebGPU traces rays through it.
+ * The trained field on the GPU. WebGPU traces rays through the field.
  *
- * A camera is {pose, lens}: 12 numbers as in navigation.js, and fx, fy, cx, cy in pixels. An image
- * is {width, height, sums, depths}: linear colors summed over samples with their number, and
- * distances in scene units.
+ * A camera is {pose, lens}. The pose has 12 numbers as in navigation.js, and the lens is fx, fy, cx,
+ * cy in pixels. An image is {width, height, sums, depths}. `sums` contains linear colors, summed
+ * over the samples, and the number of samples. `depths` contains distances in scene units.
  */
 
 import { blockBytes, blockText, fromHalves } from "./blocks.js";
 import { makePresenter } from "./present.js";
 
 const GROUP = 8; // rows and columns of a workgroup, as in trace.wgsl
-const FRAME_BYTES = 128; // of `Frame` in trace.wgsl
+const FRAME_BYTES = 128; // size of `Frame` in trace.wgsl
 
-/** The field's arrays in the page: {table, bits, weights}; table and weights are float16. */
+/** The arrays of the field, {table, bits, weights}. The table and the weights are float16. */
 export async function readField({ levels, features }) {
   const names = ["table", "values", "bits", "weights"];
   const [codes, values, bits, weights] = await Promise.all(names.map(blockBytes));
@@ -20,7 +20,7 @@ export async function readField({ levels, features }) {
   return { table, bits, weights };
 }
 
-/** Each code's value in its level's list of 256: float16 as Uint16Array, in whole words. */
+/** The value of each code, from the 256 values of its level: float16 as Uint16Array. */
 function tableOf(codes, values, levels, features) {
   const table = new Uint16Array(codes.length + (codes.length % 2));
   levels.forEach(([, , first, entries], level) => {
@@ -32,7 +32,7 @@ function tableOf(codes, values, levels, features) {
 }
 
 export class Tracer {
-  /** Create the tracer of a field that shows images on `canvas`; null without WebGPU. */
+  /** Create a tracer that shows images of a field on `canvas`. Returns null without WebGPU. */
   static async create(canvas, scene, field) {
     const adapter = await navigator.gpu?.requestAdapter({ powerPreference: "high-performance" });
     if (!adapter) return null;
@@ -75,7 +75,7 @@ export class Tracer {
     return buffer;
   }
 
-  /** Create an empty image with room for `pixels`, also for a smaller image. */
+  /** Create an empty image with memory for `pixels`. It can also be used for a smaller image. */
   image(pixels) {
     const { STORAGE } = GPUBufferUsage;
     const [sums, depths] = [this.buffer(16 * pixels, STORAGE), this.buffer(4 * pixels, STORAGE)];
@@ -88,8 +88,8 @@ export class Tracer {
   }
 
   /**
-   * Trace the rows from `first` to `end` of an image from `camera`, through `offset` [x, y] in [0,
-   * 1] of each pixel. `isAdded` adds the samples to the previous ones.
+   * Trace the rows from `first` to `end` of an image from `camera`, with rays through the position
+   * `offset` [x, y] in [0, 1] of each pixel. If `isAdded`, the samples are added to earlier samples.
    */
   trace(image, camera, { first = 0, end = image.height, offset = [0.5, 0.5], isAdded = false }) {
     const { device } = this;
@@ -108,7 +108,7 @@ export class Tracer {
     device.queue.submit([encoder.finish()]);
   }
 
-  /** Show an image on the canvas, at the canvas size; may return a promise. */
+  /** Show an image on the canvas, scaled to the size of the canvas. May return a promise. */
   show(image) {
     return this.presenter.show(image);
   }
@@ -125,7 +125,7 @@ export class Tracer {
     return this.device.queue.onSubmittedWorkDone();
   }
 
-  /** `count` floats of a buffer from number `first` on, as a Float32Array. */
+  /** Read `count` floats of a buffer from index `first` on, as a Float32Array. */
   async read(buffer, first, count) {
     const usage = GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST;
     const copy = this.device.createBuffer({ size: 4 * count, usage });
@@ -139,7 +139,7 @@ export class Tracer {
   }
 }
 
-/** `MarchSettings` in march.wgsl. */
+/** The contents of `MarchSettings` in march.wgsl. */
 function marchSettings({ extent, near, step, cone, resolution, cascades }) {
   const values = new DataView(new ArrayBuffer(32));
   const lengths = [extent, near, step, cone, Math.log1p(cone)];
@@ -149,7 +149,7 @@ function marchSettings({ extent, near, step, cone, resolution, cascades }) {
   return values;
 }
 
-/** An array of `HashLevel` in hash_encode.wgsl. */
+/** The contents of an array of `HashLevel` in hash_encode.wgsl. */
 function levelSettings(levels) {
   const values = new DataView(new ArrayBuffer(16 * levels.length));
   levels.forEach(([scale, ...shape], level) => {
@@ -159,7 +159,7 @@ function levelSettings(levels) {
   return values;
 }
 
-/** `Frame` in trace.wgsl, without `rows` and `kept`. */
+/** The contents of `Frame` in trace.wgsl, without `rows` and `kept`. */
 function frameSettings({ width, height }, { pose, lens }, background, offset) {
   const values = new DataView(new ArrayBuffer(FRAME_BYTES));
   const set = (at, numbers) => {

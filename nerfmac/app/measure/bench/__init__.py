@@ -1,1 +1,1 @@
-"""`nerfmac bench`: measure the speed of this machine, and the quality over training time."""
+"""Measurements of `nerfmac bench`: speed of this machine, and quality over training time."""

@@ -1,6 +1,6 @@
-"""Benchmark of every operation, as a kernel and as its reference, and of rendering an image.
+"""Benchmark of every operation, with its kernel and with its reference, and of rendering an image.
 
-The arrays have the sizes of a training step (`StepInputs`).
+The arrays have the same sizes as in a training step (`StepInputs`).
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ from nerfmac.ops.thin import thin
 from nerfmac.ops.trace import TraceGeometry, trace
 
 STEPS = 1024
-"""Number of training steps before the rendering of the image is timed. After these steps, the
-occupancy grid is sparse."""
+"""Number of training steps before the time for rendering an image is measured. After these steps,
+the occupancy grid is sparse."""
 IMAGE = {"cpu": 200}
-"""Width and height of the image in pixels, by device. For other devices, they are 800."""
+"""Width and height of the image in pixels, by device. On devices that are not listed, an image has
+800 x 800 pixels."""
 
 
 def benchmark(
@@ -64,7 +65,7 @@ def benchmark(
         The measurements as JSON values, with times in milliseconds.
 
     Raises:
-        InputError: If no kernels run here, or an image of the scene is invalid.
+        InputError: If no kernels run on this machine, or an image of the scene is invalid.
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to time: {why}")
@@ -93,9 +94,16 @@ def benchmark(
 
 
 def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
-    """Return the side in pixels and the rendering time of a square image of the run.
+    """Measure the time for rendering a square image of a run.
 
-    Its camera has the pose and the horizontal field of view of the first photo.
+    The camera has the pose and the horizontal field of view of the first training camera.
+
+    Args:
+        run: Run to render.
+        seconds: Approximate time of the measurement.
+
+    Returns:
+        Side of the image in pixels, and rendering time.
     """
     side = IMAGE.get(current_device(), 800)
     camera = run.scene.cameras[0]
@@ -110,7 +118,7 @@ Computation = tuple[str, Callable[[], Any]]
 
 
 class OperationTimes(NamedTuple):
-    """Times of an operation in milliseconds."""
+    """Times of an operation with its kernel and with its reference, in milliseconds."""
 
     name: str
     kernel: Timing
@@ -118,7 +126,7 @@ class OperationTimes(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Speed-up of the kernel: reference time / kernel time."""
+        """Speed-up of the kernel, which is the median reference time / the median kernel time."""
         return self.reference.median / self.kernel.median
 
     def __str__(self) -> str:
@@ -147,7 +155,8 @@ def measure_operations(config: Config, seconds: float) -> Iterator[OperationTime
 
 
 def computations(config: Config) -> Iterator[Computation]:
-    """Return all computations to time, with the sizes of `config` in the unit cube."""
+    """Yield all computations to time. The arrays have the sizes of a training step with `config` in
+    the unit cube."""
     inputs = StepInputs(config)
     yield from _sample_computations(inputs)
     yield from _ray_computations(inputs)
@@ -164,10 +173,10 @@ def computations(config: Config) -> Iterator[Computation]:
 def _with_backward(
     name: str, function: Callable[..., Any], *arguments: mx.array, result: mx.Dtype = mx.float32
 ) -> Iterator[Computation]:
-    """Return two computations: `function`, and `function` with the gradients of all arguments.
+    """Yield two computations: `function`, and `function` with the gradients of all arguments.
 
-    float16 arrays are first converted to `working_dtype()`, because this dtype may differ between
-    kernels and references, and conversions must not be timed.
+    float16 arrays are converted to `working_dtype()` before the timing, because this dtype may
+    differ between kernels and references, and the time must not include conversions.
     """
     inputs = _in_working_dtype(arguments)
     results = function(*inputs())

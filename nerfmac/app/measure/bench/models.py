@@ -1,4 +1,4 @@
-"""Comparison of the vanilla model and the hash model by their quality over training time.
+"""Comparison of the quality of the vanilla model and the hash model over training time.
 
 The vanilla model (Mildenhall et al. 2020) has two networks with eight layers of 256 units. The hash
 model (Müller et al. 2022) has a multiresolution hash encoding and small networks. The models are
@@ -30,8 +30,8 @@ from nerfmac.training.goal import Goal
 
 MODELS = ("vanilla", "hash")
 REPORTS = 100
-"""Approximate number of reports during a training. Evaluations follow reports, so they are delayed
-by at most about 1/`REPORTS` of the training time."""
+"""Approximate number of reports during a training. Each evaluation follows a report, so it is
+delayed by at most about 1/`REPORTS` of the training time."""
 
 
 class ModelPoint(NamedTuple):
@@ -39,7 +39,7 @@ class ModelPoint(NamedTuple):
 
     seconds: float  # training time in seconds
     step: int
-    epochs: float  # number of rays so far / number of training pixels
+    epochs: float  # number of rays so far divided by the number of training pixels
     psnr: float  # dB, mean of the held-out views
 
 
@@ -51,7 +51,8 @@ class ModelCurve(NamedTuple):
 
 
 class ModelComparison(NamedTuple):
-    """Curves of all models, and a description of the machine and the scene."""
+    """Result of `compare_models`: curves of all models, and a description of the machine and the
+    scene."""
 
     about: dict[str, Any]
     models: dict[str, ModelCurve]
@@ -78,9 +79,16 @@ class ModelComparison(NamedTuple):
 
 
 def model_configs(name: str = "auto") -> dict[str, Config]:
-    """Return the configurations of `MODELS` with the preset `name`, for the current device.
+    """Return the configuration of each model in `MODELS`, with the same preset.
 
-    Raises `InputError` if the preset does not exist.
+    Args:
+        name: Name of the preset, or `auto` for the preset that fits the current device.
+
+    Returns:
+        Configurations by model name.
+
+    Raises:
+        InputError: If the preset does not exist.
     """
     device, memory = current_device(), memory_bytes()
     return {model: preset(name, device, memory, model=model) for model in MODELS}
@@ -94,7 +102,7 @@ def compare_models(
     points: int = 16,
     test_views: int = 2,
 ) -> ModelComparison:
-    """Train each model on `scene` on the current device and evaluate it during the training.
+    """Train each model on a scene, and measure its PSNR during the training.
 
     Args:
         scene: Scene with training and test views.
@@ -102,6 +110,9 @@ def compare_models(
         seconds: Training time of each model, or training times by model name.
         points: Number of evaluations of each model, at `evaluation_times`.
         test_views: Number of test views to evaluate, evenly spaced.
+
+    Returns:
+        PSNR of each model over training time.
 
     Raises:
         InputError: If the scene has no test views, or a number is out of range.
@@ -129,9 +140,9 @@ def compare_models(
 
 
 def plot_models(path: str | Path, comparison: ModelComparison) -> None:
-    """Write a PNG file with the PSNR of the models over training time, on a logarithmic time axis.
+    """Plot the PSNR of the models over training time to a PNG file. The time axis is logarithmic.
 
-    Raises `InputError` if matplotlib is missing or the file cannot be written.
+    Raises `InputError` if matplotlib is not installed or the file cannot be written.
     """
     curves = {
         name: [(p.seconds, p.psnr) for p in model.points]
@@ -147,7 +158,7 @@ def training_pixels(scene: Scene) -> int:
 
 
 def _trained(name: str, run: Run, seconds: float, points: int, views: HeldOutViews) -> ModelCurve:
-    """Train one model for `seconds` and evaluate it at `evaluation_times`."""
+    """Train one model for `seconds` seconds, and evaluate it at the `evaluation_times`."""
     pixels, curve = training_pixels(run.images()), list[ModelPoint]()
     rays = before = 0.0
     goal = Goal(seconds=seconds, report_interval=seconds / REPORTS)
@@ -163,7 +174,8 @@ def _trained(name: str, run: Run, seconds: float, points: int, views: HeldOutVie
 
 
 def check_plot() -> None:
-    """Raise `InputError` if the library of the extra `plot` is not installed."""
+    """Raise `InputError` if matplotlib, which the optional dependencies `plot` install, is
+    missing."""
     needed("matplotlib", "plot", "plots need")
 
 
@@ -174,15 +186,16 @@ def plot_quality(
     title: str = "",
     log_time: bool = False,
 ) -> None:
-    """Write a plot of quality curves as a PNG file. If writing fails, no incomplete file remains.
+    """Plot the PSNR over training time to a PNG file. If writing fails, no incomplete file remains.
 
     Args:
-        curves: Points (seconds, PSNR in dB) of each curve, in order. Keys are the legend labels.
         path: File to write.
+        curves: Points (seconds, PSNR in dB) of each curve, in order. Keys are the legend labels.
+        title: Title of the plot.
         log_time: Whether the time axis is logarithmic.
 
     Raises:
-        InputError: If matplotlib is missing or the file cannot be written.
+        InputError: If matplotlib is not installed or the file cannot be written.
     """
     check_plot()
     figure = needed("matplotlib.figure", "plot", "plots need").Figure((9.6, 6.0), layout="tight")

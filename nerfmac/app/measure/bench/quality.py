@@ -1,4 +1,5 @@
-"""Measurement of the PSNR of a few held-out views during training, more often at the beginning."""
+"""Measurement of the PSNR of a few held-out views during training. The PSNR is measured more often
+at the beginning."""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ from nerfmac.training.goal import Goal, Report
 
 BACKGROUND = BACKGROUNDS["white"]  # sRGB color behind renderings and photos
 VIEW_PIXELS = {"cpu": 2**12}
-"""Maximum number of pixels to evaluate per view, by device. On other devices, all pixels are
-evaluated. On a CPU, rendering whole images with the vanilla model would take longer than its
-training."""
+"""Maximum number of pixels to evaluate per view, by device. On devices that are not listed, all
+pixels are evaluated. On a CPU, rendering whole images with the vanilla model would take longer than
+the training."""
 
 
 class HeldOutViews:
-    """Evenly spaced test views of a scene in host memory, to measure PSNR during training."""
+    """Evenly spaced test views of a scene, in host memory, for measuring PSNR during training."""
 
     def __init__(
         self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None
@@ -38,9 +39,9 @@ class HeldOutViews:
         Args:
             scene: Scene with test views.
             count: Maximum number of views.
-            blend: Space in which alpha is composited, as in `train.blend`.
-            most_pixels: Approximate number of pixels per view, by default `VIEW_PIXELS`. Every nth
-                pixel across and down is used.
+            blend: Color space of blending with the background, as in the `train.blend` setting.
+            most_pixels: Maximum number of pixels per view, approximately. If a view has more
+                pixels, every nth pixel of every nth row is used. The default is `VIEW_PIXELS`.
 
         Raises:
             InputError: If the scene has no test views or `count` is not a positive integer.
@@ -63,27 +64,48 @@ class HeldOutViews:
             self._photos.append(np.array(photo)[step // 2 :: step, step // 2 :: step])
 
     def psnr(self, render: Callable[[Camera], FloatImage]) -> float:
-        """Return the mean PSNR in dB over the views. `render` maps a camera to its image."""
+        """Return the mean PSNR in dB over the views.
+
+        Args:
+            render: Function that renders the image of a camera, (h, w, 3) sRGB in [0, 1].
+        """
         pairs = zip(self.cameras, self._photos, strict=True)
         return float(np.mean([psnr(render(camera), photo) for camera, photo in pairs]))
 
     def psnr_of(self, run: Run) -> float:
-        """Return the PSNR of a run in its current state."""
+        """Return the mean PSNR in dB of a run in its current state."""
         return self.psnr(lambda camera: run.renderer().render(camera, BACKGROUND).color)
 
 
 def evaluation_times(seconds: float, points: int) -> list[float]:
-    """Return the training times seconds * (i / points)^2, i = 1 .. points, of `points` evaluations.
+    """Return the training times in seconds at which a run is evaluated.
 
-    Evaluations are more frequent at the beginning, when the quality changes fastest.
+    The times are seconds * (i / points)^2 for i = 1, ..., points. Evaluations are more frequent at
+    the beginning, when the quality changes fastest.
+
+    Args:
+        seconds: Total training time in seconds.
+        points: Number of evaluations.
+
+    Returns:
+        Times in ascending order.
     """
     return [seconds * (index / points) ** 2 for index in range(1, points + 1)]
 
 
 def followed(run: Run, goal: Goal, points: int) -> Iterator[tuple[Report, bool]]:
-    """Train `run` to a goal, yielding each report and whether an evaluation is due.
+    """Train a run until a goal is reached, and yield each report with a flag.
 
-    An evaluation is due at the first report after one or several of the `evaluation_times`.
+    The flag is True if an evaluation is due, because one or several of the `evaluation_times` have
+    passed since the previous report.
+
+    Args:
+        run: Run to train.
+        goal: Goal with a training time.
+        points: Number of evaluations.
+
+    Yields:
+        A report, and whether an evaluation is due.
     """
     times = evaluation_times(goal.seconds or 0.0, points)
     for report in run.fit(goal):
@@ -94,9 +116,10 @@ def followed(run: Run, goal: Goal, points: int) -> Iterator[tuple[Report, bool]]
 
 
 def every_nth_pixel(camera: Camera, step: int) -> Camera:
-    """Return a camera with every `step`-th row and column of the pixels of `camera`.
+    """Return a camera whose image consists of every `step`-th row and column of `camera`.
 
-    Its pixel (x, y) has the ray of pixel (step x + step // 2, step y + step // 2) of `camera`.
+    Pixel (x, y) of the result has the same ray as pixel (step x + step // 2, step y + step // 2) of
+    `camera`.
     """
     lens, first = camera.lens, step // 2
     smaller = replace(

@@ -1,1 +1,1 @@
-"""`nerfmac profile`: measure the training step time by kernel."""
+"""Measurements of `nerfmac profile`: training step time by kernel."""

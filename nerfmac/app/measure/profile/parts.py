@@ -1,12 +1,12 @@
 """Division of a training step into parts, with the time and the work of each part.
 
 A step is recorded in the current state of the run. The launches of each kernel are repeated with
-the same arrays, without the rest of the step. From their time, the time of the same number of empty
-launches is subtracted. The remaining time of the step is "everything else": operations of MLX,
-operations that run as reference, launching, reports, and waiting for the host. It may be negative,
-because kernels may overlap in a step, but not while they are repeated. The occupancy update and the
-average of the parameters do not run in every step, so their time is divided by the number of steps
-between them.
+the same arrays, without the rest of the step. The time of the same number of empty launches is
+subtracted from the time of the repeated launches. The remaining time of the step is called
+"everything else". It contains MLX operations, operations that run as reference, launching, reports,
+and waiting for the host. "Everything else" may be negative, because kernels may overlap in a step
+but not while they are repeated. The occupancy update and the average of the parameters do not run
+in every step, so their times are divided by the number of steps between two executions.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ STAGES = {
     "composite": "compositing",
     "adam": "optimizer",
 }
-"""Dictionary from operation to stage of the training step. An operation that is not listed is a
+"""Stage of the training step to which each operation belongs. An operation that is not listed is a
 separate stage."""
 SETTLING = 5
-"""Number of reports before timing begins. Before that, steps are compiled and the number of rays
+"""Number of reports before timing begins. Until then, steps are compiled, and the number of rays
 per step converges."""
 
 
@@ -62,19 +62,20 @@ class WholeStep(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Part of a step: a kernel, a share of a computation between steps, or everything else."""
+    """Part of a training step: a kernel, a computation that is divided among several steps, or
+    "everything else"."""
 
     name: str
     timing: Timing  # time per step
     work: Work = Work()  # work per step
     stage: str = "everything else"
     backend: str = "mlx"
-    """Back end of the part: metal, cuda, or cpu for a kernel, or mlx for operations of MLX."""
+    """Backend of the part: metal, cuda, or cpu for a kernel, and mlx for MLX operations."""
     dtypes: tuple[str, ...] = ()  # float dtypes of a kernel
 
     def limit(self, most: Ceilings, *, cached: bool) -> float:
-        """Return the roofline time in milliseconds for the maximum rates `most`, as in
-        `Work.seconds`."""
+        """Return the minimum time in milliseconds according to the roofline model, for the maximum
+        rates `most` of the device (see `Work.seconds`)."""
         return 1e3 * self.work.seconds(most.bandwidth, most.rate, cached=cached)
 
     def fraction(self, most: Ceilings, *, cached: bool) -> float | None:
@@ -105,10 +106,18 @@ class Part(NamedTuple):
 
 
 def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
-    """Time training for about `seconds`, or for `steps` rounded up to whole reports.
+    """Measure the time of a training step.
 
     The run is first trained until its speed is constant. Every timed round begins from this state,
     so all rounds have the same rays and samples.
+
+    Args:
+        run: Run to train.
+        seconds: Approximate time of the measurement.
+        steps: Number of steps to time, rounded up to whole reports, instead of `seconds`.
+
+    Returns:
+        Time of a step, and throughput.
     """
     state = list(itertools.islice(run.fit(Goal()), SETTLING))[-1].state
     rounds = None if steps is None else ceil(steps / run.trainer.sampler.interval_at(state.step))
@@ -130,15 +139,22 @@ def time_step(run: Run, seconds: float, steps: int | None = None) -> WholeStep:
 
 
 def time_launch(seconds: float) -> Timing:
-    """Time a kernel launch with almost no work (packing 32 bits)."""
+    """Measure the time of a kernel launch with almost no work (packing 32 bits)."""
     cells, threshold = mx.zeros(32), mx.zeros(1)
     return measure(partial(pack_bits, cells, threshold), seconds=seconds, queued=True)
 
 
 def parts(trainer: Trainer, whole: WholeStep, launch: Timing, seconds: float) -> list[Part]:
-    """Return all parts of the step, each timed for about `seconds`.
+    """Measure the time of each part of a training step.
 
-    The sum of their medians is the median of `whole`. `launch` is the time of an empty launch.
+    Args:
+        trainer: Trainer of the run.
+        whole: Time of a whole step.
+        launch: Time of an empty launch.
+        seconds: Approximate time of each measurement.
+
+    Returns:
+        All parts. The sum of their median times is the median time of `whole`.
     """
     step = recorded_launches(trainer, whole.state)[trainer.sampler.phases]
     kernels = list(kernel_parts(step, launch, seconds))
@@ -148,7 +164,8 @@ def parts(trainer: Trainer, whole: WholeStep, launch: Timing, seconds: float) ->
 
 
 def kernel_parts(step: list[Launched], launch: Timing, seconds: float) -> Iterator[Part]:
-    """Yield a part for each kernel of the recorded `step`, in order, by repeating its launches."""
+    """Yield a part for each kernel of a recorded step, in order. The launches of each kernel are
+    repeated to measure their time."""
     for name, same in by_kernel(step).items():
         alone = measure(partial(_repeat, same), seconds=seconds, queued=True)
         yield Part(
@@ -166,7 +183,8 @@ def _repeat(recorded: list[Launched]) -> list[list[mx.array]]:
 
 
 def _rare_parts(trainer: Trainer, state: TrainState, seconds: float) -> Iterator[Part]:
-    """Yield the parts of the occupancy update and of the average of the parameters, per step."""
+    """Yield a part for the occupancy update and a part for the average of the parameters, with
+    their mean time per step."""
     sampler = trainer.sampler
     interval = sampler.interval_at(state.step)
     if sampler.phases:
@@ -192,11 +210,12 @@ def _rare_parts(trainer: Trainer, state: TrainState, seconds: float) -> Iterator
 
 
 def _compiled(trainer: Trainer, state: TrainState, which: int) -> Callable[[], Any]:
-    """Return the computation number `which` of `Trainer.trial`, compiled separately."""
+    """Return a compiled function that executes only the computation with the index `which` of
+    `Trainer.trial`."""
     arrays, numbers = state.arrays(), state.numbers()
 
     def compute(arrays: dict[str, mx.array]) -> Any:
-        # Otherwise, compiled functions inside would be traced a second time.
+        # If compiled functions inside remained compiled, they would be traced a second time.
         with uncompiled():
             trial = trainer.trial(TrainState.of(arrays, numbers))
             return next(itertools.islice(trial, which, None))
@@ -236,11 +255,11 @@ def take_steps(run: Run, steps: int) -> Timeline:
 
 
 def host_of(timeline: Timeline) -> Host:
-    """Return the host times for the steps of `timeline`. If there are several steps, the last one
+    """Compute the host times of the steps in a timeline. If there are several steps, the last step
     is omitted.
 
-    A report belongs to the step before it and counts as waiting, because the host then reads
-    results of the device.
+    A report belongs to the previous step and counts as waiting, because the host reads results of
+    the device.
     """
     entries = sorted(timeline.entries, key=lambda entry: entry.start)
     begins = [entry.start for entry in entries if entry.name == "step"]
@@ -259,10 +278,8 @@ def host_of(timeline: Timeline) -> Host:
 
 
 def _spent(entries: list[Entry], span: tuple[int, int], names: tuple[str, ...]) -> float:
-    """Return the time in seconds of the entries with these `names` that begin within `span`.
-
-    `span` is in nanoseconds.
-    """
+    """Return the total time in seconds of the entries with one of `names` that begin within `span`,
+    in nanoseconds."""
     begin, end = span
     inside = (entry for entry in entries if entry.name in names and begin <= entry.start < end)
     return sum(entry.seconds for entry in inside)

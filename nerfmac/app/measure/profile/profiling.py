@@ -1,4 +1,4 @@
-"""Profiling of training on this machine: the time of each kernel, the host time, and a timeline."""
+"""Profiling of training on this machine: time of each kernel, host time, and a timeline."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from nerfmac.common.timeline import Timeline, interval, recording
 STEPS = 64
 """Number of recorded steps for the host time and the timeline."""
 FRAMES, SIZE, FPS = 6, (128, 96), 24.0
-"""Number of frames, size, and frame rate of the video in the timeline."""
+"""Number of frames, width and height in pixels, and frame rate of the video in the timeline."""
 LANE = "kernels"
 """Name of the timeline row for kernels that are launched one by one."""
 
@@ -149,14 +149,17 @@ def profile(
     """Profile the next training steps of a run on the current device.
 
     Args:
-        run: Run to train further in memory; it is not saved.
+        run: Run to profile. The run is trained further in memory and not saved.
         steps: Number of steps to time (rounded up to whole intervals between occupancy updates)
             and to record. By default, `seconds` determines the number of timed steps, and `STEPS`
             steps are recorded.
         seconds: Approximate time per measurement.
-        trace: File for the timeline in Chrome's trace event format. It contains the steps, one step
-            kernel by kernel, an evaluation, and a video.
+        trace: File for the timeline in the trace event format of Chrome. The timeline contains the
+            recorded steps, one step kernel by kernel, an evaluation, and a video.
         on_line: Callback for each line of the printed table.
+
+    Returns:
+        The profile.
 
     Raises:
         InputError: If an image of the scene is invalid, or if `trace` cannot be written.
@@ -215,7 +218,7 @@ def _sum(parts: Sequence[Part]) -> float:
 
 
 def check_capture(path: Path) -> None:
-    """Raise `InputError` if Metal cannot write a GPU trace to `path` here."""
+    """Raise `InputError` if Metal cannot write a GPU trace to `path` on this machine."""
     if not mx.metal.is_available():
         raise InputError("--gpu-trace requires Metal; use a Mac with an Apple GPU")
     if os.environ.get("MTL_CAPTURE_ENABLED") != "1":

@@ -1,7 +1,7 @@
 """Test cases, and comparison of kernels with their references on the current device.
 
-An exception in a case, for example a compiler error, is recorded as the fault of this case. The
-comparison continues with the next case.
+If a test case raises an exception, for example because of a compiler error, the exception is
+recorded as the fault of the test case. The comparison continues with the next test case.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from nerfmac.backend.metal_text import exported
 from nerfmac.common.checks import InputError
 
 Function = Callable[..., mx.array | Sequence[mx.array]]
-"""Function of arrays that returns one array or several arrays."""
+"""Type of a function whose arguments are arrays and whose result is one array or several arrays."""
 ROUNDOFF, HALF_ROUNDOFF = 2.0**-24, 2.0**-11
 """Unit roundoff of float32 and of float16."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Test case. `run` computes named arrays with kernels or with references."""
+    """Test case. The function `run` computes named arrays with kernels or with references."""
 
     operation: str
     name: str
@@ -52,7 +52,8 @@ class Case:
 
     @property
     def tolerance(self) -> float:
-        """Maximum rounding error, norm(result - reference) / norm(reference)."""
+        """Maximum relative error, norm(result - reference) / norm(reference), that rounding can
+        cause."""
         if self.half_terms and working_dtype() == mx.float16:
             return 8 * HALF_ROUNDOFF * self.half_terms
         return 8 * ROUNDOFF * self.terms
@@ -62,7 +63,13 @@ class Case:
 
 
 def in_variant(case: Case, name: str, chosen: str) -> Case:
-    """Return a case that uses a variant of an operation, as in `nerfmac.backend.variants`."""
+    """Return a copy of a test case that uses a given variant of an operation.
+
+    Args:
+        case: Test case.
+        name: Name of the operation in `nerfmac.backend.variants`.
+        chosen: Name of the variant.
+    """
 
     def run() -> Arrays:
         with using(**{name: chosen}):
@@ -125,13 +132,21 @@ def case_of(
     terms: int,
     outliers: float = 0.0,
 ) -> Case:
-    """Return a case that compares the results and the gradients of `kernel` and `reference`.
+    """Create a test case that compares the results and the gradients of two functions.
 
-    Both functions are called with the arrays of `inputs`, in order. They return one or several
-    float32 arrays that are differentiable with respect to every input. `terms` is the approximate
-    number of rounding errors that add up in one output. `outliers` is the fraction of the entries
-    to ignore, beginning with the largest errors. Use it for discontinuous functions, for which a
-    rounding error may cause a jump.
+    Args:
+        operation: Name of the operation.
+        name: Name of the test case.
+        kernel: Function that runs the kernel. It returns one or several float32 arrays that are
+            differentiable with respect to every input.
+        reference: Function with the same results that does not use the kernel.
+        inputs: Arguments of both functions, in order.
+        terms: Approximate number of rounding errors that add up in one output.
+        outliers: Fraction of the entries to ignore, beginning with the largest errors. Use this
+            argument for discontinuous functions, for which a rounding error may cause a jump.
+
+    Returns:
+        The test case.
     """
 
     def run() -> Arrays:
@@ -147,7 +162,8 @@ def case_of(
 
 
 def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.array) -> Arrays:
-    """Return the results of a function, and the gradients of a random sum of the results."""
+    """Return the results of a function, and the gradients of a random linear combination of the
+    results."""
     results = function(*arguments.values())
     keys = mx.random.split(mx.random.key(7), len(results))
     weights = [mx.random.normal(r.shape, key=k) for r, k in zip(results, keys, strict=True)]
@@ -163,8 +179,8 @@ def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.arra
 
 
 HEADING = f"  {'case':36} {'error':>10}  {'tolerance':>9}"
-"""Heading of the table with a line for each `Compared`. `error` is the largest relative error of
-the arrays."""
+"""Heading of the printed table, which has a line for each `Compared`. The column `error` contains
+the largest relative error of the arrays."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +203,8 @@ class Compared:
         return self.fault is None and not self.differing
 
     def line(self, faults: Collection[str | None]) -> str:
-        """Return the line to print. It omits faults in `faults`, which have been printed before."""
+        """Return the line to print. A fault that is in `faults` has been printed before and is
+        abbreviated."""
         if self.fault:
             fault = "as above" if self.fault in faults else self.fault
             return f"  {self.case!s:36} FAILS: {fault}"
@@ -220,7 +237,7 @@ def as_text(error: Exception) -> str:
 
 
 def compile_for(cases: Iterable[Case]) -> None:
-    """Compile the kernels of the `cases` in parallel, ignoring errors.
+    """Compile the kernels of test cases in parallel. Errors are ignored.
 
     If `cases` is a generator, the kernels that compute the inputs are also compiled.
     """
@@ -235,7 +252,8 @@ def compile_for(cases: Iterable[Case]) -> None:
 
 
 def compared(case: Case) -> Compared:
-    """Compare the arrays of a case, and record an exception as its fault."""
+    """Run a test case and compare its arrays. If an exception is raised, record it as the fault of
+    the test case."""
     launched: list[str] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:
@@ -253,10 +271,10 @@ def compared(case: Case) -> Compared:
 
 
 def compare_all(cases: Iterable[Case]) -> list[Compared]:
-    """Compare the `cases` on the current device and print a table.
+    """Run test cases on the current device and print a table of the results.
 
-    All arrays agree if `all(case.passed for case in compare_all(...))`. Raises `InputError` if an
-    operation's kernel does not run here.
+    Kernels agree with their references if `passed` is True for all results. Raises `InputError` if
+    the kernel of an operation does not run on this machine.
     """
     print(f"{current_device()}: {device_name()}\n{HEADING}")
     done: list[Compared] = []

@@ -28,10 +28,11 @@ def _points(count: int, low: float, high: float) -> mx.array:
 
 
 def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
-    """Return sample positions (count, 3), 37 per ray, and their visibility (count,), which is 1 or
+    """Return sample positions (count, 3) along rays, and their visibility (count,), which is 1 or
     0.
 
-    Neighboring samples are in the same cells. The samples after the first `used` are NaN.
+    Each ray has 37 samples, and neighboring samples are often in the same cell. The positions after
+    the first `used` are NaN.
     """
     keys = mx.random.split(mx.random.key(count), 3)
     lines = count // 37 + 1
@@ -54,8 +55,8 @@ def _encoded(levels: HashLevels, table: mx.array, positions: mx.array, is_seen: 
 
 
 def hash_encode_cases() -> Iterator[Case]:
-    """Yield cases with points inside, on, and outside the cube and along rays, for each feature
-    size."""
+    """Yield test cases for each number of features, with points inside, on the border of, and
+    outside the cube, and with points along rays."""
     grids = {
         "dense": (HashLevels(2, 16, 4, 2.0), 4),
         "base": (HashLevels(8, 19, 16, 2.0), 4),
@@ -87,8 +88,8 @@ def hash_encode_cases() -> Iterator[Case]:
             outliers = 0.02 if positions.shape[0] > 100 else 0.0
             terms = 64 if levels.log2_entries < 19 else 512
             case = Case("hash_encode", f"{name}-{where}", run, terms, outliers, half_terms=1)
-            # This is the first variant, independent of the variant selected on this machine. Other
-            # variants have separate cases.
+            # The first variant is used, independent of the variant that is selected on this
+            # machine. Other variants have separate cases.
             yield replace(in_variant(case, "hash_encode_gradient", first), name=case.name)
             if where in ("inside-1", "inside-3", "rays-1031"):
                 for chosen in others:
@@ -96,7 +97,7 @@ def hash_encode_cases() -> Iterator[Case]:
 
 
 def spherical_harmonics_cases() -> Iterator[Case]:
-    """Yield cases with 1, 2, and 257 random unit directions."""
+    """Yield test cases with 1, 2, and 257 random unit directions."""
     for count in (1, 2, 257):
         directions = mx.random.normal((count, 3), key=mx.random.key(count))
         directions = directions / mx.linalg.norm(directions, axis=1, keepdims=True)
@@ -107,9 +108,10 @@ def spherical_harmonics_cases() -> Iterator[Case]:
 
 
 def adam_cases() -> Iterator[Case]:
-    """Yield cases with arrays of one and two axes. A third of the entries never have a gradient.
+    """Yield test cases with arrays of one and two axes. One third of the entries never have a
+    gradient.
 
-    The last case skips steps with a gradient that is not finite, as training does.
+    In the last test case, steps whose gradient is not finite are skipped, as in training.
     """
     for shape in ((1,), (5,), (300,), (257, 4)):
         yield Case("adam", "x".join(map(str, shape)), partial(_updated, shape), 8)

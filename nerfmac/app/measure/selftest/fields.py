@@ -1,4 +1,4 @@
-"""Test cases of a field, for its networks and for tracing whole rays."""
+"""Test cases for the networks of a field and for tracing whole rays."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from nerfmac.ops.trace import TraceGeometry, trace
 
 
 def networks_cases() -> Iterator[Case]:
-    """Yield cases with both networks, and with the density network only. A fifth of the slots is
-    unused."""
+    """Yield test cases with both networks, and with the density network only. One fifth of the
+    slots are unused."""
     shapes = {
         "base": NetworksShape(32, 64, 1, 2),
         "small": NetworksShape(32, 32, 1, 1, density_bias=2),
@@ -111,13 +111,14 @@ class _Field(NamedTuple):
         return TraceGeometry(self.march, self.levels, shape)
 
     def bits(self, filled: float, key: mx.array) -> mx.array:
-        """Return occupancy bits of which the fraction `filled` is set."""
+        """Return random occupancy bits. Each bit is set with the probability `filled`."""
         drawn = mx.random.uniform(shape=(self.march.cells,), key=key)
         with kernels_disabled():  # packing has its own cases
             return pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
 
     def parameters(self, contrast: float, keys: mx.array) -> tuple[mx.array, mx.array, mx.array]:
-        """Return the table and the weights. With a larger `contrast`, densities vary more."""
+        """Return a random table and random weights of both networks. If `contrast` is larger,
+        densities vary more."""
         shape = self.geometry.networks
         table, density, color = (
             (spread * mx.random.normal(size, key=key)).astype(mx.float16).astype(mx.float32)
@@ -141,7 +142,8 @@ _FIELDS = {
 
 
 def _other_fields() -> dict[str, _Field]:
-    """Return a field for each grid, width, and depth that is a specialization of the kernel."""
+    """Return a field for each grid, network width, and network depth for which the kernel has a
+    specialization."""
     eight, sixteen = (HashLevels(levels, 10, 8, 1.2) for levels in (8, 16))
     grids = {
         f"{levels}x{features}": _Field(_CUBE, HashLevels(levels, 10, 8, 1.2), features, 64, (1, 2))
@@ -154,7 +156,7 @@ def _other_fields() -> dict[str, _Field]:
 
 
 def trace_cases() -> Iterator[Case]:
-    """Yield cases with whole rays through occupancy grids from empty to full."""
+    """Yield test cases with whole rays through occupancy grids from empty to full."""
     for name, field in (_FIELDS | _other_fields()).items():
         many = ((2, 0.3), (960, 0.02), (70, 1.0), (33, 0.0)) if name in _FIELDS else ((33, 0.3),)
         for count, filled in ((1, 0.3), *many):

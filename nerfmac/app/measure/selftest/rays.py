@@ -32,7 +32,7 @@ from nerfmac.sampling.occupancy import random_bits
 def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]:
     """Return random rays toward the unit cube: origins, unit directions, and jitter in [0, 1).
 
-    The first three rays are parallel to axes, and the third one misses the cube.
+    The first three rays are parallel to axes, and the third ray misses the cube.
     """
     keys = mx.random.split(mx.random.key(count), 3)
     origins = 0.5 + extent * (mx.random.uniform(shape=(count, 3), key=keys[0]) - 0.45) * 2.0
@@ -47,8 +47,8 @@ def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]
 
 
 def draw_pixels_cases() -> Iterator[Case]:
-    """Yield cases with images of several sizes, with and without alpha, and with all kinds of
-    lenses."""
+    """Yield test cases with images of several sizes, with and without alpha, and with all lens
+    models."""
     lenses = {
         "pinhole": Lens(37, 23, 30.0, 28.0, 17.0, 12.5),
         "photo": Lens(37, 23, 34.0, 34.5, 18.0, 11.0, 0.06, -0.08, 0.0, 0.0, -0.001, 2e-4),
@@ -78,7 +78,7 @@ def _view(lens: Lens, index: int) -> Camera:
 
 
 def march_cases() -> Iterator[Case]:
-    """Yield cases with occupancy grids from empty to full, with one cascade and with several
+    """Yield test cases with occupancy grids from empty to full, with one cascade and with several
     cascades."""
     geometries = {
         "object": MarchGeometry(Bounds(1.0), 32, 0.05, 3**0.5 / 256, 0.0),

@@ -1,8 +1,9 @@
-"""Report of the self-test, a JSON file to attach to a bug report, and the measurements for it.
+"""Report of the self-test, which is a JSON file to attach to a bug report, and the measurements in
+the report.
 
-The file is written again after each finding, and with the name of the case before each case. After
-a crash of the process, it is therefore valid JSON with all earlier findings and the name of the
-case that crashed.
+The file is written after each finding and before each test case, with the name of the test case. If
+the process crashes, the file is therefore valid JSON that contains all earlier findings and the
+name of the test case that crashed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from nerfmac.common.files import write_json
 from nerfmac.config.presets import preset
 
 FINDINGS = ("ceilings", "variants", "training", "kernels", "watchdog")
-"""Names of the findings, in order. In a report, findings that were not measured are null."""
+"""Names of the findings in a report, in order. If a finding was not measured, its value is null."""
 SECONDS = 30.0
 """Default training time for a report, in seconds."""
 BOUND = 1e3 * LONGEST_LAUNCH
@@ -86,10 +87,10 @@ class Report:
         )
 
     def begin(self, what: str | None) -> None:
-        """Record which case runs now, so that the report contains its name after a crash.
+        """Record which test case runs now, so that the report contains its name after a crash.
 
         Args:
-            what: Name of the case, or None if no case of the device is left.
+            what: Name of the test case, or None after the last test case of the device.
 
         Raises:
             InputError: If the file cannot be written.
@@ -142,8 +143,8 @@ class Report:
 
 
 def finite(values: Any) -> Any:
-    """Return `values` with None instead of numbers that are not finite, because JSON does not
-    support them."""
+    """Return a copy of JSON values in which None replaces numbers that are not finite, because JSON
+    does not support such numbers."""
     if isinstance(values, dict):
         return {name: finite(value) for name, value in values.items()}
     if isinstance(values, list):
@@ -154,9 +155,10 @@ def finite(values: Any) -> Any:
 
 
 class Findings:
-    """Measurements of the current device, with a method for each of the `FINDINGS`.
+    """Measurements of the current device. There is a method for each of the `FINDINGS`.
 
-    The methods return JSON values. Call them in order, because they use earlier results.
+    The methods return JSON values. They must be called in order, because later measurements use the
+    results of earlier ones.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -166,18 +168,19 @@ class Findings:
         self._run: Run
 
     def find(self, finding: str) -> Any:
-        """Return the finding with the name `finding`, measured with the fastest variants."""
+        """Measure and return the finding with a given name, with the fastest variants."""
         with using(**self._chosen):
             return getattr(self, finding)()
 
     def ceilings(self) -> dict[str, Any]:
-        """Return the maximum bandwidth and rate of the machine, as in `Ceilings`."""
+        """Return the maximum bandwidth and rate of operations of the device, as in `Ceilings`."""
         return measure_ceilings(1.0)._asdict()
 
     def variants(self) -> dict[str, Any]:
-        """Return the time of every variant. Later findings use the fastest variants.
+        """Return the time of every variant of each operation. Later findings use the fastest
+        variants.
 
-        The selection of variants is not saved.
+        The selection of variants is not saved in the cache folder.
         """
         done = list(try_variants(preset("auto", current_device(), memory_bytes())))
         self._chosen = {tuned.operation: tuned.chosen for tuned in done}
@@ -204,7 +207,8 @@ class Findings:
         }
 
     def kernels(self) -> list[dict[str, Any]]:
-        """Return times of the largest launch of each kernel in an update, a step, and an image."""
+        """Return the time of the largest launch of each kernel in an occupancy update, a training
+        step, and an image."""
         run = self._run
         *updates, step, _average = recorded_launches(run.trainer, run.state)
         computations = {
@@ -220,7 +224,8 @@ class Findings:
         return self._kernels
 
     def watchdog(self) -> dict[str, Any]:
-        """Return the longest launch of all kernels, and the maximum duration on a GPU."""
+        """Return the longest launch of all kernels, and the maximum duration that a launch on a GPU
+        should have."""
         longest = max(self._kernels, key=lambda kernel: kernel["milliseconds"]["median"])
         ms = longest["milliseconds"]["median"]
         name = f"{longest['computation']}, {longest['function']}"
@@ -231,11 +236,10 @@ class Findings:
 
 
 def timed(launched: Launched) -> dict[str, Any]:
-    """Return the time and the rates of a launch as JSON values. Rates are null if no operations are
-    counted.
+    """Measure the time and the throughput of a launch, as JSON values.
 
-    The number of bytes is `Work.cached`. If caches hold arrays, the number of bytes per second may
-    exceed the memory bandwidth.
+    If no operations are counted, the rate of operations is null. The number of bytes is
+    `Work.cached`. If arrays fit in caches, the bytes per second may exceed the memory bandwidth.
     """
     timing, work = measure(launched.again, seconds=0.1), launched.work
     is_metal = current_device() == "metal"
@@ -257,8 +261,8 @@ def timed(launched: Launched) -> dict[str, Any]:
 def most_threads(launched: Launched) -> int | None:
     """Return the maximum threadgroup size of a kernel, or None if it is unknown.
 
-    The size is limited by the registers of the kernel. MLX reports the size on Metal only, in the
-    error for a larger threadgroup (mlx/backend/metal/custom_kernel.cpp).
+    The registers of the kernel limit the size. MLX reports the maximum size only on Metal, in the
+    error message for a larger threadgroup (mlx/backend/metal/custom_kernel.cpp).
     """
     if current_device() != "metal":
         return None

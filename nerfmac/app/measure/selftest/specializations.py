@@ -1,8 +1,9 @@
 """Collection of all kernel specializations that a preset or an option can reach on Metal.
 
-A specialization is a kernel with template arguments, input types, and address spaces (MLX passes
-arrays of fewer than eight elements as `constant`). There is no list of specializations. They are
-recorded while training steps, occupancy updates, and images of `configurations` are traced.
+A specialization is a kernel with particular template arguments, input types, and address spaces.
+MLX passes arrays with fewer than eight elements in the address space `constant`. There is no list
+of specializations. Therefore, specializations are recorded while the graphs of training steps,
+occupancy updates, and images are built for all `configurations`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _IMAGES = (1, 4, 64)  # pixels; arrays per ray are then `constant`, mixed, or `d
 
 
 def configurations() -> Iterator[Config]:
-    """Yield the presets, and configurations that cover each value of each option of a kernel."""
+    """Yield all presets, and configurations that cover every value of every kernel option."""
     yield from PRESETS.values()
     for levels, features in product(_LEVELS, FEATURES):
         if levels * features % 16 == 0 and levels * features <= WIDEST_FEATURES:
@@ -51,11 +52,12 @@ _FIRST_VARIANTS, *_OTHER_VARIANTS = (
     {name: chosen for name, chosen in zip(VARIANTS, ways, strict=True) if chosen is not None}
     for ways in zip_longest(*(variants.on_gpu for variants in VARIANTS.values()))
 )
-"""Selections of variants that together include every variant of a GPU."""
+"""Selections of variants that together include every variant on a GPU."""
 
 
 def specializations() -> dict[str, Launch]:
-    """Return a launch of each specialization by `Launch.specialization`, in order of first use."""
+    """Return one launch of each specialization, in the order of first use. The keys are the names
+    `Launch.specialization`."""
     with recorded() as launches, using(**_FIRST_VARIANTS):
         for config in configurations():
             build_graphs(config)
@@ -63,7 +65,8 @@ def specializations() -> dict[str, Launch]:
 
 
 def build_graphs(config: Config, bounds: Bounds = CUBE) -> None:
-    """Build the graphs of training and rendering with `config`, without evaluation."""
+    """Build the computation graphs of training and rendering with `config`, without evaluating
+    them."""
     trainer, state = unseen(config, bounds)
     deque(trainer.trial(state), maxlen=0)
     for pixels in _IMAGES:

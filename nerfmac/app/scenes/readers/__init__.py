@@ -31,7 +31,8 @@ log = logging.getLogger("nerfmac")
 
 
 def read_scene(path: Path) -> ParsedScene:
-    """Read the scene in a folder or camera file. Raises `InputError` as in `load_scene`."""
+    """Read the scene in a folder or camera file. Raises `InputError` in the same cases as
+    `load_scene`."""
     if path.is_file():
         if path.suffix == ".npy":
             return llff.read_llff(path)
@@ -60,7 +61,7 @@ def read_scene(path: Path) -> ParsedScene:
 
 
 def reader_of(folder: Path) -> Callable[[], ParsedScene] | None:
-    """Return the function that reads the scene in `folder`, or None if the format is unknown.
+    """Return a function that reads the scene in `folder`, or None if the format is unknown.
 
     Raises `InputError` if the format is unknown and several JSON files contain `frames`.
     """

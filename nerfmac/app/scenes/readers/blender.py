@@ -29,20 +29,21 @@ from nerfmac.common.json_reader import Fields, read_fields
 from nerfmac.geometry.placement import Placement
 
 USUAL_DISTANCES = 0.7, 3.0
-"""Range of the median distance between the cameras and the cube center, in scene units, in which
-instant-ngp's default placement is used. A typical distance is 1.3. Outside of this range, a
-placement is fitted."""
+"""Range of the median distance from the cube center to the cameras, in scene units, with the
+default placement of instant-ngp. A typical distance is 1.3. If the distance is outside this range,
+a placement is fitted instead."""
 
 log = logging.getLogger("nerfmac")
 
 
 def file_name(split: str) -> str:
-    """Return the file name of a split."""
+    """Return the name of the camera file of a split, such as `transforms_train.json`."""
     return f"transforms_{split}.json"
 
 
 def read_blender(folder: Path) -> ParsedScene:
-    """Read the scene in `folder`. Raises `InputError` as in `load_scene`."""
+    """Read the scene in a folder with Blender files. Raises `InputError` in the same cases as
+    `load_scene`."""
     files = {
         split: read_fields(folder / file_name(split))
         for split in SPLITS
@@ -75,7 +76,8 @@ def read_blender(folder: Path) -> ParsedScene:
 
 
 def _placement(file: Fields, images: list[PosedImage]) -> Placement | None:
-    """Return the placement of the file or instant-ngp's default, or None if neither is suitable."""
+    """Return the placement of the file. If the file specifies none, return the default placement of
+    instant-ngp, or None if this placement does not fit the cameras."""
     usual = placement_of(file)
     if is_placed(file):
         return usual

@@ -53,8 +53,8 @@ log = logging.getLogger("nerfmac")
 def model_folder(folder: Path) -> Path | None:
     """Return the folder of the COLMAP model of a scene, or None if there is no model.
 
-    Among several models, the one with the most images is used. COLMAP creates additional models for
-    images that it cannot connect to the others.
+    If there are several models, the model with the most images is returned. COLMAP creates
+    additional models for images that it cannot connect to the other images.
     """
     for name in MODEL_FOLDERS:
         below = folder / name
@@ -66,10 +66,11 @@ def model_folder(folder: Path) -> Path | None:
 
 
 def scene_folder(path: Path) -> Path:
-    """Return the scene folder for a `path`, which can also be a model folder such as `sparse/0`.
+    """Return the scene folder of a path, which is the scene folder or a model folder such as
+    `sparse/0`.
 
-    Among several possible folders, as for `scene/colmap/sparse/0`, the innermost one with images is
-    used.
+    If several folders are possible, as for `scene/colmap/sparse/0`, the innermost folder with
+    images is returned.
     """
     folder = path.absolute()
     folder = folder.parent if folder.name.isdigit() else folder
@@ -89,7 +90,7 @@ def read_colmap(folder: Path, model_path: Path) -> ParsedScene:
         model_path: Model folder.
 
     Returns:
-        The scene in COLMAP's coordinates.
+        The scene in the world coordinates of the COLMAP model.
 
     Raises:
         InputError: If the model is invalid or no image exists.
@@ -178,7 +179,7 @@ def lens_of(camera: ColmapCamera, where: str) -> Lens:
 
 
 def camera_to_file(entry: ColmapImage) -> np.ndarray:
-    """Return the camera-to-file pose (3, 4), with OpenGL axes, of a registered image."""
+    """Return the camera-to-world pose (3, 4) of a registered image, with OpenGL camera axes."""
     rotation = entry.pose[:, :3].T
     return np.column_stack([rotation * TO_OPENGL, -rotation @ entry.pose[:, 3]])
 
@@ -194,7 +195,7 @@ def tracks_of(
         images: Images, which may be smaller than those used to create the model.
 
     Returns:
-        Tracks in the coordinates of the model, or None if it contains no observations.
+        Tracks in the world coordinates of the model, or None if the model contains no observations.
     """
     order = np.argsort(model.numbers)
     numbers = model.numbers[order]

@@ -28,18 +28,19 @@ log = logging.getLogger("nerfmac")
 
 
 def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
-    """Return the tracks of the COLMAP model in a folder, in the coordinates of the images.
+    """Return the tracks of the COLMAP model in a folder, in the coordinates of the image poses.
 
-    `nerfmac capture` and nerfstudio's `ns-process-data` store the model from which they created the
-    `transforms.json`. Its cameras are matched by image name and determine the transform between the
-    coordinate systems.
+    `nerfmac capture` and nerfstudio's `ns-process-data` store the COLMAP model from which they
+    created the `transforms.json`. The cameras of the model are matched to the images by name, and
+    the matched cameras determine the transform between the two coordinate systems.
 
     Args:
         folder: Scene folder.
         images: Images with poses.
 
     Returns:
-        The tracks, or None if there is no model or its cameras differ. The log reports the reason.
+        The tracks. If there is no model, the model is invalid, or its cameras differ from the poses
+        of the images, the result is None, and the reason is logged.
     """
     path = model_folder(folder)
     if path is None:
@@ -62,8 +63,8 @@ def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
 def _by_name(
     entries: Sequence[ColmapImage], images: Sequence[PosedImage]
 ) -> list[ColmapImage | None]:
-    """Return the model entry with the file name of each image, or None if it is missing or
-    ambiguous."""
+    """Return, for each image, the model entry with the same file name. If no entry or several
+    entries match, the result is None."""
     by_name: dict[str, ColmapImage | None] = {}
     for entry in entries:
         name = PurePosixPath(entry.name.replace("\\", "/")).name
@@ -74,7 +75,7 @@ def _by_name(
 def _alignment(
     entries: Mapping[int, ColmapImage], images: Sequence[PosedImage]
 ) -> Placement | None:
-    """Return the similarity that maps the cameras of the model to the cameras of the images.
+    """Return the similarity transform from the coordinates of the model to those of the images.
 
     Camera rotations determine the rotation (orthogonal Procrustes problem), and positions determine
     the scale and the offset. The result is None if the cameras do not match.

@@ -34,24 +34,23 @@ PARAMETERS = {
     "THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 p1 p2 k3 k4 sx1 sy1",
     "RAD_TAN_THIN_PRISM_FISHEYE": "fl_x fl_y cx cy k1 k2 k3 k4 k5 k6 p1 p2 sx1 sx2 sy1 sy2",
 }
-"""Parameter names of COLMAP's camera models, in the order of the model numbers in binary files.
-d1 to d3 are the denominator coefficients of FULL_OPENCV."""
+"""Parameter names of the camera models of COLMAP, in the order of the model IDs in binary files. d1
+to d3 are the denominator coefficients of FULL_OPENCV."""
 
 Parsed = TypeVar("Parsed")
 Array = npt.NDArray[np.float64]
 
 Point = tuple[int, list[float], float]
-"""COLMAP number, position, and mean reprojection error of a sparse point."""
+"""COLMAP ID, position (x, y, z), and mean reprojection error in pixels of a sparse point."""
 
 SHOWN = np.dtype([("pixel", "<f8", 2), ("point", "<i8")])
-"""Binary layout of an observation, which consists of its pixel and the number of its 3D point or
--1."""
+"""Binary layout of an observation: its pixel position, and the ID of its 3D point or -1."""
 
 UNREADABLE = (struct.error, UnicodeDecodeError, ValueError, IndexError, OverflowError)
 
 
 class ColmapCamera(NamedTuple):
-    """Camera intrinsics: model name, image size in pixels, and parameters by name."""
+    """COLMAP camera: name of the camera model, image size in pixels, and parameters by name."""
 
     model: str
     width: int
@@ -60,9 +59,10 @@ class ColmapCamera(NamedTuple):
 
 
 class ColmapImage(NamedTuple):
-    """Registered image: name, camera number, and world-to-camera pose (3, 4).
+    """Registered image with its name, the ID of its camera, and its world-to-camera pose (3, 4).
 
-    `pixels` (n, 2), x right and y down, are observations of the sparse points numbered `points`.
+    `pixels` (n, 2) are the image positions of observed sparse points, with x right and y down.
+    `points` (n,) are the IDs of these points.
     """
 
     name: str
@@ -73,10 +73,10 @@ class ColmapImage(NamedTuple):
 
 
 class ColmapModel(NamedTuple):
-    """Cameras by number, registered images, and sparse points (n, 3).
+    """Cameras by ID, registered images, and positions (n, 3) of sparse points.
 
-    `numbers` (n,) contains the COLMAP numbers of the points, and `errors` (n,) their mean
-    reprojection errors in pixels.
+    `numbers` (n,) contains the IDs of the points, and `errors` (n,) their mean reprojection errors
+    in pixels.
     """
 
     cameras: dict[int, ColmapCamera]
@@ -87,7 +87,8 @@ class ColmapModel(NamedTuple):
 
 
 def is_model(folder: Path) -> bool:
-    """Return whether `folder` contains the cameras and images of a model, binary or text."""
+    """Return whether `folder` contains the files `cameras` and `images` of a model, as binary or
+    text files."""
     return any(
         (folder / f"cameras.{extension}").is_file() and (folder / f"images.{extension}").is_file()
         for extension in ("bin", "txt")
@@ -166,8 +167,8 @@ def _camera(model: str, width: int, height: int, values: list[float]) -> ColmapC
 def _image(
     name: str, camera: int, pose: list[float], pixels: Array, points: npt.NDArray[np.int64]
 ) -> ColmapImage:
-    """Create an image from 7 pose numbers, a quaternion and a translation. Points with the number
-    -1 are dropped."""
+    """Create an image. `pose` has 7 numbers: a quaternion and a translation. Observations with the
+    point ID -1 are dropped."""
     translation = pose[4:]
     if not all(abs(number) <= LARGEST for number in translation):
         raise InputError(f"{name} has the position {translation}; expected finite numbers")
@@ -222,7 +223,7 @@ def _binary_points(content: bytes) -> Iterator[Point]:
         number, *position = struct.unpack_from("<Q3d", content, at)
         yield _point(number, position, struct.unpack_from("<d", content, at + 35)[0])
         (track,) = struct.unpack_from("<Q", content, at + 43)
-        at += 51 + 8 * track  # Each track entry is an image number and a point index.
+        at += 51 + 8 * track  # Each track entry is an image ID and a point index.
         if at > len(content):
             raise InputError(
                 "the file is truncated: the entry of a point is incomplete; copy or export it again"
@@ -253,7 +254,7 @@ def _text_images(content: bytes) -> Iterator[ColmapImage]:
 
 
 def _text_shown(line: str) -> tuple[Array, npt.NDArray[np.int64]]:
-    """Return the pixels (n, 2) and point numbers (n,) in the point list of an image."""
+    """Return the pixels (n, 2) and point IDs (n,) in the point list of an image."""
     table = np.array(line.split(), np.float64).reshape(-1, 3)
     return table[:, :2], table[:, 2].astype(np.int64)
 

@@ -31,11 +31,12 @@ which they are tried."""
 TINY = 8
 """Maximum shorter image side in pixels for which focal lengths up to 2 pixels are accepted."""
 SQUARE = 1.2
-"""Minimum ratio between fl_x and fl_y, or its inverse, for a warning, because the pixels of cameras
-are square."""
+"""Ratio between fl_x and fl_y (or fl_y and fl_x) from which a warning is logged, because the pixels
+of real cameras are square."""
 
 CONTRADICTION = 0.02
-"""Minimum relative difference between a focal length and the field of view for a warning."""
+"""Relative difference between a focal length and the focal length that follows from the field of
+view, above which a warning is logged."""
 
 log = logging.getLogger("nerfmac")
 
@@ -47,15 +48,15 @@ def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Len
         frame: Frame of the JSON file.
         file: JSON file with defaults for all frames.
         image: Header of the image, whose size is used if the JSON contains no size.
-        warned: Kinds of warnings that have been logged. It is updated, so that each kind is logged
-            once per file.
+        warned: Warnings that have already been logged. The set is updated, so that each kind of
+            warning is logged only once per file.
 
     Returns:
         Camera intrinsics for the size in the JSON.
 
     Raises:
-        InputError: If the camera model is unsupported, no focal length is given, or a value is out
-            of range.
+        InputError: If the camera model is unsupported, the file contains no focal length, or a
+            value is out of range.
     """
     keys = _LensKeys(_normalized(frame, warned), _normalized(file, warned), image, warned)
     width, height = keys.size()
@@ -183,8 +184,8 @@ class _LensKeys:
             )
 
     def _with(self, key: str) -> Fields | None:
-        """Return the frame if it contains the key, otherwise the file if it contains the key,
-        otherwise None."""
+        """Return the first of the frame and the file that contains `key`, or None if neither
+        does."""
         return next((fields for fields in (self.frame, self.file) if key in fields), None)
 
     def _warn(self, what: str) -> None:

@@ -45,15 +45,16 @@ NOT_READ = {
 }
 """Unsupported keys that change the meaning of an image, with the supported alternatives.
 
-They are accepted with the values null, false, or 0. Other unknown keys, such as `depth_file_path`,
-only add unused information and are ignored.
+A key in this table is accepted if its value is null, false, or 0. Other unknown keys, such as
+`depth_file_path`, only add unused information and are ignored.
 """
 
 log = logging.getLogger("nerfmac")
 
 
 class Entry(NamedTuple):
-    """Frame of a JSON file: its fields, the `file` with default values, its name, and its image."""
+    """Frame of a JSON file: the fields of the frame, the file with default values, the name of the
+    frame, and the path of its image."""
 
     fields: Fields
     file: Fields
@@ -131,7 +132,8 @@ def cameras_of(
         names: Values of `file_path` of the frames to return. By default, all frames.
 
     Returns:
-        Camera intrinsics and camera-to-file pose (3, 4) of each frame.
+        Camera intrinsics and pose of each frame. A pose is a camera-to-world matrix (3, 4) in file
+        coordinates, with OpenGL axes.
 
     Raises:
         InputError: If a key, camera model, or pose is unsupported, or no frame has a pose.
@@ -156,10 +158,12 @@ def is_placed(file: Fields) -> bool:
 
 
 def placement_of(file: Fields) -> Placement:
-    """Return the placement of a file, with instant-ngp's defaults. `offset` can be one or three
-    numbers.
+    """Return the placement of a JSON file: the transform from file to scene coordinates.
 
-    Raises `InputError` if the scale is not positive or `aabb_scale` is outside (0, 128].
+    The placement is determined by the keys `scale`, `offset` (one or three numbers), and
+    `aabb_scale`. Missing keys have the default values of instant-ngp.
+
+    Raises `InputError` if `scale` is not positive or `aabb_scale` is outside (0, 128].
     """
     extent = file.number("aabb_scale", 1.0, above=0)
     if extent > MAX_EXTENT:
@@ -175,13 +179,14 @@ def placement_of(file: Fields) -> Placement:
 def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
     """Return the up direction of a file.
 
-    It is instant-ngp's `up`, if the file contains it. If nerfstudio's `orientation_override` is
-    "none", the poses are upright, and it is z. Otherwise it is estimated from the poses.
-    nerfstudio's `applied_transform` only documents how the poses were changed and has no effect.
+    If the file contains the key `up` of instant-ngp, this value is returned. If the key
+    `orientation_override` of nerfstudio is "none", the poses are upright, and the result is z. In
+    other cases, the up direction is estimated from the poses. The key `applied_transform` of
+    nerfstudio has no effect, because it only documents how the poses were changed.
 
     Args:
         file: JSON file.
-        poses: Camera-to-file poses (3, 4). Without poses, the up direction is z.
+        poses: Camera-to-world poses (3, 4). Without poses, the up direction is z.
 
     Returns:
         Unit vector in the coordinates of the file.
@@ -200,12 +205,15 @@ def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
 
 
 def _poses(frames: Sequence[Fields]) -> list[Array]:
-    """Return the poses (3, 4) of frames with exactly orthonormal rotations.
+    """Return the camera-to-world poses (3, 4) of frames, with exactly orthonormal rotations.
 
-    A scale that all rotations share is removed, because it is part of a similarity transform of the
-    world that the positions already include. If all determinants are -1, the file has left-handed
-    axes. The matrices are then unchanged, and `Placement.mirrored` corrects them. Raises
-    `InputError` unless each matrix is 4x4 or 3x4, finite, and otherwise rigid.
+    If all rotations are scaled by the same factor, the factor is removed. Such a factor comes from
+    a similarity transform of the scene, which has already been applied to the positions. If all
+    determinants are negative, the file has left-handed axes. The poses then remain reflections,
+    which `Placement.mirrored` corrects later.
+
+    Raises `InputError` if a matrix is not 4x4 or 3x4, is not finite, or is not rigid after removing
+    a common factor.
     """
     matrices = [_matrix_of(fields) for fields in frames]
     determinants = np.array([np.linalg.det(matrix[:, :3]) for matrix in matrices])

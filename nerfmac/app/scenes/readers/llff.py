@@ -3,7 +3,8 @@
 The scripts of Mildenhall et al. 2019 (local light field fusion) write this format. A row contains
 the 3x5 matrix [R | t | (height, width, focal length)] of an image, and the minimum and maximum
 depth in the image. The pose maps camera to world coordinates, with camera axes that point down,
-right, and backward. The intrinsics are for images of that height and width, without distortion.
+right, and backward. The focal length is in pixels of an image with this height and width. There is
+no distortion.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ Array = npt.NDArray[np.float64]
 
 
 def read_llff(path: Path) -> ParsedScene:
-    """Read the scene of a `poses_bounds.npy` file. Raises `InputError` as in `load_scene`."""
+    """Read the scene of a `poses_bounds.npy` file. Raises `InputError` in the same cases as
+    `load_scene`."""
     table = _table(path)
     files = _images(path.parent, len(table), path)
     images = []
@@ -64,9 +66,10 @@ def _table(path: Path) -> Array:
 
 
 def _images(folder: Path, count: int, path: Path) -> list[Path]:
-    """Return images sorted by name from the first of `images`, `images_2` ... with `count` images.
+    """Return the images in the first of the folders `images`, `images_2`, ... with exactly `count`
+    images, sorted by name.
 
-    Raises `InputError` if there is no such folder.
+    Raises `InputError` if no folder contains `count` images.
     """
     found = {}
     for image_folder in [folder / "images", *sorted(folder.glob("images_*"), key=_factor)]:

@@ -41,10 +41,10 @@ def read_polycam(folder: Path, cameras: Path, image_folder: Path) -> ParsedScene
         image_folder: Folder of images from `keyframes_of`.
 
     Returns:
-        The scene in Polycam's coordinates.
+        The scene in the world coordinates of Polycam.
 
     Raises:
-        InputError: As `load_scene`.
+        InputError: In the same cases as `load_scene`.
     """
     files = [read_fields(path) for path in sorted(cameras.glob("*.json"))]
     names = [Path(file.where).stem for file in files]

@@ -1,10 +1,9 @@
-"""Record3D exports, with a JSON file `metadata`, with or without file extension, next to an image
-folder.
+"""Record3D exports, which consist of a JSON file `metadata` or `metadata.json` and an image folder.
 
-A pose is a quaternion (x, y, z, w) and a position. It maps camera to world coordinates with OpenGL
-axes, as written by ARKit. `K` is the intrinsics matrix in column-major order for images of size `w`
-x `h`. The name of an image is the index of its pose. Poses without an image are skipped, because
-phones write more poses than images. Depth is not used.
+A pose consists of a quaternion (x, y, z, w) and a position, and maps camera to world coordinates
+with OpenGL axes, as written by ARKit. `K` is the intrinsics matrix in column-major order for images
+of size `w` x `h`. The file name of an image is the index of its pose. Poses without an image are
+skipped, because phones write more poses than images. Depth is not used.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from nerfmac.geometry.lenses import Lens
 
 FOLDERS = ("rgbd", "rgb", "images", "color")
 FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
-"""Key, in files of newer versions, with [fl_x, fl_y, cx, cy] of every pose."""
+"""Key in files of newer versions, which contains [fl_x, fl_y, cx, cy] for each pose."""
 
 
 def metadata_of(folder: Path) -> Path | None:
@@ -37,14 +36,15 @@ def metadata_of(folder: Path) -> Path | None:
 
 
 def read_record3d(path: Path) -> ParsedScene:
-    """Read the scene of a metadata file. Raises `InputError` as in `load_scene`."""
+    """Read the scene of a Record3D metadata file. Raises `InputError` in the same cases as
+    `load_scene`."""
     file = read_fields(path)
     poses, files = file.rows("poses", 7), _images(path.parent)
     numbers = [number for number in sorted(files) if number < len(poses)]
     if not numbers:
         raise InputError(
-            f"{path} has {len(poses)} poses, but no image is named by a number below that in "
-            f"{', '.join(FOLDERS)} of {path.parent}"
+            f"{path} has {len(poses)} poses, but the folders {', '.join(FOLDERS)} in {path.parent} "
+            f"contain no image whose name is a number below {len(poses)}"
         )
     headers, images = headers_of([files[number] for number in numbers]), []
     for number, header in zip(numbers, headers, strict=True):

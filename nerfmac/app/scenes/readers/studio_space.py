@@ -7,9 +7,9 @@ nerfstudio rotates, translates, and scales a scene when it loads it, and writes 
     scale        one number
 
 A position in nerfstudio is scale * (R position + t). If `transforms.json` contains
-`applied_transform` or `applied_scale`, `position` refers to the coordinates before these were
-applied, so `transforms.json` is also needed. The source is `nerfstudio_dataparser.py` in
-nerfstudio.
+`applied_transform` or `applied_scale`, `position` is in the coordinates before this transform and
+this scale were applied, so `transforms.json` is also needed. The source is
+`nerfstudio_dataparser.py` in nerfstudio.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Array = npt.NDArray[np.float64]
 
 TRANSFORMS = "dataparser_transforms.json"
 ROTATION_WITHIN = 1e-3
-"""Maximum entry of |R^T R - 1| that counts as a rounding error, because the file contains
-float32."""
+"""Maximum entry of |R^T R - 1| that counts as a rounding error. The file contains float32
+numbers."""
 
 
 class StudioSpace(NamedTuple):

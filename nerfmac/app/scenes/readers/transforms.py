@@ -47,7 +47,7 @@ def read_transforms(path: Path, file: Fields) -> ParsedScene:
         The scene in file coordinates.
 
     Raises:
-        InputError: As `load_scene`.
+        InputError: In the same cases as `load_scene`.
     """
     entries = entries_of(file, ImageSearch(path.parent))
     entries.sort(key=lambda entry: entry.name)
@@ -81,11 +81,20 @@ def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
 
 
 def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] | None:
-    """Return the indices of `names` by split, from nerfstudio's lists such as `train_filenames`.
+    """Return the splits that nerfstudio's lists, such as `train_filenames`, specify.
 
-    The result is None if there are no lists. Frames that are not listed are skipped. Frames without
-    an image may be listed. Raises `InputError` if a listed name does not exist or no training views
-    remain.
+    Frames that are not in a list belong to no split. A list may contain frames without an image,
+    which are ignored.
+
+    Args:
+        file: JSON file.
+        names: Values of `file_path` of the frames with an image.
+
+    Returns:
+        Indices of `names` by split, or None if the file contains no lists of splits.
+
+    Raises:
+        InputError: If a list contains a name that no frame has, or no training views remain.
     """
     keys = {split: f"{split}_filenames" for split in SPLITS}
     if not any(key in file for key in keys.values()):

@@ -1,7 +1,7 @@
 /**
- * The viewer's page: `render` builds one view of the widget in `el` and returns the function that
- * removes it. Everything that a view shows comes from the kernel's messages, so a reloaded page or
- * a second view is complete after its `ready` message.
+ * Entry point of the viewer page: `render` creates one view of the widget in `el` and returns a
+ * function that removes the view. All content of a view comes from messages of the kernel, so a
+ * reloaded page or a second view is complete after its `ready` message.
  */
 
 import { Compare } from "./image/compare.js";
@@ -126,11 +126,11 @@ function targetsOf(area, image, link, overlay) {
 }
 
 /**
- * Send the kernel `ready` as soon as the view is visible, and its size whenever it changes.
+ * Send `ready` to the kernel when the view becomes visible, and send the size whenever it changes.
  *
- * JupyterLab can deliver messages while a cell runs, but only from a moment after the view is
- * created: earlier messages wait for the cell. The message is therefore repeated until the kernel
- * answers; with `page`, the kernel recognizes the view.
+ * JupyterLab delivers messages while a cell runs, except for messages that are sent immediately
+ * after the view is created, which wait for the end of the cell. Therefore, `ready` is repeated
+ * until the kernel answers. The kernel recognizes repeated messages by the name `page`.
  */
 function tellSize({ area, image, link, page, signal }) {
   let size = null;

@@ -1,10 +1,11 @@
 /**
- * The elements of the viewer on the page, and the size of its image.
+ * The HTML elements of the viewer, and the size of the image area.
  *
  *     root .nerfmac-viewer > stage (image, status and hint over it, panels, grip), toolbar
  *
- * The kernel gets the image's size in device pixels, at least 1 x 1 and at most 3840 x 2160 at
- * the same aspect; for a hidden area it gets none.
+ * The page sends the size of the image area to the kernel in device pixels, at least 1 x 1. Larger
+ * areas than 3840 x 2160 are scaled down at the same aspect ratio. If the image area is hidden, the
+ * page sends no size.
  */
 
 import { capturePointer, make } from "./controls/controls.js";
@@ -14,7 +15,7 @@ const HIGHEST = 2160;
 const LOWEST_STAGE = 120; // CSS pixels
 const GRIP_STEP = 20; // CSS pixels that an arrow key moves the lower edge
 
-/** The elements of a viewer inside `el`, by their names. */
+/** Create the elements of a viewer inside `el`, and return the elements by name. */
 export function buildStage(el) {
   const canvas = (name) => make("canvas", { class: `nerfmac-${name}` });
   const parts = {
@@ -48,7 +49,7 @@ export function buildStage(el) {
   return parts;
 }
 
-/** Width and height in device pixels, within the limits; null for an area that is hidden. */
+/** Width and height in device pixels, within the limits, or null for a hidden area. */
 export function deviceSize(width, height) {
   if (width <= 0 || height <= 0) return null;
   const scale = Math.min(1, WIDEST / width, HIGHEST / height);
@@ -71,7 +72,7 @@ export function watchSize(area, onSize, signal) {
   signal.addEventListener("abort", () => observer.disconnect());
 }
 
-/** Make the grip set the image's height when it is dragged or moved by the arrow keys. */
+/** Change the height of the image when the user drags the grip or moves it with the arrow keys. */
 export function letGripResize(grip, floating) {
   let from = null;
   const set = (height) => {
@@ -103,6 +104,6 @@ export async function toggleFullScreen(root) {
     if (document.fullscreenElement === root) await document.exitFullscreen();
     else await root.requestFullscreen();
   } catch {
-    // The notebook's page forbids full screen for its outputs; the viewer stays as it is.
+    // The notebook page forbids full screen for cell outputs, so the viewer does not change.
   }
 }

@@ -151,7 +151,7 @@ def test_without_webgpu_the_still_is_shown_with_what_is_missing(trained, open_pa
     other = open_page(trained, before=WITHOUT_WEBGPU)
     assert other.shows() == "still"
     note = other.run("document.getElementById('note').textContent")
-    assert "no WebGPU" in note
+    assert "does not support WebGPU" in note
     assert "WebGL" not in note
     assert "https" not in note
     size = "[document.getElementById('still').naturalWidth, document.querySelector('canvas')]"

@@ -99,7 +99,7 @@ def test_a_comparison_can_be_ended_beside_an_open_panel(sight):
 def test_a_video_is_in_view_once_it_is_done(sight):
     sight.click("Path panel")
     sight.root.get_by_label("Seconds of video").fill("0.5")
-    sight.root.get_by_label("Frames a second").fill("4")
+    sight.root.get_by_label("Frames per second").fill("4")
     sight.root.get_by_label("Size", exact=True).select_option("320 × 240")
     sight.click("Render the video")
     sight.tab.wait_for(".nerfmac-download")

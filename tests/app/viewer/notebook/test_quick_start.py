@@ -76,12 +76,12 @@ def drag_at_rest(desk, tab, sight):
 def render_video(desk, tab, sight):
     """Between two keyframes, a second of eight frames, and play it."""
     sight.click("Path panel")
-    sight.click("Add the present view to the path")
+    sight.click("Add the current view to the path")
     sight.drag((200, -20))
-    sight.click("Add the present view to the path")
+    sight.click("Add the current view to the path")
     tab.wait_for(lambda: desk.run("len(viewer.path.keyframes)") == 2)
     sight.root.get_by_label("Seconds of video").fill("1")
-    sight.root.get_by_label("Frames a second").fill("8")
+    sight.root.get_by_label("Frames per second").fill("8")
     sight.root.get_by_label("Size", exact=True).select_option(index=0)
     sight.click("Render the video")
     video = sight.root.locator("video.nerfmac-video")

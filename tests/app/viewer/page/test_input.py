@@ -261,7 +261,7 @@ def test_a_page_that_warps_tells_where_it_is_a_few_times_a_second_and_before_all
     )
     assert 2 <= len(shown.sent("move")) <= shown.run("lasted") / 50 + 1
     shown.button("Path panel").evaluate("(button) => button.click()")
-    shown.button("Add the present view to the path").evaluate("(button) => button.click()")
+    shown.button("Add the current view to the path").evaluate("(button) => button.click()")
     move, keyframe = shown.sent()[-2:]
     assert (move["kind"], keyframe["kind"]) == ("move", "keyframe")
     travel = (shown.run("last") - 100) / HEIGHT

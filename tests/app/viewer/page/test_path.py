@@ -23,10 +23,10 @@ def panel(view):
 @pytest.mark.parametrize(
     ("button", "message"),
     [
-        ("Add the present view to the path", {"kind": "keyframe", "action": "add"}),
+        ("Add the current view to the path", {"kind": "keyframe", "action": "add"}),
         ("Go to keyframe 2", {"kind": "keyframe", "action": "go", "index": 1}),
         (
-            "Replace keyframe 1 by the present view",
+            "Replace keyframe 1 with the current view",
             {"kind": "keyframe", "action": "replace", "index": 0},
         ),
         ("Remove keyframe 2", {"kind": "keyframe", "action": "remove", "index": 1}),
@@ -113,7 +113,7 @@ def test_a_file_may_be_named_without_its_ending(panel):
     panel.button("Save the path").click()
     panel.control("File of the video").fill("tour.mp4")
     panel.control("Seconds of video").fill("2.5")
-    panel.control("Frames a second").fill("30")
+    panel.control("Frames per second").fill("30")
     panel.control("Size").select_option("1080 × 1080")
     panel.button("Render the video").click()
     assert [each.get("name") for each in panel.sent()] == ["tour.json", "tour.mp4"]

@@ -1,14 +1,14 @@
 /**
- * Elements of a page, and controls that show a value and report its changes.
+ * Functions that create HTML elements, and controls that show a value and report its changes.
  *
  * A control is {element, input, show(value), isBusy()}. `show` does not report a change. `isBusy`
- * is true while the user is holding the control; it must not be changed then. Listeners here are on
- * elements of the control itself and are removed with them.
+ * returns true while the user is changing the control, which must not be updated during this time.
+ * Listeners are on elements of the control and are removed with these elements.
  */
 
 import { icon } from "./icons.js";
 
-/** An element with attributes (`text` is its text content; null is omitted) and children. */
+/** Create an element with attributes and children. `text` is the text; null values are omitted. */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -35,7 +35,7 @@ export function makeButton({ image = null, text = "", title, name = "", onClick 
   return element;
 }
 
-/** A row of buttons, one of them pressed (radio buttons). `choices`: [value, text, title]. */
+/** A row of radio buttons. `choices` are [value, text, title]. */
 export function makeChoice({ label, choices, onChange }) {
   const element = make("div", { class: "nerfmac-choice", role: "group", "aria-label": label });
   const show = (value) => {
@@ -56,8 +56,8 @@ export function makeChoice({ label, choices, onChange }) {
 }
 
 /**
- * A slider. `toPosition` and `toValue` convert the value to the thumb's position and back, `toText`
- * to its text; by default the position is the value.
+ * A slider. `toPosition` and `toValue` convert the value to the position of the thumb and back. By
+ * default, the position is the value. `toText` converts the value to text.
  */
 export function makeSlider({
   label, min, max, step, onInput, toText = String, toValue = (place) => place,
@@ -94,7 +94,7 @@ export function makeSlider({
   return { element, input, show, isBusy: () => isHeld };
 }
 
-/** Settings that are rarely used, folded under "More". */
+/** A collapsed section "More" with settings that are rarely used. */
 export function makeMore(...children) {
   return make(
     "details", { class: "nerfmac-more" }, make("summary", { text: "More" }),
@@ -113,7 +113,7 @@ export function makeToggle({ label, title = label, onChange }) {
   return { element, input, show: (value) => (input.checked = value), isBusy: () => false };
 }
 
-/** A list to choose from. `choices`: [value, text]. */
+/** A drop-down list. `choices` are [value, text]. */
 export function makeSelect({ label, choices, onChange }) {
   const options = choices.map(([value, text]) => make("option", { value, text }));
   const input = make(
@@ -125,7 +125,7 @@ export function makeSelect({ label, choices, onChange }) {
   return { element, input, show: (value) => (input.value = value), isBusy: () => false };
 }
 
-/** A color, "#rrggbb". */
+/** A color picker with values "#rrggbb". */
 export function makeColor({ label, onInput }) {
   const input = make("input", {
     type: "color", "aria-label": label, title: label, class: "nerfmac-color",
@@ -142,8 +142,8 @@ export function makeColor({ label, onInput }) {
 }
 
 /**
- * A field for a number. An empty field is reported as null; text that is out of range or no number
- * is marked and not reported. The control is busy while the user types.
+ * A text field for a number. An empty field is reported as null. Text that is not a number in the
+ * range is marked as invalid and not reported. The control is busy while the user types.
  */
 export function makeNumber({ label, title = label, min, max = null, whole = false, onChange }) {
   const input = make("input", {
@@ -161,7 +161,7 @@ export function makeNumber({ label, title = label, min, max = null, whole = fals
   return { element: input, input, show, isBusy: () => isTyped };
 }
 
-/** A field for a line of text. */
+/** A text field with one line. */
 export function makeText({ label, value }) {
   return make("input", {
     type: "text", "aria-label": label, title: label, value, spellcheck: "false",
@@ -169,7 +169,7 @@ export function makeText({ label, value }) {
   });
 }
 
-/** A progress bar: `show(part, text)` with part in [0, 1]; null hides it. */
+/** A progress bar. `show(part, text)` shows a fraction in [0, 1] and a text; null hides the bar. */
 export function makeProgress(label) {
   const fill = make("div", { class: "nerfmac-progress-fill" });
   const element = make("div", {
@@ -186,11 +186,11 @@ export function makeProgress(label) {
   return { element, show };
 }
 
-/** Send all events of a pressed pointer to `element`, also those from outside of it. */
+/** Send all events of a pressed pointer to `element`, even if the pointer leaves the element. */
 export function capturePointer(element, event) {
   try {
     element.setPointerCapture(event.pointerId);
   } catch {
-    // A synthetic event has no pointer that could be captured; the drag works without.
+    // A synthetic event has no pointer that can be captured. Dragging works without the capture.
   }
 }

@@ -1,4 +1,4 @@
-/** The viewer's icons: strokes on a grid of 16 x 16, in the color of the text around them. */
+/** Icons of the viewer: strokes on a grid of 16 x 16, in the color of the surrounding text. */
 
 const STROKES = {
   play: "M5 3.2v9.6l7.6-4.8z",
@@ -23,7 +23,7 @@ const STROKES = {
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An `svg` element that is hidden from screen readers, because they read the button around it. */
+/** An `svg` element that is hidden from screen readers, because they read its button instead. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
   const stroke = document.createElementNS(SVG, "path");

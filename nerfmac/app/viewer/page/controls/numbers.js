@@ -2,7 +2,7 @@
 
 const PREFIXES = ["", "k", "M", "G", "T"];
 
-/** 1234567 as "1.23 M". */
+/** Format a number with a prefix: 1234567 becomes "1.23 M". */
 export function withPrefix(value) {
   if (!Number.isFinite(value)) return "–";
   let scaled = value;
@@ -14,13 +14,13 @@ export function withPrefix(value) {
   return `${Number(scaled.toPrecision(3))} ${PREFIXES[power]}`.trim();
 }
 
-/** 12345 as "12 345", with thin spaces. */
+/** Format an integer with thin spaces: 12345 becomes "12 345". */
 export function grouped(value) {
   if (!Number.isFinite(value)) return "–";
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u2009");
 }
 
-/** Seconds as "4.2 s", "1:05" or "2:00:07". */
+/** Format a duration in seconds as "4.2 s", "1:05", or "2:00:07". */
 export function duration(seconds) {
   if (!Number.isFinite(seconds)) return "–";
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
@@ -31,12 +31,12 @@ export function duration(seconds) {
   return hours ? `${hours}:${two(minutes)}:${two(whole % 60)}` : `${minutes}:${two(whole % 60)}`;
 }
 
-/** A number with so many significant digits; a dash for null. */
+/** Format a number with a given number of significant digits, and null as a dash. */
 export function digits(value, count) {
   return Number.isFinite(value) ? String(Number(value.toPrecision(count))) : "–";
 }
 
-/** About `count` tick values in [low, high], spaced by 1, 2 or 5 times a power of ten. */
+/** About `count` tick values in [low, high], spaced by 1, 2, or 5 times a power of ten. */
 export function roundTicks(low, high, count) {
   if (!(high > low)) return [low];
   const rough = (high - low) / Math.max(count, 1);
@@ -49,7 +49,7 @@ export function roundTicks(low, high, count) {
   return ticks;
 }
 
-/** Ticks of a logarithmic axis: powers of ten and, if they are few, 2 and 5 times them. */
+/** Ticks of a logarithmic axis: powers of ten and, if these are few, 2 and 5 times the powers. */
 export function logTicks(low, high) {
   const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
   const ticksOf = (factors) => {
@@ -63,7 +63,7 @@ export function logTicks(low, high) {
   return powers.length >= 2 ? powers : ticksOf([1, 2, 5]);
 }
 
-/** A file name with the right extension. */
+/** A file name with the given extension. */
 export function withEnding(name, ending) {
   const trimmed = name.trim();
   return trimmed.toLowerCase().endsWith(ending) ? trimmed : `${trimmed}${ending}`;

@@ -1,18 +1,19 @@
 /**
  * Comparison of a training photo with the frame rendered from its camera.
  *
- * The comparison begins when the photo in the message of a frame has arrived, and ends with the
- * first frame without a photo. The photo is drawn over the frame on a canvas of the same size:
- * right of a divider, whole, not at all, or as the amplified difference between photo and frame.
+ * The comparison begins when the photo that a frame refers to has arrived, and ends with the first
+ * frame that refers to no photo. A canvas of the same size over the frame shows the part of the
+ * photo to the right of a divider, the whole photo, nothing, or the amplified difference between
+ * photo and frame.
  */
 
 import { capturePointer, make, makeButton, makeChoice } from "../controls/controls.js";
 import { decodeJpeg } from "./image.js";
 
-const DOUBLINGS = 2; // the difference is shown four times as strong
+const DOUBLINGS = 2; // number of times that the difference is doubled before it is shown
 const STEP = 0.02; // movement of the divider per arrow key press, as a fraction of the width
 const COMPARISONS = [
-  ["split", "Split", "Rendered left, photo right of the divider"],
+  ["split", "Split", "Rendering to the left of the divider, photo to the right"],
   ["difference", "Difference", "The difference of both, four times as strong"],
   ["rendered", "Rendered", "The rendered image alone"],
   ["photo", "Photo", "The photo alone"],
@@ -34,7 +35,7 @@ export class Compare {
   build(motion) {
     this.divider = make("div", {
       class: "nerfmac-divider", role: "slider", tabindex: 0, "aria-label": "Divider",
-      "aria-valuemin": 0, "aria-valuemax": 100, title: "Drag: rendered left, photo right",
+      "aria-valuemin": 0, "aria-valuemax": 100, title: "Drag the divider between the rendering (left) and the photo (right)",
     });
     const corner = (text) => make("div", { class: "nerfmac-corner", text });
     this.corners = [corner("rendered"), corner("photo")];

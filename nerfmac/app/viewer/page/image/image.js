@@ -1,32 +1,32 @@
 /**
- * The frames from the kernel, on a canvas.
+ * Drawing of the frames from the kernel on a canvas.
  *
  * Every frame is acknowledged in the order of arrival, whether it is drawn or not. If a newer frame
- * has arrived by the time a frame is decoded, the older one is skipped, but never two in a row: if
- * decoding were slower than the kernel, no frame would ever be drawn.
+ * has arrived by the time a frame is decoded, the older frame is skipped. Two frames in a row are
+ * not skipped, because no frame would ever be drawn if decoding were slower than the kernel.
  *
- * Once the view of the page has moved away from the view of the frame, the frame is warped to it
- * (warp.js). Without WebGL2, and next to a photo, the frame does not change until the next one
- * arrives.
+ * When the view of the page moves away from the view of the frame, the frame is warped to the view
+ * of the page (warp.js). Without WebGL2, or during a comparison with a photo, the shown frame does
+ * not change until the next frame arrives.
  */
 
 import { viewLens } from "../motion/navigation.js";
 import { fitRectangle } from "./projection.js";
 
-const KEPT = 1024; // latencies and times of frames that are remembered
-const SHARP = 1.25; // pixels drawn for one of a small frame, to each side: more show nothing new
-const SAME = 1e-4; // largest difference of two cameras' numbers that cannot be seen
+const KEPT = 1024; // number of frames whose latencies and times are recorded
+const SHARP = 1.25; // maximum number of drawn pixels per pixel of a small frame, per axis
+const SAME = 1e-4; // maximum difference between the numbers of two cameras that is invisible
 
 export class Image {
   /**
-   * `record`: measurements for tests, see main.js; `warp`: null without WebGL2.
+   * `record` stores measurements for tests, see main.js. `warp` is null without WebGL2.
    */
   constructor({ canvas, link, record, motion, warp }) {
     Object.assign(this, { canvas, link, record, motion, warp });
     this.context = canvas.getContext("2d", { alpha: false });
-    this.shown = null; // {bitmap, content}: content is null for the still
+    this.shown = null; // {bitmap, content}; content is null for the stored image
     this.camera = null; // {pose, lens} of the drawn image
-    this.waiting = []; // ids without an ack, oldest first
+    this.waiting = []; // ids of unacknowledged frames, oldest first
     this.newest = -Infinity;
     this.hasSkipped = false;
     this.listeners = [];
@@ -34,7 +34,7 @@ export class Image {
     motion.onMove((time) => this.follow(time));
   }
 
-  /** Call `listener(content)` right after a frame, and after each redraw of it. */
+  /** Call `listener(content)` right after a frame is drawn or redrawn. */
   onDrawn(listener) {
     this.listeners.push(listener);
   }
@@ -50,7 +50,7 @@ export class Image {
       bitmap?.close();
       return;
     }
-    const isLate = !this.waiting.includes(content.id); // a newer one was decoded sooner
+    const isLate = !this.waiting.includes(content.id); // a newer frame was decoded sooner
     const mayWait = this.newest !== content.id && !this.hasSkipped;
     if (bitmap && !isLate && !mayWait) this.show(bitmap, content, inverses);
     else bitmap?.close();
@@ -63,7 +63,7 @@ export class Image {
     for (const each of this.waiting.splice(0, count)) this.link.post({ kind: "ack", id: each });
   }
 
-  /** Show the still image of a saved notebook, until a kernel sends frames. */
+  /** Show the image that is stored in the notebook, until a kernel sends frames. */
   async showStill(jpeg) {
     const bitmap = await decodeJpeg(jpeg);
     if (bitmap && !this.link.isLive && !this.link.isClosed) this.show(bitmap, null);
@@ -79,17 +79,17 @@ export class Image {
     if (!content) return;
     this.record.lastFrame = { ...content };
     keepLast(this.record.received, performance.now());
-    this.note(inverses ? null : content.t); // the warp has already answered the pointer
+    this.note(inverses ? null : content.t); // the warp has already shown the pointer motion
   }
 
-  /** The view has moved, by an event at `time`. */
+  /** Redraw after an event at `time` has moved the view. */
   follow(time) {
     if (!this.warp || !this.shown?.content?.depth) return;
     this.redraw();
     this.note(time);
   }
 
-  /** Record when the image changed, and how long after the event that it responds to. */
+  /** Record the time of a change of the image, and the latency since the event that caused it. */
   note(time) {
     const { record } = this;
     const now = performance.now();
@@ -128,7 +128,7 @@ export class Image {
     for (const listener of this.listeners) listener(shown?.content ?? null);
   }
 
-  /** The camera of the view, once the frame has been warped to it; null if it is not warped. */
+  /** The camera to which the frame is warped, or null if the frame is not warped. */
   warped() {
     const { warp, canvas: { width, height }, motion: { view } } = this;
     const content = this.shown?.content;
@@ -145,13 +145,13 @@ export class Image {
     const { canvas, warp } = this;
     const copy = new OffscreenCanvas(canvas.width, canvas.height);
     const context = copy.getContext("2d");
-    this.redraw(); // WebGL's image can be read only in the task that draws it
+    this.redraw(); // a WebGL image can be read only in the task that draws it
     const isWarped = warp !== null && !warp.canvas.hidden;
     context.drawImage(isWarped ? warp.canvas : canvas, 0, 0, copy.width, copy.height);
     return copy.convertToBlob({ type: "image/png" });
   }
 
-  /** The rectangle of the image in an area of this size, in the units of the size. */
+  /** The rectangle of the image in an area of the given size, in the same units. */
   rectangle(width, height) {
     const frame = this.shown?.content ?? this.shown?.bitmap;
     const isWarped = this.camera !== (this.shown?.content ?? null);
@@ -166,7 +166,7 @@ export class Image {
   }
 }
 
-/** Decode the image in `bytes`; null if they contain no image. */
+/** Decode the image in `bytes`. The result is null if `bytes` are not an image. */
 export async function decodeJpeg(bytes) {
   if (!bytes?.byteLength) return null;
   try {
@@ -182,7 +182,7 @@ async function inflate(bytes) {
   return new Uint16Array(await new Response(inflated).arrayBuffer());
 }
 
-/** Whether two lists of numbers are the same but for rounding. */
+/** Whether the numbers in two lists differ by at most rounding errors. */
 function isAlike(one, other) {
   return one.every((value, index) => (
     Math.abs(value - other[index]) <= SAME * Math.max(1, Math.abs(value))

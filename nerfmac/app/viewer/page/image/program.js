@@ -1,6 +1,6 @@
-/** WebGL's programs; scenes' pages use this too (nerfmac/app/export/page). */
+/** WebGL programs. Exported pages (nerfmac/app/export/page) also use this module. */
 
-/** Compile and link the texts of two shaders, and use the program from now on; returns it. */
+/** Compile and link the source code of two shaders, activate the program, and return it. */
 export function useProgram(gl, vertex, fragment) {
   const program = gl.createProgram();
   for (const [type, text] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {

@@ -1,8 +1,8 @@
-/** Elements over the image: sharpness, notices, and the state of the kernel. */
+/** Elements over the image that show the sharpness, notices, and the state of the kernel. */
 
 import { make, makeButton } from "../controls/controls.js";
 
-const PATIENCE = 2500; // milliseconds without a message: no kernel is assumed
+const PATIENCE = 2500; // milliseconds without a message after which no kernel is assumed
 const NO_KERNEL = "No kernel is connected to this image. Run the cell to look around.";
 const STOPPED = "The kernel has stopped or was restarted. Run the cell again to continue.";
 
@@ -16,7 +16,7 @@ export function showSharpness(element, image) {
   });
 }
 
-/** A line for the kernel's notices; a dismissed notice is hidden until there is another one. */
+/** A line for notices of the kernel. A dismissed notice is hidden until its text changes. */
 export function buildNotice(link) {
   let dismissed = null;
   const text = make("span", {});
@@ -36,7 +36,7 @@ export function buildNotice(link) {
   return element;
 }
 
-/** While no kernel answers: show the last image or the still, and disable the controls. */
+/** While no kernel answers, show the last image or the stored image, and disable the controls. */
 export function showStillUntilLive({ model, parts, image, link, signal }) {
   const { root, toolbar, panels, hint } = parts;
   const setLive = (isLive) => {

@@ -1,14 +1,15 @@
 /**
- * Triangulation of a grid of vertices: few triangles where values are flat, two per cell elsewhere.
+ * Triangulation of a grid of vertices, with few triangles where the values are planar.
  *
- * The grid is halved recursively until the values in each rectangle are on a plane. Rectangles
- * become polygons, and a polygon includes the corners of other rectangles on its sides. Adjacent
- * polygons therefore share their vertices, and the surface has no cracks.
+ * The grid is halved recursively until the values in each rectangle are on a plane or the rectangle
+ * is a single cell. Each rectangle becomes a polygon, which includes the corners of other
+ * rectangles on its sides. Adjacent polygons therefore share their vertices, and the surface has no
+ * cracks.
  */
 
-const FLAT = 0.02; // largest distance from a plane, as a fraction of the value in its middle
+const FLAT = 0.02; // maximum deviation from a plane, as a fraction of the value at its center
 
-/** Three indices a triangle, uint32, for the `values` (rows x columns, row by row) at the vertices. */
+/** Vertex indices (uint32, three per triangle) for the `values` (rows x columns, row by row). */
 export function trianglesOf(values, columns, rows) {
   const rectangles = [];
   const split = (left, right, top, bottom) => {
@@ -25,7 +26,7 @@ export function trianglesOf(values, columns, rows) {
       split(left, right, middle, bottom);
     }
   };
-  // The outermost cells are no squares, so each side is a rectangle by itself.
+  // The outermost cells are not squares, so the cells of each side form a separate rectangle.
   const [across, down] = [[0, 1, columns - 2, columns - 1], [0, 1, rows - 2, rows - 1]];
   for (let j = 0; j < 3; j += 1) {
     for (let i = 0; i < 3; i += 1) split(across[i], across[i + 1], down[j], down[j + 1]);
@@ -33,7 +34,7 @@ export function trianglesOf(values, columns, rows) {
   return fansOf(rectangles, columns, rows);
 }
 
-/** Whether the values of a rectangle are on a plane, up to FLAT; always true for a single cell. */
+/** Whether the values of a rectangle are on a plane up to FLAT. True for a single cell. */
 function isFlat(values, columns, left, right, top, bottom) {
   const [width, height] = [right - left, bottom - top];
   if (width === 1 && height === 1) return true;
@@ -66,7 +67,7 @@ function fansOf(rectangles, columns, rows) {
   for (const [left, right, top, bottom] of rectangles) {
     const first = top * columns + left;
     const corners = [first, first + right - left, bottom * columns + right, bottom * columns + left];
-    let before = null; // the vertex before, on the way around
+    let before = null; // the previous vertex of the polygon
     corners.forEach((from, side) => {
       const to = corners[(side + 1) % 4];
       const step = [1, columns, -1, -columns][side];

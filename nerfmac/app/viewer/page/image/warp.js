@@ -1,27 +1,28 @@
 /**
- * Warp of the last image to the current camera: a mesh over the image, at its depth. triangles.js
- * creates the mesh.
+ * Warping of the last image to the current camera, as a textured mesh with the depth of the image.
+ * triangles.js creates the mesh.
  *
- * A vertex at image position (x, y), at depth z along the axis of the source camera, has in a view
- * turned by T = R_view^T R and moved by s = R_view^T (t - t_view) the position
+ * A vertex has the image position (x, y) and the depth z along the axis of the source camera. The
+ * view is rotated by T = R_view^T R and translated by s = R_view^T (t - t_view) relative to the
+ * source camera. In the view, the vertex has the position
  *
  *     q = T ((x - cx) / fx, (cy - y) / fy, -1)^T + s / z
  *
- * in the axes of the view, up to the factor z. A surface infinitely far away needs no special case,
- * and q is linear in (x, y) over a plane, so the interpolation of the GPU is exact there.
+ * in the axes of the view, up to the factor z. A surface at infinity needs no special case. On a
+ * plane, q is linear in (x, y), so the interpolation of the GPU is exact.
  *
  * The kernel sends 1 / distance on a grid; see nerfmac/app/viewer/depth_grid.py. In this grid, the
  * near surface extends beyond its outline by up to two cells, so the triangles that stretch at
- * disocclusions have background colors. The outermost vertices are outside the image and repeat its
- * edge.
+ * disocclusions have background colors. The outermost vertices are outside the image and repeat the
+ * values at the image border.
  */
 
 import { useProgram } from "./program.js";
 import { trianglesOf } from "./triangles.js";
 
 const VERTEX = `#version 300 es
-in float inverse;         // 1 / distance over its largest value
-uniform float largest;    // of 1 / distance, 1 / scene units
+in float inverse;         // 1 / distance, as a fraction of its maximum
+uniform float largest;    // maximum of 1 / distance, in 1 / scene units
 uniform ivec2 size;       // columns and rows of vertices
 uniform mat3 turn;        // T
 uniform vec3 shift;       // s
@@ -29,7 +30,7 @@ uniform vec4 lens, viewLens;
 out vec2 place;
 
 #define NEAR 0.02         // scene units; nearer surfaces are not drawn
-#define BEYOND 1.         // the outermost vertices are this far outside, in widths and heights
+#define BEYOND 1.         // distance of the outermost vertices from the image, in image sizes
 
 void main() {
   ivec2 index = ivec2(gl_VertexID % size.x, gl_VertexID / size.x);
@@ -57,7 +58,7 @@ void main() {
 const UNIFORMS = ["largest", "size", "turn", "shift", "lens", "viewLens"];
 
 export class Warp {
-  /** Create a warp that draws on `canvas` and shows the canvas; null without WebGL2. */
+  /** Create a warp that draws on `canvas` and shows the canvas, or return null without WebGL2. */
   static begin(canvas) {
     canvas.hidden = true;
     const gl = canvas.getContext("webgl2", { alpha: false, antialias: false });
@@ -66,7 +67,7 @@ export class Warp {
 
   constructor(canvas, gl) {
     Object.assign(this, { canvas, gl });
-    this.source = null; // the image's {pose, lens, depth, count}: so many indices
+    this.source = null; // {pose, lens, depth, count} of the image; `count` is the number of indices
     this.setUp();
     canvas.addEventListener("webglcontextlost", (event) => {
       event.preventDefault(); // requests another context
@@ -95,7 +96,7 @@ export class Warp {
     gl.depthFunc(gl.LEQUAL); // points at infinity have the cleared depth
   }
 
-  /** Set an image and its grid codes (uint16), `inverses`; `content` is the frame's message. */
+  /** Set an image and its grid codes `inverses` (uint16). `content` is the message of the frame. */
   load(bitmap, { pose, lens, depth }, inverses) {
     const { gl } = this;
     const { columns, rows } = depth;
@@ -106,7 +107,7 @@ export class Warp {
     this.source = { pose, lens, depth, count: indices.length };
   }
 
-  /** Show the image from a camera; returns false if there is no image. */
+  /** Show the image from a camera. Returns false if there is no image. */
   draw({ pose, lens }, width, height) {
     const { gl, canvas, source, places } = this;
     if (!source) return false;

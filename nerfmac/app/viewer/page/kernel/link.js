@@ -1,9 +1,10 @@
 /**
  * Messages between page and kernel.
  *
- * `send` sends at once. `later` sends at the next animation frame, and only the last message with
- * the same key: a slider that is dragged sends one message per frame. `send` first sends everything
- * that waits for the frame (see motion.js), so messages keep the order of their events.
+ * `send` sends a message immediately. `later` sends it at the next animation frame and only if no
+ * newer message has the same key, so dragging a slider sends one message per animation frame.
+ * `send` first sends all messages that wait for the animation frame (see motion.js), so messages
+ * have the order of their events.
  */
 
 export class Link {
@@ -12,7 +13,7 @@ export class Link {
     this.model = model;
     this.isLive = false; // whether a message from a kernel has arrived
     this.isAnswering = true; // see pulse.js
-    this.heard = 0; // when the last message arrived
+    this.heard = 0; // time at which the last message arrived
     this.isClosed = false;
     this.handlers = new Map();
     this.waiting = new Map();
@@ -28,8 +29,9 @@ export class Link {
   }
 
   /**
-   * Call `handler(content, buffers)` for messages of a kind. "live": at the first of any kind;
-   * "silent": when the kernel stops answering; "answering": when it answers again.
+   * Call `handler(content, buffers)` for each message of a kind, or for an event: "live" (the first
+   * message of any kind), "silent" (the kernel has stopped answering), or "answering" (the kernel
+   * answers again).
    */
   on(kind, handler) {
     this.handlers.set(kind, [...(this.handlers.get(kind) ?? []), handler]);
@@ -58,8 +60,8 @@ export class Link {
   }
 
   /**
-   * Send `content` now, before waiting messages. This is for acknowledgments, because their order
-   * is irrelevant. Until the first message from the kernel, only "ready" and "size" are sent.
+   * Send `content` now, before waiting messages. Use this method for acknowledgments, because their
+   * order is irrelevant. Before the first message from the kernel, only "ready" and "size" are sent.
    */
   post(content) {
     const isFirst = content.kind === "ready" || content.kind === "size";
@@ -68,11 +70,11 @@ export class Link {
     try {
       this.model.send(content);
     } catch {
-      if (this.isLive) this.fallSilent(); // JupyterLab has seen the kernel end
+      if (this.isLive) this.fallSilent(); // JupyterLab has detected the end of the kernel
     }
   }
 
-  /** Send `content` now, after the messages that wait. */
+  /** Send all waiting messages, and then `content`. */
   send(content) {
     this.flush(true);
     this.post(content);
@@ -90,7 +92,7 @@ export class Link {
     return this.waiting.get(key);
   }
 
-  /** Call `collector(isUrgent)` at each flush; it returns a message, or null to wait. */
+  /** Call `collector(isUrgent)` at each flush. `collector` returns a message, or null to wait. */
   collect(collector) {
     this.collectors.push(collector);
   }
@@ -104,7 +106,7 @@ export class Link {
     });
   }
 
-  /** Send waiting messages. `isUrgent`: send all of them, because another message follows. */
+  /** Send waiting messages. If `isUrgent`, send all of them, because another message follows. */
   flush(isUrgent = false) {
     const messages = [...this.waiting.values()];
     this.waiting.clear();

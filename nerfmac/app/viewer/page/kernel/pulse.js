@@ -1,22 +1,22 @@
 /**
- * Detection of a kernel that stopped, and messages about whether the view is on screen.
+ * Detection of a kernel that has stopped, and messages about whether the view is on screen.
  *
- * If a kernel is silent, the page sends a `ping`. The kernel answers it even while a cell runs.
- * Without an answer the kernel has stopped, was restarted, or is too busy: the view then does not
- * change until another message arrives.
+ * If no message has arrived for a while, the page sends a `ping`. The kernel answers a `ping` even
+ * while a cell runs. If there is no answer, the kernel has stopped, was restarted, or is too busy,
+ * and the view does not change until another message arrives.
  */
 
-const WATCH_PERIOD = 250; // milliseconds between two looks at the clock
+const WATCH_PERIOD = 250; // milliseconds between two checks
 const LONGEST_SILENCE = 750; // milliseconds without a message until a ping is sent
-const ANSWER_TIME = 2000; // milliseconds that it may take to answer
+const ANSWER_TIME = 2000; // milliseconds that the kernel may take to answer a ping
 
 /** Update `link.isAnswering`; the link emits "answering" and "silent" when it changes. */
 export function watchKernel(link, signal) {
-  let asked = null; // when the ping was sent that has not been answered
+  let asked = null; // time of the ping that has not been answered
   const look = () => {
     const now = performance.now();
     if (!link.isLive || document.hidden) {
-      asked = null; // a hidden page's timers are late
+      asked = null; // the timers of a hidden page are late
       return;
     }
     if (asked !== null && link.heard >= asked) asked = null;
@@ -34,8 +34,8 @@ export function watchKernel(link, signal) {
 }
 
 /**
- * Notify the kernel when any part of `area` becomes visible, and when no part is visible any more.
- * Returns a function to call before the view is removed.
+ * Notify the kernel when `area` becomes at least partly visible and when it becomes invisible.
+ * Returns a function that the caller must call before the view is removed.
  */
 export function tellVisible(area, link, page, signal) {
   let isInWindow = true;

@@ -1,13 +1,13 @@
 /**
  * Settings of the kernel, and the controls that show and change them.
  *
- * The kernel has priority: every control bound to a setting shows the value in the kernel, except
- * while the user is holding the control. A value that was just sent is shown for a moment, although
- * older values from the kernel may still arrive.
+ * Every control that is bound to a setting shows the value in the kernel, except while the user is
+ * changing the control. A value that was just sent is shown for ECHO_TIME, because older values
+ * from the kernel may still arrive.
  */
 
 const ECHO_TIME = 1000; // milliseconds that the kernel may take to answer
-const RETRY_TIME = 250; // milliseconds until a control that was held is updated again
+const RETRY_TIME = 250; // milliseconds until the page tries again to update a busy control
 
 export class Settings {
   constructor(link, signal) {
@@ -16,7 +16,7 @@ export class Settings {
     this.bound = new Map(); // name -> controls
     this.sent = new Map(); // name -> {value, timer}
     this.listeners = [];
-    this.retry = 0; // timer that updates a control after the user lets go of it
+    this.retry = 0; // timer that updates a control after the user has released it
     link.on("state", ({ settings }) => this.receive(settings));
     signal.addEventListener("abort", () => {
       for (const { timer } of this.sent.values()) clearTimeout(timer);
@@ -30,7 +30,7 @@ export class Settings {
     return control;
   }
 
-  /** Call `listener(name, value)` when a setting changes, here or in the kernel. */
+  /** Call `listener(name, value)` when a setting changes on this page or in the kernel. */
   onChange(listener) {
     this.listeners.push(listener);
   }
@@ -47,7 +47,7 @@ export class Settings {
     }
   }
 
-  /** Change a setting; the kernel gets the last value in each animation frame. */
+  /** Change a setting. The last value in each animation frame is sent to the kernel. */
   set(name, value) {
     const waiting = this.link.pending("set")?.values;
     this.link.later("set", { kind: "set", values: { ...waiting, [name]: value } });

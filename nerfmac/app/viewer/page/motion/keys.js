@@ -1,12 +1,13 @@
 /**
- * Walking by keys, while the image has the focus.
+ * Moving the camera with keys while the image has the focus.
  *
- * W and S or up and down: forward and back; A and D or left and right: sideways; Q and E: down and
- * up; R: back to the first view. Keys are physical positions, so WASD is under the same fingers on
- * any keyboard layout. Messages carry the time that a key was held, not how often it repeated.
+ * The keys W and S (or up and down) move forward and backward, A and D (or left and right) move
+ * sideways, Q and E move down and up, and R returns to the first view. Keys are identified by their
+ * physical positions, so WASD has the same positions on all keyboard layouts. The distance depends
+ * on the time for which a key is held, and not on key repeats.
  *
  * `motion` is an object of motion.js, or another object with `add`, `hold`, `release`, `wake`, and
- * `beforeMessage`; `onReset(time)` is called for R.
+ * `beforeMessage`. For R, `onReset(time)` is called.
  */
 
 const STEPS = { // right, up, forward
@@ -15,7 +16,7 @@ const STEPS = { // right, up, forward
   KeyE: [0, 1, 0], KeyQ: [0, -1, 0],
 };
 
-const LONGEST_STRIDE = 0.25; // seconds: a page that was blocked must not jump
+const LONGEST_STRIDE = 0.25; // maximum seconds per step, so that a blocked page does not jump
 
 export function walkByKeys(area, motion, onReset, signal) {
   const held = new Set();

@@ -1,20 +1,21 @@
 /**
- * The view of the page, moved with pointer and keys, and its messages to the kernel.
+ * The view of the page, which the user moves with pointer and keys, and messages about it.
  *
- * Travel is accumulated between animation frames. Each frame moves the view, and a page that warps
- * shows the new view at once. If the page warps, it sends the view to the kernel at most once per
- * INTERVAL: images take longer than that, and reading messages takes time from them. Several inputs
- * (pointer, keys, wheel) may move the view at once; each holds it while it does. A message contains
- * `moving` while any input holds the view, and a last message reports the end of all holds. A hold
- * without travel sends no message, because a click is not a motion.
+ * Pointer and key motion is accumulated between animation frames. Each animation frame moves the
+ * view. A page that warps images shows the new view immediately and sends the view to the kernel at
+ * most once per INTERVAL, because images take longer than INTERVAL and reading messages slows them
+ * down. Several inputs (pointer, keys, wheel) may move the view at the same time, and each input
+ * holds the view during its motion. While any input holds the view, messages contain `moving`, and
+ * a last message reports the end of all holds. A hold without motion sends no message, because a
+ * click is not a motion.
  *
- * The kernel may change the view too, and so may another page of the same viewer. Their frames then
- * have a newer `version` or another `mover`, and the page uses their view.
+ * The kernel or another page of the same viewer may also change the view. The next frame then has a
+ * newer `version` or another `mover`, and this page uses the view of the frame.
  */
 
 import { travelView } from "./navigation.js";
 
-const INTERVAL = 50; // milliseconds
+const INTERVAL = 50; // minimum milliseconds between two messages with the view
 
 function atRest() {
   return { orbit: [0, 0], pan: [0, 0], dolly: 0, walk: [0, 0, 0] };
@@ -27,18 +28,18 @@ export class Motion {
     this.interval = warps ? INTERVAL : 0;
     this.told = -Infinity; // time of the last message to the kernel
     this.view = null; // see navigation.js; null until the kernel has sent one
-    this.version = -1; // of the kernel's view that the page has moved
+    this.version = -1; // version of the kernel's view that the page has moved
     this.holders = new Set();
     this.travel = atRest();
-    this.time = null; // of the newest event that has not moved the view yet
-    this.untold = null; // of the newest event that has not been sent to the kernel
+    this.time = null; // time of the newest event that has not moved the view yet
+    this.untold = null; // time of the newest event that has not been sent to the kernel
     this.isTold = false; // whether the last message reported a moving camera
     this.listeners = [];
-    this.beforeMessage = () => {}; // walking adds the time that its keys were held
+    this.beforeMessage = () => {}; // keys.js adds the time for which keys were held
     link.collect((isUrgent) => this.message(isUrgent));
   }
 
-  /** Call `listener(time)` after each move of the page's own, with the time of its event. */
+  /** Call `listener(time)` after each move on this page, with the time of its event. */
   onMove(listener) {
     this.listeners.push(listener);
   }
@@ -49,16 +50,16 @@ export class Motion {
     if (version > this.version || isOthers) Object.assign(this, { view, version });
   }
 
-  /** Change the vertical field of view, in radians; the kernel receives it as a setting. */
+  /** Change the vertical field of view in radians. The kernel receives it as a setting. */
   zoom(fov) {
     if (this.view === null || this.view.fov === fov) return;
     this.view = { ...this.view, fov };
     for (const listener of this.listeners) listener(null);
   }
 
-  /** Add travel, any of orbit, pan, dolly and walk, of an event at `time`. */
+  /** Add the motion (orbit, pan, dolly, walk) of an event at `time`. */
   add({ orbit, pan, dolly = 0, walk }, time) {
-    if (!this.link.isAnswering) return; // the last image would be warped, and no other follow
+    if (!this.link.isAnswering) return; // without the kernel, no image of the new view would follow
     const sum = this.travel;
     for (const [total, part] of [[sum.orbit, orbit], [sum.pan, pan], [sum.walk, walk]]) {
       part?.forEach((value, axis) => (total[axis] += value));
@@ -82,24 +83,24 @@ export class Motion {
     this.link.wake();
   }
 
-  /** Send at the next animation frame that the camera is at rest, after a move of any kind. */
+  /** After a move, report at the next animation frame that the camera is at rest. */
   settle() {
     this.isTold = true;
     this.wake();
   }
 
-  /** Send the current view to the kernel; this ends a comparison. */
+  /** Send the current view to the kernel, which ends a comparison with a photo. */
   stay() {
     this.link.send({ kind: "move", t: performance.now(), moving: false, ...this.place() });
   }
 
-  /** Release all holds now, so that a view removed during a drag leaves nothing moving. */
+  /** Release all holds now, so that the camera stops if the view is removed during a drag. */
   stop() {
     this.holders.clear();
     this.link.flush(true);
   }
 
-  /** Move the view by the accumulated travel. */
+  /** Move the view by the accumulated motion. */
   advance() {
     const { time, travel } = this;
     if (time === null) return;

@@ -1,16 +1,15 @@
 /**
- * The camera's moves by pointer and keys: pure functions from view to view, without any import.
+ * Moves of the camera with pointer and keys: pure functions from view to view, without imports.
  *
  * A view is {pose, center, up, fov}:
  *
- *     pose    12 numbers, the camera-to-scene matrix [R | t] row by row; it looks along its -z, y up
+ *     pose    camera-to-scene matrix [R | t], 12 numbers row by row; the camera looks along -z, y up
  *     center  scene position that the camera orbits, straight ahead of it
- *     up      unit vector, the scene's upright direction
+ *     up      up direction of the scene, a unit vector
  *     fov     vertical field of view, in radians
  *
- * Pointer travel is in units of the image's height, x to the right and y down. The scene follows
- * the pointer. These are the moves of nerfmac.app.paths.view.View, number by number, for finite
- * arguments.
+ * Pointer motion is relative to the image height, with x right and y down. The scene follows the
+ * pointer. For finite arguments, the results are the same as in nerfmac.app.paths.view.View.
  */
 
 const STEEPEST = (89 * Math.PI) / 180; // largest elevation of an orbiting view
@@ -26,7 +25,7 @@ const minus = (one, other) => one.map((value, axis) => value - other[axis]);
 const cross = ([a, b, c], [d, e, f]) => [b * f - c * e, c * d - a * f, a * e - b * d];
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
-/** A camera's axis in the scene: 0 right, 1 up, 2 back. */
+/** An axis of the camera in scene coordinates: 0 is right, 1 is up, 2 is backward. */
 const axisOf = (pose, axis) => [pose[axis], pose[4 + axis], pose[8 + axis]];
 const eyeOfPose = (pose) => [pose[3], pose[7], pose[11]];
 const poseOf = (axes, eye) => [0, 1, 2].flatMap(
@@ -34,18 +33,18 @@ const poseOf = (axes, eye) => [0, 1, 2].flatMap(
 );
 const axesOf = (pose) => [0, 1, 2].map((axis) => axisOf(pose, axis));
 
-/** Distance from the camera to the center, in scene units; at least CLOSEST. */
+/** Distance from the camera to the center in scene units, at least CLOSEST. */
 export function centerDistance({ pose, center }) {
   return Math.max(lengthOf(minus(center, eyeOfPose(pose))), CLOSEST);
 }
 
-/** The lens [fx / w, fy / h, cx / w, cy / h] of the view's image of `width` x `height`. */
+/** The lens [fx / w, fy / h, cx / w, cy / h] of the view for an image of `width` x `height`. */
 export function viewLens({ fov }, width, height) {
   const focal = 0.5 / Math.tan(0.5 * fov);
   return [(focal * height) / width, focal, 0.5, 0.5];
 }
 
-/** Turn about the center, by pi radians for an image's height; the horizon becomes level. */
+/** Rotate around the center by pi radians per image height. The horizon becomes level. */
 export function orbitView(view, right, down) {
   const { pose, center, up } = view;
   const { heading, elevation } = directionOf(view, axisOf(pose, 2), Math.cos(STEEPEST));
@@ -55,22 +54,22 @@ export function orbitView(view, right, down) {
   );
   const tilted = clamp(elevation + Math.PI * clamp(down, -1, 1), -STEEPEST, STEEPEST);
   const axes = levelAxes(up, turned, tilted);
-  // The center keeps its pixel.
+  // The center stays at the same pixel.
   const offset = minus(eyeOfPose(pose), center);
   const local = axesOf(pose).map((axis) => dot(axis, offset));
   const eye = axes.reduce((sum, axis, index) => plus(sum, scaled(local[index], axis)), center);
   return { ...view, pose: poseOf(axes, eye) };
 }
 
-/** Move sideways; points at the center's distance follow the pointer. */
+/** Move sideways. Points at the distance of the center follow the pointer. */
 export function panView(view, right, down) {
   const height = 2 * centerDistance(view) * Math.tan(0.5 * view.fov);
   return movedView(view, [-right * height, down * height, 0]);
 }
 
 /**
- * Multiply the distance to the center by exp(logFactor). At the distance CLOSEST the camera moves
- * on and pushes the center ahead.
+ * Multiply the distance to the center by exp(logFactor). At the distance CLOSEST, the camera
+ * continues to move, and the center moves with it.
  */
 export function dollyView(view, logFactor) {
   const distance = centerDistance(view);
@@ -81,13 +80,13 @@ export function dollyView(view, logFactor) {
   return { ...moved, center: minus(eyeOfPose(pose), scaled(CLOSEST, axisOf(pose, 2))) };
 }
 
-/** Move so many seconds to the right, up and forward along the camera's axes. */
+/** Move to the right, up, and forward along the camera axes, for the given times in seconds. */
 export function walkView(view, right, up, forward) {
   const speed = WALK_SPEED * centerDistance(view);
   return movedView(view, scaled(speed, [right, up, forward]));
 }
 
-/** Turn to a scene position. It becomes the center, and the horizon becomes level. */
+/** Rotate towards a scene position, which becomes the center. The horizon becomes level. */
 export function lookAt(view, point) {
   const eye = eyeOfPose(view.pose);
   const back = minus(eye, point);
@@ -98,7 +97,7 @@ export function lookAt(view, point) {
   return { ...view, pose: poseOf(levelAxes(view.up, heading, elevation), eye), center };
 }
 
-/** All of a travel {orbit, pan: [x, y], dolly, walk: [right, up, forward] in seconds}. */
+/** Apply a motion {orbit, pan: [x, y], dolly, walk: [right, up, forward] in seconds}. */
 export function travelView(view, { orbit, pan, dolly, walk }) {
   let moved = view;
   if (orbit.some(Boolean)) moved = orbitView(moved, ...orbit);
@@ -124,8 +123,8 @@ function movedView(view, along) {
 }
 
 /**
- * Horizontal unit vector and elevation of `back`, a vector from scene to camera. If it is upright,
- * so that its horizontal direction is ill-defined, the camera's own axes give one.
+ * Horizontal unit vector and elevation of `back`, a vector from the scene to the camera. If `back`
+ * is vertical, its horizontal direction is ill-defined and is derived from the camera axes.
  */
 function directionOf({ pose, up }, back, minSlope) {
   const height = dot(back, up);
@@ -143,7 +142,7 @@ function directionOf({ pose, up }, back, minSlope) {
   };
 }
 
-/** Axes without roll of a camera that looks against `heading` at `elevation`. */
+/** Axes, without roll, of a camera with a backward axis towards `heading` at `elevation`. */
 function levelAxes(up, heading, elevation) {
   const back = plus(
     scaled(Math.cos(elevation), heading), scaled(Math.sin(elevation), up),

@@ -1,9 +1,10 @@
 /**
- * Dragging, pinching, scrolling and clicking on the image.
+ * Dragging, pinching, scrolling, and clicking on the image.
  *
- * Left drag and one finger orbit, right drag and shift drag pan, two fingers pan and dolly, the
- * wheel dollies, a double click looks at a point. Travel is in units of the area's height. A press
- * that is released within CLICK_TRAVEL and CLICK_TIME is a click and moves nothing.
+ * A left drag or one finger orbits, a right drag or a drag with shift pans, two fingers pan and
+ * dolly, the wheel dollies, and a double click looks at a point. Motion is relative to the height of
+ * the area. A press that is released within CLICK_TRAVEL and CLICK_TIME is a click and does not move
+ * the view.
  *
  * `targets` handle elements drawn on the image: `press(place)` returns {move(place), end()} if it
  * handles the drag, `click(place)` whether it handles the click; `hover(place)` is called when the
@@ -17,9 +18,9 @@ const CLICK_TRAVEL = 4; // CSS pixels
 const CLICK_TIME = 300; // milliseconds
 const DOUBLE_TIME = 400;
 const DOUBLE_TRAVEL = 24;
-const WHEEL_REST = 150; // milliseconds without scrolling after which the wheel counts as at rest
+const WHEEL_REST = 150; // milliseconds without scrolling after which the wheel has stopped
 const WHEEL_DOLLY = 0.0015; // change of log(distance) per CSS pixel of scrolling
-const PINCH_DOLLY = 0.01; // the same, for a pinch on a trackpad
+const PINCH_DOLLY = 0.01; // change of log(distance) per CSS pixel of a pinch on a trackpad
 const WHEEL_UNITS = [1, 16, 400]; // CSS pixels per unit of scrolling: pixel, line, page
 
 export class PointerInput {
@@ -122,7 +123,7 @@ export class PointerInput {
       this.drag(event, place, this.places.get(event.pointerId));
     }
     this.places.delete(event.pointerId);
-    if (this.places.size > 0) gesture.kind = "none"; // the last of several fingers moves nothing
+    if (this.places.size > 0) gesture.kind = "none"; // the last of several fingers has no effect
     else this.drop();
   }
 

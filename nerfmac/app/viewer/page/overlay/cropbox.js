@@ -1,15 +1,15 @@
 /**
  * The crop box over the image, with a handle on each of its six faces.
  *
- * A handle moves along the axis of its face only, within the scene cube and never past the opposite
- * face: the face moves to the point of its axis that is closest to the ray through the pointer.
+ * A handle moves only along the axis of its face, within the scene cube, and not past the opposite
+ * face. The face moves to the point on this axis that is closest to the ray through the pointer.
  */
 
 import { makeToggle } from "../controls/controls.js";
 import { alongAxis } from "../image/projection.js";
 import { strokeRimmed, traceLines } from "./sight.js";
 
-const HANDLE_REACH = 13; // CSS pixels within which the pointer is on a handle
+const HANDLE_REACH = 13; // maximum distance in CSS pixels at which the pointer hits a handle
 const HANDLE_RADIUS = 6;
 const THINNEST = 0.02; // smallest thickness of the box, as a fraction of the cube's side
 const HANDLE_COLORS = ["#ff7b72", "#7ee787", "#79c0ff"]; // of the handles along x, y, z
@@ -25,9 +25,9 @@ const BOX_EDGES = [0, 1, 2].flatMap((axis) => [0, 1].flatMap((one) => [0, 1].map
 export class CropBox {
   constructor(link, settings) {
     this.settings = settings;
-    this.cube = null; // corners of the scene's cube
-    this.subject = null; // corners of a box around the main object, if the kernel sends it
-    this.last = null; // the box when it was switched off
+    this.cube = null; // lowest and highest corner of the scene cube
+    this.subject = null; // corners of a box around the main object, if the kernel has sent them
+    this.last = null; // box that is restored when the user enables the crop again
     this.hovered = null; // {axis, side}
     link.on("state", ({ scene }) => Object.assign(this, { cube: scene.cube, subject: scene.subject }));
     const toggle = makeToggle({
@@ -48,7 +48,7 @@ export class CropBox {
     this.settings.set("crop", isOn ? this.last ?? this.subject ?? this.cube : null);
   }
 
-  /** The six handles: {axis, side, point}, the middle of each face. */
+  /** The six handles {axis, side, point}; `point` is the center of a face. */
   handles() {
     const { box } = this;
     if (!box) return [];
@@ -93,7 +93,7 @@ export class CropBox {
     context.stroke();
   }
 
-  /** The handle at a place on the area, the nearest if there are several, or null. */
+  /** The handle at a position in the area (the nearest of several handles), or null. */
   find(place, sight) {
     const there = this.handles()
       .map((handle) => ({ ...handle, at: sight.point(handle.point) }))
@@ -106,7 +106,7 @@ export class CropBox {
     return there[0] ?? null;
   }
 
-  /** Start to drag a handle; `sightNow()` returns the projection of the frame then shown. */
+  /** Start to drag a handle. `sightNow()` returns the projection of the frame that is shown. */
   grab({ axis, side, point }, place, sightNow) {
     const from = alongAxis(point, axis, sightNow().ray(place)) ?? 0;
     const move = (to) => {

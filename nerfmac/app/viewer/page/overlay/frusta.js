@@ -1,15 +1,15 @@
-/** The training cameras, as frusta over the image: the nearer ones stronger, one highlighted. */
+/** The training cameras as frusta over the image. Near frusta have stronger lines. */
 
 import { imageCorners } from "../image/projection.js";
 import { distanceOf, strokeRimmed, traceLines } from "./sight.js";
 
 const CAMERA_SIZE = 0.06; // depth of a frustum, as a fraction of the cameras' median distance
-const CAMERA_REACH = 6; // CSS pixels from a camera's lines within which the pointer is on it
+const CAMERA_REACH = 6; // maximum distance in CSS pixels at which the pointer hits a line
 const WEAKENING = 0.75; // reduction of the line strength for the farthest camera, as a fraction
 const CAMERA_COLOR = "#6cb6ff";
 const CAMERA_HOVERED = "#ffffff";
 
-/** The eight lines of a camera's frustum, its image at distance `size`. */
+/** The eight lines of the frustum of a camera, with the image plane at distance `size`. */
 export function frustumLines(pose, lens, size) {
   const eye = [pose[3], pose[7], pose[11]];
   const corners = imageCorners(pose, lens, size);
@@ -22,7 +22,7 @@ export class Frusta {
     this.names = [];
     this.middle = [0, 0, 0];
     this.isShown = false;
-    this.hovered = null; // index
+    this.hovered = null; // index of the camera under the pointer
     link.on("cameras", ({ cameras, names }) => Object.assign(this, { cameras, names }));
     link.on("state", ({ scene: { cube } }) => {
       this.middle = cube[0].map((low, axis) => (low + cube[1][axis]) / 2);
@@ -36,7 +36,7 @@ export class Frusta {
     return all[Math.floor(all.length / 2)] || 1;
   }
 
-  /** {index, far, lines, strength} of each camera that is not close to the viewer's own. */
+  /** {index, far, lines, strength} of each camera that is not close to the camera of the view. */
   visible(sight) {
     const size = CAMERA_SIZE * this.distance;
     const all = this.cameras.map(({ pose, lens }, index) => ({
@@ -65,7 +65,7 @@ export class Frusta {
     context.globalAlpha = 1;
   }
 
-  /** The index of the nearest camera at a place on the area, or null. */
+  /** The index of the nearest training camera at a position in the area, or null. */
   find(place, sight) {
     if (!this.isShown) return null;
     const there = this.visible(sight).filter(({ lines }) => {
@@ -76,7 +76,7 @@ export class Frusta {
     return there[0]?.index ?? null;
   }
 
-  /** The index of the camera nearest to `pose`; null if there are no cameras. */
+  /** The index of the training camera nearest to `pose`, or null without training cameras. */
   nearest(pose) {
     const far = this.cameras.map((camera) => distanceOf(eyeOf(camera.pose), eyeOf(pose)));
     return far.length > 0 ? far.indexOf(Math.min(...far)) : null;

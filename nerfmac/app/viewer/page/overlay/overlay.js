@@ -1,8 +1,8 @@
 /**
- * The lines drawn over the frame (cameras, path, crop box), and hit tests for the pointer.
+ * Overlay: lines over the frame (cameras, camera path, crop box), and hit tests for the pointer.
  *
- * They are drawn right after each image with the camera of the image, and again when anything else
- * in the overlay changes. During a comparison, the overlay is empty.
+ * The lines are drawn right after each frame, with the camera of the frame, and again whenever
+ * the content of the overlay changes. During a comparison with a photo, the overlay is empty.
  */
 
 import { make } from "../controls/controls.js";
@@ -24,7 +24,7 @@ export class Overlay {
     });
   }
 
-  /** The projection of the scene to the image; null without an image, or next to a photo. */
+  /** The projection of the scene to the image, or null without an image or during a comparison. */
   sight() {
     const content = this.image.shown?.content;
     if (!content || typeof content.compared === "number") return null;
@@ -67,7 +67,7 @@ export class Overlay {
     for (const layer of layers) layer.draw(context, sight);
   }
 
-  /** Highlight the camera or handle at `place`; null: the pointer has left. */
+  /** Highlight the camera or handle at `place`, or nothing if `place` is null (pointer outside). */
   hover(place) {
     const sight = place && this.sight();
     const handle = sight ? this.cropBox.find(place, sight) : null;
@@ -90,14 +90,14 @@ export class Overlay {
     this.tooltip.style.top = `${Math.max(y - 26, 4)}px`;
   }
 
-  /** The drag after a press at `place`: {move(place), end()}; null if no handle is there. */
+  /** {move(place), end()} for a drag that starts at `place`, or null if there is no handle. */
   press(place) {
     const sight = this.sight();
     const handle = sight && this.cropBox.find(place, sight);
     return handle ? this.cropBox.grab(handle, place, () => this.sight() ?? sight) : null;
   }
 
-  /** Whether a click hit a training camera; the viewer then takes its view. */
+  /** Whether a click hit a training camera. If so, the viewer moves to this camera. */
   click(place, time) {
     const sight = this.sight();
     const index = sight ? this.frusta.find(place, sight) : null;

@@ -1,4 +1,4 @@
-/** The camera path over the image: keyframes as numbered frusta, and the line through them. */
+/** The camera path over the image: keyframes as numbered frusta, and a line along the path. */
 
 import { frustumLines } from "./frusta.js";
 import { strokeRimmed, traceLines } from "./sight.js";
@@ -33,7 +33,7 @@ export class PathLine {
 
   drawKeyframe(context, sight, { pose, fov }, index) {
     const place = sight.point([pose[3], pose[7], pose[11]]);
-    if (!place || place.depth < 2 * KEYFRAME_SIZE * this.extent) return; // the view is inside it
+    if (!place || place.depth < 2 * KEYFRAME_SIZE * this.extent) return; // the view is inside the frustum
     const high = 0.5 / Math.tan((fov * Math.PI) / 360);
     const lens = [high / KEYFRAME_ASPECT, high, 0.5, 0.5];
     context.beginPath();

@@ -1,8 +1,8 @@
 /**
  * Projection of scene points to the area, in CSS pixels, as in the frame that is shown.
  *
- * It uses the pose and lens that the frame was rendered with, not newer ones, so that lines drawn
- * over the frame fit it.
+ * The projection uses the pose and lens with which the frame was rendered instead of the latest
+ * ones, so that lines are aligned with the frame.
  */
 
 import { projectLine, projectPoint, rayThrough } from "../image/projection.js";
@@ -24,13 +24,13 @@ export class Sight {
     return seen && { ...this.place(seen), depth: seen[2] };
   }
 
-  /** Both ends of a scene line, clipped to the space in front of the camera, or null. */
+  /** Both ends of a scene line, clipped to depths of at least `near`, or null if it is hidden. */
   line(first, second) {
     const ends = projectLine(this.pose, this.lens, first, second, this.near);
     return ends && ends.map((end) => this.place(end));
   }
 
-  /** The ray through a place on the area. */
+  /** The ray through a position in the area. */
   ray({ x, y }) {
     const { left, top, width, height } = this.rectangle;
     return rayThrough(this.pose, this.lens, (x - left) / width, (y - top) / height);
@@ -42,7 +42,7 @@ export class Sight {
   }
 }
 
-/** Add the visible parts of scene lines to a canvas's path. */
+/** Add the visible segments of scene lines to the current path of a canvas. */
 export function traceLines(context, sight, lines) {
   for (const [first, second] of lines) {
     const ends = sight.line(first, second);
@@ -52,7 +52,7 @@ export function traceLines(context, sight, lines) {
   }
 }
 
-/** Stroke the canvas's path with a dark rim, so that it shows on any background. */
+/** Stroke the current path with a dark outline, so that it is visible on any background. */
 export function strokeRimmed(context, color, width) {
   context.lineWidth = width + 1.6;
   context.strokeStyle = "rgb(0 0 0 / 35%)";

@@ -1,7 +1,7 @@
 /**
- * The curves of training: loss, on a logarithmic axis, above PSNR, over steps or seconds.
+ * Curves of the training over steps or seconds: the loss on a logarithmic axis, and below it PSNR.
  *
- * Points are [step, seconds, loss, psnr]; a value that is null or not finite leaves a gap.
+ * Points are [step, seconds, loss, psnr]. If a value is null or not finite, the curve has a gap.
  */
 
 import { make } from "../controls/controls.js";
@@ -33,7 +33,7 @@ export class Chart {
     this.canvas.addEventListener("pointerleave", () => this.hover(null));
   }
 
-  /** Append points, or replace all. */
+  /** Append points, or replace all points. */
   add(points, isFresh) {
     this.points = isFresh ? [...points] : this.points.concat(points);
     this.draw();
@@ -169,7 +169,7 @@ function usable(value, isLog) {
   return Number.isFinite(value) && (!isLog || value > 0) ? value : null;
 }
 
-/** {part(value) in [0, 1], ticks} for an axis that holds all of `values`. */
+/** {part(value), ticks} of an axis for `values`; `part` maps a value to a position in [0, 1]. */
 function makeScale(values, isLog) {
   if (values.length === 0) return { part: () => 0, ticks: [] };
   let low = values.reduce((one, other) => Math.min(one, other));
@@ -191,7 +191,7 @@ function strokeLine(context, x0, y0, x1, y1) {
   context.stroke();
 }
 
-/** 0.001 as "10⁻³", 0.5 as it is. */
+/** Format a power of ten such as 0.001 as "10⁻³", and other numbers such as 0.5 unchanged. */
 function powerText(value) {
   const power = Math.log10(value);
   if (Math.abs(power - Math.round(power)) > 1e-6 || Math.abs(power) < 3) return digits(value, 2);

@@ -2,7 +2,7 @@
 
 import { makeButton } from "../controls/controls.js";
 
-/** The buttons. `image`: the image on screen. */
+/** Create the buttons. `image` is the image on screen. */
 export function buildKeep(link, image) {
   let name = "scene";
   link.on("state", ({ scene }) => (name = scene.name));

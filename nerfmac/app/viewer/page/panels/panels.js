@@ -1,10 +1,10 @@
-/** Toolbar buttons that open a panel next to the image; at most one panel is open. */
+/** Toolbar buttons that open a panel next to the image. At most one panel is open at a time. */
 
 import { bringIntoView, make, makeButton } from "../controls/controls.js";
 
 /**
- * `panels`: [{name, label, image, content}]. Returns the buttons, the panels, and `close`, a
- * function that closes the open panel.
+ * Create the buttons and the panels from [{name, label, image, content}]. Returns the buttons, the
+ * panels, and a function `close` that closes the open panel.
  */
 export function buildPanels(panels) {
   const opened = panels.map(({ name, label, image, content }) => {

@@ -1,4 +1,4 @@
-/** The path panel: keyframes, moving along the path through them, and its file. */
+/** The path panel: keyframes, playback of the camera path, and its file. */
 
 import {
   make, makeButton, makeMore, makeSelect, makeSlider, makeText,
@@ -7,7 +7,7 @@ import { icon } from "../controls/icons.js";
 import { withEnding } from "../controls/numbers.js";
 import { buildVideo } from "./video.js";
 
-const LAP = 12000; // milliseconds that playing the whole path takes
+const LAP = 12000; // duration in milliseconds of one playback of the whole path
 
 const MOVES = [
   ["keyframes", "through keyframes"], ["orbit", "orbit"], ["spiral", "spiral"],
@@ -15,7 +15,7 @@ const MOVES = [
   ["train", "along the photos"], ["test", "along the test views"],
 ];
 
-/** The panel. `record`: see main.js. */
+/** Create the panel. main.js describes `record`. */
 export function buildPath(link, motion, record, signal) {
   const say = (action, index) => link.send(
     index === undefined ? { kind: "keyframe", action } : { kind: "keyframe", action, index },
@@ -23,11 +23,11 @@ export function buildPath(link, motion, record, signal) {
   const list = make("ol", { class: "nerfmac-keyframes", "aria-label": "Keyframes" });
   const empty = make("p", {
     class: "nerfmac-message",
-    text: "Move the camera and add a keyframe: a smooth path runs through all keyframes. With fewer"
-      + " than two the video is an orbit around the scene.",
+    text: "Move the camera and add a keyframe. The camera path is a smooth curve through all"
+      + " keyframes. With fewer than two keyframes, the video is an orbit around the scene.",
   });
   const add = makeButton({
-    image: "plus", text: "Add keyframe", title: "Add the present view to the path",
+    image: "plus", text: "Add keyframe", title: "Add the current view to the path",
     name: "nerfmac-plain", onClick: () => say("add"),
   });
   const clear = makeButton({
@@ -57,7 +57,7 @@ export function buildPath(link, motion, record, signal) {
     clear.disabled = keyframes.length === 0;
     scrub.input.disabled = play.element.disabled = path.length === 0;
     const now = JSON.stringify(keyframes);
-    if (now === shown) return; // unchanged, so an element in it keeps the focus
+    if (now === shown) return; // the list is unchanged, so an element in it keeps the focus
     shown = now;
     list.replaceChildren(...keyframes.map(({ fov }, index) => buildKeyframe(fov, index, say)));
   });
@@ -70,8 +70,9 @@ export function buildPath(link, motion, record, signal) {
 }
 
 /**
- * The button that plays the path in place, over and over, until it is pressed again or the camera
- * is moved otherwise. It starts where the slider `scrub` is; `go(at)` moves the camera.
+ * Create the button that plays the path repeatedly, until the user presses the button again or
+ * moves the camera. The playback starts at the position of the slider `scrub`. `go(at)` moves the
+ * camera to a position on the path.
  */
 function buildPlay({ link, motion, scrub, go, signal }) {
   let frame = 0;
@@ -117,7 +118,7 @@ function buildKeyframe(fov, index, say) {
       name: "nerfmac-grow", onClick: () => say("go", index),
     }),
     makeButton({
-      image: "again", title: `Replace keyframe ${number} by the present view`,
+      image: "again", title: `Replace keyframe ${number} with the current view`,
       onClick: () => say("replace", index),
     }),
     makeButton({

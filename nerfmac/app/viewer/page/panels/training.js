@@ -7,7 +7,7 @@ import {
 import { icon } from "../controls/icons.js";
 import { digits, duration, grouped } from "../controls/numbers.js";
 
-const LEAST_RAYS = 6; // range of the limit on rays per step, as logarithms to base 2
+const LEAST_RAYS = 6; // minimum of the limit on rays per step, as a base-2 logarithm
 const MOST_RAYS = 16;
 const REFINED = [
   ["poses", "Poses", "Refine each camera's position and direction"],
@@ -17,9 +17,9 @@ const REFINED = [
 ];
 const CANNOT = "This run was loaded without its photos: it can be viewed, not trained further.";
 
-/** {panel, runButton, summary}: the panel, and training's button and text in the toolbar. */
+/** {panel, runButton, summary}: the panel, and the training button and text in the toolbar. */
 export function buildTraining(link, settings, signal) {
-  let training = null; // from the kernel's last message
+  let training = null; // state of the training in the last message from the kernel
   const toggle = () => link.send({ kind: training?.is_running ? "pause" : "train" });
   const run = makeRunButton(toggle);
   const summary = make("span", { class: "nerfmac-summary" });
@@ -80,7 +80,7 @@ function summarize({ is_running: isRunning, message, step, psnr, held_out: heldO
   return `step ${grouped(step)}${quality}${test}`;
 }
 
-/** Progress and the numbers of training. */
+/** Progress bar and measurements of the training. */
 function buildReport(link) {
   const bar = makeProgress("Progress of training");
   const message = make("p", { class: "nerfmac-message", role: "status" });
@@ -94,7 +94,8 @@ function buildReport(link) {
     grid.append(make("div", {}, make("dt", { text: label }), values[name]));
   }
   const measure = makeButton({
-    image: "again", title: "Measure PSNR on the held-out views: a few seconds, in which all else waits",
+    image: "again",
+    title: "Measure PSNR on the held-out views. The viewer and training pause for a few seconds",
     name: "nerfmac-inline", onClick: () => {
       measure.disabled = true; // until it is measured
       link.send({ kind: "measure" });
@@ -118,7 +119,7 @@ function buildReport(link) {
   return { element: make("div", { class: "nerfmac-group" }, bar.element, grid, message), show };
 }
 
-/** Switches of refinement: the user sets them before training begins; then they are disabled. */
+/** Switches of the refinements. They are disabled after training has begun. */
 function buildRefine(link) {
   const toggles = REFINED.map(([name, label, title]) => {
     const onChange = (on) => link.send({ kind: "refine", name, on });
@@ -139,12 +140,13 @@ function buildRefine(link) {
 
 function buildLimits(settings) {
   const steps = settings.bind("steps", makeNumber({
-    label: "Stop after steps", min: 1, whole: true, title: "Training stops at this step; empty: no limit",
+    label: "Stop after steps", min: 1, whole: true,
+    title: "Total number of steps at which training stops. If empty, there is no limit",
     onChange: (value) => settings.set("steps", value),
   }));
   const seconds = settings.bind("seconds", makeNumber({
     label: "Stop after seconds", min: 1,
-    title: "Training stops after this training time; empty: no limit",
+    title: "Total training time at which training stops. If empty, there is no limit",
     onChange: (value) => settings.set("seconds", value),
   }));
   const unit = (text) => make("span", { text, class: "nerfmac-unit" });
@@ -157,20 +159,20 @@ function buildLimits(settings) {
 function buildSliders(settings) {
   const share = settings.bind("share", makeSlider({
     label: "Training share", min: 0, max: 1, step: 0.05,
-    title: "Training's share of the device's time; the rest draws images. Lower is smoother",
+    title: "Fraction of the device time for training. A lower value makes the viewer smoother",
     toText: (value) => `${Math.round(100 * value)} %`,
     onInput: (value) => settings.set("share", value),
   }));
   const rate = settings.bind("rate", makeSlider({
     label: "Learning rate", min: -1, max: 1, step: 0.05,
-    title: "Factor on the learning rate; a higher one learns faster, but may diverge",
+    title: "Factor for the learning rate. A higher value trains faster, but training may diverge",
     toPosition: (value) => Math.log10(value), toText: (value) => `× ${digits(value, 2)}`,
     toValue: (place) => Number((10 ** place).toPrecision(3)),
     onInput: (value) => settings.set("rate", value),
   }));
   const rays = settings.bind("rays", makeSlider({
     label: "Most rays a step", min: LEAST_RAYS, max: MOST_RAYS + 1, step: 1,
-    title: "Largest number of rays in a training step; no limit at the right end",
+    title: "Maximum number of rays per training step. At the right end, there is no limit",
     toPosition: (value) => (value === null ? MOST_RAYS + 1 : Math.log2(value)),
     toValue: (place) => (place > MOST_RAYS ? null : 2 ** place),
     toText: (value) => (value === null ? "no limit" : grouped(value)),

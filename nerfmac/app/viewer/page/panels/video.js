@@ -1,4 +1,4 @@
-/** Rendering the camera path to a video, and the video. */
+/** The video panel: rendering of the camera path to a video, and the finished video. */
 
 import {
   bringIntoView, make, makeButton, makeNumber, makeProgress, makeSelect, makeText,
@@ -10,12 +10,12 @@ const SIZES = [
 ];
 const AS_SHOWN = "as shown";
 
-/** The video's controls and progress. `record.lastFrame` holds the size of the image shown. */
+/** Controls and progress of the video. `record.lastFrame` contains the size of the shown image. */
 export function buildVideo(link, record, signal) {
   const name = makeText({ label: "File of the video", value: "video.mp4" });
   name.classList.add("nerfmac-grow");
   const length = makeNumber({ label: "Seconds of video", min: 0.1, max: 3600, onChange: () => {} });
-  const rate = makeNumber({ label: "Frames a second", min: 1, max: 240, onChange: () => {} });
+  const rate = makeNumber({ label: "Frames per second", min: 1, max: 240, onChange: () => {} });
   length.show(4);
   rate.show(24);
   const size = makeSelect({
@@ -76,7 +76,7 @@ function buildVideoProgress(link) {
   return { element, show };
 }
 
-/** The finished video with a download link; its object URL is freed when the next video arrives. */
+/** The finished video with a download link. The next video revokes its object URL. */
 function buildResult(link, signal) {
   const video = make("video", {
     controls: "", loop: "", playsinline: "", class: "nerfmac-video", "aria-label": "The video",
@@ -96,7 +96,8 @@ function buildResult(link, signal) {
     save.textContent = `Download ${name}`;
     element.hidden = false;
   });
-  // Only now is its height known. A user who has scrolled to other cells is not scrolled back.
+  // The height of the video is known only now. If the user has scrolled to other cells, the page
+  // does not scroll back.
   video.addEventListener("loadedmetadata", () => {
     const { top, bottom } = element.parentElement.getBoundingClientRect();
     if (top < window.innerHeight && bottom > 0) bringIntoView(element);

@@ -1,4 +1,4 @@
-/** The view panel: content, appearance and field of view of the image. */
+/** The view panel: content, appearance, and field of view of the image. */
 
 import {
   make, makeButton, makeColor, makeMore, makeSelect, makeSlider, makeToggle,
@@ -9,7 +9,7 @@ const VIEW_MODES = [
   ["occupancy", "Occupancy"], ["samples", "Samples per ray"],
 ];
 
-/** The panel. `seen`: the layers over the frame, see main.js. */
+/** Create the panel. `seen` contains the layers over the frame, see main.js. */
 export function buildView({ settings, seen, motion }) {
   const { frusta, pathLine, cropBox, compare, overlay } = seen;
   const toggle = (layer, label, title) => {
@@ -34,7 +34,7 @@ export function buildView({ settings, seen, motion }) {
   );
 }
 
-/** Controls of the image: [those used often, those used rarely]. */
+/** Controls of the image, as [controls that are used often, controls that are used rarely]. */
 function buildAppearance(settings) {
   const set = (name) => (value) => settings.set(name, value);
   const controls = {
