@@ -8,7 +8,7 @@
 
 const WATCH_PERIOD = 250; // milliseconds between two checks
 const LONGEST_SILENCE = 750; // milliseconds without a message until a ping is sent
-const ANSWER_TIME = 2000; // milliseconds that the kernel may take to answer a ping
+const ANSWER_TIME = 1700; // milliseconds that the kernel may take to answer a ping
 
 /** Update `link.isAnswering`; the link emits "answering" and "silent" when it changes. */
 export function watchKernel(link, signal) {
