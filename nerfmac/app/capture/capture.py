@@ -58,8 +58,8 @@ HOME = Path("captures")
 RECORD, WORK, IMAGES = "capture.json", "capture", "images.json"
 MATCHING = ("auto", "sequential", "exhaustive", "window")
 CHANGEABLE = {"matching", "focal_35mm"}
-"""Names of the options that may change when a capture is resumed, because they do not affect its
-images."""
+"""Names of the options that may change when a capture is resumed, because they do not affect the
+captured images."""
 MIN_IMAGES = 3
 """Minimum number of images that a capture requires."""
 MIN_REGISTERED = 1 / 3
@@ -73,8 +73,8 @@ log = logging.getLogger("nerfmac")
 
 
 def captured(path: Path) -> Path:
-    """Return the scene folder for `path`. If `path` is a video or a folder of photos, camera poses
-    are estimated first."""
+    """Return the scene folder for `path`. If `path` is a video or a folder of photos, run
+    `capture_scene` first. Otherwise, return `path`."""
     path = path.expanduser()
     refuse_run(path)
     if holds_scene(path):
@@ -111,15 +111,15 @@ def capture_scene(
             report `capture.json`, and the COLMAP model in `sparse/0`.
         longest_side: Maximum length of the longer side of an image in pixels. Larger images are
             downscaled.
-        frames: Approximate number of frames to extract from a video. By default, it depends on the
-            motion of the camera.
-        matching: Pairs of images to match. `sequential` matches each image with the following 10
-            images and, once cameras are known, with images of nearby cameras. `window` matches each
-            image with the following 40 images. `exhaustive` matches all pairs. `auto` uses
-            `sequential` for a video, and for photos if their names follow the order of capture. If
-            the names do not follow this order, or if cameras are missing or contradict the order,
-            `auto` uses `exhaustive` for fewer than 100 images and `window` for more images. `auto`
-            returns the result with more cameras that agree with the order.
+        frames: Approximate number of frames to extract from a video. By default, the number depends
+            on the camera motion.
+        matching: Pairs of images to match. `sequential` matches each image with the next 10 images
+            and, once cameras are known, with images of nearby cameras. `window` matches each image
+            with the next 40 images. `exhaustive` matches all pairs. `auto` uses `sequential` for a
+            video, and for photos if their names follow the order of capture. If the names do not
+            follow this order, or if cameras are missing or contradict the order, `auto` uses
+            `exhaustive` for fewer than 100 images and `window` for more images. `auto` returns the
+            result with more cameras that agree with the order.
         focal_35mm: 35 mm equivalent focal length of all images in millimeters. By default, the
             focal length is read from EXIF. For images without EXIF, several focal lengths are tried
             on a few images.
@@ -248,8 +248,9 @@ def _begin(folder: Path, options: dict[str, Any]) -> None:
     """Write the record of a capture. The record is written before all other files, so that a
     capture that was killed can be resumed.
 
-    If options in `CHANGEABLE` differ from those of an unfinished capture, all of its results except
-    the images are removed. If source files have changed, the capture starts again.
+    If the folder contains an unfinished capture with other values of the options in `CHANGEABLE`,
+    its results are removed, but its images remain. If the source files have changed since the
+    unfinished capture began, all of its results are removed.
     """
     record, work = folder / RECORD, folder / WORK
     if what := _changed_files(record, options):
@@ -266,7 +267,7 @@ def _begin(folder: Path, options: dict[str, Any]) -> None:
 
 
 def _digests(source: Path) -> dict[str, str]:
-    """Return the digests of a video, or of photos and their masks."""
+    """Return the content hashes of a video, or of photos and their masks, keyed by file path."""
     if is_video(source):
         return digests_of([source], source.parent)
     photos = images_in(source)
@@ -276,8 +277,8 @@ def _digests(source: Path) -> dict[str, str]:
 def _choose(
     source: Path, folder: Path, options: dict[str, Any], bar: Any
 ) -> list[Path] | list[int]:
-    """Choose photos, or frame numbers of a video. If `folder` already contains the images of the
-    capture, the list is empty.
+    """Choose the photos or the video frame numbers to use. If `folder` already contains the images
+    of the capture, return an empty list.
 
     Raises `InputError` if there are too few photos.
     """

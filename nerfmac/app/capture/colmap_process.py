@@ -2,14 +2,14 @@
 
 `python colmap_process.py STAGE FOLDER` reads `FOLDER/plan.json` and continues `FOLDER/database.db`.
 In a separate process, COLMAP can be interrupted at any time, the log of COLMAP can be written to a
-file, and a crash does not affect nerfmac. The process ends when its parent closes the standard
-input of the process. The stages are:
+file, and a crash does not affect nerfmac. The process ends when its standard input is closed by the
+parent process. The stages are:
 
     features  Extracts SIFT features (Lowe 2004) of each image.
     matches   Matches the features of the image pairs in the plan. The number of matches that fit an
               epipolar geometry is written to `FOLDER/matches.json`.
-    mapping   Runs incremental mapping (Schönberger and Frahm 2016). The model is written to the
-              subfolder of `FOLDER` that the plan specifies as `model`.
+    mapping Runs incremental mapping (Schönberger and Frahm 2016). The model is written to a
+    subfolder of `FOLDER`, the value of `model` in the plan.
 
 The process prints progress as numbers. Each number counts images or pairs that have been completed
 since the previous number.
@@ -223,7 +223,7 @@ class _Progress:
         self._now, self._most = 0, 0
 
     def begin(self) -> None:
-        """Start counting a new model, which has two images."""
+        """Start counting a new model. A new model has two images."""
         self._now = 1
         self.add()
 

@@ -20,8 +20,8 @@ GUESSES = (1.0, 0.85, 1.2, 0.7, 1.4)
 TRIAL_IMAGES = 16
 """Maximum number of images in a focal length trial."""
 ENOUGH = 100
-"""Minimum number of matches of an image with each of two other images for being preferred in a
-focal length trial."""
+"""Images with at least this many matches to each of two other images are preferred in a focal
+length trial."""
 REJECTED = 4.0
 """Reprojection error in pixels above which COLMAP rejects an observation."""
 LARGE_ERROR = 0.6
@@ -45,12 +45,13 @@ ADVICE = (
 
 
 class UnknownFocalError(InputError):
-    """Exception that is raised if the focal length cannot be determined from the images, because
-    the cameras may then be wrong."""
+    """Exception that is raised if the focal length cannot be determined from the images. In this
+    case, the estimated cameras may be wrong."""
 
 
 class Trial(NamedTuple):
-    """Result of a focal length trial, which maps a few images with a fixed focal length."""
+    """Result of a focal length trial, that is, of mapping a few images with a fixed focal
+    length."""
 
     guess: float  # Focal length during mapping.
     focal: float  # Focal length after the final optimization.
@@ -62,8 +63,8 @@ class Trial(NamedTuple):
 
 
 def is_settled(trials: Sequence[Trial]) -> bool:
-    """Return whether no more trials are needed, because the best trial has a small error and
-    another trial has converged to the same focal length."""
+    """Return whether the best trial has a small error and another trial has converged to the same
+    focal length. If so, no more trials are needed."""
     if len(trials) < 2:
         return False
     best = min(_complete(trials), key=lambda trial: _fit(trial, trials))

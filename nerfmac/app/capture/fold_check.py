@@ -1,4 +1,4 @@
-"""Detection of ambiguous matches, which cause cameras that contradict the order of their images.
+"""Detection of ambiguous matches. They cause camera poses that contradict the order of the images.
 
 If an object, such as a can, looks the same from two sides, images of one side may be matched with
 images of the other side ("folding"). The reprojection errors are then small, but half of the
@@ -37,9 +37,9 @@ AMONG = 15.0
 """Maximum angle in degrees between the viewing axes of two cameras that look in similar
 directions."""
 BY_CHANCE = 0.9
-"""Quantile of the similarity over all pairs of images whose viewing axes differ by more than
-`MAX_ANGLE`. A leap is attributed to ambiguous matches only if the similarity of its two images is
-at least this quantile."""
+"""Quantile of the image similarity over all pairs of cameras with an angle of more than `MAX_ANGLE`
+between their viewing axes. A leap is attributed to ambiguous matches only if its two images are at
+least as similar as this quantile."""
 
 
 class FoldCheck(NamedTuple):
@@ -52,8 +52,8 @@ class FoldCheck(NamedTuple):
 
     @property
     def agreeing(self) -> int:
-        """Number of images in the largest group and in those other groups that contain no image of
-        an inconsistent pair."""
+        """Number of images with consistent cameras: the images in the largest group, and in all
+        other groups without an image of an inconsistent pair."""
         wrong = {name for one, other, _ in self.torn for name in (one, other)}
         return sum(
             len(group) for rank, group in enumerate(self.groups) if not (rank and group & wrong)
@@ -61,8 +61,8 @@ class FoldCheck(NamedTuple):
 
 
 def is_walk(names: Sequence[str], matches: Matches) -> bool:
-    """Return whether the name order is probably the order of capture, because at least the fraction
-    `WALKED` of the images match the next image in name order."""
+    """Return whether the name order is probably the order of capture. This is assumed if at least
+    the fraction `WALKED` of the images match the next image in name order."""
     matched = [_count(pair, matches) >= MATCHED for pair in in_sequence(names, 1)]
     return bool(matched) and sum(matched) >= WALKED * len(matched)
 
@@ -75,7 +75,7 @@ def linked(names: Sequence[str], matches: Matches) -> int:
 
 
 def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matches) -> FoldCheck:
-    """Find pairs of matching images whose cameras contradict the name order.
+    """Find pairs of matching images with camera poses that contradict the name order.
 
     Two images agree if they are close in name order, match, and their viewing axes differ by at
     most `MAX_ANGLE`. A group consists of images that are connected by agreeing pairs. A pair of
@@ -119,12 +119,13 @@ def folded_leaps(difference: Floats, likeness: Callable[[], Floats]) -> npt.NDAr
     """Find leaps that are caused by ambiguous matches and not by a rig of several cameras.
 
     Args:
-        difference: Angles (n, n) in degrees between viewing axes. A leap exceeds `MAX_ANGLE`.
-        likeness: Function that returns the similarity (n, n) of images, which is called only if the
+        difference: Angles (n, n) in degrees between viewing axes. At a leap, the angle exceeds
+            `MAX_ANGLE`.
+        likeness: Function that returns the similarity (n, n) of images. It is called only if the
             angles do not exclude ambiguous matches.
 
     Returns:
-        Index i of each leap, which is between the images i and i + 1.
+        Index i of each leap. The leap is between the images i and i + 1.
     """
     leaps = np.flatnonzero(np.diagonal(difference, 1) > MAX_ANGLE)
     leaps = leaps[_stand_among(difference, leaps)]

@@ -2,9 +2,9 @@
 
 Sharpness is the variance of the Laplacian (Pech-Pacheco et al. 2000). Motion is the median over
 blocks of the shift from phase correlation (Kuglin and Hines 1975), so that a few blocks on people,
-cars, or blank walls have no effect. The shift is measured relative to a reference frame, which is
-replaced only when the shift reaches several pixels. The shift between consecutive frames at a high
-frame rate would be rounded to zero.
+cars, or blank walls have no effect. The shift is measured relative to a reference frame. The
+reference frame is replaced only when the shift reaches several pixels. The shift between
+consecutive frames at a high frame rate would be rounded to zero.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ MIN_CONTRAST = 3.0
 """Minimum standard deviation of the gray values (0 to 255) in a block. The shift of blocks with
 less contrast is not measured."""
 FAR = 4.0
-"""Shift, in pixels of the frame at half size, at which the current frame becomes the reference
-frame."""
+"""Minimum shift, in pixels of the frame at half size. When the shift reaches this value, the
+current frame becomes the reference frame."""
 SPACING = 0.06
 """Motion of the image between selected frames, relative to its longer side."""
 MIN_STRETCHES, MAX_STRETCHES = 50, 200
 """Default range of the number of stretches. A stretch is a section of the video with a given amount
-of motion, from which at most one frame is selected."""
+of motion. At most one frame per stretch is selected."""
 NEAR = 0.7
-"""Fraction of a stretch, around its center, in which the sharpest frame is searched first."""
+"""Central fraction of a stretch. The sharpest frame is first searched in this part of the
+stretch."""
 BLURRED = 0.35
 """Sharpness, relative to the median sharpness of neighboring frames, below which a frame counts as
 blurred."""
@@ -43,7 +44,7 @@ log = logging.getLogger("nerfmac")
 
 
 class FrameMeasures(NamedTuple):
-    """Measurements (n,) of the frames of a video."""
+    """Sharpness, motion, and contrast of each video frame, as arrays (n,)."""
 
     sharpness: npt.NDArray[np.float64]  # Variance of the Laplacian.
     traveled: npt.NDArray[np.float64]  # Motion since the first frame, relative to the longer side.
@@ -59,7 +60,7 @@ def measure_frames(frames: Iterable[npt.NDArray[np.uint8]]) -> FrameMeasures:
     """Measure the sharpness, motion, and contrast of gray frames.
 
     Args:
-        frames: Frames, uint8 (h, w), of the same size. There may be no frames.
+        frames: Frames of the same size, uint8 (h, w). The iterable may be empty.
 
     Returns:
         Measurements of each frame.

@@ -1,4 +1,4 @@
-"""Creation of upright images from the input of a capture, which is a video or a folder of photos.
+"""Creation of upright images from the input of a capture: a video or a folder of photos.
 
 The images are written to the folder `images` of the scene, so that all programs that read the scene
 use the same pixels. Large images are downscaled. PNG, JPEG, and WebP files that are upright and
@@ -45,8 +45,8 @@ PLAIN = (".png", ".jpg", ".jpeg", ".webp")
 formats are copied."""
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
-"""Diagonal of a 35 mm film frame in millimeters, which defines the 35 mm equivalent focal length in
-EXIF (CIPA)."""
+"""Diagonal in millimeters of a 35 mm frame (36 mm x 24 mm). It defines the 35 mm equivalent focal
+length in EXIF (CIPA)."""
 MIN_35MM, MAX_35MM = 4.0, 2000.0
 """Range of plausible 35 mm equivalent focal lengths in millimeters."""
 QUALITY = 95
@@ -73,8 +73,8 @@ def is_input(path: Path) -> bool:
 
 
 def images_in(folder: Path) -> list[Path]:
-    """Return the image files in `folder` in natural name order. If there are none, return the image
-    files in its subfolder `images`.
+    """Return the image files in `folder` in natural name order. If `folder` contains no image
+    files, return the image files in its subfolder `images`.
 
     Masks next to their photos are excluded.
     """
@@ -93,8 +93,8 @@ def refuse_unsupported(folder: Path) -> None:
 
 
 def unsupported_in(folder: Path) -> list[Path]:
-    """Return the images with an unsupported format in `folder`. If there are none, return those in
-    its subfolder `images`."""
+    """Return the images with an unsupported format in `folder`. If `folder` contains no such
+    images, return those in its subfolder `images`."""
     for parent in (folder, folder / "images"):
         files = os.listdir(parent) if parent.is_dir() else []
         if names := sorted(filter(is_unsupported, files), key=counted):
@@ -224,8 +224,7 @@ def focal_in_pixels(focal_35mm: float, width: int, height: int) -> float:
 
 
 def _without_copies(paths: list[Path]) -> list[Path]:
-    """Return only the first of several paths that differ in the file extension, and log the number
-    of other paths.
+    """Drop paths that differ from an earlier path only in the file extension, and log their number.
 
     Some phones store a photo in two formats, such as IMG_1.HEIC and IMG_1.JPG.
     """

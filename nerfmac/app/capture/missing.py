@@ -17,7 +17,8 @@ log = logging.getLogger("nerfmac")
 
 
 def missing_images(images: Path, names: Sequence[str], registered: Container[str]) -> list[str]:
-    """Return the images without a camera. If there are many, log the probable reasons.
+    """Return the names of the images without a camera. If many images have no camera, log the
+    probable reasons.
 
     An image counts as blurred if its sharpness is below `BLURRED` times the median sharpness.
 

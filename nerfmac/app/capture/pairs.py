@@ -10,17 +10,17 @@ import numpy.typing as npt
 
 Pairs = list[tuple[str, str]]
 Matches = Mapping[tuple[str, str], int]
-"""Number of matches that fit an epipolar geometry, by the sorted names of two images."""
+"""Number of matches that fit an epipolar geometry, keyed by the sorted names of two images."""
 MATCHED = 30
-"""Minimum number of matches of two images that count as a matching pair. COLMAP does not register
-an image with fewer matches."""
+"""Minimum number of matches between two images for them to count as a matching pair. COLMAP does
+not register an image with fewer matches."""
 WINDOW, LONG_WINDOW = 10, 40
-"""Number of following images with which each image is matched, for `--matching sequential` and for
+"""Number of next images that each image is matched with, for `--matching sequential` and for
 `--matching window`."""
 NEAREST = 12
 """Maximum number of nearby cameras that each camera is additionally paired with."""
 SIFT_COSINE = np.cos(np.radians(35.0))
-"""Cosine of the maximum angle between viewing axes at which SIFT matches reliably."""
+"""Cosine of the maximum angle between viewing axes for reliable SIFT matches."""
 
 Item = TypeVar("Item")
 
@@ -28,9 +28,9 @@ Item = TypeVar("Item")
 def in_sequence(items: Sequence[Item], window: int = WINDOW) -> list[tuple[Item, Item]]:
     """Pair each item with the next items in the list.
 
-    Items that are farther apart in the list are not paired, because images of opposite sides of a
-    symmetric object, such as a can, would match. Structure from motion would then place all cameras
-    on the same side of the object.
+    Items that are farther apart in the list are not paired, because images of opposite sides of an
+    object such as a can would match if both sides look alike. Structure from motion would then
+    place all cameras on the same side of the object.
 
     Args:
         items: Items in order of capture, such as image names.
@@ -50,7 +50,8 @@ def in_space(poses: Mapping[str, npt.NDArray[np.float64]], radius: float, known:
     """Pair nearby cameras that look in similar directions.
 
     If the camera returns to an earlier position, these pairs close the loop. A camera is paired
-    with at most `NEAREST` cameras whose viewing axes differ from its own by less than 35 degrees.
+    with at most `NEAREST` other cameras, and only if the angle between the viewing axes is below 35
+    degrees.
 
     Args:
         poses: Camera-to-world poses (3, 4) with OpenGL axes by image name.

@@ -23,8 +23,8 @@ from nerfmac.geometry.lenses import Lens
 
 POINTS = "points.ply"
 SEEN_BY = 3
-"""Minimum number of images that must observe a point in `points.ply`. Points that fewer images
-observe are often wrong."""
+"""Minimum number of images that must observe a point. Points that fewer images observe are often
+wrong and not written to `points.ply`."""
 LENS_KEYS = ("fl_x", "fl_y", "cx", "cy", "k1", "k2", "p1", "p2")
 
 

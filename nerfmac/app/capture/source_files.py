@@ -16,7 +16,7 @@ from pathlib import Path
 from nerfmac.common.checks import InputError
 
 Digests = dict[str, str]
-"""Hash of the content of each file, by the path of the file in the source folder."""
+"""Content hash of each file, keyed by its path in the source folder."""
 
 EXAMPLES = 3
 """Maximum number of file names in a message."""
@@ -25,22 +25,23 @@ log = logging.getLogger("nerfmac")
 
 
 def digests_of(paths: Sequence[Path], root: Path) -> Digests:
-    """Return the digests of files by their path relative to `root`. Raises `InputError` if a file
-    cannot be read."""
+    """Return the content hashes of files, keyed by their path relative to `root`. Raises
+    `InputError` if a file cannot be read."""
     names = [Path(os.path.relpath(path, root)).as_posix() for path in paths]
     with ThreadPoolExecutor() as pool:
         return dict(zip(names, pool.map(_digest, paths), strict=True))
 
 
 def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Describe which files were added, removed, or changed. Without changes, the text is empty.
+    """Describe which files were added, removed, or changed. If no file has changed, the text is
+    empty.
 
     Args:
         before: Digests of the files in the record of the capture.
         now: Current digests.
 
     Returns:
-        Numbers and examples of the files.
+        Text with the number of files for each kind of change, and a few file names.
     """
     added = [name for name in now if name not in before]
     removed = [name for name in before if name not in now]
@@ -50,7 +51,7 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 
 def without_copies(paths: Sequence[Path], root: Path, digests: Mapping[str, str]) -> list[Path]:
-    """Remove identical copies from `paths`, and log their number.
+    """Drop identical copies from `paths`, and log the number of dropped files.
 
     If several files are identical, the result contains only the file with the shortest name,
     because copies have names such as "a (1)" or "a - Copy".

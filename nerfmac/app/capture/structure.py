@@ -36,21 +36,23 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
 
 FOCAL_GUESS = 0.85
-"""Focal length relative to the longer side of the image, typical of phones. This value is used if
-EXIF contains no focal length and too few images match for focal length trials."""
+"""Default focal length, relative to the longer side of the image, which is typical of phones. The
+default is used if EXIF contains no focal length and too few images match for focal length
+trials."""
 MIN_CAMERAS = 3
 """Minimum number of cameras in a model, and of images in a trial."""
 MISSING = 0.95
 """Minimum fraction of images with a camera. If the fraction is smaller, `auto` matches more
 pairs."""
 ALL_BELOW = 100
-"""Number of photos below which `auto` matches all pairs if sequential matching is insufficient."""
+"""If sequential matching is insufficient and there are fewer photos than this number, `auto`
+matches all pairs."""
 DATABASE = "database.db"
 FULL = ("No space left", "disk is full", "disk I/O error", "File too large", "Disk quota")
 """Phrases in COLMAP's log that indicate a full disk."""
 ROOM = 2**20
-"""Free disk space in bytes below which the disk counts as full. On a full disk, the log may be
-incomplete, so that it does not contain one of the phrases in `FULL`."""
+"""Minimum free disk space in bytes. With less space, the disk counts as full. On a full disk, the
+log may be incomplete and lack the phrases in `FULL`."""
 
 log = logging.getLogger("nerfmac")
 
@@ -136,8 +138,8 @@ class Solver:
         pairs.
 
         Sequential matching is sufficient if the name order is the order of capture, nearly all
-        images have a camera, and no cameras contradict the order. If not, more pairs are matched,
-        and the result with more consistent images is returned. The choice is logged.
+        images have a camera, and no cameras contradict the order. Otherwise, more pairs are
+        matched, and the result with more consistent images is returned. The choice is logged.
         """
         self._match(in_sequence(self._names))
         matches = self._matches()
@@ -282,13 +284,13 @@ class Solver:
     def run(self, stage: str, total: int, shown: str = "") -> None:
         """Run a stage in a separate process.
 
-        An interruption ends this process. The next run of the stage continues from the stored
+        An interruption ends this process. If the stage is run again, it resumes from the stored
         results.
 
         Args:
             stage: Name of the stage.
             total: Number of items of the progress bar.
-            shown: Name of the progress bar. By default, the name of the stage.
+            shown: Label of the progress bar. By default, the label is the stage name.
 
         Raises:
             InputError: If the stage fails. The message contains the last line of COLMAP's log.

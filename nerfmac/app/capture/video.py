@@ -29,11 +29,11 @@ log = logging.getLogger("nerfmac")
 EXTENSIONS = (".mp4", ".mov", ".m4v", ".avi", ".mkv", ".webm", ".3gp", ".mpg", ".mpeg", ".mts")
 """File extensions of videos in lower case."""
 GRAY_SIZE = 640
-"""Longer side in pixels of the gray frames whose sharpness and motion are measured. At this size, a
+"""Longer side, in pixels, of the gray frames for measuring sharpness and motion. At this size, a
 blur of a few pixels is still visible."""
 MAX_COMPARED = 4000
-"""Maximum number of frames whose sharpness and motion are measured. In longer videos, only every
-nth frame is measured."""
+"""Maximum number of frames for measuring sharpness and motion. In longer videos, only every nth
+frame is measured."""
 CUT = ("partial file", "corrupt input packet", "ended prematurely")
 """Phrases in messages of ffmpeg that indicate a truncated file."""
 NO_INDEX = "moov atom not found"
@@ -49,7 +49,7 @@ class Video(NamedTuple):
     path: Path
     frames: int  # Number of frames that can be decoded.
     seconds: float  # Duration of these frames in seconds.
-    says: float  # Duration in seconds in the header, which may be the duration of the audio.
+    says: float  # Duration in seconds according to the header. It may be the duration of the audio.
     is_cut: bool  # Whether the file is truncated.
 
     @property
@@ -60,12 +60,13 @@ class Video(NamedTuple):
 
 
 def is_video(path: Path) -> bool:
-    """Return whether `path` is a file with the extension of a video."""
+    """Return whether `path` is a file with a video file extension."""
     return path.suffix.lower() in EXTENSIONS and path.is_file()
 
 
 def open_video(path: Path) -> Video:
-    """Read the properties of a video. Raises `InputError` if the file contains no video."""
+    """Read the frame count, the duration, and other properties of a video file. Raises `InputError`
+    if the file contains no video."""
     with tempfile.TemporaryFile() as errors:
         # Without `file:`, ffmpeg interprets the text before a colon as a protocol.
         command = [_ffmpeg(), "-v", "info", "-i", f"file:{path}", "-map", "0:v:0", "-c", "copy"]
@@ -82,7 +83,7 @@ def open_video(path: Path) -> Video:
 
 
 def gray_frames(video: Video) -> Iterator[Pixels]:
-    """Yield every `video.step`-th frame as a gray image, uint8 (h, w), whose longer side is at most
+    """Yield every `video.step`-th frame as a gray image, uint8 (h, w). The longer side is at most
     `GRAY_SIZE` pixels."""
     chosen = f"select='not(mod(n,{video.step}))'," if video.step > 1 else ""
     return _frames(video.path, chosen + _within(GRAY_SIZE) + ":flags=area", "gray", "pgm")
@@ -206,8 +207,8 @@ def _ffmpeg() -> str:
 
 
 def _seconds(label: str, messages: str) -> float:
-    """Return the last time after `label` in the messages of ffmpeg, in seconds. Without a time, the
-    result is 0."""
+    """Return the last time, in seconds, that follows `label` in ffmpeg's messages. If the messages
+    contain no time, the result is 0."""
     times = re.findall(rf"{label}\s*(\d+):(\d+):([\d.]+)", messages)
     if not times:
         return 0.0

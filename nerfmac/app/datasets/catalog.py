@@ -1,7 +1,7 @@
 """Catalog of public NeRF scenes with their sources, licenses, and checksums.
 
-The addresses and checksums have been copied from programs that download the same files. A comment
-at each collection specifies the source. If no checksum has been published, the checksum is None.
+The URLs and checksums were copied from other programs that download the same files. A comment at
+each collection specifies the source. If no checksum has been published, the checksum is None.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def _receive(url: str, part: Path, bar: Any) -> None:
     """Append the missing bytes of the file at `url` to `part`."""
     have = part.stat().st_size if part.exists() else 0
     with _plain_errors(url, part), _open(url, have) as answer:
-        if answer is None:  # Nothing is missing.
+        if answer is None:  # The file is complete.
             bar.update(have)
             return
         if answer.status != 206:  # The server sends the whole file again.
@@ -87,8 +87,8 @@ def _receive(url: str, part: Path, bar: Any) -> None:
 def _open(url: str, have: int) -> Iterator[HTTPResponse | None]:
     """Context manager that yields the response of the server, or None if no bytes are missing.
 
-    The response contains the bytes from `have` on or, if the server does not support this, all
-    bytes.
+    The response contains the bytes from offset `have` on. If the server does not support range
+    requests, the response contains all bytes.
     """
     headers = {"User-Agent": f"nerfmac/{version()}"}
     if have:
@@ -134,8 +134,8 @@ def _plain_errors(url: str, part: Path) -> Iterator[None]:
 
 
 def _check(part: Path, file: File) -> None:
-    """Verify the checksum of `part`. If the checksum differs from the checksum of `file`, remove
-    `part` and raise `InputError`."""
+    """Verify the checksum of `part`. If the checksum is wrong, remove `part` and raise
+    `InputError`."""
     if file.checksum is None:
         return
     kind, _, expected = file.checksum.partition(":")

@@ -18,9 +18,9 @@ from nerfmac.common.lock import locked
 def fetch(name: str, out: str | os.PathLike[str] = "data", *, progress: bool = True) -> Path:
     """Download a public scene.
 
-    If the scene folder exists, the network is not used. An archive is stored next to its scenes, so
-    that other scenes of the archive need no download. If a download is interrupted, the next call
-    resumes it.
+    If the scene folder already exists, nothing is downloaded. An archive is stored next to its
+    scenes, so that its other scenes need no further download. If a download is interrupted, the
+    next call resumes it.
 
     Args:
         name: Name of the scene, as SCENE or COLLECTION/SCENE.

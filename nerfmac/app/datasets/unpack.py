@@ -27,7 +27,7 @@ def unpack(archive: Path, inside: str, target: Path) -> None:
 
     Raises:
         InputError: If the archive is damaged, contains a path outside its folder, is too large when
-            extracted, or does not contain the folder. Nothing is extracted in this case.
+            extracted, or does not contain the folder. In these cases, no files are extracted.
     """
     try:
         with ZipFile(archive) as zipped:
@@ -70,10 +70,11 @@ def _members(zipped: ZipFile, archive: Path, prefix: str) -> list[ZipInfo]:
 
 @contextmanager
 def appearing_folder(target: Path) -> Iterator[Path]:
-    """Context manager that yields an empty partial folder and, at the end, renames it to `target`.
+    """Context manager that yields a new empty folder and renames this folder to `target` at the
+    end.
 
-    If an exception is raised, the partial folder is removed. A partial folder that remains from an
-    earlier process is also removed.
+    If an exception is raised, the new folder is removed. If an earlier process was killed and left
+    an incomplete folder, this folder is removed first.
     """
     partial = target.with_name(f".{target.name}.part")
     shutil.rmtree(partial, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Scenes, which consist of photos and their cameras. `load_scene` reads all supported formats."""
+"""Scenes: photos with their cameras. `load_scene` reads all supported formats."""
 
 from __future__ import annotations
 
@@ -47,14 +47,17 @@ def load_scene(
         path: Scene folder or camera file.
         split: Views to hold out as "test": a number N for every Nth view, a fraction such as 0.1
             for evenly spaced views, view names or a file that lists one name per line, or "none" to
-            train on all views. By default, the splits in the scene files (Blender's files, or lists
-            such as `train_filenames` in `transforms.json`), otherwise 8.
+            train on all views. By default, the splits in the scene files are used (Blender's files,
+            or lists such as `train_filenames` in `transforms.json`). If the files contain no
+            splits, the default is 8.
         extent: Side of the scene cube in scene units, in (0, 128]. By default, the value in the
-            scene files, otherwise an estimate. If the scene files do not specify a placement, one
-            scene unit is the mean distance of the cameras from the scene center.
+            scene files or, if they specify none, an estimate. If the scene files do not specify a
+            placement, one scene unit is the mean distance of the cameras from the scene center.
         up: Up direction in the coordinates of the input scene: an axis such as "x" or "-y", or
-            three numbers. By default ("auto"), the value in the scene files, otherwise an estimate.
-        downscale: Factor by which the image width and height are divided. Pixels are averaged.
+            three numbers. By default ("auto"), the value in the scene files or, if they specify
+            none, an estimate.
+        downscale: Downscaling factor of the images, an integer. Each block of `downscale` x
+            `downscale` pixels is averaged.
         max_images: Maximum number of views of each split, evenly spaced.
         masks: Whether to exclude the black pixels of masks from training and evaluation. The mask
             of an image is its `mask_path` (nerfstudio), or a file with the same name in a folder
@@ -115,7 +118,7 @@ def read_again(record: SceneRecord) -> Scene:
 
 
 def builtin_scene_path() -> Path:
-    """Return the folder of the built-in scene, which is in Blender format.
+    """Return the path of the built-in scene, a folder in Blender format.
 
     Returns:
         Path of the folder.

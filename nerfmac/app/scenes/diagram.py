@@ -3,8 +3,8 @@
 All positions are rotated around the center of the cube so that the up direction of the scene
 becomes z. A red arrow marks the up direction. Training cameras are drawn as frustums with colors
 from blue to orange in name order, and held-out cameras in gray. Green lines are the edges of the
-scene cube. The image shows the region of the cameras and points, so a much larger cube is cropped.
-A legend explains the colors.
+scene cube. The image covers the region around the cameras and points. If the cube is much larger,
+only a part of it is visible. A legend explains the colors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nerfmac.common.files import appearing
 from nerfmac.geometry.cameras import Camera
 
 PANEL = 640
-"""Side of a square panel in pixels. The drawing has a panel for each direction."""
+"""Side length of a square panel in pixels. The drawing has one panel for each viewing direction."""
 OVERSAMPLING = 2
 """Supersampling factor, which smooths lines, because Pillow draws without antialiasing."""
 FONT_SIZE = 13 * OVERSAMPLING
@@ -35,10 +35,10 @@ WITHIN = 0.9
 """Fraction of the points, from the nearest to the mean camera position, that the image must show.
 If the image showed all points, cameras would be tiny in scenes with distant points."""
 FRUSTUM = 0.07
-"""Length of a camera frustum, relative to the side of the box around cameras and points."""
+"""Length of a camera frustum, relative to the side length of the box around cameras and points."""
 WIDEST_CUBE = 1.5
-"""Maximum side of a scene cube that is shown completely, relative to the side of the box around
-cameras and points."""
+"""Maximum side length of a scene cube that is shown completely, relative to the side length of the
+box around cameras and points."""
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
 """Indices of the corners of a cube along a polyline that contains all edges. Bit k of an index is 1
 if the corner has the larger coordinate on axis k."""
@@ -115,7 +115,7 @@ def points_shown(scene: Scene) -> Array:
 
 
 def shown(scene: Scene) -> tuple[Array, float]:
-    """Return the center (3,) and half the side of the box that the image shows.
+    """Return the center (3,) and half the side length of the box that the image shows.
 
     The box contains the cameras, most points and, unless it is too large, the cube.
     """
@@ -188,7 +188,8 @@ def _draw_legend(draw: ImageDraw.ImageDraw, scene: Scene) -> None:
 
 
 def _around(eyes: Array, points: Array) -> tuple[Array, float]:
-    """Return the center and half the side of the box around all cameras and most points."""
+    """Return the center (3,) and half the side length of the box around all cameras and most
+    points."""
     low, high = eyes.min(axis=0), eyes.max(axis=0)
     if len(points):
         # Points are selected by their distance from the mean camera position, because outliers may

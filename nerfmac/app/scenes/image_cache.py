@@ -33,14 +33,15 @@ log = logging.getLogger("nerfmac")
 
 
 def folder() -> Path:
-    """Return the folder of downscaled images."""
+    """Return the cache folder for downscaled images."""
     return cache_folder() / "images"
 
 
 def decode_once(
     image: Path | Pixels, channels: int, name: str, reduce: int = 1, *, upright: bool = True
 ) -> Pixels:
-    """Decode an image like `decode`, but use the cache for large files that are downscaled.
+    """Decode an image like `decode`. If a large file is downscaled, the result is read from or
+    written to the cache.
 
     Args:
         image: Image file or pixels.

@@ -124,8 +124,8 @@ class ImageSearch:
         """Return the indices of the images in `elsewhere` whose size and channels match no known
         image, and log a warning about them.
 
-        Known images are the images that were found at their path. If the folder that contains most
-        images in `elsewhere` has even more images, these images are also known.
+        Images that were found at their listed path are known. If a single folder contains more
+        images of `elsewhere` than there are known images, its images also count as known.
         """
         rest = list(self._as_named)
         for folder, count in Counter(path.parent for path in elsewhere.values()).most_common(1):
@@ -188,8 +188,8 @@ class ImageSearch:
 
     @cached_property
     def _by_stem(self) -> dict[str, list[Path]]:
-        """All images in the scene folder by file name without extension. Hidden folders are
-        excluded."""
+        """All images in the scene folder, keyed by file name without extension. Images in hidden
+        folders are excluded."""
         found = defaultdict(list)
         for root, folders, names in os.walk(self.folder):
             folders[:] = sorted(folder for folder in folders if not folder.startswith("."))

@@ -36,9 +36,9 @@ UNSUPPORTED = {
     **{".avif": "AVIF", ".jxl": "JPEG XL", ".jp2": "JPEG 2000", ".psd": "Photoshop"},
     **{".svg": "SVG", ".tga": "Targa", ".gif": "GIF"},
 }
-"""Unsupported image formats by file extension in lower case."""
+"""Names of unsupported image formats, keyed by file extension in lower case."""
 INVERTED = "dynamic_mask_"
-"""Prefix of the names of instant-ngp masks, in which black pixels are used."""
+"""File name prefix of instant-ngp masks. In these masks, black marks the pixels to use."""
 ORIENTATION_TAG = 0x0112
 UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,

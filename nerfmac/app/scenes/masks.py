@@ -1,7 +1,7 @@
-"""Masks, which are images that mark the excluded pixels of photos.
+"""Masks: images that mark the pixels of photos to exclude from training and evaluation.
 
-A frame can specify its mask (`mask_path` of nerfstudio). If a frame does not specify a mask, the
-mask of a photo `images/front/a.jpg` is searched by name:
+A frame can specify its mask (`mask_path` of nerfstudio). If a frame does not specify a mask,
+nerfmac looks for a mask file. For a photo `images/front/a.jpg`:
 
 - In a folder `masks` or `mask` next to the photo or to one of its parent folders, the mask is named
   `a.jpg.png` (COLMAP), `a.jpg`, `a.png`, `a_mask.png`, or `a.mask.png`. The mask is located in the
@@ -9,7 +9,8 @@ mask of a photo `images/front/a.jpg` is searched by name:
 - Next to the photo, the mask is named `dynamic_mask_a.png` (instant-ngp), `a_mask.png`, or
   `a.mask.png`.
 
-Black pixels of a mask are excluded. In masks of instant-ngp, black pixels are used instead.
+Black pixels of a mask are excluded. Masks of instant-ngp are inverted: only their black pixels are
+used.
 """
 
 from __future__ import annotations
@@ -59,10 +60,11 @@ def mask_of(frame: Fields, folder: Path) -> Path | None:
 
 
 def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tuple[Frame, ...]]:
-    """Add masks to frames: the masks that the frames specify, or masks that are found by name.
+    """Add masks to frames. If a frame does not specify a mask, the mask is searched by its file
+    name.
 
     Args:
-        splits: Frames by split.
+        splits: Frames of each split, keyed by split name.
         root: Scene folder.
 
     Returns:
@@ -92,7 +94,7 @@ def masked(splits: Mapping[str, tuple[Frame, ...]], root: Path) -> dict[str, tup
 
 
 def masks_of(photos: Iterable[Path], root: Path) -> dict[Path, Path]:
-    """Find the masks of photos by name.
+    """Find the masks of photos by their file names.
 
     A mask that matches several photos is ignored. For example, a mask in a folder without
     subfolders matches all photos with the same file name.
@@ -118,8 +120,8 @@ def masks_of(photos: Iterable[Path], root: Path) -> dict[Path, Path]:
 def report_masks(found: Mapping[Path, Path], photos: Sequence[Path], root: Path) -> None:
     """Log how many photos have a mask, and warn about unused masks.
 
-    Unused masks are files in `root` or its subfolders that look like masks, but are not used as
-    masks or photos.
+    An unused mask is a file in `root` or its subfolders with a name like a mask that is used
+    neither as a mask nor as a photo.
 
     Args:
         found: Path of the mask of each photo.

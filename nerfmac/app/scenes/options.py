@@ -24,7 +24,7 @@ GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
 
 
 MAX_EXTENT = 128.0
-"""Maximum side of the scene cube in scene units, which is the largest `aabb_scale` of
+"""Maximum side length of the scene cube in scene units. It equals the largest `aabb_scale` of
 instant-ngp."""
 
 SPLITS = "a number N for every Nth view, a fraction such as 0.1, none, or a file with view names"
@@ -34,7 +34,7 @@ AXES: dict[str, Direction] = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (
 
 @dataclass(frozen=True)
 class SceneOptions:
-    """Arguments of `load_scene` except the path. `up` is a unit vector.
+    """Arguments of `load_scene` except the path, in parsed form. `up` is a unit vector.
 
     Raises:
         InputError: If a value is out of range.

@@ -1,8 +1,8 @@
-"""Decision whether the images of a scene are read as stored or rotated by their EXIF orientation.
+"""Choice between reading images as stored and rotating them by their EXIF orientation.
 
 The correct choice depends on the program that estimated the cameras. COLMAP and instant-ngp ignore
-the EXIF orientation, and other programs apply it. One choice is made for the whole scene, with the
-first decisive criterion:
+the EXIF orientation, and other programs apply it. The same choice is made for all images of a
+scene. The first decisive criterion determines the choice:
 
 1. Image sizes: camera intrinsics match either a portrait or a landscape image.
 2. Sparse points: with the correct choice, a point has the same color in all images.
@@ -31,7 +31,7 @@ MAX_VIEWS, NEIGHBORS = 6, 3
 """Maximum number of undecided images to decode, and maximum number of other images for comparison
 with each undecided image."""
 SIDE = 512
-"""Longer side in pixels to which images are downscaled before reading colors."""
+"""Longer side, in pixels, of the downscaled images from which colors are read."""
 MIN_OBSERVATIONS = 40
 """Minimum number of observations for a decision from sparse points."""
 CLEAR = 0.2
@@ -58,7 +58,7 @@ def oriented(
         where: File or folder for the message.
 
     Returns:
-        The images, with `is_upright` and intrinsics according to the choice.
+        Copies of the images, with `is_upright` and the intrinsics set according to the choice.
     """
     undecided = [index for index, image in enumerate(images) if image.is_ambiguous]
     decided = {p.is_upright for p in images if p.header.orientation != 1 and not p.is_ambiguous}

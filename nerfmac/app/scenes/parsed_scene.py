@@ -46,7 +46,7 @@ class ParsedScene(NamedTuple):
             the scene.
         points: Sparse points (n, 3), or None.
         placement: Placement that the files specify, or None to fit one to cameras and points.
-        splits: Indices of `images` by split, or None if the files have no splits.
+        splits: Indices into `images`, keyed by split name, or None if the files have no splits.
         tracks: Observations of the sparse points in `images`, or None.
     """
 
@@ -138,7 +138,7 @@ def _tracks(
     splits: Splits,
     factor: int,
 ) -> tuple[Tracks | None, dict[str, Tracks]]:
-    """Return the tracks for training, and the tracks of held-out points by split.
+    """Return the tracks for training, and the tracks of held-out points keyed by split name.
 
     `images` and `frames` contain all views in the same order. `factor` is the downscaling factor.
     """
@@ -200,7 +200,7 @@ def _are_cut_out(images: Sequence[PosedImage]) -> bool:
 
 
 def _split(parsed: ParsedScene, frames: Frames, split: Split | None) -> Splits:
-    """Return the frames by split.
+    """Return the frames of each split, keyed by split name.
 
     Without a `split` option, the result is the splits of the files. With a `split` option, the
     "train" views of the files are divided into "train" and "test" views, and the "test" views of
@@ -301,7 +301,7 @@ def _warn_of_links(scene: Scene, path: Path) -> None:
     """Warn about symbolic links to images and masks outside of the scene folder."""
     frames = [frame for part in scene.splits.values() for frame in part]
     files = {f for frame in frames for f in (frame.image, frame.mask) if isinstance(f, Path)}
-    # The user may have passed the folder of a COLMAP model, with the images next to it.
+    # The user may have passed the model folder of a COLMAP scene, with the images next to it.
     folder = Path(os.path.commonpath([os.path.abspath(file) for file in (path, *files)]))
     real = {file: file.resolve() for file in sorted(files)}
     outside = [file for file in real if not real[file].is_relative_to(folder.resolve())]

@@ -21,8 +21,8 @@ from nerfmac.geometry.placement import Placement
 Array = npt.NDArray[np.float64]
 
 SURROUNDED_EXTENT = 4.0
-"""Minimum extent of a fitted scene with a background, in scene units. One scene unit is the mean
-distance of the cameras from the center."""
+"""Minimum extent, in scene units, that is fitted to a scene with a background. One scene unit is
+the mean distance of the cameras from the center."""
 MAX_EXTENT = 16.0
 """Maximum extent that is fitted to points, in scene units, unless the cameras face outward. In a
 larger cube, the cells in the middle would be too coarse."""
@@ -66,7 +66,8 @@ def fit(
     tangents: Sequence[tuple[float, float]] = (),
     rotation: Array = Placement._field_defaults["rotation"],
 ) -> Placement:
-    """Fit a placement, so that the cameras look at the center at a mean distance of one scene unit.
+    """Fit a placement, so that the cameras look at the scene center from a mean distance of one
+    scene unit.
 
     The center is the least-squares intersection of the optical axes. If the axes are parallel, the
     center is at the median depth of the points. If there are no points either, the center is the
@@ -134,10 +135,10 @@ def _center(eyes: Array, axes: Array, points: Array, where: str) -> tuple[Array,
 
 
 def _extent(reach: Array, min_extent: float, max_extent: float) -> float:
-    """Return the side of the cube: a power of two in [`min_extent`, `max_extent`].
+    """Return the side length of the scene cube: a power of two in [`min_extent`, `max_extent`].
 
     The side is the smallest power of two in this range that is at least twice the quantile `WITHIN`
-    of the distances `reach` from the center. If all powers of two are too small, the side is
+    of the distances `reach` from the center. If all powers of two are too small, the side length is
     `max_extent`.
     """
     if not len(reach):

@@ -25,7 +25,7 @@ BYTE_ORDERS = {"binary_little_endian": "<", "binary_big_endian": ">"}
 
 
 def read_ply_points(path: Path) -> npt.NDArray[np.float64]:
-    """Read the vertex positions of a PLY file, which may be binary or text.
+    """Read the vertex positions of a binary or text PLY file.
 
     The vertices must be the first element of the file. Vertices with coordinates that are not
     finite or exceed `LARGEST` are dropped.
@@ -72,7 +72,7 @@ def write_ply_points(
 
 
 def _positions(header: str, body: bytes) -> npt.NDArray[np.float64]:
-    """Return vertex positions (n, 3). If the content is invalid, the exceptions are those that
+    """Return vertex positions (n, 3). If the content is invalid, raise one of the exceptions that
     `read_ply_points` converts to `InputError`."""
     lines = [line.split() for line in header.splitlines()]
     if not lines or lines[0] != ["ply"]:

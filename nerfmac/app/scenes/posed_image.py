@@ -25,7 +25,7 @@ class PosedImage(NamedTuple):
 
     The pose (3, 4) is a camera-to-world matrix with OpenGL axes, in the coordinates of the scene
     files. If `is_upright` is True, the intrinsics belong to the image after applying the EXIF
-    orientation, otherwise to the image as stored.
+    orientation. Otherwise, they belong to the image as stored.
     """
 
     image: Path

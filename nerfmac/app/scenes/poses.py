@@ -19,8 +19,8 @@ UP = (0.0, 0.0, 1.0)
 """Default up direction, as in nerfstudio and Blender."""
 
 MIN_AGREEMENT = 0.1
-"""Minimum length of the mean up axis of the cameras. If it is shorter, the cameras have no common
-up direction."""
+"""Minimum length of the mean of the cameras' up axes. If the mean is shorter, the cameras are
+considered to have no common up direction."""
 
 UP_AXIS_WEIGHT = 0.01
 """Weight of the mean up axis in `estimated_up`. Right axes, which are usually horizontal, have the
@@ -110,7 +110,7 @@ def estimated_up(poses: Array) -> Direction:
     The up direction is perpendicular to the right axes of the cameras and has the same sign as
     their up axes. If the cameras have no common up direction, the result is z. The mean up axis
     would be tilted if all cameras looked down from one side. Therefore, the mean up axis has a low
-    weight and matters only if the right axes do not determine the direction.
+    weight and affects the result only if the right axes do not determine the direction.
     """
     right, up = poses[:, :, 0], poses[:, :, 1].mean(axis=0)
     if np.linalg.norm(up) < MIN_AGREEMENT:

@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 def prefetch(work: Callable[[int], Result], count: int) -> Iterator[Result]:
-    """Compute results in threads, only a few items ahead of the caller.
+    """Compute results in background threads, at most a few items ahead of the caller.
 
     The function is intended for reading images, because Pillow releases the GIL while decoding.
 

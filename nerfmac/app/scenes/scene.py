@@ -1,7 +1,7 @@
 """`Scene` contains images, their cameras, and the scene cube.
 
 Scene coordinates are the same as in instant-ngp, but without the permutation of axes. The scene
-cube has the side `extent` and the center (0.5, 0.5, 0.5). For an object without a background,
+cube has side length `extent` and its center at (0.5, 0.5, 0.5). For an object without a background,
 `extent` is 1, and the scene cube is the unit cube.
 """
 
@@ -47,7 +47,8 @@ class Frame:
         reduce: Downscaling factor. Blocks of `reduce` x `reduce` pixels are averaged.
         is_upright: Whether the camera belongs to the image after applying the EXIF orientation
             (True) or to the image as stored (False).
-        mask: Mask image with the same size as the image (see `scenes.masks`), or None without mask.
+        mask: Mask image with the same size as the image (see `scenes.masks`), or None if the photo
+            has no mask.
     """
 
     camera: Camera
@@ -60,14 +61,15 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Scene with images by split ("train", "test", ...) and cameras in scene coordinates.
+    """Scene with the images of each split ("train", "test", ...) and cameras in scene coordinates.
 
     Images are decoded when they are needed.
 
     Attributes:
         name: Name of the scene.
-        extent: Side of the scene cube around (0.5, 0.5, 0.5) in scene units, in (0, 128].
-        splits: Frames by split.
+        extent: Side length of the scene cube in scene units, in (0, 128]. The center of the cube is
+            (0.5, 0.5, 0.5).
+        splits: Frames of each split, keyed by split name.
         up: Up direction, a unit vector in scene space.
         has_alpha: Whether all images of all splits are decoded to RGBA.
         path: Path argument of `load_scene`, or None for a scene in memory.
@@ -75,7 +77,7 @@ class Scene:
         placement: Transform from file coordinates to scene coordinates, or None if they are equal.
         points: Sparse points (n, 3) in scene space, or None.
         tracks: Observations of sparse points in the "train" views, in scene space, or None.
-        held_out: Tracks of the sparse points that training does not use, by split.
+        held_out: Tracks of the sparse points that training does not use, keyed by split name.
 
     Raises:
         InputError: If `extent` is out of range.

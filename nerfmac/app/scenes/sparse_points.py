@@ -21,13 +21,14 @@ Flags = npt.NDArray[np.bool_]
 PATCHES = 8
 """Number of patches along each side of an image."""
 MAX_VIEWS, MAX_POINTS = 64, 20000
-"""Maximum number of views and of points that `patch_medians` uses, evenly spaced."""
+"""Maximum number of views and maximum number of points that `patch_medians` uses. Both are selected
+evenly spaced."""
 
 MAX_STRAYS = 0.15
 """Maximum fraction of cameras or points that can be outliers."""
 FAR = 4.0
-"""Distance of a camera from the median camera position, relative to the median of these distances,
-above which the camera is an outlier."""
+"""Threshold for outliers: a camera is an outlier if its distance from the median camera position
+exceeds this multiple of the median distance."""
 SMOOTH = 0.1
 """Maximum median of |log(r / r')| for points on a surface, where r and r' are the distances of two
 points in similar directions. Measured values are 0.003 to 0.035 on surfaces (garden, table top,
@@ -42,7 +43,8 @@ NEAR_FRACTION = 0.75
 OUTLIERS = 0.01
 """Fraction of the nearest points in an image that are ignored as possible outliers."""
 MIN_POINTS_IN_IMAGE = 50
-"""Minimum number of points in an image for using it to determine the near plane."""
+"""Minimum number of points in an image. Images with fewer points are not used to determine the near
+plane."""
 MAX_NEAR_POINTS = 2**15
 """Maximum number of points that determine the near plane, evenly spaced."""
 
@@ -101,7 +103,7 @@ def stray_cameras(eyes: Array) -> Flags:
 def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
     """Find outliers among sparse points.
 
-    Cubes with the sides `min_side`, 2 `min_side`, 4 `min_side`, and so on, below `max_side`, are
+    Cubes with side lengths `min_side`, 2 `min_side`, 4 `min_side`, and so on, below `max_side`, are
     tried in decreasing order. The points outside a cube are outliers if there are few of them and
     they do not form a surface. On a surface, points in similar directions have similar distances.
     For example, points scattered behind a wall are outliers, but points on the wall are not.
@@ -112,7 +114,7 @@ def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
         max_side: Exclusive upper limit of the side.
 
     Returns:
-        Bool (n,), True for outliers.
+        Boolean array (n,), True for outliers.
     """
     strays = np.zeros(len(points), np.bool_)
     distance = np.abs(points).max(axis=1, initial=0.0)
@@ -130,13 +132,14 @@ def stray_points(points: Array, min_side: float, max_side: float) -> Flags:
 
 
 def near_plane(points: Array, cameras: Sequence[Camera]) -> float | None:
-    """Compute the distance of the near plane for training. Samples closer to a camera are ignored.
+    """Compute the distance of the near plane for training. Training ignores samples that are closer
+    to a camera.
 
-    Without a near plane, training may place haze directly in front of a camera, where no other
-    camera sees the haze. The haze affects only the image of this camera, but hides the scene in
-    other renderings. The original NeRF code (Mildenhall et al. 2020) also uses a near plane for
-    LLFF scenes, at 0.9 times the depth of the nearest point. `NEAR_FRACTION` is smaller, because
-    textureless surfaces have no points.
+    Without a near plane, training may place haze directly in front of a camera, where the haze is
+    not visible from other cameras. The haze affects only the image of this camera, but hides the
+    scene in other renderings. The original NeRF code (Mildenhall et al. 2020) also uses a near
+    plane for LLFF scenes, at 0.9 times the depth of the nearest point. `NEAR_FRACTION` is smaller,
+    because textureless surfaces have no points.
 
     Args:
         points: Points (n, 3) in scene space. Occlusion is ignored.

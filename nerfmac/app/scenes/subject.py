@@ -34,7 +34,7 @@ INSIDE = 0.9
 def find_subject(
     points: npt.NDArray[np.float64] | None, cameras: Sequence[Camera]
 ) -> Sphere | None:
-    """Find the subject of the cameras.
+    """Find the sphere around the object that the cameras look at.
 
     Args:
         points: Sparse points (n, 3) in scene space, or None. Occlusion is ignored.

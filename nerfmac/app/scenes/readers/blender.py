@@ -51,7 +51,8 @@ def read_blender(folder: Path) -> ParsedScene:
     }
     entries: list[Entry] = []
     splits = {}
-    # Images of different splits have the same names, so the folder of an image must match too.
+    # Images of different splits have the same file names, so the name of the parent folder must
+    # match too.
     search = ImageSearch(folder, tail=2)
     for split, file in files.items():
         try:

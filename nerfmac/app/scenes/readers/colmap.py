@@ -51,7 +51,8 @@ log = logging.getLogger("nerfmac")
 
 
 def model_folder(folder: Path) -> Path | None:
-    """Return the folder of the COLMAP model of a scene, or None if there is no model.
+    """Find the folder in `folder` that contains the COLMAP model. If the scene has no model, return
+    None.
 
     If there are several models, the model with the most images is returned. COLMAP creates
     additional models for images that it cannot connect to the other images.
@@ -66,8 +67,8 @@ def model_folder(folder: Path) -> Path | None:
 
 
 def scene_folder(path: Path) -> Path:
-    """Return the scene folder of a path, which is the scene folder or a model folder such as
-    `sparse/0`.
+    """Return the scene folder for `path`, which is either the scene folder itself or a model folder
+    such as `sparse/0`.
 
     If several folders are possible, as for `scene/colmap/sparse/0`, the innermost folder with
     images is returned.
@@ -132,7 +133,8 @@ def _remedy(roots: Sequence[Path]) -> str:
 
 
 def _reduced_in(folder: Path) -> list[Path]:
-    """Return the folder `images_N` with the smallest N, in a list, if `images` does not exist."""
+    """If the folder `images` does not exist, return a list with the folder `images_N` with the
+    smallest N. Otherwise, or if no such folder exists, return an empty list."""
     if (folder / "images").is_dir():
         return []
     numbered = {path.name.removeprefix("images_"): path for path in folder.glob("images_*")}
@@ -192,7 +194,8 @@ def tracks_of(
     Args:
         model: COLMAP model.
         entries: Model entry of each image, or None for images that are not in the model.
-        images: Images, which may be smaller than those used to create the model.
+        images: Images. They may be downscaled relative to the images that were used to create the
+            model.
 
     Returns:
         Tracks in the world coordinates of the model, or None if the model contains no observations.

@@ -21,14 +21,14 @@ Array = npt.NDArray[np.float64]
 MIN_CAMERAS = 3
 """Minimum number of cameras for aligning two coordinate systems."""
 ALIGNED_WITHIN = 1e-3
-"""Maximum error of aligned cameras, in radians for rotations and relative to the extent of the
-cameras for positions."""
+"""Maximum difference between aligned cameras, in radians for rotations and relative to the extent
+of the cameras for positions."""
 
 log = logging.getLogger("nerfmac")
 
 
 def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
-    """Return the tracks of the COLMAP model in a folder, in the coordinates of the image poses.
+    """Return the tracks of the COLMAP model in `folder`, in the coordinates of the image poses.
 
     `nerfmac capture` and nerfstudio's `ns-process-data` store the COLMAP model from which they
     created the `transforms.json`. The cameras of the model are matched to the images by name, and
@@ -63,8 +63,8 @@ def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
 def _by_name(
     entries: Sequence[ColmapImage], images: Sequence[PosedImage]
 ) -> list[ColmapImage | None]:
-    """Return, for each image, the model entry with the same file name. If no entry or several
-    entries match, the result is None."""
+    """Return, for each image, the model entry with the same file name. If no entry or more than one
+    entry matches an image, the value for this image is None."""
     by_name: dict[str, ColmapImage | None] = {}
     for entry in entries:
         name = PurePosixPath(entry.name.replace("\\", "/")).name

@@ -1,5 +1,4 @@
-"""COLMAP models, which consist of the files `cameras`, `images`, and `points3D`, all .bin or all
-.txt.
+"""Reading of COLMAP models: the files `cameras`, `images`, and `points3D`, all .bin or all .txt.
 
 The layout is documented by COLMAP ("Output Format"). Poses map world to camera coordinates with
 OpenCV axes: x right, y down, z forward. Quaternions are (w, x, y, z). As in nerfmac, the center of
@@ -50,7 +49,8 @@ UNREADABLE = (struct.error, UnicodeDecodeError, ValueError, IndexError, Overflow
 
 
 class ColmapCamera(NamedTuple):
-    """COLMAP camera: name of the camera model, image size in pixels, and parameters by name."""
+    """COLMAP camera: name of the camera model, image size in pixels, and parameters keyed by
+    name."""
 
     model: str
     width: int

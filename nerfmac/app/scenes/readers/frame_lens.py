@@ -29,14 +29,15 @@ RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
 """Factors between the size of an image and the size that its intrinsics are for, in the order in
 which they are tried."""
 TINY = 8
-"""Maximum shorter image side in pixels for which focal lengths up to 2 pixels are accepted."""
+"""Maximum length of the shorter image side, in pixels, for which focal lengths up to 2 pixels are
+accepted."""
 SQUARE = 1.2
-"""Ratio between fl_x and fl_y (or fl_y and fl_x) from which a warning is logged, because the pixels
-of real cameras are square."""
+"""Threshold of the larger of fl_x / fl_y and fl_y / fl_x. Ratios above the threshold cause a
+warning, because the pixels of real cameras are square."""
 
 CONTRADICTION = 0.02
-"""Relative difference between a focal length and the focal length that follows from the field of
-view, above which a warning is logged."""
+"""Maximum relative difference between a focal length and the focal length that follows from the
+field of view. Larger differences cause a warning."""
 
 log = logging.getLogger("nerfmac")
 

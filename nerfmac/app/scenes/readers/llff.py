@@ -1,4 +1,5 @@
-"""LLFF format, with `poses_bounds.npy` and images, sorted by name, in `images` or `images_N`.
+"""LLFF format: `poses_bounds.npy`, and images in the folder `images` or `images_N`, sorted by file
+name.
 
 The scripts of Mildenhall et al. 2019 (local light field fusion) write this format. A row contains
 the 3x5 matrix [R | t | (height, width, focal length)] of an image, and the minimum and maximum
@@ -67,7 +68,7 @@ def _table(path: Path) -> Array:
 
 def _images(folder: Path, count: int, path: Path) -> list[Path]:
     """Return the images in the first of the folders `images`, `images_2`, ... with exactly `count`
-    images, sorted by name.
+    images, sorted by file name.
 
     Raises `InputError` if no folder contains `count` images.
     """
