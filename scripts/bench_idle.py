@@ -24,8 +24,8 @@ from tests.app.viewer.notebook.desk import Desk, at_desk
 from tests.app.viewer.notebook.lab import Lab
 
 WARM = 2.0
-"""Seconds of training before the measurement, in which kernels are compiled and the interval of
-reports becomes constant."""
+"""Training time in seconds before the measurement. During this time, kernels are compiled and the
+report interval becomes constant."""
 
 CODE = """
 import nerfmac, time
@@ -75,12 +75,12 @@ def main() -> None:
 
 
 def measure(desk: Desk, run: Path, seconds: float, turns: int) -> list[float]:
-    """Return the ratio of the steps with the viewer and the steps without the viewer, for each
-    turn."""
+    """Return, for each turn, the ratio of the number of steps with the viewer to the number of
+    steps without it."""
     code = CODE.format(folder=str(run), warm=WARM)
     tab = desk.open_notebook([code, "viewer"])
     tab.run_all()
-    tab.page.wait_for_timeout(1000.0 * (TOUCH + 1.0))  # by then it counts as unused
+    tab.page.wait_for_timeout(1000.0 * (TOUCH + 1.0))  # by then, the viewer counts as unused
     ratios = []
     for _ in range(turns):
         without, beside = (

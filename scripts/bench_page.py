@@ -1,4 +1,5 @@
-"""Measure an exported page of a scene in headless Chromium, from disk and without a network.
+"""Measure an exported scene page in headless Chromium. The page is read from disk, without a
+network.
 
     nerfmac export runs/still_life scene.html
     python scripts/bench_page.py runs/still_life scene.html --image data/page.jpg
@@ -83,8 +84,8 @@ def main() -> None:
 
 
 def compared(run: Run, tab: Tab) -> list[float]:
-    """Return the PSNR of images of the page relative to images of nerfmac, for three cameras and
-    one sample per pixel."""
+    """Return the PSNR in dB of images on the page relative to images rendered by nerfmac, for three
+    cameras and one sample per pixel."""
     values = []
     tab.run(f"{FLIGHT}.screen.look({FLIGHT}.home, true)")  # disables refinement
     for own in run.orbit(3):

@@ -33,7 +33,7 @@ from nerfmac.ranks.local import start_local
 from nerfmac.training.goal import Goal
 
 POINTS, VIEWS = 24, 4
-"""Number of evaluations during a training, and number of held-out views in each."""
+"""Number of evaluations during a training, and number of held-out views per evaluation."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class RankedTraining:
     is_alike: bool  # all ranks ended with bit-identical parameters and occupancy grids
 
     def seconds_to(self, psnr: float) -> float | None:
-        """Return the interpolated training time in seconds at which the PSNR reached `psnr` dB, or
+        """Return the interpolated training time in seconds until the PSNR reached `psnr` dB, or
         None if the PSNR was always lower."""
         for (before, low), (after, high) in pairwise(((0.0, 0.0), *self.points)):
             if high >= psnr:

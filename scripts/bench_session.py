@@ -26,7 +26,7 @@ from nerfmac.backend import choose_device, device_name
 
 
 class Page:
-    """Simulated page of the viewer, which records arrival times and acknowledges every image."""
+    """Simulated viewer page. It records the arrival time of every image and acknowledges it."""
 
     def __init__(self, worker: Worker, folder: Path, size: tuple[int, int], *, warps: bool) -> None:
         self.frames: list[tuple[float, Message]] = []

@@ -49,7 +49,8 @@ DRAG = (240, 60)  # CSS pixels
 SECONDS = 3.0
 """Duration of a drag in seconds."""
 MOVES = 60
-"""Mouse moves per second, which are sent to the browser without waiting for its response."""
+"""Number of mouse moves per second. They are sent to the browser without waiting for its
+response."""
 
 RECORD = """(interval) => {
   const root = document.querySelector(".nerfmac-viewer");
@@ -88,8 +89,8 @@ RECORD = """(interval) => {
     return { kept, finished };
   };
 }"""
-"""Records the image on the page and the requested view at intervals, and the delay between the
-pointer event and the end of the warp on the GPU."""
+"""JavaScript function that records the image on the page and the requested view at intervals. It
+also records the delay between a pointer event and the end of the warp on the GPU."""
 
 RECORDED = """async () => {
   const { kept, finished } = window.stopKeeping();
@@ -153,10 +154,11 @@ def trained(folder: Path) -> Path:
 
 
 class Bench:
-    """Notebook with a viewer of the run in `folder`, in which the image is dragged repeatedly."""
+    """Notebook with a viewer of the run in `folder`. The measurements drag the image repeatedly."""
 
     def __init__(self, desk: Desk, folder: Path, given: argparse.Namespace, port: int) -> None:
-        """`port`: port of Chromium's DevTools; `given`: command-line arguments."""
+        """Create the notebook. `port` is the port of Chromium's DevTools, and `given` contains the
+        command-line arguments."""
         self._desk, self._folder, self._port = desk, folder, port
         self._drags, self._keep = given.drags, given.images
         run = Run.load(folder)
@@ -197,7 +199,7 @@ class Bench:
         seconds = (after["now"] - before["now"]) / 1000.0
         pairs = zip(after["answered"], after["latencies"], strict=True)
         latencies = [latency for time, latency in pairs if time > before["now"]]
-        latencies = recorded["finished"] or latencies  # a page that does not warp draws at once
+        latencies = recorded["finished"] or latencies  # a page that does not warp draws immediately
         rest(tab)
         drawn, received = (
             sum(time > before["now"] for time in after[name]) / seconds
@@ -263,7 +265,7 @@ def drag(tab: Tab, port: int) -> None:
 
 
 def rest(tab: Tab) -> None:
-    """Wait for a second without a new image, or five seconds in all."""
+    """Wait until no new image has arrived for one second, but for at most five seconds."""
     for _ in range(5):
         before = tab.page.evaluate(f"() => ({SHOWN})()?.frames.length ?? 0")
         tab.page.wait_for_timeout(1000)

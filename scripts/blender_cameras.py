@@ -1,6 +1,6 @@
 """Import the cameras of `nerfmac export RUN cameras.json` into Blender.
 
-Open this file in Blender's Scripting workspace, set `FILE`, and run it; or type
+Open this file in Blender's Scripting workspace, set `FILE`, and run it, or use the command
 
     blender scene.blend --python scripts/blender_cameras.py -- cameras.json
 

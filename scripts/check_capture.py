@@ -1,4 +1,4 @@
-"""Check `nerfmac capture` with a rendered video of the built-in scene, whose cameras are known.
+"""Check `nerfmac capture` with a rendered video of the built-in scene. The true cameras are known.
 
 The still life of ``scripts/make_scene.py`` is rendered along a rising arc and written as a video.
 The scene has a speckled floor, because the smooth paint of the objects has too few SIFT features.
@@ -29,7 +29,8 @@ DEGREES, RADII = 0.5, 0.01  # largest median errors
 
 
 def poses(count: int) -> Array:
-    """Camera-to-world matrices ``(count, 4, 4)`` along the arc, facing the origin."""
+    """Return camera-to-world matrices (count, 4, 4) along the arc. The cameras look at the
+    origin."""
     way = np.linspace(0.0, 1.0, count)
     azimuth, height = np.radians(ARC * way), np.radians(LOW + (HIGH - LOW) * way)
     flat = np.cos(height)
@@ -42,7 +43,8 @@ def poses(count: int) -> Array:
 
 
 def speckles() -> Array:
-    """Texture of the floor ``(TEXELS, TEXELS, 3)``, sRGB: noise at three scales."""
+    """Return the floor texture (TEXELS, TEXELS, 3) in sRGB, which consists of noise at three
+    scales."""
     random, paint = np.random.default_rng(7), np.full((TEXELS, TEXELS, 3), 0.5)
     for side in (16, 64, 200):
         noise = Image.fromarray(random.integers(0, 255, (side, side, 3), np.uint8))
@@ -52,10 +54,11 @@ def speckles() -> Array:
 
 
 def floor(pose: Array, size: int, paint: Array) -> Array:
-    """Image of the floor alone ``(3, size * size)``, sRGB, from a camera above it.
+    """Return an image (3, size * size) in sRGB of the floor without objects, from a camera above
+    the floor.
 
-    A pixel is the mean of ``WITHIN`` x ``WITHIN`` samples: with fewer, aliasing of the far floor
-    would change from frame to frame and disturb SIFT.
+    A pixel is the mean of `WITHIN` x `WITHIN` samples. With fewer samples, the far floor would have
+    aliasing that changes from frame to frame and disturbs SIFT.
     """
     fine = WITHIN * size
     rows, columns = np.divmod(np.arange(fine * fine), fine)
@@ -68,7 +71,8 @@ def floor(pose: Array, size: int, paint: Array) -> Array:
 
 
 def frame(pose: Array, size: int, samples: int, paint: Array) -> Array:
-    """A frame ``(size, size, 3)``, uint8, scene and floor, with samples x samples per pixel."""
+    """Return a frame, uint8 (size, size, 3), of the scene and the floor, with `samples` x `samples`
+    samples per pixel."""
     corner = np.stack(np.meshgrid(np.arange(size), np.arange(size))).reshape(2, -1)
     mean = sample(pose, corner, samples, size).mean(axis=1)
     shown = mean[:3] + (1.0 - mean[3]) * floor(pose, size, paint)
@@ -76,7 +80,8 @@ def frame(pose: Array, size: int, samples: int, paint: Array) -> Array:
 
 
 def render_video(folder: Path, count: int, size: int, samples: int) -> Path:
-    """Write frames, their cameras and a video of them to ``folder``; return the video's path."""
+    """Write frames, their cameras, and a video of the frames to `folder`, and return the path of
+    the video."""
     (folder / "truth").mkdir(parents=True, exist_ok=True)
     frames, listed, paint = [], [], speckles()
     for index, pose in enumerate(poses(count)):

@@ -34,25 +34,26 @@ from nerfmac.training.measured import DivergedError
 class Arguments:
     """Compare nerfmac with the same method in PyTorch: step time, and PSNR over training time.
 
-    Both train in turns on one scene, with the same configuration and for the same time.
+    Both programs train on the same scene with the same configuration and for the same time. They
+    train in turns.
     """
 
     scene: Annotated[Path | None, POSITIONAL] = None
-    """Scene to train on; by default the built-in scene."""
+    """Scene to train on. By default, the built-in scene."""
     seconds: float = 60.0
     """Training time of each program, in seconds."""
     preset: Preset = "auto"
-    """Size of the model; auto selects a preset that fits the device and its memory."""
+    """Model size. auto selects a preset that fits the device and its memory."""
     device: Device = "auto"
-    """Device that computes."""
+    """Device to use."""
     plot: Path | None = None
-    """Also draw both curves to this PNG."""
+    """Also plot both curves to this PNG file."""
     json: Path | None = None
-    """Also write the figures to this JSON file."""
+    """Also write the measurements to this JSON file."""
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run with the arguments `argv`; exit with 2 after an error."""
+    """Run the comparison with the arguments `argv`. After an error, exit with code 2."""
     try:
         words = sys.argv[1:] if argv is None else argv
         _run(parsed(Arguments, checked("compare_torch.py", Arguments, words)))
@@ -67,7 +68,7 @@ def main(argv: list[str] | None = None) -> None:
 def _run(arguments: Arguments) -> None:
     checks.number("seconds", arguments.seconds, low=0.1)
     with ExitStack() as files:
-        # Unwritable files fail here; the files appear when they are complete.
+        # An unwritable file is reported here. A file appears only when it is complete.
         json, image = (
             files.enter_context(appearing(path)) if path else None
             for path in (arguments.json, arguments.plot)
@@ -82,13 +83,13 @@ def _run(arguments: Arguments) -> None:
 
 
 def _compared(arguments: Arguments) -> Comparison:
-    """Compare and print the table."""
+    """Compare both programs, print the table, and return the comparison."""
     if find_spec("torch") is None:
         raise InputError("PyTorch is not installed; install it with `pip install torch`")
     choose_device(arguments.device)
     config = preset(arguments.preset, current_device(), memory_bytes())
     scene = load_scene(arguments.scene or builtin_scene_path())
-    scene.views("test")  # refuses a scene without any, before anything is compiled
+    scene.views("test")  # rejects a scene without test views before anything is compiled
     seconds = arguments.seconds
     print(
         f"{scene.name}, preset {config.preset}: each trains for {seconds:g} s, alternating",

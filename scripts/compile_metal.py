@@ -1,4 +1,4 @@
-"""Compile the Metal source code of the kernels with Apple's compiler; no GPU is needed.
+"""Compile the Metal source code of the kernels with Apple's compiler. No GPU is needed.
 
     nerfmac selftest --dump-metal metal-text
     python scripts/compile_metal.py metal-text --json metal.json
@@ -12,9 +12,9 @@ Apple does not document the metadata that contains registers and spilled bytes. 
 from three independent public readers, which were calibrated with kernels of known register
 pressure: the metadata is a FlatBuffer, and field 0 of its root is a table with the number of 32-bit
 registers (field 0) and the spilled bytes (fields 14 and 41, absent if the kernel spills nothing).
-They were calibrated on the A18 Pro, the M4 and the M5 only. Whether the fields mean the same on the
-M1 to the M3 is unknown, and nothing else in the metadata is interpreted: the JSON file contains all
-of it as hexadecimal.
+The readers were calibrated only on the A18 Pro, the M4, and the M5. It is unknown whether the
+fields have the same meaning on the M1 to the M3. No other metadata is interpreted. The JSON file
+contains all metadata as hexadecimal text.
 """
 
 import argparse
@@ -39,8 +39,8 @@ STANDARDS = ("metal3.1", "metal3.2", "metal4.0")
 ARCHITECTURES = tuple(f"applegpu_g{generation}g" for generation in range(13, 18))
 """Architectures of the GPUs from M1 to M5."""
 MATH = ("-fmetal-math-mode=safe", "-fmetal-math-fp32-functions=fast")
-"""Flags equivalent to MLX's compilation at run time: its math mode is safe, and the precision of
-functions such as exp has Metal's default, fast."""
+"""Flags that are equivalent to MLX's compilation at run time: the math mode is safe, and functions
+such as exp have Metal's default precision, fast."""
 HEADER = "mlx/backend/metal/kernels/utils.h"
 """Header that MLX inserts before the source code of a custom kernel."""
 SECONDS = 120
@@ -124,7 +124,7 @@ def translated(text: Path, folder: Path) -> list[dict[str, Any]]:
 def measured(image: bytes) -> dict[str, Any]:
     """Return the code size in bytes of a translated image, its metadata, and the resources in it.
 
-    The image is a Mach-O file. Its section `__compute` contains another one, with the code.
+    The image is a Mach-O file. Its section `__compute` contains another Mach-O file with the code.
     """
     inner = next((content for _, name, content in sections(image) if name == "__compute"), image)
     found = list(sections(inner))
@@ -138,7 +138,8 @@ def measured(image: bytes) -> dict[str, Any]:
 
 
 def resources(metadata: bytes) -> dict[str, int]:
-    """Registers and spilled bytes of a thread. Raises `ValueError` if the format is another one."""
+    """Return the number of registers and of spilled bytes per thread. Raises `ValueError` if the
+    metadata has another format."""
     (root,) = struct.unpack_from("<I", metadata)
     place = _fields(metadata, root).get(REGISTERS)
     if place is None:
@@ -155,10 +156,11 @@ def resources(metadata: bytes) -> dict[str, int]:
 
 
 def _fields(buffer: bytes, table: int) -> dict[int, tuple[int, int]]:
-    """Where each present field of a FlatBuffer's table starts, and where it ends at the latest.
+    """Return the start and the latest possible end of each field that is present in a FlatBuffer
+    table.
 
-    A FlatBuffer does not store the size of a number. At most four bytes are read, up to the next
-    field: what pads a smaller number is zero.
+    A FlatBuffer does not store the size of a number. Therefore, at most four bytes are read, up to
+    the next field. Padding after a smaller number is zero.
     """
     (back,) = struct.unpack_from("<i", buffer, table)
     index = table - back
@@ -177,7 +179,8 @@ def _fields(buffer: bytes, table: int) -> dict[int, tuple[int, int]]:
 
 
 def sections(image: bytes) -> Iterator[tuple[str, str, bytes]]:
-    """Segment, name and content of each section of a 64-bit Mach-O file. Raises `ValueError`."""
+    """Yield the segment, name, and content of each section of a 64-bit Mach-O file. Raises
+    `ValueError` if the file has another format."""
     magic, *_, commands, _, _, _ = struct.unpack_from("<8I", image)
     if magic != 0xFEEDFACF:
         raise ValueError("no 64-bit Mach-O file")

@@ -1,12 +1,13 @@
-"""Kill trainings, videos, exports, and captures at random moments, and check for lost data.
+"""Kill training, video, export, and capture processes at random times, and check for lost data.
 
     python scripts/crash.py [--kills N] [--jobs train video export capture] [--seed S]
 
-A job first runs undisturbed. Then SIGKILL ends it N times (a video, an export, and a capture N/4
-times), each time at another moment between its first file and its end, and the job is repeated:
-training resumes from its checkpoint, or starts again if it has not saved one yet. A job survives if
-its result is equal to the undisturbed result bit for bit, and no other file is left. Training saves
-a checkpoint at every report. The threads of a capture race, so only its cameras are counted.
+A job first runs undisturbed. Then the job is started and killed with SIGKILL N times (N/4 times for
+a video, an export, and a capture), at different times between its first file and its end. After
+each kill, the job is repeated. Training resumes from its checkpoint. If it has not saved a
+checkpoint yet, training starts again. A job survives if its result equals the undisturbed result
+bit for bit, and no other file remains. Training saves a checkpoint at every report. The result of a
+capture depends on the timing of its threads, so only the number of its cameras is compared.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ from nerfmac.app.cli import main
 main(sys.argv[1:])"""
 
 STEPS = 400
-PATIENCE = 120.0  # seconds that a job may take
+PATIENCE = 120.0  # maximum duration of a job in seconds
 
 
 class Job(NamedTuple):
-    """A command that writes into a separate folder."""
+    """Command that writes to a separate folder."""
 
     name: str
     command: Callable[[Path], list[object]]  # folder -> arguments of nerfmac
@@ -126,12 +127,12 @@ def start(words: list[object]) -> subprocess.Popen[bytes]:
 
 
 def files_in(folder: Path) -> set[str]:
-    """Paths of all files in `folder`, relative to it."""
+    """Return the paths of all files in `folder`, relative to `folder`."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
 def started(job: Job, folder: Path) -> tuple[subprocess.Popen[bytes], float]:
-    """Start a job; return the process and the time when its first file appeared."""
+    """Start a job, and return its process and the time when its first file appeared."""
     process, begin = start(job.command(folder)), time.monotonic()
     while process.poll() is None and not any(folder.iterdir()):
         if time.monotonic() - begin > PATIENCE:
@@ -151,7 +152,7 @@ def undisturbed(job: Job, folder: Path) -> Undisturbed:
 
 def killed(job: Job, folder: Path, seconds: float) -> bool:
     """Run the job and kill it `seconds` seconds after its first file appeared. Return False if the
-    job ended before."""
+    job ended earlier."""
     process, begin = started(job, folder)
     time.sleep(max(seconds - (time.monotonic() - begin), 0.0))
     is_running = process.poll() is None
@@ -161,7 +162,8 @@ def killed(job: Job, folder: Path, seconds: float) -> bool:
 
 
 def lost(job: Job, folder: Path, whole: Undisturbed) -> str | None:
-    """Repeat the job that was killed in `folder`; return a description of lost data, or None."""
+    """Repeat the job that was killed in `folder`. Return a description of the lost data, or None if
+    no data was lost."""
     process = start(job.command(folder))
     _, complaint = process.communicate(timeout=PATIENCE)
     if process.returncode:

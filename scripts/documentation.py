@@ -35,25 +35,25 @@ PAGES = {
     "SECURITY.md": "security.md",
     "THIRD_PARTY.md": "licenses.md",
 }
-"""Page of the site for each page in the root of the repository. Only README.md has a separate page.
+"""Site page for each Markdown file in the repository root. Only README.md has a separate page.
 """
 
 COPIED = ("data/*.png", "data/*.jpg", "data/*.webp", "notebooks/*.ipynb", "LICENSE")
-"""Files that pages link to, and that the site holds under the same names."""
+"""Files that pages link to. The site contains them under the same names."""
 
 MATTER = (
     *("grid.levels", "grid.log2_entries", "grid.finest", "networks.width", "march.steps"),
     *("march.max_samples", "march.near_training", "occupancy.resolution", "optimizer.rate"),
     "train.steps",
 )
-"""The ten settings that are worth a try first."""
+"""The ten settings to try first."""
 
 LINK = re.compile(r"(?<=\]\()(?!\w+:|#)([^)\s#]+)(?=[)#])")
 """The path of a relative link or image in Markdown, without its anchor."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the generated pages, and the files to which pages link."""
+    """Add the generated pages and the files that pages link to."""
     made = {"commands.md": commands(), "configuration.md": configuration()}
     for name, page in PAGES.items():
         if page != "index.md":
@@ -67,7 +67,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Convert links of a page that lead out of docs/ to links of the site."""
+    """Convert links to files outside docs/ in a page to links of the site."""
     return markdown if page.file.generated_by else with_links(markdown, "docs")
 
 
@@ -151,12 +151,14 @@ def parts_of() -> Iterator[tuple[str, type]]:
 
 
 def is_plain(name: str) -> bool:
-    """Whether the field `name` of `Config` is a setting, not a part with several settings."""
+    """Return whether the field `name` of `Config` is a single setting and not a nested dataclass
+    with several settings."""
     return not is_dataclass(getattr(Config(), name, None))
 
 
 def setting_row(part: str, name: str, record: type) -> str:
-    """Return the table row of setting `name` in a configuration part, or in the root (part "")."""
+    """Return the table row of setting `name` in the nested dataclass `part`, or in `Config` itself
+    if `part` is ""."""
     full = f"{part}.{name}" if part else name
     values = [getattr(config, part) if part else config for config in PRESETS.values()]
     texts = [shown(getattr(value, name)) for value in values]
@@ -180,6 +182,7 @@ def cell(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """`text` of the code for Markdown: flags as code, and what means something there escaped."""
+    """Convert `text` from the source code to Markdown: format flags as code, and escape characters
+    with a meaning in Markdown."""
     text = re.sub(r"(?<![`\w-])(--[a-z][\w.-]*\w)(?!`)", r"`\1`", text)
     return text.replace("<", "&lt;").replace("^", "\\^").replace("_", "\\_")

@@ -1,4 +1,4 @@
-"""Comments of fields as their documentation: an extension of Griffe for the site (mkdocs.yml).
+"""Griffe extension for the site (mkdocs.yml) that uses comments of fields as their documentation.
 
 A field of a dataclass or of a named tuple is documented by a docstring or by a comment in its line.
 Griffe reads only docstrings, and the site omits fields without one.
@@ -29,7 +29,7 @@ class FieldComments(griffe.Extension):
 
 
 def comment_of(line: str) -> str:
-    """Return the comment at the end of a line of code, or "" if there is none."""
+    """Return the comment at the end of a line of code. If the line has no comment, return ""."""
     try:
         tokens = [*tokenize.generate_tokens(io.StringIO(line.strip()).readline)]
     except tokenize.TokenError:  # the line ends a statement that begins in an earlier line

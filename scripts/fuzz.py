@@ -1,4 +1,4 @@
-"""Read mutated files with every reader, and save each input that causes a fault.
+"""Fuzz every file reader with mutated files, and save each input that causes a fault.
 
     python scripts/fuzz.py                               every reader, a minute each
     python scripts/fuzz.py ply llff --executions 100000 --seed 7
@@ -6,13 +6,13 @@
 A fault is an exception other than `InputError`, the end of the process, or an input that takes more
 than 5 s of CPU time, more than a minute, or more than 2 GB of memory. Valid files from
 `tests/fuzzing/readers.py` are mutated with `tests/fuzzing/mutations.py`. If atheris is installed
-(`uv pip install atheris`), inputs that reach new code of nerfmac are mutated further. Atheris is
+(`uv pip install atheris`), inputs that execute new code of nerfmac are mutated further. Atheris is
 not available for every system, so it is not a dependency. Without atheris, or with --blind, every
 input is a mutation of a valid file.
 
-Each reader runs in a separate process that is restarted after a fault that ends it. Inputs with a
-fault are saved in --out, with the names for `tests/fuzzing/corpus`, each with its traceback. A
-fault is reported once for each line of nerfmac that raises it.
+Each reader runs in a separate process that is restarted after a fault that ends it. Inputs that
+cause a fault are saved in --out with their tracebacks. Their file names are suitable for
+`tests/fuzzing/corpus`. A fault is reported once for each line of nerfmac that raises it.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Figures(NamedTuple):
 
 
 class Trial:
-    """Executes inputs of one reader in its `folder`, and counts. An input is an index and a file's
-    content."""
+    """Executes inputs of one reader in its `folder`, and counts the executions. An input consists
+    of a file index and the content of this file."""
 
     def __init__(self, name: str, folder: Path, out: Path) -> None:
         from tests.fuzzing.readers import READERS, attempt
@@ -79,7 +79,7 @@ class Trial:
         self._figures = np.memmap(folder / "figures", np.float64, "w+", shape=(4,))
 
     def mutated(self, data: bytes, rng: random.Random) -> bytes:
-        """An input near `data`."""
+        """Return a mutation of the input `data`."""
         from tests.fuzzing.mutations import mutation_of
 
         index = data[0] % len(self.files) if data and rng.random() < 0.95 else rng.randrange(255)
@@ -89,11 +89,11 @@ class Trial:
         return bytes([index]) + mutation_of(self.files[index].name)(content, rng)
 
     def execute(self, data: bytes) -> None:
-        """Read the folder with one file replaced; save the input if that is a fault."""
+        """Read the folder with one file replaced. If this causes a fault, save the input."""
         index = data[0] % len(self.files) if data else 0
         self.files[index].write_bytes(data[1:])
         begun = time.process_time()
-        signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)  # its signal ends the process
+        signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)  # SIGPROF ends the process
         try:
             is_refused = self._attempt(self._reader.read, self._folder) is not None
         except Exception as error:  # any exception other than an InputError is a fault
@@ -129,21 +129,22 @@ def save(out: Path, name: str, file: Path, error: Exception | str) -> None:
 
 
 def _data_bytes() -> int:
-    """Return the memory of this process that RLIMIT_DATA limits; 0 if it is not Linux."""
+    """Return the memory in bytes of this process that RLIMIT_DATA limits. On systems other than
+    Linux, return 0."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData")), 0)
 
 
 def blindly(trial: Trial, rng: random.Random, more: Callable[[], bool]) -> None:
-    """Execute mutations of the valid files."""
+    """Execute inputs that are mutations of valid files, until `more()` is False."""
     while more():
         index = rng.randrange(len(trial.files))
         trial.execute(trial.mutated(bytes([index]) + trial.valid[index], rng))
 
 
 def guided(trial: Trial, folder: Path, seed: int, more: Callable[[], bool]) -> None:
-    """Execute mutations of inputs that reached new code. The function ends the process."""
+    """Execute mutations of inputs that executed new code. The function ends the process."""
     import atheris
 
     def execute(data: bytes) -> None:
@@ -186,7 +187,7 @@ def child(options: argparse.Namespace) -> None:
 
     mx.set_default_device(mx.cpu)
     logging.disable(logging.CRITICAL)
-    warnings.simplefilter("ignore")  # Pillow's of broken EXIF are no faults
+    warnings.simplefilter("ignore")  # Pillow warns about broken EXIF, which is not a fault
     trial = Trial(options.readers[0], options.folder, options.out)
     end, left = time.monotonic() + options.seconds, options.executions
 
@@ -231,7 +232,7 @@ def fuzz(name: str, options: argparse.Namespace) -> Figures:
 
 
 def _ended(command: list[str], told: IO[bytes], environment: dict[str, str], most: float) -> int:
-    """Run a `command`, and kill it after `most` seconds; return its exit status."""
+    """Run `command`, kill it after `most` seconds, and return its exit status."""
     with subprocess.Popen(command, stdout=told, stderr=told, env=environment) as process:
         try:
             return process.wait(most)
@@ -241,7 +242,8 @@ def _ended(command: list[str], told: IO[bytes], environment: dict[str, str], mos
 
 
 def _save_last(name: str, folder: Path, out: Path, ended: int) -> None:
-    """Save the input that ended a reader's process: the file that differs from the original."""
+    """Save the input that ended the process of a reader. The input is the file that differs from
+    the original."""
     from tests.fuzzing.readers import READERS
 
     reader = READERS[name]
@@ -250,7 +252,7 @@ def _save_last(name: str, folder: Path, out: Path, ended: int) -> None:
     text = (folder / "told").read_text(errors="replace")[-2000:]
     pairs = zip(reader.files(folder / "valid"), reader.files(folder / "files"), strict=True)
     changed = [file for valid, file in pairs if valid.read_bytes() != file.read_bytes()]
-    for file in changed or [folder / "told"]:  # without an input it is a fault of this script
+    for file in changed or [folder / "told"]:  # without an input, this script has a fault
         save(out, name, file, f"{how}-{zlib.crc32(text.encode()):08x}")
 
 

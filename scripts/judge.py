@@ -7,14 +7,14 @@ Each argument is SCENE[:KEY=VALUE,...]. The keys are the options of `nerfmac.loa
 `trials.OPTIONS`, `name` and `group` for the table, and `seconds`, `seeds`, and `background` if they
 differ from the command-line values. A scene with transparent images is an object, any other scene
 is a place. `--list FILE.json` contains more scenes, as objects with the key "scene" and the same
-keys. Each run is a separate process. `--set train.disparity=0.03` changes a setting of the preset,
-once or several times.
+keys. Each run is a separate process. `--set train.disparity=0.03` changes a setting of the preset.
+The option can be repeated.
 
 The result is a Markdown table on standard output with a row for each scene: the PSNR of the
 held-out views for each seed, its mean, the worst view of all seeds, SSIM, the depth error at sparse
 points that training did not use, the fraction of the pixels of the ground plane with the right
-depth, steps, and the seconds before the first step. The metrics of an earlier run of this script
-(`--before`) are next to them.
+depth, steps, and the seconds before the first step. With `--before`, the metrics of an earlier run
+of this script are shown next to them.
 """
 
 import argparse
@@ -53,8 +53,8 @@ METRICS = {
     "depth_error_p90_test": ".1%",
     "plane_within_5_percent_test": ".0%",
 }
-"""Metrics that are compared with an earlier run, and their formats. A scene without sparse points
-has only the first three."""
+"""Metrics that are compared with an earlier run, and their number formats. If a scene has no sparse
+points, it has only the first three metrics."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ def judged(keys: dict[str, Any]) -> Judged:
 
 
 def write_sheet(path: Path, run: nerfmac.Run) -> None:
-    """Write a PNG with a row for each of some held-out views: photo, rendering, depth."""
+    """Write a PNG contact sheet. For up to `SHEET_VIEWS` held-out views, a row shows the photo, the
+    rendering, and the depth."""
     views, rows = run.views("test", progress=False), []
     for index in np.unique(np.linspace(0, len(views.names) - 1, SHEET_VIEWS).astype(int)):
         rendered = run.render(views.cameras[int(index)])
@@ -116,15 +117,16 @@ def small(image: np.ndarray) -> np.ndarray:
 
 
 def metrics(runs: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the `METRICS` that all runs of a scene have, as means over the seeds. `worst_view` is
-    the worst view of all seeds."""
+    """Return the mean over the seeds of each of the `METRICS` that all runs of a scene have.
+    `worst_view` is the minimum over all seeds."""
     shared = [name for name in METRICS if all(name in run for run in runs)]
     values = {name: mean(run[name] for run in runs) for name in shared}
     return values | {"worst_view": min(run["worst_view"] for run in runs)}
 
 
 def table(scenes: dict[str, Any], before: dict[str, Any]) -> Iterator[str]:
-    """Lines of the Markdown table; `scenes` and `before` are "scenes" of the JSON files."""
+    """Yield the lines of the Markdown table. `scenes` and `before` are the values of "scenes" in
+    the JSON files."""
     names = ("scene", "seeds", *(f"{name.replace('_', ' ')} | before" for name in METRICS))
     yield f"| {' | '.join((*names, 'steps', 'start (s)'))} |"
     yield "| --- | --- |" + " ---: |" * (2 * len(METRICS) + 2)
@@ -193,7 +195,8 @@ def main(words: list[str]) -> int:
 
 
 def judge(arguments: argparse.Namespace) -> int:
-    """Run the trials for the command-line `arguments`. Raises `InputError`."""
+    """Run the trials for the command-line `arguments` and return the exit code. Raises `InputError`
+    if an argument is invalid."""
     listed = json.loads(arguments.list.read_text()) if arguments.list else []
     judging = [judged(keys) for keys in (*map(parsed, arguments.scenes), *listed)]
     check_names([entry.scene for entry in judging])
@@ -239,7 +242,8 @@ def judge(arguments: argparse.Namespace) -> int:
 
 
 def changes(words: list[str]) -> dict[str, Any]:
-    """Return the settings in NAME=VALUE `words`. A value is JSON or text. Raises `InputError`."""
+    """Parse the settings in `words` of the form NAME=VALUE. A value is JSON or text. Raises
+    `InputError` if a word is invalid."""
     values: dict[str, Any] = {}
     for word in words:
         name, separator, text = word.partition("=")

@@ -1,13 +1,13 @@
-"""Render the built-in scene, a still life, into a NeRF-synthetic (Blender) data set.
+"""Render the built-in scene, a still life, to a dataset in NeRF-synthetic (Blender) format.
 
-The scene is ``scripts/still_life.py``: signed distance fields, each sphere traced inside its own
-bounding box. Light comes from a sun with soft shadows and from a sky dome with ambient occlusion;
-glossy objects mirror the dome and, once, each other. The script uses no randomness: the same NumPy
-version writes the same bytes.
+The scene in `scripts/still_life.py` consists of signed distance fields. Each field is sphere-traced
+inside its own bounding box. The light sources are a sun with soft shadows and a sky dome with
+ambient occlusion. Glossy objects reflect the sky dome and other objects, with one bounce. The
+script uses no random numbers, so the same NumPy version always writes the same bytes.
 
-Conventions: world ``z`` is up and all objects are in the cube [-1.2, 1.2]^3; a camera looks along
-its own ``-z`` (OpenGL axes); points and directions are float32 ``(3, n)``, lengths in scene units;
-images are sRGB with straight alpha, 0 in the background.
+In world coordinates, z is up, and all objects are in the cube [-1.2, 1.2]^3. A camera looks along
+its -z axis (OpenGL axes). Points and directions are float32 (3, n), and lengths are in scene units.
+Images are sRGB with straight alpha, which is 0 in the background.
 
     python scripts/make_scene.py --out data/still_life
     python scripts/make_scene.py --out /tmp/look --size 128 --views 4 0 0
@@ -29,18 +29,18 @@ Array = np.ndarray[Any, Any]  # float32 unless said otherwise
 
 CAMERA_ANGLE_X = 0.6911112070083618  # radians, as in NeRF-synthetic
 CAMERA_DISTANCE = 4.0311
-HIT = 4e-4  # a ray closer than this has hit the surface
+HIT = 4e-4  # a ray hits a surface within this distance
 SUN = np.array([[0.5185], [-0.4587], [0.7217]], np.float32)  # unit vector toward the sun
 SUN_COLOR = np.array([[1.90], [1.72], [1.44]], np.float32)
-SUN_WIDTH = 0.07  # tangent of the sun's angular radius: sets how soft shadows are
+SUN_WIDTH = 0.07  # tangent of the angular radius of the sun, determines the softness of shadows
 LAMP = np.array(
     [[-0.5500], [-0.3500], [0.7583]], np.float32
-)  # unit vector to a wide light, in reflections
+)  # unit vector to a wide lamp that is visible only in reflections
 
 
 @dataclass(frozen=True)
 class Thing:
-    """One object: its shape with its paint, and where it stands; a row of the scene's table."""
+    """Object of the scene: its shape, paint, position, and material."""
 
     shape: Callable[[Array], tuple[Array, Callable[[], Array]]]
     size: Sequence[float]  # half the width, half the depth, and the height
@@ -50,16 +50,17 @@ class Thing:
     step: float  # fraction of the distance that is safe to walk
 
     def rotation(self) -> Array:
-        """Rotation ``(3, 3)`` from the world to the object frame."""
+        """Return the rotation (3, 3) from world axes to object axes."""
         c, s = np.cos(np.radians(self.yaw)), np.sin(np.radians(self.yaw))
         return np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]], np.float32)
 
     def local(self, point: Array) -> Array:
-        """World points in the object frame."""
+        """Convert points from world coordinates to object coordinates."""
         return self.rotation() @ (point - column(self.place))
 
     def enter(self, origin: Array, direction: Array, margin: float) -> Array:
-        """World rays as rows of local origin (3), direction (3), entry and exit of the box."""
+        """Convert rays from world to object coordinates. The rows of the result are the origin (3),
+        the direction (3), and the distances to the entry and the exit of the bounding box."""
         start, heading = self.local(origin), self.rotation() @ direction
         low, high = column([-self.size[0], -self.size[1], 0.0]), column(self.size)
         inverse = 1.0 / np.where(np.abs(heading) < 1e-7, np.float32(1e-7), heading)
@@ -73,7 +74,8 @@ THINGS = [Thing(**row) for row in ROWS]
 
 
 def trace(origin: Array, direction: Array) -> tuple[Array, Array]:
-    """First hit of world rays: distance ``(n,)``, inf for none, and object index, or -1."""
+    """Return the distance (n,) to the first hit of each ray in world coordinates, and the index
+    (n,) of the object. Without a hit, the distance is infinite and the index is -1."""
     nearest = np.full(origin.shape[1], np.inf, np.float32)
     which = np.full(origin.shape[1], -1)
     for index, thing in enumerate(THINGS):
@@ -94,7 +96,8 @@ def trace(origin: Array, direction: Array) -> tuple[Array, Array]:
 
 
 def sunlight(point: Array) -> Array:
-    """Fraction ``(n,)`` of the sun's disc that each point sees, by how close its ray passes."""
+    """Return the fraction (n,) of the sun's disc that is visible from each point. It is estimated
+    from the minimum distance between the ray to the sun and the objects."""
     seen = np.ones(point.shape[1], np.float32)
     for thing in THINGS:
         ray = thing.enter(point, SUN, 0.05)
@@ -114,7 +117,8 @@ def sunlight(point: Array) -> Array:
 
 
 def openness(point: Array, normal: Array) -> Array:
-    """Visible fraction ``(n,)`` of the sky dome from each point, from the gaps along its normal."""
+    """Return the fraction (n,) of the dome that is visible from each point, estimated from the
+    distances to objects along the normal."""
     shut = np.zeros((4, point.shape[1]), np.float32)
     for thing in THINGS:
         ray = thing.enter(point, normal, 0.1)
@@ -126,14 +130,14 @@ def openness(point: Array, normal: Array) -> Array:
 
 
 def sky(direction: Array) -> Array:
-    """Radiance ``(3, n)`` of the sky dome along reflected rays that hit no object."""
+    """Return the radiance (3, n) of the dome along reflected rays that hit no object."""
     lamp = np.exp(-14.0 * (1.0 - (direction * LAMP).sum(axis=0)))
     dome = mix((0.30, 0.27, 0.25), (0.62, 0.78, 1.0), ease(-0.3, 0.9, direction[2]))
     return dome + column((1.5, 1.45, 1.35)) * lamp
 
 
 def surface(point: Array, which: Array) -> tuple[Array, Array]:
-    """Unit normal ``(3, n)`` and paint ``(4, n)`` at points on objects."""
+    """Return the unit normals (3, n) and the paint (4, n) at points on objects."""
     normal, paint = np.zeros_like(point), np.zeros((4, point.shape[1]), np.float32)
     for index in np.unique(which):
         thing, rows = THINGS[index], np.flatnonzero(which == index)
@@ -149,7 +153,7 @@ def surface(point: Array, which: Array) -> tuple[Array, Array]:
 
 
 def shade(point: Array, direction: Array, which: Array, bounces: int = 1) -> Array:
-    """Radiance ``(3, n)`` from hit points toward the origins of the rays that hit them."""
+    """Return the radiance (3, n) from hit points toward the ray origins."""
     normal, paint = surface(point, which)
     albedo, gloss = paint[:3], paint[3]
     metal = np.array([thing.metal for thing in THINGS], np.float32)[which]
@@ -166,7 +170,7 @@ def shade(point: Array, direction: Array, which: Array, bounces: int = 1) -> Arr
     )
     found = sky(mirror) * open_sky
     rows = np.flatnonzero((gloss > 0.25) * bounces)
-    if rows.size:  # Only glossy objects reflect others, and only the sky dome in these.
+    if rows.size:  # In a reflection, glossy objects reflect only the dome.
         found[:, rows] = sky(mirror[:, rows])
         t, other = trace(above[:, rows], mirror[:, rows])
         hit = np.flatnonzero(other >= 0)
@@ -177,13 +181,15 @@ def shade(point: Array, direction: Array, which: Array, bounces: int = 1) -> Arr
 
 
 def display(light: Array) -> Array:
-    """Linear radiance to sRGB below 1: straight, then a soft shoulder, then the transfer curve."""
+    """Convert linear radiance to sRGB below 1. Bright values are compressed by a soft shoulder
+    before the sRGB transfer function."""
     light = np.where(light > 0.5, 0.5 + 0.5 * np.tanh((light - 0.5) / 0.5), light)
     return np.where(light < 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
 
 
 def sample(pose: Array, corner: Array, side: int, size: int) -> Array:
-    """Premultiplied sRGB and alpha ``(4, side * side, n)`` on a grid in pixels at ``(2, n)``."""
+    """Return premultiplied sRGB and alpha (4, side * side, n) on a grid of samples in each pixel.
+    The corners of the pixels are `corner` (2, n)."""
     steps = (np.arange(side) + 0.5) / side
     grid = np.stack(np.meshgrid(steps, steps)).reshape(2, -1, 1)
     pixel = (corner[:, None] + grid).reshape(2, -1)
@@ -201,7 +207,8 @@ def sample(pose: Array, corner: Array, side: int, size: int) -> Array:
 
 
 def image(pose: Array, size: int) -> Array:
-    """One uint8 image ``(size, size, 4)``: 2 x 2 samples per pixel, 4 x 4 near differing samples.
+    """Return an image, uint8 (size, size, 4), with 2 x 2 samples per pixel. Pixels near differing
+    samples have 4 x 4 samples.
 
     Samples are averaged after the sRGB transfer, because images are blended with a background and
     fields are trained in this space.
@@ -218,7 +225,8 @@ def image(pose: Array, size: int) -> Array:
 
 
 def poses(count: int, phase: float) -> Array:
-    """Camera-to-world matrices ``(count, 4, 4)``, elevations 5 to 75 degrees, facing the origin."""
+    """Return camera-to-world matrices (count, 4, 4). The cameras look at the origin, with
+    elevations from 5 to 75 degrees."""
     index = np.arange(count)
     low, high = np.sin(np.radians([5.0, 75.0]))
     height = low + (high - low) * (index + 0.5) / max(count, 1)

@@ -1,4 +1,5 @@
-"""Make the moving images of README and the documentation, all of the built-in scene.
+"""Create the animated images in the README and the documentation. All of them show the built-in
+scene.
 
     nerfmac train --seconds 150 --out runs/still_life
     python scripts/moving_images.py videos runs/still_life docs/images
@@ -33,24 +34,25 @@ from tests.app.viewer.notebook.sight import Sight
 from tests.app.viewer.notebook.tab import Tab
 
 SIDE = 240
-"""Width and height of a video's images in pixels."""
+"""Width and height of animated images in pixels."""
 FRAMES = 40
 MILLISECONDS = 100
-"""Time for which each image of a video is shown."""
+"""Duration of each frame in milliseconds."""
 QUALITY = 60
-"""Quality of the WebP images, up to 100."""
+"""WebP quality from 0 to 100."""
 
 CELL = "import nerfmac\n\nviewer = nerfmac.Viewer(nerfmac.builtin_scene_path())\nviewer"
 PAGE = {"width": 1240, "height": 640}
 SHOTS = 44
-"""Number of images of the training."""
+"""Number of frames in the animated image of the training."""
 LAST_STEP = 1500
 LAST = 12
 """Number of times that the last image is repeated, so that it is visible for longer."""
 TURN = 8
-"""Number of pixels by which the mouse moves between two images."""
+"""Horizontal mouse motion between two frames, in pixels."""
 CLOSER = -60
-"""Pixels of wheel scrolling, so that the scene fills the view next to the panel."""
+"""Mouse wheel motion in pixels that moves the camera closer, so that the scene fills the view next
+to the panel."""
 
 
 def main() -> None:
@@ -69,7 +71,7 @@ def main() -> None:
 
 
 def make_videos(run: Run, out: Path) -> None:
-    """Write one moving image per path and per output to the folder `out`."""
+    """Write one animated image per path and per output to the folder `out`."""
     cameras, up, size = run.scene.cameras, run.scene.up, (SIDE, SIDE)
     paths = {name: move(cameras, up=up, frames=FRAMES, size=size) for name, move in MOVES.items()}
     paths["tour"] = tour(cameras, up=up, frames=FRAMES, size=size)
@@ -85,7 +87,8 @@ def make_videos(run: Run, out: Path) -> None:
 
 
 def in_training() -> list[Image.Image]:
-    """Images of the viewer while it trains the built-in scene and a mouse drags the view."""
+    """Return screenshots of the viewer while it trains on the built-in scene and the mouse drags
+    the view."""
     images = []
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -122,13 +125,13 @@ def in_training() -> list[Image.Image]:
 
 
 def seen(tab: Tab) -> Image.Image:
-    """Return a screenshot of a page, at a size for documents."""
+    """Return a screenshot of the page, resized for the documentation."""
     shown = Image.open(io.BytesIO(tab.page.screenshot())).convert("RGB")
     return shown.resize((960, round(960 * shown.height / shown.width)), Image.Resampling.LANCZOS)
 
 
 def save(images: Sequence[Image.Image], out: Path, milliseconds: int) -> None:
-    """Write the `images` as one moving image that repeats."""
+    """Write `images` as one animated image that repeats."""
     first, *others = images
     first.save(
         out,

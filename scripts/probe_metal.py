@@ -13,7 +13,7 @@ import sys
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
-SECONDS = 120  # time limit of a probe, as a GPU may hang
+SECONDS = 120  # time limit of a probe, because a GPU may hang
 
 KERNEL = """
 import mlx.core as mx
@@ -29,11 +29,12 @@ LAUNCH = {
     "output_shapes": [(64,)],
     "init_value": 0,
 }
-"""Launch arguments of every kernel: 64 threads in two simdgroups; the input is 0 to 63."""
+"""Launch arguments of every kernel: 64 threads in two simdgroups, with the numbers 0 to 63 as
+input."""
 
 
 class Probe(NamedTuple):
-    """Program that computes a value `got`, and the correct value."""
+    """Python program that computes a value `got`, and the expected value."""
 
     name: str
     program: str
@@ -41,7 +42,7 @@ class Probe(NamedTuple):
 
 
 class KernelProbe(NamedTuple):
-    """Kernel, and the correct sum of its results."""
+    """Kernel, and the expected sum of its results."""
 
     name: str
     source: str
@@ -50,13 +51,13 @@ class KernelProbe(NamedTuple):
 
     @property
     def made(self) -> dict[str, Any]:
-        """Arguments of `mx.fast.metal_kernel`."""
+        """Return the arguments for `mx.fast.metal_kernel`."""
         names = {"name": "probe", "input_names": ["a"], "output_names": ["out"]}
         return {**names, "source": self.source, "atomic_outputs": self.atomic}
 
     @property
     def program(self) -> str:
-        """The program that launches the kernel."""
+        """Return the Python program that launches the kernel and computes `got`."""
         return KERNEL.format(made=self.made, launched=LAUNCH)
 
 

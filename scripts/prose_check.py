@@ -2,12 +2,13 @@
 
     python scripts/prose_check.py [--limit N] [--list] [PATH ...]
 
-Reads the prose of Markdown files and notebooks, the docstrings, comments, and error messages of
-Python files, and the comments of kernels, shaders, and JavaScript. By default, it reads the whole
-project except the frozen benchmark log. Docstrings and comments of tests are reported separately.
-Code, links, and quotations do not count. With `--list`, each hit is shown with a suggestion. With
-`--limit`, the exit code is 1 if a kind of text has more hits per 1,000 words, or if a sentence has
-more than `MAX_IN_SENTENCE`. Documentation of MLX has 1.5 to 2.8 hits per 1,000 words.
+The script reads the prose of Markdown files and notebooks, the docstrings, comments, and error
+messages of Python files, and the comments of kernels, shaders, and JavaScript. By default, it reads
+the whole project except the frozen benchmark log. Docstrings and comments of tests are reported
+separately. Code, links, and quotations do not count. With `--list`, each hit is shown with a
+suggestion. With `--limit`, the exit code is 1 if a kind of text has more hits per 1,000 words, or
+if a sentence has more than `MAX_IN_SENTENCE`. Documentation of MLX has 1.5 to 2.8 hits per 1,000
+words.
 """
 
 from __future__ import annotations

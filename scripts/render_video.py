@@ -1,4 +1,4 @@
-"""Render a video of a trained run: the same as `nerfmac render`.
+"""Render a video of a trained run. Equivalent to `nerfmac render`.
 
 python scripts/render_video.py runs/fox --frames 120 --out fox.mp4
 """

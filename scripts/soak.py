@@ -1,4 +1,5 @@
-"""Run nerfmac for a long time, and measure leaks: memory, threads, processes, open files, speed.
+"""Run nerfmac for a long time, and measure leaks of memory, threads, processes, and open files, and
+the change in speed.
 
     python scripts/soak.py [--parts train viewers frames captures] [--short] [--seed S]
 
@@ -7,10 +8,11 @@
     frames    5,000 images of 96x72 pixels, from cameras drawn at random
     captures  100 captures of six images
 
-Each part is a separate process. A tenth of its units warm it up: kernels and caches are built. For
-the other units, the table shows the slope of the resident memory, with its standard error if the
-deviations of the samples are independent, the number of new threads, processes, and open files, and
-the speed of the last tenth as a multiple of the speed of the first. `--short` runs a tenth of each.
+Each part runs in a separate process. The first tenth of its units is a warm-up, in which kernels
+and caches are built. For the other units, the table shows the slope of the resident memory, with
+its standard error if the deviations of the samples are independent, the number of new threads,
+processes, and open files, and the speed of the last tenth divided by the speed of the first.
+`--short` runs a tenth of each.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""The still life: each object in it as a signed distance field with its paint.
+"""The still life. Each object is a signed distance field with its paint.
 
 A wooden board carries a glazed teapot, a vase with three flower stalks, a checkered box, a brass
 ring, a pear, a striped ball, a pencil, the letter n, and a wire spiral: glossy, matte, textured,
 and thin objects without symmetric sides. ``scripts/make_scene.py`` renders ``THINGS`` into images.
 
-An object has its own frame: ``z`` up, its foot at ``z = 0``. A shape is a function of points
-``(3, n)`` in that frame. It returns the distances ``(n,)`` to its surface, negative inside, and a
-function that paints these points: ``(4, n)``, linear red, green, blue, and gloss, all in [0, 1].
+In object coordinates, z is up and the foot of the object is at z = 0. A shape is a function of
+points (3, n) in object coordinates. It returns the distances (n,) to the surface, which are
+negative inside, and a function that returns the paint (4, n) of these points: linear red, green,
+blue, and gloss, all in [0, 1].
 """
 
 from collections.abc import Callable, Sequence
@@ -27,9 +28,10 @@ def stands(
 ) -> Callable[[Shape], Shape]:
     """Add a shape to the scene, with its position and material.
 
-    ``size`` bounds it (half the width, half the depth, the height), ``at`` and ``yaw`` (degrees)
-    place it on the board, ``metal`` is the fraction of its color that tints reflections, and
-    ``step`` is the fraction of its distance that is a safe step if the distance is an estimate.
+    `size` is half the width, half the depth, and the height of the bounding box. `at` and `yaw`
+    (degrees) place the shape on the board. `metal` is the fraction of the color that tints
+    reflections. `step` is the fraction of the estimated distance that is a safe step in sphere
+    tracing.
     """
 
     def add(shape: Shape) -> Shape:
@@ -42,23 +44,24 @@ def stands(
 
 
 def column(values: Sequence[float] | Array) -> Array:
-    """A color, size or place as ``(k, 1)``; a ``(k, n)`` array stays as it is."""
+    """Convert a color, size, or position to an array (k, 1). An array (k, n) is returned
+    unchanged."""
     return np.asarray(values, np.float32).reshape(len(values), -1)
 
 
 def mix(first: Sequence[float] | Array, second: Sequence[float] | Array, fraction: Array) -> Array:
-    """Colors from ``first`` (fraction 0) to ``second`` (fraction 1)."""
+    """Interpolate colors linearly from `first` (fraction 0) to `second` (fraction 1)."""
     return column(first) + (column(second) - column(first)) * fraction
 
 
 def ease(low: float, high: float, x: Array) -> Array:
-    """Smooth step from 0 at ``low`` to 1 at ``high``."""
+    """Return a smooth step from 0 at `low` to 1 at `high`."""
     u = np.clip((x - low) / (high - low), 0.0, 1.0)
     return u * u * (3.0 - 2.0 * u)
 
 
 def norm(*parts: Array) -> Array:
-    """Length of the vector with these components."""
+    """Return the length of the vector with these components."""
     square = parts[0] * parts[0]
     for part in parts[1:]:
         square = square + part * part
@@ -66,27 +69,28 @@ def norm(*parts: Array) -> Array:
 
 
 def ellipsoid(p: Array, center: Sequence[float], radii: Sequence[float]) -> Array:
-    """Distance to an ellipsoid, to first order; exact for a ball."""
+    """Return the distance to an ellipsoid, to first order. For a sphere, the distance is exact."""
     q = (p - column(center)) / column(radii)
     k = norm(*q)
     return k * (k - 1.0) / np.maximum(norm(*(q / column(radii))), 1e-6)
 
 
 def block(p: Array, half: Sequence[float], edge: float) -> Array:
-    """Distance to a box with its foot at z = 0 and edges rounded to the radius ``edge``."""
+    """Return the distance to a box with its foot at z = 0 and with edges rounded to the radius
+    `edge`."""
     q = np.abs(p - column([0, 0, half[2]])) - column(half) + edge
     return norm(*np.maximum(q, 0.0)) + np.minimum(q.max(axis=0), 0.0) - edge
 
 
 def rod(p: Array, start: Sequence[float], end: Sequence[float], wide: float, thin: float) -> Array:
-    """Distance to a round rod that tapers from radius ``wide`` to ``thin``."""
+    """Return the distance to a round rod that tapers from radius `wide` to radius `thin`."""
     axis, q = column(end) - column(start), p - column(start)
     u = np.clip((axis * q).sum(axis=0) / (axis * axis).sum(), 0.0, 1.0)
     return norm(*(q - axis * u)) - wide - (thin - wide) * u
 
 
 def join(a: Array, b: Array, width: float) -> Array:
-    """The union of two shapes with a fillet of about ``width``."""
+    """Return the distance to the union of two shapes, with a fillet of about `width`."""
     h = np.maximum(width - np.abs(a - b), 0.0)
     return np.minimum(a, b) - h * h * (0.25 / width)
 
@@ -146,7 +150,7 @@ def vase(p: Array) -> Look:
 
 
 def stalk(x: float, y: float, top: float, head: float, hue: Sequence[float]) -> None:
-    """Put a bent stalk into the vase: it ends at ``(x, y, top)`` in a bloom of radius ``head``."""
+    """Add a bent stalk to the vase. It ends at (x, y, top) in a bloom of radius `head`."""
 
     @stands((abs(x) + 0.1, abs(y) + 0.1, top + 1.1 * head), at=(0.5, 0.36), step=0.75)
     def shape(p: Array) -> Look:

@@ -1,4 +1,4 @@
-"""Compare the depth and the normals of runs of the built-in scene with the true ones.
+"""Compare the depth and the normals of runs on the built-in scene with the true surfaces.
 
     python scripts/still_life_surfaces.py RUN ...
 

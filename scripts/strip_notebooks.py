@@ -2,7 +2,8 @@
 
     python scripts/strip_notebooks.py [NOTEBOOK ...]
 
-Without names it strips every notebook in `notebooks`. A stripped notebook is left untouched.
+Without arguments, the script strips every notebook in `notebooks`. Notebooks that are already
+stripped are not written.
 """
 
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import nbformat
 
 NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
-MEANT = ("jupyter", "tags")  # metadata of a cell that is kept, for example to fold its source
+MEANT = ("jupyter", "tags")  # cell metadata to keep, for example to collapse the source
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -19,7 +20,7 @@ METADATA = {
 
 
 def stripped(text: str) -> str:
-    """Return a notebook's `text` reduced to its cells and its language."""
+    """Return the notebook `text` with only its cells and its language."""
     notebook = nbformat.reads(text, as_version=4)
     for cell in notebook.cells:
         cell.metadata = {name: cell.metadata[name] for name in MEANT if name in cell.metadata}
@@ -30,7 +31,8 @@ def stripped(text: str) -> str:
 
 
 def main(names: list[str]) -> None:
-    """Strip the notebooks `names`, or every one of the repository."""
+    """Strip the notebooks in `names`. If `names` is empty, strip every notebook in the
+    repository."""
     for path in map(Path, names) if names else sorted(NOTEBOOKS.glob("*.ipynb")):
         text = path.read_text(encoding="utf-8")
         if (wanted := stripped(text)) != text:

@@ -1,4 +1,4 @@
-"""Train a field on a folder of posed images: the same as `nerfmac train`.
+"""Train a field on a folder of posed images. Equivalent to `nerfmac train`.
 
 python scripts/train.py photos --seconds 60
 """

@@ -58,7 +58,7 @@ class Trial:
     preset: str = "auto"
     device: str = "auto"
     changes: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that differ from the preset, by dotted names such as "train.steps"."""
+    """Settings that differ from the preset, keyed by dotted names such as "train.steps"."""
     background: str = "white"
     on_run: Callable[[Run], None] | None = None
     """Callback that receives the trained run. It is called in the process that trained the run."""
@@ -80,8 +80,8 @@ def parsed(text: str) -> dict[str, Any]:
 def trial_scene(keys: Mapping[str, Any], options: Mapping[str, Any]) -> TrialScene:
     """Return the scene with these `keys`: "scene", its path, "name", and the keys in `OPTIONS`.
 
-    Its files are checked. `options` are default keywords of `load_scene`. Raises `InputError`, also
-    for a scene without test views.
+    The scene files are checked. `options` are default keyword arguments of `load_scene`. Raises
+    `InputError` if the scene is invalid or has no test views.
     """
     known = ["scene", "name", *OPTIONS]
     if unknown := sorted(set(keys) - set(known)):
@@ -99,7 +99,7 @@ def trial_scene(keys: Mapping[str, Any], options: Mapping[str, Any]) -> TrialSce
                 raise InputError(message) from None
     path, options = user_path(keys["scene"]).resolve(), {**options, **own}
     scene = load_scene(path, **options)
-    scene.cameras("test")  # without held-out views there is nothing to measure
+    scene.cameras("test")  # without held-out views, no metric can be computed
     return TrialScene(str(path), keys.get("name", path.name), dict(options), scene.has_alpha)
 
 

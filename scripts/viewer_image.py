@@ -25,7 +25,8 @@ PAGE = {"width": 1180, "height": 780}
 PIXELS = 1.5
 """Pixels of the image per CSS pixel of the page."""
 CLOSER = -150
-"""Pixels of wheel scrolling, so that the scene fills the view next to the panel."""
+"""Mouse wheel motion in pixels that moves the camera closer, so that the scene fills the view next
+to the panel."""
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
 Both implementations start from the same parameters and train for the same time. They alternate
 every second, so that other programs slow down both equally. Test views are rendered during the
 training to measure quality over training time. The step time is measured in the second half of the
-training and includes occupancy updates. Latencies are measured with the trained fields. Compiling
-and rendering do not count as training time.
+training and includes occupancy updates. Latencies are measured with the trained fields. The
+training time excludes compiling and rendering.
 
 On a CPU, the machine should be idle. The threads of PyTorch wait for each other after every
 operation, so busy cores slow down PyTorch several times more than nerfmac.
@@ -38,13 +38,13 @@ BATCH = 4096
 """Maximum number of rays for the latency of many rays. A view with fewer pixels has fewer rays."""
 
 CALLS = 30
-"""Number of calls whose median time is the latency."""
+"""Number of timed calls. The latency is their median time."""
 
 WARM_UP_CALLS = 3
 
 
 class Point(NamedTuple):
-    """Quality at some time."""
+    """Quality at a given training time."""
 
     seconds: float  # of training
     step: int
@@ -56,15 +56,15 @@ class Result:
     """Measurements of one implementation."""
 
     name: str
-    step: Timing  # of a training step
+    step: Timing  # time of a training step
     samples_per_second: float  # in training
-    batch: Timing  # from many rays to their colors
-    ray: Timing  # the same of a single ray
+    batch: Timing  # time from many rays to their colors
+    ray: Timing  # time from a single ray to its color
     curve: tuple[Point, ...]
-    build_seconds: float  # spent compiling
+    build_seconds: float  # compilation time in seconds
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON values."""
+        """Return the measurements as JSON values."""
         return {
             "step_ms": self.step._asdict(),
             "samples_per_second": self.samples_per_second,
@@ -77,14 +77,14 @@ class Result:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Both results, and the machine and the scene that they were measured on."""
+    """Results of both implementations, with the machine and the scene."""
 
     about: dict[str, Any]
     nerfmac: Result
     torch: Result
 
     def lines(self) -> Iterator[str]:
-        """A readable table, line by line; a ratio above 1 means that nerfmac is faster."""
+        """Yield the lines of the printed table. A ratio above 1 means that nerfmac is faster."""
         results = self.nerfmac, self.torch
         yield ", ".join(f"{name} {value}" for name, value in self.about.items() if value)
         yield f"{'':18}" + "".join(f"{r.name:>12}{'':17}" for r in results) + f"{'ratio':>8}"
@@ -106,7 +106,7 @@ class Comparison:
             yield f"{f'after {ours.seconds:.1f} s':18}{cells}{ours.psnr - theirs.psnr:+6.2f} dB"
 
     def curves(self) -> dict[str, list[tuple[float, float]]]:
-        """Both results for `plot_quality`, by their names in the legend."""
+        """Return both curves for `plot_quality`, keyed by legend label."""
         return {
             f"{result.name}, {result.step.median:.3g} ms a step": [
                 (point.seconds, point.psnr) for point in result.curve
@@ -115,7 +115,7 @@ class Comparison:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON values, times in milliseconds."""
+        """Return the comparison as JSON values, with times in milliseconds."""
         results = {result.name: result.to_json() for result in (self.nerfmac, self.torch)}
         return {**self.about, **results}
 
@@ -129,20 +129,20 @@ def compare(
     test_views: int = 2,
     compiled: bool = True,
 ) -> Comparison:
-    """Train both on `scene`, on the current device, for `seconds` each; see the module's text.
+    """Train both implementations on `scene` on the current device, and measure speed and quality.
 
     Args:
-        scene: with a "train" and a "test" split.
-        config: of both.
-        seconds: of training, for each.
-        points: how often quality is looked at; more densely at first.
-        test_views: how many views of "test" are looked at, spread evenly.
-        compiled: whether the peer uses `torch.compile`.
+        scene: Scene with the splits "train" and "test".
+        config: Configuration of both implementations.
+        seconds: Training time of each implementation in seconds.
+        points: Number of quality evaluations. They are more frequent at the beginning.
+        test_views: Number of test views to evaluate, evenly spaced.
+        compiled: Whether the PyTorch implementation uses `torch.compile`.
 
     Raises:
-        InputError: PyTorch is absent or lacks the device; the scene has no test views; a number
-            is out of its range.
-        DivergedError: nerfmac's loss is no longer finite.
+        InputError: If PyTorch is not installed or does not support the device, the scene has no
+            test views, or a number is out of range.
+        DivergedError: If the loss of nerfmac is not finite.
     """
     checks.number("seconds", seconds, low=0.1)
     checks.number("points", points, low=1, whole=True)
@@ -183,9 +183,11 @@ def _about(scene: Scene, config: Config) -> dict[str, Any]:
 def _train(
     both: Sequence[Implementation], moments: Sequence[float], views: HeldOutViews
 ) -> tuple[dict[str, list[Window]], dict[str, list[Point]]]:
-    """Train, interleaved, until the last of `moments`, and evaluate at each of them.
+    """Train both implementations alternately until the last of `moments`, and evaluate at each of
+    them.
 
-    Returns the second half's windows, and the curve, of each implementation.
+    Returns, for each implementation, the windows of the second half of the training and the quality
+    curve.
     """
     seconds = moments[-1]
     windows: dict[str, list[Window]] = {each.name: [] for each in both}
@@ -207,7 +209,8 @@ def _train(
 
 
 def _some_rays(camera: Camera) -> tuple[Rays, Rays]:
-    """BATCH rays, spread over a view, and the one through its middle."""
+    """Return up to `BATCH` rays that are evenly spread over a view, and the ray through its
+    middle."""
     rays = camera_rays(camera)
     pixels = len(rays.origin)
     spread = np.unique(np.linspace(0, pixels - 1, BATCH).astype(np.int32))
@@ -217,7 +220,7 @@ def _some_rays(camera: Camera) -> tuple[Rays, Rays]:
 
 
 def _latencies(both: Sequence[Implementation], rays: Rays) -> dict[str, Timing]:
-    """Time from the rays to their colors, interleaved call by call."""
+    """Measure the time from rays to their colors. The calls of the implementations alternate."""
     tracers = {each.name: each.tracer(rays) for each in both}
     spent: dict[str, list[float]] = {name: [] for name in tracers}
     for call in range(WARM_UP_CALLS + CALLS):

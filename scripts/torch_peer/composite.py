@@ -39,7 +39,7 @@ def _sum_before(values: torch.Tensor, place: torch.Tensor, longest: int) -> torc
     """Return, for each slot, the sum (slots,) over the previous slots of the same ray.
 
     The sums are computed by doubling. Differences of one `cumsum` over all slots would be half a
-    millisecond faster, but require float64, which Apple GPUs do not support.
+    millisecond faster. However, they require float64, and Apple GPUs do not support float64.
     """
     values = torch.where(place >= 1, values.roll(1), 0.0)
     shift = 1

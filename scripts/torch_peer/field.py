@@ -25,8 +25,8 @@ class _Lookup(torch.autograd.Function):
     """Weighted sums of eight table entries each.
 
     On a GPU, plain indexing is used, because `torch.compile` fuses it with the computation of the
-    indices. On a CPU, `embedding_bag` is ten times faster, and the gradient is computed feature by
-    feature, which is fastest.
+    indices. On a CPU, `embedding_bag` is ten times faster, and the fastest way to compute the
+    gradient is feature by feature.
     """
 
     @staticmethod
@@ -73,7 +73,8 @@ class TorchField(torch.nn.Module):
     """Field that computes density and color at positions. Parameters are float32."""
 
     def __init__(self, config: Config, extent: float, parameters: Arrays) -> None:
-        """`parameters`: `table`, `density` and `color`, as `EncodedField.init` makes them."""
+        """Create the field. `parameters` contains `table`, `density`, and `color`, as returned by
+        `EncodedField.init`."""
         super().__init__()
         grid, networks = HashGrid(config.grid, Bounds(extent)), config.networks
         self._extent, self._thinness = extent, networks.density_bias
@@ -120,7 +121,8 @@ class TorchField(torch.nn.Module):
         return {name: values.detach().cpu().numpy() for name, values in tensors.items()}
 
     def encode(self, position: torch.Tensor) -> torch.Tensor:
-        """(points, levels * features) features of `position` (points, 3), in scene coordinates."""
+        """Return the features (points, levels * features) at `position` (points, 3) in scene
+        coordinates."""
         unit = (position - 0.5) / self._extent + 0.5
         entry, weight = (each.flatten(0, 1) for each in self._corners(unit))
         look_up = _look_up_eagerly if self.table.device.type == "cpu" else _Lookup.apply
@@ -148,7 +150,8 @@ class TorchField(torch.nn.Module):
         return entry, weight.flatten(2)
 
     def density(self, position: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Density (points,) per scene unit at `position` (points, 3); embedding (points, 16)."""
+        """Return the density (points,) per scene unit and the embedding (points, 16) at `position`
+        (points, 3)."""
         embedding = _network(self.encode(position), self.density_layers)
         return _TruncatedExp.apply(embedding[:, 0].float() - self._thinness), embedding
 

@@ -22,11 +22,11 @@ from nerfmac.rendering.renderer import FloatImage
 from nerfmac.training.goal import Goal
 
 TORCH_DEVICES = {"metal": "mps", "cuda": "cuda", "cpu": "cpu"}
-"""PyTorch device names by nerfmac device name."""
+"""PyTorch device names, keyed by nerfmac device name."""
 
 
 class Window(NamedTuple):
-    """Section of the training at whose end the device is idle."""
+    """Section of the training. At its end, the device is idle."""
 
     steps: int
     seconds: float
@@ -44,8 +44,8 @@ class Implementation(Protocol):
     def train(self) -> Window:
         """Train until the next occupancy update has finished, or until the time is over.
 
-        At the end, the device is idle. Compiling and the time between two calls do not count as
-        training time.
+        At the end, the device is idle. The training time excludes compiling and the time between
+        two calls.
         """
 
     def render(self, camera: Camera) -> FloatImage:
@@ -56,12 +56,12 @@ class Implementation(Protocol):
 
 
 class Nerfmac:
-    """nerfmac itself: a `Run`."""
+    """Training with nerfmac, in a `Run`."""
 
     name = "nerfmac"
 
     def __init__(self, config: Config, scene: Scene, seconds: float) -> None:
-        """Compile; `seconds` is how long training will last."""
+        """Compile the computations. `seconds` is the training time."""
         self._run = Run.begin(scene, config)
         deque(self._run.prepare(), maxlen=0)
         self.build_seconds = self._run.build_seconds
@@ -69,7 +69,8 @@ class Nerfmac:
         self.step, self.seconds = 0, 0.0
 
     def train(self) -> Window:
-        """See `Implementation`; tracing a step of another number of rays is training time."""
+        """See `Implementation`. If a step with another number of rays is traced, this counts as
+        training time."""
         report = next(self._reports)
         after = report.state
         steps, seconds = after.step - self.step, after.train_seconds - self.seconds
@@ -87,16 +88,16 @@ class Nerfmac:
 
 
 class Torch:
-    """`TorchPeer`, with a clock as in nerfmac's training."""
+    """Training with `TorchPeer`, with the same clock as nerfmac."""
 
     name = "torch"
 
     def __init__(
         self, config: Config, scene: Scene, seconds: float, *, compiled: bool = True
     ) -> None:
-        """Compile, if asked to; `seconds` is how long training will last.
+        """Compile the computations if `compiled` is True. `seconds` is the training time.
 
-        Raises `InputError` without PyTorch.
+        Raises `InputError` if PyTorch is not installed.
         """
         try:
             import torch
@@ -123,7 +124,7 @@ class Torch:
             peer.step(min((self.seconds + passed) / self._limit, 1.0))
             passed = time.perf_counter() - start
             is_over = is_over or self.seconds + passed >= self._limit
-        samples = peer.samples_last_step  # waits for the device
+        samples = peer.samples_last_step  # this waits for the device
         steps, seconds = peer.steps - self.step, time.perf_counter() - start
         self.step, self.seconds = peer.steps, self.seconds + seconds
         return Window(steps, seconds, samples * steps / seconds)

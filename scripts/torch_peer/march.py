@@ -17,7 +17,7 @@ from nerfmac.geometry.cells import Cells, number_of
 from nerfmac.ops.march import MarchGeometry
 
 _AT_ONCE = 2**22
-"""Maximum number of intervals that are looked up at a time, which limits memory if the operations
+"""Maximum number of intervals that are looked up at a time. This limits memory if the operations
 are not fused."""
 
 
@@ -27,12 +27,12 @@ class TorchSamples(NamedTuple):
     position: torch.Tensor  # (slots, 3) float32
     distance: torch.Tensor  # (slots,) float32
     width: torch.Tensor  # (slots,) float32
-    ray: torch.Tensor  # (slots,) int64; 0 where none
-    place: torch.Tensor  # (slots,) int64, number of the sample among its ray's; -1 where none
+    ray: torch.Tensor  # (slots,) int64; 0 for unused slots
+    place: torch.Tensor  # (slots,) int64, index of the sample on its ray; -1 for unused slots
     wanted: torch.Tensor  # (rays,) int64
     fits: torch.Tensor  # (rays,) bool
-    used: torch.Tensor  # () int64, slots that hold a sample
-    demand: torch.Tensor  # () float32, slots that a ray takes, as `Sampled.mean_samples_per_ray`
+    used: torch.Tensor  # int64 scalar, number of used slots
+    demand: torch.Tensor  # float32 scalar, as `Sampled.mean_samples_per_ray`
 
 
 class Marcher:
@@ -43,7 +43,8 @@ class Marcher:
     """
 
     def __init__(self, geometry: MarchGeometry, compiler: Callable[..., Callable]) -> None:
-        """`compiler` makes a function faster, as `torch.compile` does, or gives it back."""
+        """Create the object. `compiler` compiles a function, like `torch.compile`, or returns it
+        unchanged."""
         self.geometry = geometry
         self._find = compiler(self._is_sample)
         self._find_lit = compiler(self._lit_places)
@@ -62,7 +63,7 @@ class Marcher:
         """
         is_sample = self.find(origins, directions, jitter, occupied)
         wanted = is_sample.sum(1)
-        slots = max(int(wanted.sum()), 2)  # shapes of 0 or 1 would be compiled for themselves
+        slots = max(int(wanted.sum()), 2)  # sizes 0 and 1 would be compiled separately
         number = numbers(is_sample, slots)
         return self.write(origins, directions, jitter, number, wanted, wanted)
 
@@ -87,14 +88,14 @@ class Marcher:
     ) -> torch.Tensor:
         """Return whether each cell contains a possible sample position of a ray up to the distance
         `until` (rays,), bool (cells,). Empty cells can also contain these positions."""
-        # Cells that are not visible go to one extra cell that is cut off afterwards.
+        # Cells that are not visible are mapped to one extra cell that is removed afterwards.
         lit = torch.zeros(self.geometry.cells + 1, dtype=torch.bool, device=jitter.device)
         for part in self._parts(origins, directions, jitter, until):
             lit[self._find_lit(*part)] = True
         return lit[:-1]
 
     def _parts(self, *rays: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
-        """Tensors (rays, ...) in parts, so that the intervals of a part fit into memory."""
+        """Split tensors (rays, ...) into parts, so that the intervals of a part fit into memory."""
         count = max(1, _AT_ONCE // self.geometry.most_intervals)
         return zip(*(each.split(count) for each in rays), strict=True)
 
@@ -105,7 +106,8 @@ class Marcher:
         jitter: torch.Tensor,
         occupied: torch.Tensor,
     ) -> torch.Tensor:
-        """As `find`, for a number of rays with intervals that fit into memory."""
+        """Compute `find` for a part of the rays. The intervals of this part must fit into
+        memory."""
         cell, _ = self._places(origins, directions, jitter)
         return (cell >= 0) & occupied[cell.clamp_min(0)]
 
@@ -116,7 +118,8 @@ class Marcher:
         jitter: torch.Tensor,
         until: torch.Tensor,
     ) -> torch.Tensor:
-        """(rays, intervals) int64: the interval's cell; behind `until`, the number of cells."""
+        """Return the cell of each interval, int64 (rays, intervals). For intervals behind `until`,
+        the value is the number of cells."""
         cell, distance = self._places(origins, directions, jitter)
         is_lit = (cell >= 0) & (distance <= until[:, None])
         return torch.where(is_lit, cell, self.geometry.cells)
@@ -124,9 +127,10 @@ class Marcher:
     def _places(
         self, origins: torch.Tensor, directions: torch.Tensor, jitter: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """For each ray and interval (rays, intervals): the place's cell, -1 if none; its distance.
+        """Return the cell and the distance of the sample position in each interval, both (rays,
+        intervals). Outside all cascades, the cell is -1.
 
-        Distances are float32, cells int64.
+        Distances are float32, and cells are int64.
         """
         geometry = self.geometry
         enter, leave = self._span(origins, directions)
@@ -149,9 +153,11 @@ class Marcher:
         kept: torch.Tensor,
         wanted: torch.Tensor,
     ) -> TorchSamples:
-        """The samples of the intervals `number` (slots,), counted over all rays; -1 for none.
+        """Return the samples of the intervals with the indices `number` (slots,), counted over all
+        rays. The index is -1 for unused slots.
 
-        They are the first `kept` (rays,) samples of each ray; `wanted` (rays,) is the total number.
+        The result contains the first `kept` (rays,) samples of each ray. `wanted` (rays,) is the
+        total number of samples.
         """
         is_alive = number >= 0
         ray = number.clamp_min(0) // self.geometry.most_intervals
@@ -177,7 +183,7 @@ class Marcher:
     def _span(
         self, origins: torch.Tensor, directions: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the distances (rays,) at which rays enter and leave the scene cube."""
+        """Return the distances (rays,) to the points where rays enter and leave the scene cube."""
         half = self.geometry.bounds.extent / 2
         offset = origins - 0.5
         is_flat = directions.abs() < 1e-9

@@ -13,15 +13,17 @@ from nerfmac.ops.march import MarchGeometry
 
 
 class TorchOccupancy:
-    """The grid's policy and its state.
+    """Occupancy grid with its update rule and its state.
 
-    That is `values` (cells,) float32, `dark` (cells,) int32 and `occupied` (cells,) bool.
+    The state consists of `values` (cells,) float32, `dark` (cells,) int32, and `occupied` (cells,)
+    bool.
     """
 
     def __init__(
         self, config: OccupancyConfig, geometry: MarchGeometry, dark: torch.Tensor
     ) -> None:
-        """`dark`: as `OccupancyGrid.init` makes it; what light was seen in is occupied."""
+        """Create the grid from `dark`, as returned by `OccupancyGrid.init`. Visible cells are
+        occupied."""
         self._config, self._geometry = config, geometry
         self.values, self.dark = torch.zeros(geometry.cells, device=dark.device), dark
         self.occupied, self._updates = dark < config.visibility_patience, 0
@@ -34,10 +36,10 @@ class TorchOccupancy:
         step: int,
         generator: torch.Generator,
     ) -> None:
-        """Visit some cells and update the grid with their density.
+        """Evaluate the density in some cells and update the grid.
 
-        `density` returns (points,) per scene unit at (points, 3). `lit` (cells,) bool marks the
-        cells that are currently visible.
+        `density` returns the density (points,) per scene unit at positions (points, 3). `lit`
+        (cells,) bool marks the cells that are currently visible.
         """
         is_warmup = step < self._config.warmup_steps
         cells = self._choose(is_warmup, generator)
@@ -62,7 +64,7 @@ class TorchOccupancy:
             return self._draw(count, generator)
         occupied = self.occupied.nonzero()[:, 0]
         uniform = torch.rand(count // 2, generator=generator, device=occupied.device)
-        # Without occupied cells there is nothing to draw from.
+        # If no cells are occupied, none can be drawn.
         chosen = occupied[(uniform * len(occupied)).long()] if len(occupied) else occupied
         return torch.cat([self._draw(count - count // 2, generator), chosen])
 

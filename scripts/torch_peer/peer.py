@@ -47,11 +47,13 @@ class TorchPeer:
     def __init__(
         self, config: Config, extent: float, views: Views, device: str, *, compiled: bool = True
     ) -> None:
-        """`extent`: side of the scene cube; `views`: the training split.
+        """Create the peer. `extent` is the side length of the scene cube, and `views` are the
+        training views.
 
-        Unless `compiled` is False, everything is compiled by running it once; if that fails, it
-        stays uncompiled, and `note` contains the reason. Raises `InputError` for a device that is
-        absent, and for blending in linear light, because the peer does not support it.
+        If `compiled` is True, all functions are compiled by calling them once. If compiling fails,
+        uncompiled functions are used, and `note` contains the reason. Raises `InputError` if the
+        device is missing, or if the configuration blends in linear light, because the peer does not
+        support this.
         """
         if config.train.blend != "srgb":
             raise InputError(f"train.blend is {config.train.blend!r}; the peer needs 'srgb'")
@@ -82,9 +84,9 @@ class TorchPeer:
         self.steps, self.rays = 0, start.rays
         self._measured = torch.tensor([0.0, 0.0, float(np.array(start.samples_per_ray))])
         self.note = ""
-        """Why the peer is not compiled; empty if it is."""
+        """Reason why the peer is not compiled. The text is empty if it is compiled."""
         self.build_seconds = self._build(compiled)
-        """Spent compiling."""
+        """Compilation time in seconds."""
 
     @property
     def loss(self) -> float:
@@ -124,7 +126,8 @@ class TorchPeer:
 
     @torch.no_grad()
     def infer(self, origins: torch.Tensor, directions: torch.Tensor) -> torch.Tensor:
-        """Color over black and opacity (rays, 4) of rays (rays, 3), on the device."""
+        """Return the color over black and the opacity (rays, 4) of rays (rays, 3), on the
+        device."""
         middle = torch.full_like(origins[:, 0], 0.5)
         samples = self._march_finely(origins, directions, middle, self.occupancy.occupied)
         return self._see(self._shade_any, self.average, samples, directions)
@@ -133,7 +136,8 @@ class TorchPeer:
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> npt.NDArray[np.float32]:
         """Render the image (h, w, 3) of a camera over `background`, sRGB in [0, 1]."""
-        # A step may have many more rays, for its samples end where its light does: these do not.
+        # A training step can have many more rays, because it omits samples that are not visible.
+        # Rendering does not omit them.
         rays = self.config.train.rays
         parts = zip(*(part.split(rays) for part in rays_of(camera, self.device)), strict=True)
         seen = torch.cat([self.infer(*part) for part in parts])
@@ -142,14 +146,15 @@ class TorchPeer:
         return color.view(camera.lens.height, camera.lens.width, 3).cpu().numpy()
 
     def _build(self, compiled: bool) -> float:
-        """Choose what runs, compiled or not, and run it once; return the seconds."""
+        """Compile the functions if `compiled` is True, call each function once, and return the time
+        in seconds."""
         start = time.perf_counter()
         if self.device.type == "cpu":
             torch.set_num_threads(processors())
         self._compile_with(torch.compile if compiled else _as_it_is)
         try:
             self._trial()
-        except Exception as error:  # a compiler that is absent, or cannot do this device's work
+        except Exception as error:  # the compiler is missing or does not support the device
             if not compiled:
                 raise
             self.note = f"torch.compile failed ({type(error).__name__}): not compiled"
@@ -174,7 +179,7 @@ class TorchPeer:
         self._sample = ReachSampler(self._march, self.config.march, any_size)
 
     def _trial(self) -> None:
-        """Compute all that training and rendering do, once, and leave the state as it was."""
+        """Execute all computations of training and rendering once, without changing the state."""
         random, occupancy = self._random.get_state(), self.occupancy
         self.occupancy = deepcopy(occupancy)
         try:
@@ -182,8 +187,9 @@ class TorchPeer:
                 self._update_occupancy(step)
             self._loss()[0].backward()
             self._optimizer.zero_grad()
-            self._optimizer.step()  # without gradients it only performs lazy imports
-            # Rays from the middle, one and then several, because the shapes differ.
+            self._optimizer.step()  # without gradients, this call only performs lazy imports
+            # One ray from the middle and then several, because their shapes are compiled
+            # separately.
             for rays in (1, 5):
                 middle = torch.full((rays, 3), 0.5, device=self.device)
                 self.infer(middle, functional.normalize(middle))
@@ -198,14 +204,14 @@ class TorchPeer:
         origins, directions, _ = self._pixels.draw(followed, self._random)
         jitter = torch.rand(followed, generator=self._random, device=self.device)
         rays = origins, directions, jitter
-        if step < self.config.occupancy.warmup_steps:  # all that is in view counts as lit
+        if step < self.config.occupancy.warmup_steps:  # all cells in view count as visible
             lit = self._march.lit(*rays, torch.full_like(jitter, FAR_DISTANCE))
         else:
             lit = self._sample.lit(*rays, self.occupancy.occupied, self._density)
         self.occupancy.update(self._density, lit, step, self._random)
 
     def _loss(self) -> tuple[torch.Tensor, TorchSamples]:
-        """The loss of some random pixels, and the samples on their rays."""
+        """Return the loss on randomly drawn pixels, and the samples on their rays."""
         origins, directions, rgba = self._pixels.draw(self.rays, self._random)
         uniform = partial(torch.rand, generator=self._random, device=self.device)
         jitter, background = uniform(self.rays), uniform(self.rays, 3)
@@ -244,7 +250,7 @@ class TorchPeer:
         samples: TorchSamples,
         directions: torch.Tensor,
     ) -> torch.Tensor:
-        """Color over black and opacity (rays, 4)."""
+        """Return the color over black and the opacity (rays, 4)."""
         direction = directions[samples.ray]
         added = shade(field, samples.position, direction, samples.width, samples.place)
         rays = added.new_zeros(len(directions), 4)
@@ -259,7 +265,7 @@ class TorchPeer:
         width: torch.Tensor,
         place: torch.Tensor,
     ) -> torch.Tensor:
-        """Contribution of each sample to the color and opacity of its ray: (slots, 4).
+        """Return the contribution (slots, 4) of each sample to the color and opacity of its ray.
 
         No ray has more than `longest` samples.
         """

@@ -1,4 +1,5 @@
-"""Training pixels in PyTorch: photos and cameras on the device, rays drawn from them."""
+"""Training pixels in PyTorch. Photos and cameras are on the device, and rays are drawn from
+them."""
 
 from __future__ import annotations
 
@@ -13,10 +14,11 @@ from nerfmac.geometry.views import Views
 
 
 class TorchPixels:
-    """The pixels of a training split."""
+    """Pixels of the training views."""
 
     def __init__(self, views: Views, device: torch.device) -> None:
-        """Copies the split to `device`, and where each lens sees the center of each pixel."""
+        """Copy the views to `device`, and compute the ray direction of each pixel center for each
+        lens."""
         self._colors = torch.from_numpy(np.array(views.pixels)).to(device)
         self._poses = torch.from_numpy(np.array(views.cameras.poses)).to(device)
         points, first_point = _lenses(views.cameras)
@@ -30,7 +32,8 @@ class TorchPixels:
     def draw(
         self, count: int, generator: torch.Generator
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Origins and unit directions (count, 3) of random pixels' rays, colors (count, 4)."""
+        """Draw random pixels. Return the origins and unit directions (count, 3) of their rays, and
+        their colors (count, 4)."""
         every, channels = self._colors.shape
 
         def below(end: int) -> torch.Tensor:
@@ -39,7 +42,8 @@ class TorchPixels:
         view, pixel = below(len(self._first_pixel)), below(self._largest)
         place = self._first_pixel[view] + pixel
         if every < self._largest * len(self._first_pixel):
-            # Positions outside of a smaller image are drawn again: all pixels are equally likely.
+            # Positions outside a smaller image are drawn again, so that all pixels are equally
+            # likely.
             place = torch.where(pixel < self._sizes[view], place, below(every))
             view = torch.searchsorted(self._first_pixel, place, right=True) - 1
         color = self._colors[place].float() / 255.0
@@ -53,14 +57,15 @@ class TorchPixels:
 
 
 def rays_of(camera: Camera, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Origins and directions (pixels, 3) of the rays through all pixels of a view."""
+    """Return the origins and directions (pixels, 3) of the rays through all pixels of a view."""
     rays = camera_rays(camera)
     origins, directions = (torch.from_numpy(np.array(part)).to(device) for part in rays)
     return origins, directions
 
 
 def _lenses(cameras: Cameras) -> tuple[np.ndarray, np.ndarray]:
-    """Directions (points, 3), y down, of all pixels of each lens, and each view's first in them."""
+    """Return the ray directions (points, 3), with y down, of all pixels of each lens, and the index
+    of the first direction for each view."""
     numbers = np.concatenate([cameras.sizes, cameras.intrinsics, cameras.distortion], axis=1)
     lenses, lens_of = np.unique(numbers.astype(np.float32), axis=0, return_inverse=True)
     points = []

@@ -1,10 +1,10 @@
 """Selection of visible samples in PyTorch, with the same rules as `nerfmac.ops.visibility`.
 
 First, only the density of all marched samples is computed, without gradients. In a training step,
-the samples of each ray up to the point at which its transmittance falls below the threshold are
-packed into the slots for the networks, the compositing, and all gradients. For the occupancy grid,
-the cells up to this point are marked as visible. The number of slots is fixed before and after the
-selection, so that shapes are constant and the host never waits for a GPU.
+the samples of each ray are used up to the point where the transmittance falls below the threshold.
+They are packed into the slots for the networks, the compositing, and all gradients. For the
+occupancy grid, the cells up to this point are marked as visible. The number of slots is fixed
+before and after the selection, so that shapes are constant and the host never waits for a GPU.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class ReachSampler:
     def __init__(
         self, march: Marcher, config: MarchConfig, compiler: Callable[..., Callable]
     ) -> None:
-        """`compiler` makes a function faster, as `torch.compile` does, or gives it back."""
+        """Create the object. `compiler` compiles a function, like `torch.compile`, or returns it
+        unchanged."""
         self._march = march
         self._slots = config.max_samples
         self._room = config.march_factor * config.max_samples
@@ -43,22 +44,25 @@ class ReachSampler:
         occupied: torch.Tensor,
         density: Callable[[torch.Tensor], torch.Tensor],
     ) -> TorchSamples:
-        """The samples of rays, as `Marcher` takes them, in `occupied` (cells,) bool.
+        """Return the visible samples of rays in the cells of `occupied` (cells,) bool. Rays are
+        given as for `Marcher`.
 
-        `density` gives (points,) per scene unit at (points, 3).
+        `density` returns the density (points,) per scene unit at positions (points, 3).
         """
         rays = origins, directions, jitter
         is_sample = self._march.find(*rays, occupied)
         marched = is_sample.sum(1)
-        # Rays that do not fit into the room lose no samples. Kept rays among them have
-        # samples past the room, but no more of them than there are slots.
+        # If a ray does not fit into the candidate slots, it loses no samples. If it is kept, some
+        # of its samples are behind the candidate slots, but their number is at most the number of
+        # slots.
         number = numbers(is_sample, self._room + self._slots)
         if not self._room:
             return self._march.write(*rays, *self._keep(number, marched, marched), marched)
         tried = self._tried(*rays, number[: self._room], marched)
         wanted = self._count(density(tried.position), tried)
         samples = self._march.write(*rays, *self._keep(number, marched, wanted), wanted)
-        # As `nerfmac.ops.packing.samples_per_ray`: of the rays that the room ends behind, or in.
+        # The demand is computed as in `nerfmac.ops.packing.samples_per_ray`, over the rays that
+        # begin within the candidate slots.
         tried_ends, kept_ends = marched.cumsum(0), wanted.cumsum(0)
         begun = ((tried_ends <= self._room).sum() + 1).clamp_max(len(wanted))
         in_room = tried_ends[begun - 1].float() * (self._slots / self._room)
@@ -73,9 +77,10 @@ class ReachSampler:
         occupied: torch.Tensor,
         density: Callable[[torch.Tensor], torch.Tensor],
     ) -> torch.Tensor:
-        """(cells,) bool: those that the rays' light gets to; arguments as in a call.
+        """Return which cells are visible along the rays, bool (cells,). The arguments are the same
+        as in a call.
 
-        Rays that do not fit into the room light none.
+        Rays that do not fit into the candidate slots mark no cells as visible.
         """
         rays = origins, directions, jitter
         is_sample = self._march.find(*rays, occupied)
@@ -91,7 +96,7 @@ class ReachSampler:
         number: torch.Tensor,
         marched: torch.Tensor,
     ) -> TorchSamples:
-        """The samples of the intervals `number` (room,), the first that rays have.
+        """Return the candidate samples, in the intervals with the indices `number` (room,).
 
         If the `marched` (rays,) samples of a ray do not all fit, this ray and all later rays have
         none.
@@ -100,18 +105,20 @@ class ReachSampler:
         return self._march.write(origins, directions, jitter, number, kept, marched)
 
     def _count_reached(self, density: torch.Tensor, tried: TorchSamples) -> torch.Tensor:
-        """(rays,) int64: samples before the ray's end; all of a ray that does not fit the room."""
+        """Return the number of visible samples of each ray, int64 (rays,). If a ray does not fit
+        into the candidate slots, all of its samples are counted."""
         lit = self._is_reached(density, tried)
         reached = torch.zeros_like(tried.wanted).index_add(0, tried.ray, lit.to(torch.int64))
         return torch.where(tried.fits, reached, tried.wanted)
 
     def _light_ends(self, density: torch.Tensor, tried: TorchSamples) -> torch.Tensor:
-        """(rays,) float32: as `nerfmac.ops.visibility.termination_distances`."""
+        """Return the termination distances (rays,), float32, as in
+        `nerfmac.ops.visibility.termination_distances`."""
         dark = tried.distance.new_zeros(len(tried.wanted))
         longest = self._march.geometry.most_intervals
         weight = weights(density, tried.width, tried.place, longest)
         opacity = dark.index_add(0, tried.ray, weight)
-        # Half a step further, so that rounding cannot exclude the last sample itself.
+        # The end is half a step farther, so that rounding cannot exclude the last sample.
         end = tried.distance + 0.5 * tried.width
         end = torch.where(self._is_reached(density, tried), end, 0.0)
         last = dark.scatter_reduce(0, tried.ray, end, "amax")
@@ -128,8 +135,8 @@ class ReachSampler:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Indices (slots,) of the intervals that are kept, and their number (rays,) for each ray.
 
-        If the samples of a ray do not all fit into the slots, this ray and all later rays keep
-        none.
+        If the slots are too few for all samples of a ray, this ray and all later rays keep no
+        samples.
         """
         kept = torch.where(wanted.cumsum(0) <= self._slots, wanted, 0)
         ends = kept.cumsum(0)

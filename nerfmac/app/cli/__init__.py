@@ -1,4 +1,4 @@
-"""Command-line interface. Each command has a separate module, which is imported only when the
+"""Command-line interface. Each command has its own module. The module is imported only when the
 command runs.
 
 This module, `help`, and `options` do not import MLX, so help pages are shown immediately and do not
@@ -39,7 +39,8 @@ GROUPS = {
         "selftest": "compare every kernel with its reference implementation",
     },
 }
-"""One-line description of each command, grouped in the order in which users need them."""
+"""One-line description of each command. Groups and commands are in the order in which users usually
+need them."""
 
 COMMANDS = {command: purpose for group in GROUPS.values() for command, purpose in group.items()}
 
@@ -58,7 +59,8 @@ def main(arguments: list[str] | None = None, *, method: Method | None = None) ->
     """Run `nerfmac COMMAND ...` and exit.
 
     The exit code is 0 for success, 1 if the self-test fails, 2 for an invalid request, and 130
-    after an interruption. An error message or a note about saved results goes to standard error.
+    after an interruption. Error messages and notes about saved results are printed to standard
+    error.
 
     Args:
         arguments: Command and its arguments. By default `sys.argv[1:]`.

@@ -31,7 +31,7 @@ def main(argv: list[str]) -> int:
     arguments = parsed(Arguments, argv)
     _check(arguments)
     with ExitStack() as files:
-        # Unwritable files are reported before the measurement. The files appear when complete.
+        # An unwritable file is reported before the measurement. A file appears only when complete.
         json, image = (
             files.enter_context(appearing(path)) if path else None
             for path in (arguments.json, arguments.plot)

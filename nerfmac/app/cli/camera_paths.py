@@ -25,7 +25,8 @@ class NamedPath:
 
     name: str
     file: CameraPath | None = None
-    """Camera path in the file `name`, or None for a move, a split, or a scene file."""
+    """Camera path that was read from the file `name`, or None if `name` is a move, a split, or a
+    scene file."""
     transforms: Path | None = None
     """The `dataparser_transforms.json` of nerfstudio, for a camera path from nerfstudio."""
     is_scene: bool = False
@@ -77,7 +78,7 @@ class NamedPath:
 
     @property
     def is_split(self) -> bool:
-        """Whether the path consists of the views of a split, whose cameras can be used
+        """Whether the path consists of the views of a split. The cameras of these views can be used
         unchanged."""
         return self.name in SPLITS or self.is_scene
 
@@ -105,7 +106,7 @@ class NamedPath:
 
     def lens(self, run: Run) -> Lens:
         """Return the camera intrinsics of the first view. If the path does not consist of views,
-        the first training view is used."""
+        return the intrinsics of the first training view."""
         return (self._views(run) if self.is_split else run.scene.cameras)[0].lens
 
     def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:

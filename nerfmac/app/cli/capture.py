@@ -12,7 +12,7 @@ from nerfmac.app.cli.options.capture import Arguments
 def main(argv: list[str]) -> int:
     """Run `nerfmac capture` with the arguments `argv` and return the exit code."""
     arguments = parsed(Arguments, argv)
-    # Handle termination like an interruption, after which the capture can be resumed.
+    # Handle SIGTERM like Ctrl-C, so that the capture can be resumed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     print(capture_scene(**vars(arguments)))
     return 0

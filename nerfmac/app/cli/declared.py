@@ -45,9 +45,10 @@ class Argument:
     """Option, such as "--out" or "--grid.levels", or the upper-case name of a positional argument,
     such as "SCENE"."""
     kind: Any
-    """Type of the value; bool for an option without a value."""
+    """Type of the value. For an option without a value, the type is bool."""
     value: str
-    """Name of the value in a help page, such as "FOLDER"; empty for an option without a value."""
+    """Name of the value in a help page, such as "FOLDER". For an option without a value, the name
+    is empty."""
     default: Any
     """Default value; `MISSING` for a required argument."""
     owner: type
@@ -86,8 +87,8 @@ def declared(arguments: type) -> Sequence[Argument]:
 
 
 def flags_of(arguments: type) -> dict[str, Any]:
-    """Return the value type of each option of the dataclass `arguments`, by option name. Options
-    --no-NAME are included."""
+    """Return the value type of each option of the dataclass `arguments`, keyed by option name. The
+    result includes --no-NAME options."""
     flags: dict[str, Any] = {}
     for argument in filter(lambda argument: argument.is_flag, declared(arguments)):
         flags[argument.name] = argument.kind
@@ -128,8 +129,8 @@ def _declared(owner: type, *, is_part: bool = False) -> Iterator[Argument]:
 def documentation(owner: type) -> dict[str, str]:
     """Return the documentation of each field of a dataclass.
 
-    The documentation is the string below the field or, without one, the comment behind it. Keys are
-    field names with hyphens, as in options. Each text is one line.
+    The documentation is the string below the field or, if there is none, the comment in the same
+    line. Keys are field names with hyphens, as in options. Each text is one line.
     """
     texts = {}
     for base in filter(is_dataclass, reversed(owner.__mro__)):

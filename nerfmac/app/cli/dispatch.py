@@ -1,5 +1,4 @@
-"""Execution of a command: its module is imported, its arguments are validated, and its errors are
-reported."""
+"""Execution of a command: imports its module, validates its arguments, and reports its errors."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def run_command(command: str, rest: list[str], method: Method) -> NoReturn:
     Raises:
         SystemExit: Always, with the exit codes of `nerfmac.app.cli.main`.
     """
-    # Handle termination like an interruption, so that results are saved and parts are removed.
+    # Handle SIGTERM like Ctrl-C, so that results are saved and incomplete files are removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         refuse_windows()

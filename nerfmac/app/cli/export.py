@@ -63,7 +63,7 @@ def _kind_name(file: Path, requested: str | None) -> str:
 
 def _options(arguments: Arguments, kind: str) -> dict[str, Any]:
     """Return the export options that are given on the command line. Raises `InputError` if `kind`
-    does not support an option."""
+    does not support one of them."""
     names = sorted({name for kind in KINDS.values() for name in kind.options})
     values = {name: getattr(arguments, name) for name in names}
     options = {name: value for name, value in values.items() if value is not None}
@@ -134,5 +134,5 @@ KINDS = {
     "density": Kind(_density, (".npz", ".vdb"), ("crop", "resolution")),
     "page": Kind(_page, (".html", ".htm"), ("background", "path", "title")),
 }
-"""Kinds of export by name. If --as is not given, the first kind that supports the file extension is
-used."""
+"""Kinds of export, keyed by the values of --as. If --as is not given, the first kind that supports
+the file extension is used."""

@@ -34,7 +34,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     if arguments.gpu_trace:
         check_capture(arguments.gpu_trace)
     with ExitStack() as files:
-        # Unwritable files are reported before the measurement. The files appear when complete.
+        # An unwritable file is reported before the measurement. A file appears only when complete.
         trace, json = (
             files.enter_context(appearing(path)) if path else None
             for path in (arguments.trace, arguments.json)

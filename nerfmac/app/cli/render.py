@@ -44,8 +44,8 @@ MAX_SIDE = 8192
 """Maximum width and height of a frame in pixels."""
 
 MAX_FRAMES = 1_000_000
-"""Maximum number of frames, which corresponds to eleven hours at 24 fps and one gigabyte of camera
-data."""
+"""Maximum number of frames. This number corresponds to eleven hours at 24 fps and one gigabyte of
+camera data."""
 
 PANORAMA_SIZE = 1920, 960
 """Default width and height of an equirectangular frame in pixels."""
@@ -59,7 +59,8 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     fps, size = _fps_and_size(path, options, arguments.fps, size)
     out = arguments.out or _default_out(arguments.run, Path(arguments.path).stem)
     _check(arguments, fps, out)
-    # Handle termination, such as a job's time limit, like Ctrl-C, to leave no incomplete video.
+    # Handle SIGTERM, for example at the time limit of a job, like Ctrl-C, so that no incomplete
+    # video remains.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     choose_device(arguments.device)
     run = open_run(arguments.run, method=method)
@@ -159,8 +160,8 @@ def _fps_and_size(
 
 
 def _check(arguments: Arguments, fps: float, out: Path) -> None:
-    """Raise `InputError` if an argument is invalid independent of the run. The function is called
-    before the run is loaded."""
+    """Raise `InputError` if an argument is invalid for every run. This check precedes the loading
+    of the run."""
     checks.number("--fps", fps, low=1, high=MAX_FPS)
     if arguments.frames is not None:
         checks.number("--frames", arguments.frames, low=1, high=MAX_FRAMES, whole=True)

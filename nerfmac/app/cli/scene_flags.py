@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SceneFlags:
-    """Options that control how a scene is loaded. An option that is not given is None."""
+    """Options that control how a scene is loaded. If an option is not given, its value is None."""
 
     split: Annotated[str | None, Shown("N|FRACTION|none|FILE")] = None
     """Views to hold out for testing: every Nth training view, a fraction such as 0.1, none, or the
@@ -49,8 +49,8 @@ class SceneFlags:
         )
 
     def given(self) -> dict[str, Any]:
-        """Return the options that are given on the command line, by name. Raises `InputError` if a
-        value is invalid."""
+        """Return the options that are given on the command line, keyed by name. Raises `InputError`
+        if a value is invalid."""
         options = vars(self.options())
         defaults = SceneFlags()
         return {

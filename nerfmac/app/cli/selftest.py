@@ -28,8 +28,8 @@ from nerfmac.common.checks import InputError
 
 
 def main(argv: list[str]) -> int:
-    """Run `nerfmac selftest` with the arguments `argv` and return the exit code, which is 0 if all
-    kernels agree with their references."""
+    """Run `nerfmac selftest` with the arguments `argv` and return the exit code. The exit code is 0
+    if all kernels agree with their references."""
     arguments = parsed(Arguments, argv)
     if folder := arguments.dump_metal:
         if arguments != Arguments(dump_metal=folder):
@@ -69,7 +69,7 @@ def main(argv: list[str]) -> int:
 
 
 def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
-    """Return the devices on which all operations in `tested` run as kernels.
+    """Return the devices that have kernels for all operations in `tested`.
 
     CPU kernels are not needed on a Mac. Therefore, the CPU of a Mac is tested only if its kernels
     can be built. Raises `InputError` if no device can be tested.
@@ -96,8 +96,8 @@ def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
 def _test(report: Report, operation: str | None, seconds: float) -> None:
     """Run all test cases on the current device, print the results, and add them to the report.
 
-    If all operations are tested, the report also contains `Findings`, for which a run is trained
-    for `seconds` seconds.
+    If all operations are tested, a run is also trained for `seconds` seconds, and `Findings` are
+    added to the report.
     """
     print(f"{current_device()}: {device_name()}")
     report.begin_device()
@@ -125,7 +125,7 @@ def _test(report: Report, operation: str | None, seconds: float) -> None:
 
 
 def _find(report: Report, seconds: float) -> None:
-    """Measure and print the `FINDINGS`, and add them to the report. After an exception, the
+    """Measure and print the `FINDINGS`, and add them to the report. If an exception is raised, the
     remaining findings are not measured."""
     print(f"  measurements, with {seconds:g} s of training on the built-in scene")
     findings = Findings(seconds)

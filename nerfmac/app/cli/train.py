@@ -32,7 +32,8 @@ log = logging.getLogger("nerfmac")
 TURNTABLE_SECONDS = 4.0
 TURNTABLE_FRAMES = 48
 MIN_TURNTABLE_FRAMES = 24
-"""Minimum number of frames in a turntable video of 4 seconds, which is 6 frames per second."""
+"""Minimum number of frames in a turntable video of 4 seconds. This corresponds to 6 frames per
+second."""
 TURNTABLE_SIDE = 480
 """Shorter side of turntable frames in pixels on a CPU, and minimum shorter side on a GPU. Frames
 are never larger than the photos."""
@@ -92,13 +93,14 @@ class _Early:
 
 
 def _select(argv: list[str], *flags: str) -> list[str]:
-    """Return the options in `argv` whose names are in `flags`, with their values. `argv` must have
-    been normalized by `checked`."""
+    """Return the options in `argv` with names in `flags`, and their values. `argv` must have been
+    normalized by `checked`."""
     return [word for word in argv if word.partition("=")[0] in flags]
 
 
 def _summary(run: Run, out: Path) -> str:
-    """Return a line with the folder, the steps, the training time, and the quality of a run."""
+    """Return a line with the run folder, the number of steps, the training time, and the
+    quality."""
     metrics, held_out = read_json(out / "metrics.json"), described(run.scene.options.split)
     quality = f"no test views (split: {held_out})"
     if metrics["test_views"]:
@@ -122,10 +124,10 @@ def _next_commands(out: Path) -> str:
 def save_turntable(run: Run, seconds: float) -> None:
     """Render a turntable video of 4 seconds to `video.mp4` in the run folder.
 
-    Rendering takes about 2/5 of `seconds`. If this time is short, the frame size is reduced to
-    `TURNTABLE_SIDE`, then the frame rate to 6 frames per second, and then the frame size to
-    `MIN_TURNTABLE_SIDE`. If the smallest video would still take too long, no video is written, an
-    existing video is removed, and a message is logged.
+    Rendering takes about 2/5 of `seconds`. If the time is short, the frame size is first reduced to
+    `TURNTABLE_SIDE`. If the time is still too short, the frame rate is reduced to 6 frames per
+    second, and then the frame size to `MIN_TURNTABLE_SIDE`. If the smallest video would still take
+    too long, no video is written, an existing video is removed, and a message is logged.
 
     Args:
         run: Trained run. If the run has no folder, no video is rendered.

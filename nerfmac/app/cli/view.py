@@ -1,10 +1,10 @@
 """`nerfmac view`: open a run or a scene in the viewer, in a JupyterLab notebook.
 
-nerfmac writes the notebook only once, because users may change it. The notebook of a run is in the
-run folder. The notebook of a scene is in the working folder, because nerfmac does not write to
-scene folders. The JupyterLab server runs the first code cell, so that the viewer opens immediately.
-The cell is run only if it is exactly the cell that nerfmac writes, because a notebook in a run
-folder may come from an untrusted source.
+nerfmac does not overwrite an existing notebook, because users may have changed it. For a run, the
+notebook is in the run folder. For a scene, it is in the working folder, because nerfmac does not
+write to scene folders. The JupyterLab server runs the first code cell, so that the viewer opens
+immediately. The cell is run only if it is exactly the cell that nerfmac writes, because a notebook
+in a run folder may come from an untrusted source.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ ALLOW_ROOT = "--allow-root"
 """JupyterLab option that is required to run as root, for example in a container."""
 
 SETTINGS = str(files("nerfmac") / "app" / "cli" / "jupyter")
-"""Folder with settings that JupyterLab reads before the settings of the user."""
+"""Folder with settings for JupyterLab. JupyterLab reads these settings before the user's
+settings."""
 
 CONTENTS = "nerfmac.app.cli.opened_notebook.OpenedNotebook"
 """Import path of the class that JupyterLab uses for reading and writing files. This class runs the
@@ -105,7 +106,7 @@ def _is_root() -> bool:
 
 
 def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, bool]:
-    """Write the notebook of a run, a snapshot, or a scene if it does not exist.
+    """Write the notebook for a run, a snapshot, or a scene, unless the notebook exists.
 
     If `path` is None, the notebook shows the built-in scene. `options` are arguments of
     `load_scene`. Returns the path of the notebook, and whether its first code cell is unchanged

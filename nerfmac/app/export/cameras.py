@@ -1,4 +1,4 @@
-"""`extract_cameras` converts the cameras of a run to a `transforms.json`.
+"""`extract_cameras` converts a run's cameras to the contents of a `transforms.json`.
 
 The file has the format of instant-ngp and nerfstudio, in the coordinates of the input scene. The
 file also contains the placement of the scene, so that `load_scene` places the cameras as in the
@@ -23,7 +23,7 @@ log = logging.getLogger("nerfmac")
 
 
 def extract_cameras(run: Run) -> dict[str, Any]:
-    """Return the cameras of a run as the contents of a `transforms.json`.
+    """Return the contents of a `transforms.json` with the cameras of `run`.
 
     Training cameras have refined poses and lenses if the run refines them. Cameras of other splits
     are unchanged. If the scene cannot be read, the result contains only training cameras, with
@@ -71,7 +71,8 @@ def _frame(name: str, camera: Camera, placement: Placement) -> dict[str, Any]:
 
 
 def _splits(run: Run) -> dict[str, dict[str, Camera]]:
-    """Return the cameras of each split by name, training cameras first."""
+    """Return the cameras of each split, keyed by split name and image name. The first split
+    contains the training cameras."""
     try:
         splits = dict(run.images().splits)
     except InputError as error:

@@ -30,7 +30,7 @@ MAX_RESOLUTION = 4096
 BATCH = 2**18
 """Number of points for which the density is evaluated at a time."""
 SLAB = 2**18
-"""Approximate number of grid points that are looked up in the occupancy grid at a time."""
+"""Approximate number of points for which the occupancy grid is looked up at a time."""
 BYTES = 6
 """Approximate memory per grid point in bytes: 4 bytes for the density and 2 bytes for surface
 extraction."""
@@ -73,7 +73,7 @@ class Lattice(NamedTuple):
         return Lattice(self.origin - self.spacing, self.spacing, (x + 2, y + 2, z + 2))
 
     def position(self, index: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-        """Return the positions (..., 3) of the points with the indices (..., 3), which may be
+        """Return the positions (..., 3) of points from their indices (..., 3). Indices may be
         fractional."""
         return self.origin + self.spacing * np.asarray(index, np.float64)
 
@@ -176,7 +176,7 @@ class DensityGrid:
 def extract_density(
     run: Run, *, resolution: int = 256, crop: Box | None = None, progress: bool = True
 ) -> DensityGrid:
-    """Extract the density of a run on a regular grid.
+    """Evaluate the density of a trained field on a regular grid.
 
     Args:
         run: Run to export.

@@ -1,11 +1,11 @@
 """Fusion of rendered depth into a truncated signed distance field (Curless and Levoy 1996).
 
 For a captured scene, no single density threshold is correct, because the scene contains haze and
-the density of textureless surfaces is spread out. However, all views agree on the depth at which
-rays end. Therefore, depth is rendered from many training cameras. For a lattice point at distance r
-from a camera, on a ray with depth d, the view contributes the signed distance d - r, limited to
+the density of textureless surfaces is spread out. However, all views agree on where rays end.
+Therefore, depth is rendered from many training cameras. For a lattice point at distance r from a
+camera, on a ray with depth d, the view contributes the signed distance d - r, limited to
 `TRUNCATION` cells. If the point is more than `TRUNCATION` cells behind the surface, the view does
-not contribute. The surface is the set of points at which the weighted mean over all views is zero.
+not contribute. The surface is the set of points where the weighted mean over all views is zero.
 Views perpendicular to the surface have the largest weight. Floaters that are opaque in only a few
 views disappear, because the rays of other views pass through them.
 
@@ -33,15 +33,15 @@ MAX_VIEWS = 64
 MAX_SIDE = 1024
 """Maximum number of pixels along the longer side of a rendered depth image."""
 MAX_TANGENT = 2.0
-"""Maximum tangent of half the field of view of a depth image, because a pinhole camera cannot cover
-the field of view of a fisheye camera."""
+"""Maximum tangent of half the field of view of a depth image. Depth images have pinhole cameras, so
+they cannot cover the whole field of view of a fisheye camera."""
 TRUNCATION = 4
 """Maximum absolute value of the signed distance, in cells. A block of lattice points has the same
 number of cells along each axis."""
 EMPTY = 0.2
-"""Weight of a view in which a lattice point is far in front of a surface or in front of the
-background. The maximum weight of a view near a surface is 1. The weight is low because rays at
-object edges may miss the object by chance, which must not make the object thinner."""
+"""Weight of a view for lattice points that are far in front of a surface or in front of the
+background. Near a surface, the maximum weight is 1. The weight in empty space is low, because rays
+at object edges may miss the object by chance and must not make it thinner."""
 OPAQUE = 0.5
 """Minimum opacity of a pixel that shows a surface."""
 BATCH = 2**18
@@ -56,7 +56,7 @@ class DepthView:
     """Rendered depth of a pinhole camera."""
 
     camera: Camera
-    depth: Floats  # (h, w) in scene units; infinite without a surface.
+    depth: Floats  # (h, w) in scene units; infinite where no surface is visible.
 
     @cached_property
     def _positions(self) -> npt.NDArray[np.float64]:

@@ -33,7 +33,8 @@ Faces = npt.NDArray[np.int32]
 logger = logging.getLogger("nerfmac")
 
 FLOOR, CEILING = 1e-3, 1e30
-"""Range to which the density per scene unit is clipped before taking its logarithm."""
+"""Range of the density per scene unit. The density is clipped to this range before its logarithm is
+computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,7 @@ def extract_mesh(
     smallest: float = 0.01,
     progress: bool = True,
 ) -> Mesh:
-    """Extract the surfaces of a run as a mesh.
+    """Extract the surfaces of a trained field as a triangle mesh.
 
     For a scene with a background, the depth that is rendered from training cameras is fused
     (`export.fusion`). The mesh is open where no camera sees a surface. For an object without a
@@ -93,14 +94,14 @@ def extract_mesh(
             transmittance of 1/2 along training rays.
         crop: Lowest and highest corner of the box in the coordinates of the input scene. By
             default, the box around the occupied cells of the unit cube.
-        smallest: Minimum area of a connected piece, as a fraction of the area of the largest piece.
-            Smaller pieces are removed as floaters. If the mesh is closed, cavities without a
-            training camera are also removed.
+        smallest: Minimum area of a connected component, as a fraction of the largest component's
+            area. Smaller components are removed as floaters. If the mesh is closed, cavities
+            without a training camera are also removed.
         progress: Whether to show a progress bar.
 
     Returns:
-        Mesh in the coordinates of the input scene. If the mesh has several connected pieces, a
-        warning is logged.
+        Mesh in the coordinates of the input scene. If the mesh has more than one connected
+        component, a warning is logged.
 
     Raises:
         InputError: If an argument is out of range, the memory is insufficient, or the mesh is
@@ -158,7 +159,7 @@ def extract_mesh(
 def _level_set(
     lattice: Lattice, source: Source, threshold: float, *, progress: bool
 ) -> tuple[Vertices, Faces]:
-    """Return the closed surface at which the density is `threshold`."""
+    """Return the closed surface where the density equals `threshold`."""
     values = lattice.sample(source, progress=progress)
     for axis in range(3):  # This closes the surface at the faces of the box.
         np.moveaxis(values, axis, 0)[[0, -1]] = 0.0
@@ -178,7 +179,7 @@ def _level_set(
 def _fused_surface(
     run: Run, lattice: Lattice, source: Source, *, progress: bool
 ) -> tuple[Vertices, Faces]:
-    """Return the surface at which the fused signed distance is zero. Next to unknown space, the
+    """Return the surface where the fused signed distance is zero. Next to unknown space, the
     surface is open."""
     views = depth_views(run.renderer(), run.cameras, max(lattice.shape), progress=progress)
     values, is_known = fused(views, lattice, source.placement, progress=progress)
@@ -209,14 +210,14 @@ def _marching_cubes(values: npt.NDArray[np.float32], level: float) -> tuple[Vert
 
 
 def _twice_areas(position: Vertices, faces: Faces) -> Vertices:
-    """Return face normals (faces, 3) whose lengths are twice the areas of the faces."""
+    """Return face normals (faces, 3). The length of a normal is twice the face area."""
     first, second, third = (position[faces[:, corner]] for corner in range(3))
     return np.cross(second - first, third - first)
 
 
 def _normals(position: Vertices, faces: Faces) -> npt.NDArray[np.float32]:
-    """Return unit normals (vertices, 3), which are area-weighted means over the faces around each
-    vertex."""
+    """Return vertex normals (vertices, 3) of unit length. Each one is the area-weighted mean over
+    the faces around the vertex."""
     twice = _twice_areas(position, faces)
     total = np.stack(
         [np.bincount(faces.ravel(), np.repeat(part, 3), len(position)) for part in twice.T], axis=1
@@ -233,18 +234,18 @@ def _large_pieces(
 ) -> tuple[Vertices, Faces, int]:
     """Remove floaters and cavities that no camera sees.
 
-    A floater is a connected piece with a small area. A cavity is an inward-facing piece of a closed
-    mesh, with a negative signed volume. Training does not constrain the inside of objects, so a
-    cavity is removed unless its bounding box contains a camera, as in a room.
+    A floater is a connected component with a small area. A cavity is an inward-facing component of
+    a closed mesh, with a negative signed volume. Training does not constrain the inside of objects,
+    so a cavity is removed unless its bounding box contains a camera, as in a room.
 
     Args:
         position: Vertices (vertices, 3).
         faces: Vertex indices (faces, 3), counter-clockwise as seen from outside.
-        smallest: Minimum area of a piece, as a fraction of the area of the largest piece.
+        smallest: Minimum area of a component, as a fraction of the largest component's area.
         cameras: Camera positions (cameras, 3), or None for an open mesh, which has no cavities.
 
     Returns:
-        Remaining vertices, remaining faces, and number of remaining connected pieces.
+        Remaining vertices, remaining faces, and number of remaining connected components.
     """
     count, piece = pieces_of(faces, len(position))
     twice, of_face = _twice_areas(position, faces), piece[faces[:, 0]]

@@ -1,4 +1,5 @@
-"""Mesh quality: number of connected pieces, and distance of known surface points from the mesh."""
+"""Mesh quality: number of connected components, and distance of known surface points from the
+mesh."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from nerfmac.common.checks import InputError
 from nerfmac.geometry.ground_plane import nearest_distance
 
 WITHIN = 0.01
-"""Maximum distance from the mesh of a point that counts as being on the mesh, relative to the
-distance of the point from the nearest camera."""
+"""Maximum distance of a point from the mesh for the point to count as on the mesh, relative to the
+point's distance from the nearest camera."""
 NEIGHBORS = 8
-"""Number of triangles to which the distance of a point is computed. The triangles with the nearest
-centers are selected."""
+"""Number of candidate triangles for the distance of a point. The triangles with the nearest centers
+are selected."""
 
 Array = npt.NDArray[np.floating]
 Faces = npt.NDArray[np.int32]
@@ -58,14 +59,14 @@ def held_out_share(
 
 
 def pieces_of(faces: Faces, vertices: int) -> tuple[int, npt.NDArray[np.int32]]:
-    """Find the connected pieces of a mesh.
+    """Find the connected components of a mesh.
 
     Args:
         faces: Vertex indices (faces, 3).
-        vertices: Number of vertices. A vertex without a face counts as a piece.
+        vertices: Number of vertices. A vertex without a face counts as a component.
 
     Returns:
-        The number of pieces, and the piece of each vertex.
+        The number of components, and the component index (vertices,) of each vertex.
     """
     sparse, graph = needed("scipy.sparse"), needed("scipy.sparse.csgraph")
     one, other = faces[:, [0, 1]].ravel(), faces[:, [1, 2]].ravel()

@@ -31,8 +31,8 @@ from nerfmac.rendering.renderer import FloatImage, to_bytes
 QUALITY = 92
 """JPEG quality (0 to 100) of the images on a page. Metrics are computed before JPEG compression."""
 MAX_ERROR = 0.2
-"""Mean absolute error over the color channels, in [0, 1], that is shown in yellow, the last color
-of the colormap."""
+"""Mean absolute error over the color channels, in [0, 1], at the end of the colormap. Pixels with
+at least this error are yellow."""
 WORST = 5
 """Maximum number of views in the list of the worst views."""
 

@@ -76,7 +76,8 @@ LABELS = {
     "nerfmac_version": "nerfmac",
     "python_version": "Python",
 }
-"""Labels of measurements by key. Other keys are shown with spaces instead of underscores."""
+"""Labels of measurements, keyed by the name in `metrics.json`. For other names, the label is the
+name with spaces instead of underscores."""
 
 
 def write_report(
@@ -90,7 +91,7 @@ def write_report(
 
     Args:
         run: Run to describe.
-        folder: Folder in which the run was saved.
+        folder: Run folder.
         path: HTML file to write.
         seconds: Time in seconds for evaluating test views.
         progress: Whether to show a progress bar.
@@ -128,7 +129,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _headline(metrics: Mapping[str, Any]) -> str:
-    """Return the PSNR of the evaluation after training as HTML."""
+    """Return the PSNR of the evaluation after training as an HTML headline."""
     psnr = metrics.get("psnr_test")
     if not isinstance(psnr, int | float):
         return "<p>Training evaluated no test views.</p>\n"

@@ -1,4 +1,4 @@
-"""`write_scene_page` writes an HTML page for interactive viewing of the field of a run.
+"""`write_scene_page` writes an HTML page for interactive viewing of a trained field.
 
 The page is a single file that requires neither Python nor a network connection. The content
 security policy of the page forbids all network requests. The page first shows a still image and
@@ -61,18 +61,18 @@ def write_scene_page(
     background: Color = (1.0, 1.0, 1.0),
     camera_path: PagePath | None = None,
 ) -> None:
-    """Write an HTML page that renders the field of a run interactively.
+    """Write an HTML page that renders a trained field interactively.
 
     The network weights are rounded to float16, and the features of each level are quantized to 256
     values.
 
     Args:
-        run: Run to show, whose field must be a hash grid with two networks.
+        run: Run to show. Its field must be a hash grid with two networks.
         path: HTML file to write.
         title: Title of the page. By default, the scene name.
         background: sRGB color in [0, 1] behind the scene.
         camera_path: Camera path that plays when the page opens. The first camera of the path is the
-            first view of the page.
+            initial view of the page.
 
     Raises:
         InputError: If the file extension is not .html or .htm, if the field is not a hash grid with

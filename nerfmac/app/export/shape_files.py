@@ -5,8 +5,8 @@ with the size of the shape, as in UTM coordinates, the positions in a PLY file h
 precision. GLB supports only single precision, so an offset is subtracted from large coordinates and
 stored as `offset` in the extras of the file and of the node.
 
-GLB is the binary form of glTF 2.0, in which y is up and colors are linear. The root node of the
-file rotates the z axis to the y axis. Programs in which z is up, such as Blender, undo this
+GLB is the binary form of glTF 2.0. In glTF, y is up and colors are linear. The root node of the
+file rotates the z axis to the y axis. Programs with z as the up axis, such as Blender, undo this
 rotation. The material is unlit, because the colors of a field include the illumination.
 """
 
@@ -26,8 +26,8 @@ from nerfmac.geometry.color import srgb_to_linear
 EXTENSIONS = (".ply", ".obj", ".glb")
 CHANNELS = ("red", "green", "blue")
 FAR = 100.0
-"""Ratio between the largest coordinate and the longest side of a shape above which single precision
-is insufficient. At this ratio, rounding steps are about 1e-5 times the longest side."""
+"""Maximum ratio of the largest coordinate to the longest side of a shape for single precision. At
+this ratio, rounding steps are about 1e-5 times the longest side."""
 Z_TO_Y = ((1, 0, 0, 0), (0, 0, 1, 0), (0, -1, 0, 0), (0, 0, 0, 1))
 UNLIT = {
     "pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 1.0},
@@ -60,7 +60,7 @@ def write_shape(
     """Write a shape to a file.
 
     Args:
-        path: File with an extension in `EXTENSIONS`, which determines the format.
+        path: File to write. Its extension must be in `EXTENSIONS` and determines the format.
         vertices: Positions (v, 3).
         normals: Unit normals (v, 3).
         colors: sRGB colors (v, 3).

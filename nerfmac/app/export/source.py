@@ -34,14 +34,15 @@ log = logging.getLogger("nerfmac")
 
 
 class OccupiedCells:
-    """Lookup of occupied cells. Without an occupancy grid, the whole cube counts as occupied."""
+    """Lookup of occupied cells. If there is no occupancy grid, the whole scene cube counts as
+    occupied."""
 
     def __init__(self, occupied: Occupied | None, extent: float) -> None:
         """Unpack the bits of an occupancy grid.
 
         Args:
             occupied: Occupancy grid, or None.
-            extent: Side of the scene cube in scene units.
+            extent: Side length of the scene cube in scene units.
         """
         self._geometry, self._bounds = None, Bounds(extent)
         if occupied is not None:
@@ -61,7 +62,7 @@ class OccupiedCells:
             z: z coordinates. The three arrays are broadcast to a common shape.
 
         Returns:
-            Bool array with the common shape, True for positions in occupied cells.
+            Boolean array with the common shape, True for positions in occupied cells.
         """
         shape = np.broadcast_shapes(x.shape, y.shape, z.shape)
         near = [self._bounds.holds(values[..., None], 1e-6) for values in (x, y, z)]
@@ -83,8 +84,8 @@ class OccupiedCells:
         return held & in_cube
 
     def innermost(self) -> tuple[Coordinates, Coordinates] | None:
-        """Return the lowest and highest corner (3,) of the box around the occupied cells of the
-        unit cube.
+        """Return the lowest corner (3,) and the highest corner (3,) of the box around the occupied
+        cells of the unit cube.
 
         If no cell of the unit cube is occupied, the result is None. Without an occupancy grid, the
         box is the unit cube.
@@ -125,7 +126,8 @@ class Source(NamedTuple):
 
     @classmethod
     def of(cls, run: Run) -> Source:
-        """Create the source of a run. Raises `InputError` if its scene placement is unknown."""
+        """Create the export source for a run. Raises `InputError` if the scene placement of the run
+        is unknown."""
         placement = placement_of(run)
         cells = OccupiedCells(run.trainer.sampler.occupied(run.state.sampling), run.scene.extent)
         return cls(run.trainer.field, run.state.average, cells, run.scene.extent, placement)
@@ -133,8 +135,8 @@ class Source(NamedTuple):
     def region(self, crop: Box | None) -> Region:
         """Return the box to export, clipped to the scene cube.
 
-        By default, the result is the smallest box around the occupied cells of the unit cube, which
-        excludes the distant background. `crop` is in the coordinates of the input scene. Raises
+        By default, the result is the smallest box around the occupied cells of the unit cube. This
+        box excludes the distant background. `crop` is in the coordinates of the input scene. Raises
         `InputError` if `crop` is empty or outside the scene cube, or if `crop` is None and no cell
         is occupied.
         """
@@ -158,7 +160,8 @@ class Source(NamedTuple):
         return region
 
     def _around(self, box: tuple[Coordinates, Coordinates]) -> Region:
-        """Return the box in file coordinates around a box in scene space, given by two corners."""
+        """Return the axis-aligned box in file coordinates that encloses a box in scene coordinates.
+        `box` contains the lowest and the highest corner."""
         return Region(*self.placement.box_to_file(*box))
 
     def density(self, position: mx.array) -> mx.array:
@@ -176,8 +179,9 @@ class Source(NamedTuple):
 
         Args:
             position: Scene positions (points, 3).
-            reach: Half the side, in scene units, of the cube around each point at whose corners the
-                density is compared (see `normals`). A number, or an array (points,).
+            reach: Half the side length, in scene units, of a cube around each point. Normals are
+                computed from the densities at the corners of this cube (see `normals`). A number,
+                or an array (points,).
 
         Returns:
             Normals (points, 3) and uint8 colors (points, 3).

@@ -1,7 +1,7 @@
 """`surface_threshold` finds the density threshold of the level set that best matches the surfaces
 along training rays.
 
-The surface on a ray is the point at which the transmittance decreases to one half. With a lower
+The surface on a ray is the point where the transmittance decreases to one half. With a lower
 threshold, the level set is in front of the surface. With a higher threshold, the level set is
 behind the surface or has a hole.
 """
@@ -40,12 +40,12 @@ BATCH = 2**18
 def surface_threshold(
     source: Source, region: Region, cameras: Sequence[Camera], seed: int
 ) -> float:
-    """Find the surface density that best matches the surfaces along training rays.
+    """Find the density threshold whose isosurface best matches the surfaces along training rays.
 
-    For each candidate, the distance is measured on random rays between the first point with a
-    higher density and the point at which the transmittance decreases to one half. The result is the
-    candidate with the smallest mean distance, or `DEFAULT` if its mean distance is within `SLACK`
-    steps of the minimum. Rays whose transmittance remains above one half are ignored.
+    For each candidate, the distance between two points is measured on random rays: the first point
+    with a higher density, and the point where the transmittance decreases to one half. The result
+    is the candidate with the smallest mean distance, or `DEFAULT` if its mean distance is within
+    `SLACK` steps of the minimum. Rays are ignored if their transmittance remains above one half.
 
     Args:
         source: Field and occupied cells.

@@ -52,8 +52,8 @@ class TracedField(NamedTuple):
 
     @classmethod
     def of(cls, run: Run) -> TracedField:
-        """Convert the field of a run. Raises `InputError` unless the field is a hash grid with two
-        networks and the sampler has an occupancy grid."""
+        """Convert the field of a run to shader data. Raises `InputError` unless the field is a hash
+        grid with two networks and the sampler has an occupancy grid."""
         field, state = run.trainer.field, run.state
         if not isinstance(field, EncodedField) or not isinstance(field.encoding, HashGrid):
             raise InputError(

@@ -32,7 +32,8 @@ omitted."""
 NAME = b"density"
 """Grid name that Blender and Houdini expect in a volume."""
 TREE = b"Tree_float_5_4_3"
-"""Type name of the grid, with the value type float and the base-2 logarithms of the node sides."""
+"""Type name of the grid. It contains the value type float and the base-2 logarithms of the node
+side lengths."""
 NO_ID = b"00000000-0000-0000-0000-000000000000"
 """Constant that is used instead of a random ID, so that equal grids result in equal files."""
 

@@ -13,8 +13,8 @@ from nerfmac.geometry.cameras import Camera, nearest_to_axes
 from nerfmac.geometry.lenses import Lens, distort
 
 FAR = 4.0
-"""Distance from the median camera position, relative to the median of these distances, above which
-a camera counts as far away."""
+"""Threshold for far-away cameras: the maximum distance from the median camera position, relative to
+the median of these distances."""
 SAME = 1e-4
 """Maximum difference between two cameras that count as equal. The limit applies to the distance of
 their positions, relative to the median distance from the median position, and to the length of the
@@ -23,22 +23,23 @@ TOGETHER = 0.8
 """Minimum fraction of cameras that must look at a common target (or be level) for reporting the
 cameras that look elsewhere (or are rolled)."""
 ASTRAY = 60.0
-"""Angle in degrees between the viewing axis and the direction to the common target above which a
-camera is reported as looking elsewhere."""
+"""Maximum angle in degrees between the viewing axis and the direction to the common target. If the
+angle is larger, the camera is reported as looking elsewhere."""
 ROLLED = 60.0
-"""Roll in degrees above which a camera is reported, if the roll of most cameras is less than half
-of this angle."""
+"""Maximum roll in degrees. If the roll of most cameras is less than half of this angle, cameras
+with a larger roll are reported."""
 STEEP = 0.2
 """Minimum sine of the angle between the viewing axis and the up direction. If it is smaller, the
 roll of the camera is ignored."""
 SQUARE = 1.1
-"""Ratio between fl_y and fl_x (or its inverse) from which intrinsics are reported, because the
-pixels of real cameras are square."""
+"""Threshold of the larger of fl_y / fl_x and fl_x / fl_y. Intrinsics with a larger ratio are
+reported, because the pixels of real cameras are square."""
 MIN_FOV, MAX_FOV, MAX_FISHEYE_FOV = 0.5, 175.0, 220.0
 """Range of plausible horizontal fields of view in degrees."""
 OFF_CENTER = 0.2
-"""Distance between the principal point and the image center, relative to the image width or height,
-above which intrinsics are reported. In real cameras, this distance is below 0.1."""
+"""Maximum distance between the principal point and the image center, relative to the image width or
+height. Intrinsics with a larger distance are reported. In real cameras, this distance is below
+0.1."""
 BENT = 0.5
 """Maximum plausible shift of an image corner by distortion, relative to its distance from the
 principal point. With wide-angle lenses of action cameras, the shift is up to 0.2."""

@@ -35,10 +35,10 @@ TINY = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Differences between the two cameras of each of n common images, after alignment."""
+    """Camera differences between two aligned scenes, for the n images that they share."""
 
     names: tuple[str, ...]
-    away: Array  # (n,) distance, relative to the mean distance from the center.
+    away: Array  # (n,) position difference, relative to the mean distance from the center.
     degrees: Array  # (n,) angle of the rotation between the two cameras.
     lengths: Array  # (n,) ratio of the focal lengths, both relative to the image width.
     counts: tuple[int, int]  # Number of images of the two scenes.
@@ -61,10 +61,10 @@ class Comparison:
 def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Comparison:
     """Compare the cameras of two scenes for images with the same name.
 
-    Images are matched by file name without the extension. If file names are not unique, the name of
-    the folder must also match. If fewer than three names are common, for example because two
-    programs numbered video frames differently, images are matched by content, which is logged. The
-    cameras are aligned with the similarity transform that best fits positions and rotations
+    Images are matched by file name without the extension. If file names are not unique, the names
+    of the parent folders must also match. If fewer than three names match, for example because two
+    programs numbered video frames differently, images are matched by content, and this is logged.
+    The cameras are aligned with the similarity transform that best fits positions and rotations
     (Umeyama 1991). Rotations are included because positions on a line do not determine the rotation
     around this line.
 
@@ -106,8 +106,7 @@ def compare_cameras(scene: Scene, against: Scene | str | os.PathLike[str]) -> Co
 
 
 def differences(found: Array, true: Array) -> tuple[Array, Array]:
-    """Compute the differences between two sets of poses after aligning the first set with the
-    second set.
+    """Align one set of poses with a reference set, and compute the remaining differences.
 
     Args:
         found: Poses (n, 3, 4).
@@ -141,9 +140,8 @@ def _frames(scene: Scene) -> list[Frame]:
 
 def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]:
     """Return pairs of frames with the same file name without extension. If file names are not
-    unique, the name of the folder must also match.
-
-    If names with folders are not unique either, the result is empty.
+    unique, the names of the parent folders must also match. If names with folders are not unique
+    either, the result is empty.
     """
     for parts in (1, 2):
         ours, theirs = (
@@ -156,8 +154,8 @@ def _by_name(first: Sequence[Frame], second: Sequence[Frame]) -> dict[str, Pair]
 
 
 def _by_content(scene: Scene, other: Scene) -> dict[str, Pair]:
-    """Return pairs of frames with the same content. Each frame of a pair is the most similar frame
-    of its scene to the other frame."""
+    """Return pairs of frames with the same content. In each pair, either frame is the one in its
+    scene that is most similar to the other frame."""
     first, second = _frames(scene), _frames(other)
     names, others = shown_names(scene, first), shown_names(other, second)
     with tqdm(None, "images", len(first) + len(second), **delayed_progress(True)) as bar:

@@ -20,22 +20,24 @@ SIZE = 640
 """Maximum length in pixels of the longer side of a measured image. Larger images are downscaled."""
 THUMBNAIL = (32, 32)
 BLURRED = 0.2
-"""Sharpness, relative to the median over the images, below which an image counts as blurred."""
+"""Minimum sharpness, relative to the median over all images. Images below this value count as
+blurred."""
 ALIKE = 1.0
-"""Mean difference between the gray values (0 to 255) of two thumbnails below which the images count
-as equal."""
+"""Maximum mean difference between the gray values (0 to 255) of two thumbnails. Images with a
+smaller difference count as equal."""
 DARK, BRIGHT = 25.0, 235.0
 """Range of the mean brightness (0 to 255) of well exposed images, without the backdrop."""
 CLIPPED = 0.35
-"""Fraction of white or black pixels above which an image counts as poorly exposed. If the median
-fraction over all images is larger, these pixels count as a backdrop instead."""
+"""Maximum fraction of white or black pixels. If the fraction is larger, the image counts as poorly
+exposed. However, if even the median fraction over all images is larger, these pixels count as a
+backdrop."""
 UNLIKE = 45.0
-"""Difference between the mean brightness of an image and the median over all images (0 to 255)
-above which the image is reported."""
+"""Maximum difference between an image's mean brightness and the median over all images (0 to 255).
+Images with a larger difference are reported."""
 
 
 class ImageMeasures(NamedTuple):
-    """Measurements of an image."""
+    """Sharpness, exposure, and thumbnail of an image."""
 
     sharpness: float  # Variance of the Laplacian.
     brightness: float  # Mean gray value, from 0 to 255.

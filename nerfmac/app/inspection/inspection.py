@@ -36,8 +36,8 @@ from nerfmac.geometry.lenses import Lens
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """Result of the inspection of a scene: lines of text about its contents (`facts`) and about
-    possible problems (`findings`).
+    """Result of inspecting a scene: lines of text about its contents (`facts`) and about possible
+    problems (`findings`).
 
     A notebook displays an inspection as these lines and a drawing of the cameras, points, and scene
     cube, which can be rotated with the mouse.
@@ -149,7 +149,8 @@ def _facts(scene: Scene, frames: Sequence[Frame]) -> list[str]:
 
 
 def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
-    """Describe the side, the position in file coordinates, and the contents of the scene cube."""
+    """Describe the scene cube: its side length, its position in file coordinates, and the cameras
+    and points inside it."""
     text = f"side {scene.extent:g} in scene units (the trained region)"
     if scene.placement is not None:
         side, center = scene.extent / scene.placement.scale, scene.placement.to_file([0.5] * 3)
@@ -165,8 +166,8 @@ def _cube(scene: Scene, frames: Sequence[Frame]) -> str:
 
 
 def _inside(positions: npt.NDArray[np.floating], extent: float) -> float:
-    """Return the fraction of the positions (n, 3) that are in the scene cube with the side
-    `extent`."""
+    """Return the fraction of the positions (n, 3) that are inside the scene cube, which has side
+    length `extent`."""
     return float(Bounds(extent).holds(positions).mean())
 
 

@@ -8,7 +8,7 @@ from html import escape
 from nerfmac.app.scenes import Scene, diagram
 
 MAX_POINTS = 6000
-"""Maximum number of points in the drawing, which limits the size of the notebook."""
+"""Maximum number of points in the drawing. This limits the size of the notebook."""
 PAGE = """<div><canvas width="900" height="560" style="width:100%;max-width:900px;cursor:grab;
 border:1px solid #ddd;background:#fff;touch-action:none"></canvas><pre>{text}</pre><script>
 (() => {{

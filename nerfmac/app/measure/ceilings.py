@@ -85,6 +85,6 @@ def _cpu_ceilings(seconds: float) -> Ceilings:
 
 
 def _lower_quartile(compute: Callable[[], Any], seconds: float) -> float:
-    """Return the lower quartile of the call time in seconds. Other programs hardly affect this
-    quartile."""
+    """Return the lower quartile of the call time in seconds. Unlike the mean, it is hardly affected
+    by other programs."""
     return measure(compute, seconds=seconds, queued=True).low / 1e3

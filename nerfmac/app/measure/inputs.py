@@ -1,9 +1,9 @@
 """Arrays similar to those in a training step, for timing operations and their variants.
 
-Realistic positions are required, because neighboring samples of a ray share cells of the encoding.
+The positions must be realistic, because neighboring samples of a ray share cells of the encoding.
 Therefore, rays from all directions are marched through an occupancy grid with a thick occupied
-shell. One third of the samples have no gradient, like samples behind a surface. The gradients of
-the other samples differ by orders of magnitude.
+shell. One third of the samples have a gradient of zero, like samples behind a surface. The
+gradients of the other samples differ by orders of magnitude.
 
 This module does not index arrays, not even arrays of random keys, because MLX would compile a
 kernel for indexing on CUDA.
@@ -34,7 +34,7 @@ class StepInputs:
 
     Args:
         config: Configuration that determines the sizes.
-        extent: Side of the scene cube in scene units.
+        extent: Side length of the scene cube in scene units.
     """
 
     def __init__(self, config: Config, extent: float = 1.0) -> None:
@@ -68,8 +68,8 @@ class StepInputs:
 
 
 def slopes(shape: tuple[int, ...], seed: int) -> mx.array:
-    """Return random gradients with one row per sample. One third of the rows are zero, and the
-    magnitudes of the other rows differ."""
+    """Return random gradients with one row per sample. One third of the rows are zero. The
+    magnitudes of the other rows differ by orders of magnitude."""
     size, seen, value = mx.random.split(mx.random.key(seed), 3)
     sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=size))
     is_seen = mx.random.uniform(shape=(shape[0], 1), key=seen) < 2 / 3

@@ -44,7 +44,8 @@ CUBE = Bounds(1.0)
 
 
 class Work(NamedTuple):
-    """Work of kernel launches: bytes, operations, atomic additions, and number of launches."""
+    """Work of one or more kernel launches: bytes, operations, atomic additions, and number of
+    launches."""
 
     cached: int = 0  # Number of bytes, assuming a perfect cache (see the module docstring).
     uncached: int = 0  # Number of bytes, assuming no cache (see the module docstring).
@@ -248,7 +249,8 @@ def recorded_launches(
         generation: Generation of the Apple GPU, if `on_metal` is True.
 
     Returns:
-        Launches of each computation. Unless `on_metal` is True, inputs and outputs are evaluated.
+        Recorded launches of each computation. If `on_metal` is False, their inputs and outputs are
+        evaluated.
     """
     with uncompiled():
         trial, count = trainer.trial(state), trainer.sampler.phases + 2
@@ -261,7 +263,7 @@ def recorded_launches(
 
 
 def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
-    """Create a trainer with a single training view of four pixels, and a training state of
+    """Create a trainer with a single training view of four pixels, and a training state filled with
     zeros."""
     views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
     trainer = Trainer(config, bounds, views=views)
@@ -279,8 +281,8 @@ def small_camera(pixels: int) -> Camera:
 
 
 def by_kernel(recorded: list[Launched]) -> dict[str, list[Launched]]:
-    """Group launches by kernel name, in the order of the first launch. Kernels in `NEVER_EVALUATED`
-    are omitted."""
+    """Group launches by kernel name, in the order of each kernel's first launch. Kernels in
+    `NEVER_EVALUATED` are omitted."""
     kernels: dict[str, list[Launched]] = {}
     for launched in recorded:
         if launched.name not in NEVER_EVALUATED:

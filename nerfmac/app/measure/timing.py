@@ -13,8 +13,8 @@ import numpy.typing as npt
 from tqdm.auto import tqdm
 
 QUEUE_SECONDS = 0.02
-"""Target duration in seconds of a queue, which consists of calls that are evaluated together. The
-duration is long compared with the overhead of starting and synchronizing."""
+"""Target duration in seconds of a queue, a group of calls that are evaluated together. The duration
+is long compared with the overhead of starting and synchronizing."""
 QUEUE = 16
 """Maximum number of calls in a queue. The results of all calls in a queue are in memory at the same
 time."""
@@ -36,8 +36,8 @@ class Timing(NamedTuple):
         return Timing(factor * self.median, factor * self.low, factor * self.high, self.calls)
 
     def less(self, other: Timing) -> Timing:
-        """Subtract the median of `other`. Negative results, which noise can cause, are replaced by
-        zero."""
+        """Subtract the median of `other`. Noise can make a difference negative; such differences
+        are set to zero."""
         median, low, high = (max(0.0, own - other.median) for own in self[:3])
         return Timing(median, low, high, self.calls)
 
@@ -65,8 +65,7 @@ class Bar(tqdm):
         super().__init__(desc=what, total=total, unit=unit, bar_format=form, **options)
 
     def reach(self, done: float) -> None:
-        """Move the bar to `done`, in the same unit as the total. Larger values than the total fill
-        the bar."""
+        """Move the bar to `done`, in the unit of the total. Values above the total fill the bar."""
         self.update(min(done, self.total) - self.n)
 
 

@@ -1,5 +1,5 @@
-"""Tuning: compilation, comparison, and timing of every variant of each operation. The fastest
-variants are stored.
+"""Tuning: every variant of each operation is compiled, compared with its reference, and timed. The
+fastest variants are saved.
 
 The reference is the first variant that runs. In each round, the time of every other variant is
 divided by the time of the reference. A variant is selected instead of the reference only if the
@@ -94,7 +94,7 @@ def tune(
 
     Args:
         config: Configuration that determines the sizes of the operations.
-        extent: Side of the scene cube in scene units.
+        extent: Side length of the scene cube in scene units.
         seconds: Approximate time per operation.
         shows_bar: Whether to show progress bars.
         on_tuned: Callback with the result of each operation.
@@ -213,7 +213,7 @@ def trials(config: Config, extent: float) -> Iterator[Trial]:
 
     Args:
         config: Configuration that determines the sizes of the operations.
-        extent: Side of the scene cube in scene units.
+        extent: Side length of the scene cube in scene units.
     """
     inputs = StepInputs(config, extent)
 

@@ -36,9 +36,9 @@ class CameraPath:
     first one.
 
     The camera moves at constant speed, except where keyframes have `seconds` or `ease`. If the path
-    has only one keyframe, the camera does not move. If a keyframe is equal to the previous one, it
-    adds a pause of its `seconds`, or has no effect without `seconds`. A path without keyframes can
-    only be edited and drawn.
+    has only one keyframe, the camera does not move. If a keyframe equals the previous one, it adds
+    a pause of `seconds`. If its `seconds` is None, it has no effect. A path without keyframes can
+    be edited and drawn, but not rendered.
 
     Examples:
         >>> views = scene.cameras("train")[:3]
@@ -51,9 +51,10 @@ class CameraPath:
     keyframes: Sequence[Keyframe]
     closed: bool = False
     fps: float | None = None
-    """Frames per second that a nerfstudio file specifies, or None."""
+    """Frames per second in the nerfstudio file that the path was loaded from, or None."""
     size: tuple[int, int] | None = None
-    """Width and height of a frame in pixels that a nerfstudio file specifies, or None."""
+    """Frame width and height in pixels in the nerfstudio file that the path was loaded from, or
+    None."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keyframes", tuple(self.keyframes))
@@ -104,7 +105,7 @@ class CameraPath:
             points: Number of positions, at least 1.
 
         Returns:
-            Positions (points, 3) float64, or (0, 3) without keyframes.
+            Positions (points, 3), float64. If the path has no keyframes, the shape is (0, 3).
 
         Raises:
             InputError: If `points` is not a positive integer.

@@ -1,8 +1,8 @@
 """A smooth curve through keyframes, parametrized by length.
 
 The curve is centripetal: between two keyframes, the parameter increases by the square root of their
-distance, so that the curve has no loops between unequally spaced keyframes. The distance of two
-keyframes is
+distance, so that the curve has no loops between unequally spaced keyframes. The distance between
+two keyframes is
 
     sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)        angles in radians,
 
@@ -34,8 +34,8 @@ MIN_SPREAD = 1e-3
 """Minimum spread in scene units, so that rounding errors do not affect the speed."""
 
 SAME = 1e-9
-"""Maximum distance between consecutive keyframes that are treated as one keyframe. The module
-docstring defines the distance."""
+"""Consecutive keyframes with at most this distance are treated as one keyframe. The distance is
+`sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)`."""
 
 SAMPLES = 512
 """Number of line segments for computing the length of each Bezier curve. With 512 segments, the
@@ -43,8 +43,8 @@ speed along the curve is accurate to 1 %."""
 
 
 class Curve:
-    """Smooth curve of Bezier segments that connect keyframes. Equal consecutive keyframes are
-    treated as one keyframe."""
+    """Smooth curve of Bezier segments through keyframes. Equal consecutive keyframes are treated as
+    one keyframe."""
 
     def __init__(self, positions: Array, rotation: Array, fov: Array, closed: bool) -> None:
         """Create the curve.
@@ -73,7 +73,8 @@ class Curve:
         the end of the path."""
 
     def at(self, length: Array) -> tuple[Array, Array, Array]:
-        """Return positions (n, 3), quaternions (n, 4), and fields of view (n,) at lengths (n,)."""
+        """Return the positions (n, 3), quaternions (n, 4), and fields of view (n,) at the given
+        lengths (n,) along the curve."""
         flat, rotation = self._on(np.interp(length, self.walked, self.marks))
         return flat[:, :3], rotation, flat[:, 3]
 
@@ -106,8 +107,8 @@ class Curve:
         )
 
     def _distance(self, flat: Array, rotation: Array) -> Array:
-        """Return the distances (n - 1,) between consecutive keyframes. The module docstring defines
-        the distance."""
+        """Return the distances between consecutive keyframes as an array of shape (n - 1,). A
+        distance combines the changes of position, rotation, and field of view."""
         moved = np.diff(flat, axis=0) / self.scale
         turned = logarithm(product(inverse(rotation[:-1]), rotation[1:]))
         return np.sqrt(np.sum(moved**2, axis=1) + np.sum(turned**2, axis=1))

@@ -19,17 +19,17 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
 VIEWS = 12
-"""Maximum number of cameras whose images are rendered."""
+"""Maximum number of cameras from which images are rendered."""
 
 SIDE = 16
 """Shorter side of the rendered images in pixels."""
 
 MIDDLE = 0.5
-"""Width and height of the central region of an image, in which surface points are used, relative to
-the size of the image."""
+"""Width and height of the central image region from which surface points are used, relative to the
+image size."""
 
 MIN_OPACITY = 0.5
-"""Minimum opacity of a pixel whose surface point is used."""
+"""Minimum opacity of a pixel for its surface point to be used."""
 
 
 def look_at_point(

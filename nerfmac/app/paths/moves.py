@@ -38,7 +38,7 @@ class Move:
     cameras.
 
     Attributes:
-        camera_at: Function of a `Rig` and an angle from 0 (start of the path) to 2 pi (end), which
+        camera_at: Function of a `Rig` and an angle from 0 (start of the path) to 2 pi (end). It
             returns the camera at this position of the path.
         seconds: Default duration of the path in seconds.
     """
@@ -111,7 +111,7 @@ def _front(rig: Rig) -> tuple[float, float]:
 
 
 def _between(low: float, high: float, position: float) -> float:
-    """Interpolate linearly between `low` at the position -1 and `high` at 1."""
+    """Interpolate linearly. The result is `low` at position -1 and `high` at position 1."""
     return 0.5 * (low + high) + 0.5 * (high - low) * position
 
 
@@ -124,4 +124,4 @@ MOVES = {
     "spiral": spiral,
     "figure-of-eight": figure_of_eight,
 }
-"""Moves by name. The names are used in the command line and in the viewer."""
+"""Moves, keyed by their names in the command line and in the viewer."""

@@ -14,7 +14,9 @@ def arc(start: Array, end: Array, fraction: Array) -> Array:
     1)."""
     across, along = np.linalg.norm(end - start, axis=-1), np.linalg.norm(end + start, axis=-1)
     angle = 2.0 * np.arctan2(across, along)[..., None]
-    # The weights are sin(fraction * angle) / sin(angle), or its limit for equal quaternions.
+    # The weight of `start` is sin((1 - fraction) * angle) / sin(angle), and the weight of `end` is
+    # sin(fraction * angle) / sin(angle). If the quaternions are nearly equal, the limits 1 -
+    # fraction and fraction are used.
     tiny = angle < 1e-6
     whole = np.where(tiny, 1.0, np.sin(angle))
     left = np.where(tiny, 1.0 - fraction, np.sin((1.0 - fraction) * angle) / whole)
@@ -23,7 +25,7 @@ def arc(start: Array, end: Array, fraction: Array) -> Array:
 
 
 def product(one: Array, other: Array) -> Array:
-    """Return the products (n, 4) of quaternions, which rotate by `other` first and then by
+    """Return the products (n, 4) of quaternions. A product rotates by `other` first and then by
     `one`."""
     real, axis, other_real, other_axis = one[:, :1], one[:, 1:], other[:, :1], other[:, 1:]
     vector = real * other_axis + other_real * axis + np.cross(axis, other_axis)
@@ -36,8 +38,8 @@ def inverse(quaternion: Array) -> Array:
 
 
 def exponential(vector: Array) -> Array:
-    """Return the quaternions (n, 4) of rotation vectors (n, 3), whose direction is the axis and
-    whose length is the angle in radians."""
+    """Return the quaternions (n, 4) of rotation vectors (n, 3). The direction of a rotation vector
+    is the axis, and its length is the angle in radians."""
     half = 0.5 * np.linalg.norm(vector, axis=1, keepdims=True)
     return np.c_[np.cos(half), 0.5 * vector * np.sinc(half / np.pi)]
 
@@ -52,8 +54,8 @@ def logarithm(quaternion: Array) -> Array:
 
 
 def quaternions(rotation: Array) -> Array:
-    """Return the quaternions (n, 4), with either sign, of the rotations nearest to matrices (n, 3,
-    3).
+    """Return the quaternions (n, 4) of the rotations nearest to matrices (n, 3, 3). The signs of
+    the quaternions are arbitrary.
 
     Horn: Closed-form solution of absolute orientation using unit quaternions (1987).
     """

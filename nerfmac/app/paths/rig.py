@@ -31,8 +31,8 @@ MAX_GAP = math.radians(100.0)
 """Maximum gap between the azimuths of the cameras, in radians, that a path may cross."""
 
 NEARBY = math.radians(25.0), math.radians(12.0), 0.2
-"""Differences in azimuth (radians), elevation (radians), and distance (relative to the median) at
-which the weight of a training camera decreases to 0.6."""
+"""Standard differences in azimuth (radians), elevation (radians), and distance (relative to the
+median). At each of these differences, the weight of a training camera decreases to 0.6."""
 
 MAX_ELEVATION = math.radians(85.0)
 """Maximum elevation of a path camera in radians. At 90 degrees, the azimuth would be undefined."""
@@ -76,9 +76,9 @@ class Rig:
     ) -> Rig:
         """Create the rig of cameras.
 
-        Angles are measured around the point at which the camera axes intersect, even if another
-        `center` is given. If `center` is closer to the cameras, angles around it would be larger,
-        and the ends of a path would show regions that are hardly visible in any photo.
+        Angles are measured around the intersection of the camera axes, even if another `center` is
+        given. If `center` is closer to the cameras, angles around it would be larger, and the ends
+        of a path would show regions that are hardly visible in any photo.
 
         Args:
             cameras: Training cameras.
@@ -117,8 +117,8 @@ class Rig:
         """Return the elevation and the relative distance of a path camera at an azimuth.
 
         Both values are means over the training cameras, with larger weights for similar azimuths,
-        so they change smoothly around the circle. Training cameras whose elevation or distance
-        differs much from the median, such as a second ring or outliers, have a small weight.
+        so they change smoothly around the circle. Training cameras with an elevation or distance
+        far from the median, such as a second ring or outliers, have a small weight.
 
         Args:
             azimuth: Azimuth in radians.
@@ -223,8 +223,8 @@ def _center(eyes: Vectors, axes: Vectors) -> Vectors:
 
 
 def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
-    """Return the azimuth (n,) and elevation (n,) in radians of `vectors` (n, 3), whose last
-    coordinate is along the up direction.
+    """Return the azimuth (n,) and elevation (n,) in radians of `vectors` (n, 3). The last
+    coordinate of a vector is along the up direction.
 
     The third array, bool (n,), is False for vectors that are nearly parallel to the up direction,
     because their azimuth is not meaningful. If all vectors are nearly parallel to the up direction,
@@ -238,8 +238,8 @@ def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
 
 
 def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
-    """Return undistorted intrinsics with the median angle of view of the photos along the shorter
-    side.
+    """Return undistorted intrinsics. Their angle of view along the shorter side is the median over
+    the photos.
 
     The shorter side is used so that a wide frame shows the whole height of landscape photos. A
     landscape frame for portrait photos, or a portrait frame for landscape photos, would crop most

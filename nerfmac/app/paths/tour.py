@@ -1,4 +1,4 @@
-"""Tour along given cameras, which is a smooth path with a level horizon.
+"""Tour: a smooth path along given cameras, with a level horizon.
 
 A path through every camera of a handheld recording would shake. Therefore, each camera of the tour
 is a Gaussian-weighted mean of neighboring cameras. If the cameras surround a center, directions and
@@ -31,8 +31,8 @@ UNORDERED = 1.5
 """Maximum length of the path through the cameras in the given order, relative to a nearest-neighbor
 path. If the path is longer, the cameras have no natural order."""
 POINTS = 1024
-"""Number of path points at which means of cameras are computed. Frames are interpolated between
-these points."""
+"""Number of path points for which means of neighboring cameras are computed. Frames are
+interpolated between these points."""
 
 
 def tour(

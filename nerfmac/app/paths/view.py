@@ -1,4 +1,4 @@
-"""`View`, the camera of the viewer, which is moved with pointer and keys.
+"""`View`, the camera of the viewer, and its moves by pointer and keys.
 
 The scene follows the pointer. For example, dragging to the right moves the scene to the right and
 the camera to the left. Pointer motion is relative to the image height, with x right and y down. The
@@ -45,10 +45,10 @@ cannot distinguish the samples of neighboring rays."""
 
 
 FILLED = 0.5
-"""Fraction of the image height that the subject fills in the first view."""
+"""Fraction of the image height that the subject fills in the initial view."""
 
 NEAREST = 0.5
-"""Minimum distance of the first view from the subject, relative to the distance of the training
+"""Minimum distance of the initial view from the subject, relative to the distance of the training
 cameras."""
 
 
@@ -90,12 +90,13 @@ class View:
     def initial(
         cls, cameras: Sequence[Camera], up: npt.ArrayLike, subject: Sphere | None = None
     ) -> Self:
-        """Create the first view of the viewer, which is on the orbit around the scene.
+        """Create the initial view of the viewer, from a position on the orbit around the scene.
 
         If the subject is known, its center is the center of the view, and the camera moves closer
-        until the subject fills half of the image height, but at most to half the distance. If the
-        subject is unknown, the center of the view is the center of the orbit. If the cameras face
-        outward, the center of the view is a point in front of the camera at the same distance.
+        until the subject fills half of the image height. The camera moves at most to half its
+        original distance. If the subject is unknown, the center of the view is the center of the
+        orbit. If the cameras face outward, the center of the view is a point in front of the camera
+        at the same distance.
 
         Args:
             cameras: Training cameras.
@@ -103,7 +104,7 @@ class View:
             subject: Sphere around the subject of the scene, or None if the subject is unknown.
 
         Returns:
-            The first view.
+            The initial view.
 
         Raises:
             InputError: In the same cases as `paths.orbit`.
@@ -205,7 +206,7 @@ class View:
             The new view.
 
         Raises:
-            InputError: If the camera is at the position.
+            InputError: If `point` is the position of the camera.
         """
         point = checks.finite("point", point, (3,))
         back = self.pose[:, 3] - point
@@ -219,8 +220,8 @@ class View:
         return replace(self, pose=np.c_[rotation, self.pose[:, 3]], center=center)
 
     def stand(self, pose: npt.ArrayLike) -> Self:
-        """Return a view with the pose (3, 4) of a training camera. The distance to the center does
-        not change."""
+        """Return a view with the pose (3, 4) of a training camera and an unchanged distance to the
+        center."""
         moved = replace(self, pose=checks.finite("pose", pose, (3, 4)))
         return moved._centered(self.distance)
 

@@ -34,7 +34,7 @@ REDUCING_OPTIONS = {
     "the images": "--max-images, or reduce their size with --downscale",
     "a step": "--march.max-samples",
 }
-"""Command-line options that reduce the memory use of each part in `needed_memory`."""
+"""Command-line options that reduce the memory use of each part in the result of `needed_memory`."""
 
 _FLOAT = 4  # bytes of a float32
 
@@ -65,7 +65,7 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
         method: Method to train with.
 
     Returns:
-        The configuration, with the settings that depend on the scene.
+        A copy of the configuration, with values for the settings that depend on the scene.
 
     Raises:
         InputError: If the scene has no training views, or if the configuration, the method, and the
@@ -89,7 +89,7 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
 
 
 def exposures_for_images(config: Config, views: Views) -> Config:
-    """Decide whether exposures are refined if the configuration does not specify it.
+    """Decide whether exposures are refined, unless the configuration already specifies it.
 
     Args:
         config: Configuration of the run.
@@ -115,8 +115,8 @@ def exposures_for_images(config: Config, views: Views) -> Config:
 
 
 def surface_losses_for_views(config: Config, views: Views) -> Config:
-    """Set the weights of the depth loss and the ground loss if the configuration does not specify
-    them.
+    """Set the weights of the depth loss and the ground loss, unless the configuration already
+    specifies them.
 
     Args:
         config: Configuration of the run.
@@ -216,7 +216,7 @@ def check_memory(config: Config, scene: Scene, method: Method, limit: int) -> di
 
 
 def what_to_lower(needed: Mapping[str, int]) -> str:
-    """Return the options that reduce the largest part of `needed_memory`."""
+    """Return the command-line options that reduce the largest entry of `needed`."""
     return REDUCING_OPTIONS[max(needed, key=lambda part: needed[part])]
 
 

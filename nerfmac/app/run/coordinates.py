@@ -1,7 +1,7 @@
 """Reading of cameras and camera paths from files, and conversion to scene coordinates of a run.
 
 Path files of nerfmac and instant-ngp use scene coordinates. Path files of nerfstudio are
-transformed with the file `dataparser_transforms.json` that nerfstudio has written.
+transformed with the file `dataparser_transforms.json` that nerfstudio wrote during training.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ def load_path(run: Run, file: str | Path, transforms: str | Path | None = None) 
         run: Run on the scene.
         file: Camera path of nerfmac, instant-ngp, or nerfstudio as a JSON file.
         transforms: The `dataparser_transforms.json` of nerfstudio, for a path from nerfstudio. By
-            default, the file with this name in the folder of `file`. If it does not exist,
-            positions are interpreted as scene coordinates and a warning is logged.
+            default, the file with this name in the same folder as `file` is used. If that file does
+            not exist, positions are interpreted as scene coordinates and a warning is logged.
 
     Returns:
         The path in scene coordinates of the run.

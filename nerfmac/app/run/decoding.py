@@ -35,9 +35,8 @@ def preview(config: Config, scene: Scene, method: Method) -> tuple[Trainer, Trai
 def decode_images(run: RunInterface, *, progress: bool = True) -> Iterator[None]:
     """Decode the training images of a run and pass them to its trainer.
 
-    If `run.is_preview` is True, the run receives a new initial state and can then be trained. If
-    this run has a folder, it is saved. If the trainer already has images, the function has no
-    effect.
+    If the trainer already has images, the function has no effect. If `run.is_preview` is True, the
+    run receives a new initial state and, if it has a folder, is saved there.
 
     Args:
         run: Run with the scene.
@@ -70,7 +69,8 @@ def change_refinement(run: RunInterface, switches: Mapping[str, bool]) -> None:
 
     Args:
         run: Run before its first step.
-        switches: New value for each refinement to change, by name.
+        switches: Whether to enable each refinement, keyed by its name. Other refinements are not
+            changed.
 
     Raises:
         InputError: If a name is unknown, the run has been trained, or the images cannot be read.

@@ -1,4 +1,4 @@
-"""The training loop of a `Run`, with checkpoints and recovery from GPU failures."""
+"""Training loop of a `Run`, with checkpoints and recovery from GPU failures."""
 
 from __future__ import annotations
 

@@ -34,11 +34,12 @@ log = logging.getLogger("nerfmac")
 
 
 SPARE_SECONDS = 28.0
-"""Time in seconds that a call of `train` may take in addition to twice the training time."""
+"""Maximum time in seconds that a call of `train` should take in addition to twice the training
+time."""
 
 MIN_SECONDS = 5.0
-"""Value in seconds that is used as the remaining time if less time remains, for example after slow
-loading and compiling."""
+"""Lower bound of the remaining time in seconds. It takes effect if less time remains, for example
+after slow loading and compiling."""
 
 EVALUATION, PREVIEW = 1 / 2, 1 / 4
 """Maximum fractions of the remaining time that the evaluation and the preview may take."""
@@ -72,7 +73,7 @@ class Outputs:
             self._scalars = Scalars(run.folder, step=run.state.step, tensorboard=tensorboard)
 
     def add(self, report: Report) -> None:
-        """Write a report to `scalars.jsonl`, and then call `on_report`."""
+        """Append a report to `scalars.jsonl`, and then call `on_report`."""
         if self._scalars is not None:
             self._scalars.add(report)
         if self._on_report:
@@ -95,7 +96,7 @@ class Outputs:
             all_views: Whether to evaluate all test views. If True, the time of the evaluation is
                 added to the time limit.
             progress: Whether to show progress bars.
-            on_end: Callback with the run and the remaining time in seconds, or None.
+            on_end: Callback that receives the run and the remaining time in seconds, or None.
         """
         log_memory("after training")
         run, folder = self._run, self._run.folder
@@ -301,8 +302,8 @@ def protocol(run: Run, split: str, background: str, *, has_lpips: bool) -> dict[
         has_lpips: Whether LPIPS is computed.
 
     Returns:
-        JSON values by name, such as `split`, `size` (image width and height in pixels of the first
-        view), `background`, and a sentence on the definition of each metric.
+        JSON values, keyed by name, such as `split`, `size` (image width and height in pixels of the
+        first view), `background`, and a sentence on the definition of each metric.
     """
     lens = run.images().views(split).cameras[0].lens
     return {

@@ -257,9 +257,8 @@ class Run:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Context manager that prevents other processes from training in the folder of the run.
-
-        Without a folder, the context manager has no effect.
+        """Context manager that prevents other processes from training in the run folder. If the run
+        has no folder, the context manager has no effect.
 
         Yields:
             None.
@@ -318,7 +317,7 @@ class Run:
         """Return an independent copy of the run, which any thread can use.
 
         Returns:
-            The copy, which is only in memory and is not saved in the folder of the original run.
+            The copy. It exists only in memory and is not saved in the folder of the original run.
         """
         mx.eval(self.state.arrays())
         # Compiled functions belong to a thread, so the copy needs another trainer.
@@ -329,7 +328,7 @@ class Run:
         """Save the run.
 
         Args:
-            folder: Run folder, which is created if needed.
+            folder: Run folder. It is created if it does not exist.
 
         Raises:
             InputError: If the files cannot be written.
@@ -410,9 +409,9 @@ class Run:
         Args:
             split: Name of the split, such as `train`, `val`, or `test`.
             background: `white` or `black`, the color behind renderings and transparent photos.
-            seconds: Maximum time in seconds. If it is too short for all views, evenly spaced views
-                are evaluated, or only the middle rows of a single view. By default, all views are
-                evaluated.
+            seconds: Maximum time in seconds. If the time is too short for all views, evenly spaced
+                views are evaluated. If it is too short for a whole view, only the middle rows of
+                one view are evaluated. By default, all views are evaluated.
             progress: Whether to show a progress bar.
             lpips: LPIPS metric with its network weights.
 
@@ -444,7 +443,7 @@ class Run:
 
     @property
     def refined(self) -> dict[str, Any]:
-        """Summary of how much refinement has changed the cameras and colors so far; see
+        """Summary of the changes that refinement has made to the cameras and colors so far; see
         `refinement_report`."""
         return refinement_report(self.trainer.refinement, self.state.average)
 
@@ -468,8 +467,8 @@ class Run:
         return aligned_views(self, split, progress=progress)
 
     def images(self) -> Scene:
-        """Return the scene of the run, with the paths of its images. A loaded run reads the scene
-        again on the first call.
+        """Return the scene of the run, with the paths of its images. If the run was loaded from a
+        folder, the first call reads the scene again.
 
         Returns:
             The scene.

@@ -39,8 +39,8 @@ log = logging.getLogger("nerfmac")
 
 
 class Scalars:
-    """Writer of training reports. If the disk is full, a warning is logged once, and training
-    continues without the file."""
+    """Writer of training reports. If the disk is full, a warning is logged once and no more reports
+    are written, but training continues."""
 
     def __init__(self, folder: Path, *, step: int = 0, tensorboard: bool = False) -> None:
         """Open the files.
@@ -63,8 +63,8 @@ class Scalars:
         self._written = -float("inf")
 
     def add(self, report: Report) -> None:
-        """Write a report if at least one second has passed since the last line. A report that is
-        not written is replaced by the next report or written by `close`."""
+        """Write a report if at least one second has passed since the last line. Otherwise, keep the
+        report until a later report replaces it or `close` writes it."""
         self._last = report
         if time.monotonic() - self._written >= SECONDS:
             self._write(report)
@@ -112,7 +112,7 @@ class Scalars:
 
 
 def check_tensorboard(*, needed: bool = True) -> None:
-    """Raise `InputError` if `needed` is True and tensorboardX is not installed."""
+    """Raise `InputError` if `needed` is True but tensorboardX is not installed."""
     if needed and find_spec("tensorboardX") is None:
         raise InputError(
             f"--tensorboard requires tensorboardX from the extra tensorboard: "

@@ -78,7 +78,7 @@ def train(
         scene: A `Scene` or the path of a scene folder, a video, or a folder of photos. For a video
             or photos, camera poses are estimated first. By default, the built-in scene. If `resume`
             is True, the default is the scene of the run.
-        steps: Total number of training steps of the run. By default, the number in the
+        steps: Total number of training steps of the run. By default, the number of steps in the
             configuration.
         seconds: Total training time of the run in seconds, instead of `steps`.
         preset: `tiny`, `small`, `base`, `big`, or `auto`, which selects a preset that fits the
@@ -243,7 +243,8 @@ def _check_as_in(record: SceneRecord, run: Path, requested: Mapping[str, Any]) -
 
 
 def _config(config: Config, steps: int | None, scene: Scene, method: Method) -> Config:
-    """Return the configuration for training `steps` steps on the scene."""
+    """Return a copy of `config` that is adapted to the scene and the method. If `steps` is not
+    None, it replaces the number of training steps."""
     if steps is not None:
         config = override(config, train={"steps": int(steps)})
     return config_for_scene(config, scene, method)

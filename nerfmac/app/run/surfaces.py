@@ -27,7 +27,7 @@ Array = npt.NDArray[np.float64]
 
 
 def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, float]:
-    """Compare the rendered depth with sparse points that were excluded from training.
+    """Compare rendered depth with sparse points that were excluded from training.
 
     Args:
         run: Run to compare. If the scene of the run is not in memory, it is read again.
@@ -35,7 +35,7 @@ def surface_quality(run: Run, *splits: str, progress: bool = True) -> dict[str, 
         progress: Whether to show a progress bar while images are read.
 
     Returns:
-        JSON values by name. For the split "test" of a scene with tracks, the names are
+        JSON values, keyed by name. For the split "test" of a scene with tracks, the names are
         `depth_error_median_test`, `depth_error_p90_test`, `depth_within_3_percent_test`, and
         `depth_points_test`, the number of observations. If the sparse points have a ground plane,
         `plane_within_3_percent_test` and `plane_within_5_percent_test` are the fractions of the
@@ -134,8 +134,8 @@ def surface_summary(values: Mapping[str, float], split: str) -> list[str]:
         split: Name of the split.
 
     Returns:
-        One line for the errors at sparse points and one for the ground plane. A line is omitted if
-        `values` does not contain the metric.
+        One line for the errors at sparse points and one for the ground plane. If `values` does not
+        contain a metric, its line is omitted.
     """
     lines = []
     if f"depth_points_{split}" in values:

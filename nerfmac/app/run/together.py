@@ -36,11 +36,11 @@ def check_alike(ranks: Ranks, config: Config, scene: SceneRecord) -> None:
 def survived(
     ranks: Ranks, begin: Callable[[], Iterable[Item]], save: Callable[[], str]
 ) -> Iterator[Item]:
-    """Yield items that the ranks compute together, and retry after a GPU failure.
+    """Yield items that the ranks compute together, and restart the computation after a GPU failure.
 
     After a GPU failure (see `nerfmac.backend.watchdog`), `save` is called and the computation
-    restarts. If there are several ranks, the exception is raised instead, because the other ranks
-    would not wait for the restart.
+    restarts. If there is more than one rank, the computation does not restart and the exception is
+    raised, because the other ranks would not wait for the restart.
 
     Args:
         ranks: Ranks of this training.

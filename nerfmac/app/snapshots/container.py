@@ -1,4 +1,4 @@
-"""File format of snapshots: a msgpack object, which is compressed with zlib in an .ingp file."""
+"""File format of snapshots: a msgpack object. In an .ingp file, it is compressed with zlib."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from nerfmac.common.json_reader import Fields
 
 ENDINGS = (".ingp", ".msgpack")
 GZIP_OR_ZLIB = zlib.MAX_WBITS | 32
-"""Window bits with which zlib detects from the header whether a stream is gzip or zlib."""
+"""Window bits for zlib. With this value, zlib detects from the header whether a stream is gzip or
+zlib."""
 
 LEAST_LIMIT, LARGEST_LIMIT = 2**28, 2**31
 RATIO = 32
@@ -72,7 +73,7 @@ def _inflated(data: bytes, path: Path) -> bytes:
 
 
 class _Count:
-    """Callback of msgpack for lists and maps, which limits the number of values. It raises
+    """Callback of msgpack that limits the number of values in lists and maps. It raises
     `ValueError` if a file contains more values than `left`."""
 
     def __init__(self, left: int) -> None:

@@ -40,7 +40,7 @@ def read_cameras(dataset: Fields) -> tuple[Camera, ...]:
 
 
 def read_placement(dataset: Fields, extent: float) -> Placement:
-    """Return the placement of the scene files in the scene cube of instant-ngp with the side
+    """Return the placement of the scene files in instant-ngp's scene cube, which has side length
     `extent`."""
     scale, offset = dataset.number("scale", above=0), np.array(dataset.numbers("offset", 3))
     return Placement(scale, CYCLE @ offset, extent, CYCLE)

@@ -1,5 +1,5 @@
-"""Reading of the density grid of instant-ngp, which contains the optical thickness of the shortest
-marching step in each cell.
+"""Reading of instant-ngp's density grid. A cell contains the optical thickness of the shortest
+marching step.
 
 The cells of a cascade are in Morton order: the bits of x, y, and z are interleaved, and the lowest
 bit is from x. The cells of all cascades are concatenated. In nerfmac, cells have the order that

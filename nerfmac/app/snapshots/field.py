@@ -44,12 +44,12 @@ MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
 """Maximum number of levels, maximum base-2 logarithm of the number of entries of a level, and
 maximum number of cells along an axis."""
 UNLIMITED = 62
-"""Value of `log2_entries` for a dense grid, which is so large that no level is hashed."""
+"""Value of `log2_entries` for a dense grid. It is so large that no level is hashed."""
 
 
 @dataclass(frozen=True)
 class SinglePrecisionLevels(HashLevels):
-    """`HashLevels` whose scales are computed in float32, like `grid_scale` of tiny-cuda-nn:
+    """`HashLevels` with scales computed in float32, like `grid_scale` of tiny-cuda-nn:
 
     exp2(level log2(growth)) coarsest - 1
     """

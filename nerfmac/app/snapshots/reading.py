@@ -37,7 +37,8 @@ from nerfmac.training.trainer import Trainer
 VERSION = 1
 """Oldest snapshot version that is supported. instant-ngp has the same limit."""
 SMALLEST_EXTENT = 1e-3
-"""Minimum side of the scene cube in a snapshot, in scene units. instant-ngp writes 1 or more."""
+"""Minimum side length of the scene cube in a snapshot, in scene units. instant-ngp writes 1 or
+more."""
 
 log = logging.getLogger("nerfmac")
 
@@ -55,8 +56,8 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
 
     Args:
         path: Snapshot file.
-        scene: Path of the scene that the snapshot was trained on, which is needed for evaluation
-            only. Its cameras are transformed to the coordinates of the snapshot.
+        scene: Path of the scene that the snapshot was trained on. It is needed only for evaluation.
+            Its cameras are transformed to the coordinates of the snapshot.
 
     Returns:
         Run with the parameters, the cameras, and the occupancy grid of the snapshot.
@@ -96,8 +97,8 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
 
 
 def _extent(snapshot: Fields) -> float:
-    """Return the side of the scene cube in scene units. Raises `InputError` if nerfmac does not
-    support the scene of the snapshot."""
+    """Return the side length of the scene cube in scene units. Raises `InputError` if nerfmac does
+    not support the scene of the snapshot."""
     version = snapshot.number("version", 0)
     if version < VERSION:
         raise InputError(f"{snapshot.where} has version {version:g}; expected {VERSION} or later")

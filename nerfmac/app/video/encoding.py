@@ -1,6 +1,6 @@
 """Encoding of frames to a video: H.264 in MP4, VP9 in WebM, or an animated GIF.
 
-Frames are uint8 `(h, w, 3)` sRGB arrays, which are taken from an iterable one at a time and encoded
+Frames are uint8 `(h, w, 3)` sRGB arrays. They are taken from an iterable one at a time and encoded
 on a separate thread. A file is created only when it is complete, so an interruption neither leaves
 an incomplete file nor changes an existing file.
 
@@ -61,7 +61,7 @@ MAX_FPS = {".gif": 50.0}
 higher frame rate too slowly."""
 
 MAX_WAITING = 4
-"""Maximum number of items that wait for the background thread, which limits memory use."""
+"""Maximum number of items that wait for the background thread. This limits memory use."""
 
 
 def write_video(
@@ -75,7 +75,7 @@ def write_video(
 
     Args:
         path: File to write. The extension .mp4, .webm, or .gif determines the format.
-        frames: Frames, uint8 `(h, w, 3)` of the same size.
+        frames: Frames of the same size, uint8 `(h, w, 3)`.
         fps: Frames per second.
         projection: `RenderOptions.projection`, for the metadata of an MP4 (`video.spatial`).
         stereo: `RenderOptions.stereo`, for the metadata of an MP4.
@@ -141,7 +141,7 @@ def even(path: Path, size: tuple[int, int]) -> tuple[int, int]:
 
 @contextmanager
 def in_background(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
-    """Context manager that yields a function `submit(item)`, which runs `work(item)` on a
+    """Context manager that yields a function `submit(item)`. This function runs `work(item)` on a
     background thread.
 
     The thread processes items in the order of submission. On exit, even after an exception or
@@ -176,8 +176,8 @@ def _program_and_codec(extension: str) -> tuple[str, str]:
 
 
 def encoder(codec: str) -> str:
-    """Return the path of ffmpeg. Raises `InputError` if ffmpeg is missing or does not support the
-    encoder `codec`."""
+    """Return the path of an ffmpeg that supports the encoder `codec`. Raises `InputError` if ffmpeg
+    is missing or does not support it."""
     try:
         import imageio_ffmpeg  # Imported here, because only videos need it.
 
@@ -196,7 +196,7 @@ def encoder(codec: str) -> str:
 
 
 def alpha_options(program: str) -> tuple[str, ...]:
-    """Return the options of ffmpeg for colors that are already multiplied by alpha.
+    """Return the ffmpeg options for images with premultiplied alpha.
 
     By default, newer versions of ffmpeg, such as 9.0, multiply the colors of EXR files by alpha.
     Older versions, such as 7.0, do not multiply the colors and do not have the option.

@@ -29,7 +29,7 @@ Pixels = npt.NDArray[np.uint8]
 OnDevice = TypeVar("OnDevice", bound=tuple[mx.array, ...])
 
 MIN_OPACITY = 0.5
-"""Minimum opacity of a pixel that is used to estimate the depth range."""
+"""Minimum opacity of a pixel for its depth to be used in estimating the depth range."""
 
 TRIALS, TRIAL_SIDE = 6, 96
 """Maximum number of images for estimating the depth range, and length of their longer side in
@@ -54,8 +54,7 @@ class FrameRenderer:
         Args:
             run: Run to render.
             options: Content and appearance of the images.
-            eye: Distance in scene units by which the viewpoint is moved to the right of the
-                cameras.
+            eye: Shift of the viewpoint to the right of the cameras, in scene units.
 
         Raises:
             InputError: If the sampler of the run does not support the options.
@@ -113,8 +112,8 @@ class FrameRenderer:
         return resumed(from_frame)
 
     def depth_range(self, frames: Sequence[CameraSamples]) -> tuple[float, float]:
-        """Return the distances at the two ends of the colormap, in scene units. All frames use the
-        same distances.
+        """Return the nearest and the farthest distance of the colormap in scene units. All frames
+        use the same distances.
 
         If `options.depth_range` is None, the result is the 1st and the 99th percentile of the
         distances in a few small images. If the output is not depth, or no surface is visible, the
@@ -164,7 +163,7 @@ class FrameRenderer:
         return linear_to_srgb(total) if is_color else total, opacity / count
 
     def _focus(self, camera: Camera) -> float:
-        """Return the distance of sharp focus in scene units."""
+        """Return the focus distance in scene units."""
         if self.options.focus is not None or not self.options.aperture:
             return self.options.focus or 1.0
         ahead = (center_of(self._scene_cameras) - camera.pose[:, 3]) @ -camera.pose[:, 2]
@@ -204,7 +203,7 @@ class SideBySide:
         """Render frames, and yield images that join the runs or eyes.
 
         Args:
-            frames: Camera samples of all frames, which determine the depth range.
+            frames: Camera samples of all frames. They determine the depth range.
             numbers: Indices of the frames to render. By default, all frames.
 
         Yields:

@@ -61,7 +61,7 @@ class RenderOptions:
     for one eye. The viewing axes are parallel, so that distant objects have the same pixels in both
     images."""
     eyes: float = 0.0
-    """Distance between the eyes, which must be positive if `stereo` is set, and 0 if not."""
+    """Distance between the eyes. It must be positive if `stereo` is set, and 0 otherwise."""
     color_map: str = "turbo"
     """Colormap of `depth`: `turbo`, `inferno`, or `gray`. The last color of the map is the nearest
     distance."""

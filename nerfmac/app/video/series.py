@@ -40,8 +40,8 @@ FAST = 1
 """zlib compression level of frames that are stored until their video is complete."""
 
 EXR_LAYOUTS = {1: ([0], "grayf32le"), 3: ([1, 2, 0], "gbrpf32le"), 4: ([1, 2, 0, 3], "gbrapf32le")}
-"""For each number of channels, the order of the channels in the planes of ffmpeg, and the pixel
-format of ffmpeg."""
+"""Order of the channels in ffmpeg's planes and ffmpeg's pixel format, keyed by the number of
+channels."""
 
 
 def name_of(folder: Path, index: int, extension: str) -> Path:
@@ -59,8 +59,8 @@ def name_of(folder: Path, index: int, extension: str) -> Path:
 
 
 def make_series(folder: Path) -> None:
-    """Create the folder of a series. Raises `InputError` if the folder cannot be created or already
-    contains frames."""
+    """Create a folder for the files of a series. Raises `InputError` if the folder cannot be
+    created or already contains frames."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -72,7 +72,7 @@ def make_series(folder: Path) -> None:
 
 
 def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
-    """Create the folder of a series, or resume the series in it.
+    """Create a folder for the files of a series, or resume the series in an existing folder.
 
     Args:
         folder: Folder of the series.
@@ -101,7 +101,7 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
 
 
 def is_other(folder: Path, made_by: dict[str, Any]) -> str:
-    """Return the first key whose value in `made_by` differs from the record in `folder`. If the
+    """Return the first key with different values in `made_by` and in the record in `folder`. If the
     records are equal or the folder has no record, the string is empty."""
     record = folder / RECORD
     old = read_json(record) if record.is_file() else made_by
@@ -118,7 +118,7 @@ def check_format(form: str) -> None:
 
 
 def missing(folder: Path, count: int, extension: str) -> list[int]:
-    """Return the indices of the frames, from 0 to `count` - 1, whose files do not exist."""
+    """Return the indices, from 0 to `count` - 1, of the frames without a file."""
     return [index for index in range(count) if not name_of(folder, index, extension).is_file()]
 
 
@@ -169,7 +169,7 @@ def save_npz(path: Path, output: str, frame: FrameValues, camera: Camera) -> Non
 
 
 def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
-    """Write the values of a frame as OpenEXR.
+    """Write the values of a frame to an OpenEXR file.
 
     Args:
         path: File to write.

@@ -63,7 +63,7 @@ def mark_spatial(path: Path, projection: str, stereo: str | None) -> None:
 def _with_boxes(index: bytes, boxes: bytes) -> bytes:
     """Add boxes to the sample entry of an MP4 index (moov), and adjust sizes and chunk offsets."""
     parents = _offsets(index, list(SAMPLE_ENTRY))
-    # The first inner box is avcC, which is required for decoding. Optional boxes follow.
+    # The first inner box, avcC, is required for decoding. Optional boxes follow.
     first = parents[-1] + SAMPLE_ENTRY["avc1"]
     here = first + _header(index, first)[0]
     changed = bytearray(index[:here] + boxes + index[here:])

@@ -71,8 +71,9 @@ class ViewRenderer:
 
     @cached_property
     def occupied(self) -> Occupied | None:
-        """Occupied cells inside the crop, with the near plane of the options, or None if the
-        sampler has no occupancy grid.
+        """Occupied cells for marching rays. If `options.crop` is set, cells outside the crop are
+        empty. If `options.near` is set, closer samples are skipped. If the sampler has no occupancy
+        grid, the value is None.
 
         Raises `InputError` if `crop` or `near` is set and the sampler has no occupancy grid.
         """
@@ -94,12 +95,12 @@ class ViewRenderer:
         return self._trainer.renderer(self._state, self.occupied)
 
     def render(self, camera: Camera, eye: float = 0.0) -> PixelValues:
-        """Render the values at the pixels of a camera, in row-major order.
+        """Render the values at all pixels of a camera image, in row-major order.
 
         Args:
             camera: Camera in scene coordinates.
-            eye: Distance in scene units by which the viewpoint moves to the right of the camera. In
-                an equirectangular image, each direction has a separate right direction.
+            eye: Shift of the viewpoint to the right of the camera, in scene units. In an
+                equirectangular image, each direction has a separate right direction.
 
         Returns:
             Values on the device.
@@ -127,8 +128,8 @@ class ViewRenderer:
         parts = []
         for first in range(0, len(position), NORMALS_AT_ONCE):
             part = position[first : first + NORMALS_AT_ONCE]
-            # This is about half a cell of an occupancy grid, in which cells grow outside the unit
-            # cube.
+            # This is about half a cell of an occupancy grid, because its cells grow outside the
+            # unit cube.
             step = mx.maximum(from_center(part), 0.5) / cells
             parts.append(normals(lambda at: field.density(parameters, at), part, step))
             mx.async_eval(parts[-1])
@@ -145,10 +146,10 @@ def colors(
 ) -> mx.array:
     """Convert the values of pixels to colors.
 
-    Opacity is shown from black (transparent) to white (opaque). Depth is shown with a colormap,
-    whose last color is the nearest distance in `depth_range` and whose first color is the farthest
-    distance. Normals are shown as 0.5 + 0.5 normal in red, green, and blue. Depth and normals are
-    composited over the background.
+    Opacity is shown from black (transparent) to white (opaque). Depth is shown with a colormap. The
+    last color of the colormap is the nearest distance in `depth_range`, and the first color is the
+    farthest distance. Normals are shown as 0.5 + 0.5 normal in red, green, and blue. Depth and
+    normals are composited over the background.
 
     Args:
         values: Values of the pixels.

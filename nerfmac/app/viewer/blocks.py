@@ -1,8 +1,8 @@
-"""Computation of the first sample and the first occupied cell of each ray, for drawing cells as
-blocks.
+"""Computation of each ray's first sample and first occupied cell, for drawing cells as blocks.
 
-Ray marching in small steps finds the cells. Marching can miss a corner of a cell if the corner
-covers less than a pixel. The distance at which a ray enters a cell is exact.
+Ray marching in small steps finds the cells. It can miss a corner of a cell if the corner covers
+less than a pixel. For each cell that is found, the distance to the point where the ray enters it is
+computed exactly.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from nerfmac.ops.march import (
 )
 
 MIN_STEP = 1 / 16
-"""Minimum marching step, relative to the side of the smallest cell."""
+"""Minimum marching step, relative to the side length of the smallest cell."""
 
 STEP_GROWTH = 1 / 1024
-"""Length of a marching step relative to the distance from the camera. In an image with a width of
-1000 pixels, a step is about as long as a pixel is wide."""
+"""Length of a marching step, relative to the distance from the camera. In an image with a width of
+1000 pixels, this is about the width that a pixel covers at that distance."""
 
 NEIGHBOR_OFFSET = 1e-3
-"""Distance beyond a face of a cell at which the neighboring cell is looked up, relative to the side
-of the cell."""
+"""Distance from a cell face to the point that is used to look up the neighboring cell, relative to
+the side length of the cell."""
 
 
 class FirstSamples(NamedTuple):
@@ -79,7 +79,8 @@ def first_samples(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> FirstS
 
 
 def first_blocks(rays: Rays, bits: mx.array, geometry: MarchGeometry) -> Blocks:
-    """Find the first occupied cell of each ray, as a solid cube clipped to the scene cube.
+    """Find the first occupied cell that each ray hits. Cells are solid cubes, clipped to the scene
+    cube.
 
     Args:
         rays: Rays in scene coordinates.
@@ -116,8 +117,8 @@ def cascade_of(cell: mx.array, geometry: MarchGeometry) -> mx.array:
 
 
 def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.array, mx.array]:
-    """Return the distance at which each ray enters its cell, and the axis perpendicular to the
-    entered face."""
+    """Return the distance to the point where each ray enters its cell, and the axis perpendicular
+    to the entered face."""
     # These are the lowest and highest corners of the cells, clipped to the scene cube.
     corner, side = corners_of(cell, geometry.resolution)
     low, high = (float(end[0]) for end in geometry.bounds.corners)
@@ -130,5 +131,5 @@ def _enter(rays: Rays, cell: mx.array, geometry: MarchGeometry) -> tuple[mx.arra
 
 
 def _side(cell: mx.array, geometry: MarchGeometry) -> mx.array:
-    """Return the sides (cells, 1) of cells in scene units."""
+    """Return the side lengths (cells, 1) of cells in scene units."""
     return mx.power(2.0, cascade_of(cell, geometry))[:, None] / geometry.resolution

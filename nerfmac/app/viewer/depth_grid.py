@@ -1,12 +1,12 @@
-"""Encoding of image depth as a coarse grid of inverse distances, which the page uses to warp the
+"""Encoding of image depth as a coarse grid of inverse distances. The page uses the grid to warp the
 image.
 
 The page draws the image as a mesh over the vertices of the grid, with the depth of each vertex, as
 seen from the current camera pose (`page/image/warp.js`). The value of a vertex is the mean inverse
-distance of the four adjacent cells, which is exact on a plane. If the four values differ strongly,
-an outline crosses the cells, and the vertex has the depth of the nearest surface. Therefore, all
-cells that the near surface touches move with this surface, and the stretched triangles contain only
-background colors.
+distance of the four adjacent cells. On a plane, this value is exact. If the four values differ
+strongly, an outline crosses the cells, and the vertex has the depth of the nearest surface.
+Therefore, all cells that the near surface touches move with this surface, and the stretched
+triangles contain only background colors.
 
 The outermost vertices are outside the image and repeat the values at the image border. In a grid of
 `columns` x `rows` vertices, vertex (1 + i, 1 + j) is located at the fractions i / (columns - 3) of
@@ -22,19 +22,19 @@ import numpy as np
 import numpy.typing as npt
 
 CELL = 5
-"""Side of a cell in pixels of the full image."""
+"""Side length of a cell in pixels of the full image."""
 
 MAX_CELLS = 160
-"""Maximum number of cells per row and per column, which limits the size and the computation time of
-the grid for large images."""
+"""Maximum number of cells per row and per column. For large images, it limits the size and the
+computation time of the grid."""
 
 OUTLINE = 1.1
-"""Ratio between the maximum and the mean inverse distance around a vertex above which an outline
-crosses the cells around the vertex."""
+"""Threshold for the ratio of the maximum to the mean inverse distance around a vertex. If the ratio
+is larger, an outline crosses the cells around the vertex."""
 
 RIM = 1
-"""Width in pixels of the border around a near surface in which pixels mix the colors of surface and
-background. The border moves with the near surface."""
+"""Width in pixels of the border around a near surface. Border pixels mix the colors of the surface
+and the background, and move with the near surface."""
 
 MAX_CODE = 2**16 - 1
 

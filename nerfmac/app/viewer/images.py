@@ -1,5 +1,4 @@
-"""Images of the viewer: the outputs of videos, two diagnostic outputs, and the photos of
-comparisons.
+"""Viewer images: the same outputs as for videos, two diagnostic outputs, and photos for comparison.
 
     rgb        color of the field over the background
     depth      distance as in `Rendered`, from red at 0 to violet at twice the focus distance
@@ -11,8 +10,7 @@ comparisons.
                at the maximum number in the scene
 
 A pixel depends only on its ray, so an image can be drawn in strips. In all outputs except
-`opacity`, the background is visible at pixels that are not opaque or whose rays do not hit an
-occupied cell.
+`opacity`, the background is visible where a pixel is not opaque or its ray hits no occupied cell.
 """
 
 from __future__ import annotations
@@ -73,7 +71,7 @@ class Drawn(NamedTuple):
 
 
 class Images:
-    """Renderer of viewer images for a training state. The constructor does not render an image."""
+    """Renderer of viewer images for a training state."""
 
     def __init__(self, trainer: Trainer, state: TrainState, options: RenderOptions) -> None:
         self._options = options

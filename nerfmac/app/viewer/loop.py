@@ -34,8 +34,8 @@ MAX_TRAINING_SHARE = 0.95
 drawing images."""
 
 TOUCH = 10.0
-"""Time in seconds after a user action during which `Settings.share` determines how the device time
-is divided between training and drawing."""
+"""Time in seconds after a user action. During this time, `Settings.share` determines how the device
+time is divided between training and drawing."""
 
 WATCHED_SHARE = 0.05
 """Time for drawing images, as a fraction of the training time, while the page is visible but not in
@@ -54,8 +54,8 @@ WAIT_GROWTH = 0.2
 is clipped to the range from `FIRST_WAIT` to `MAX_WAIT`."""
 
 PATIENCE = 3.0
-"""Maximum time in seconds that the preparation of training (reading images and compiling kernels)
-waits until the first image is shown on a page."""
+"""Maximum time in seconds to wait for the first image on a page before training is prepared (images
+are read and kernels are compiled)."""
 
 UNTOUCHED = ("ack", "ready", "size", "visible", "train", "pause")
 """Kinds of messages that do not count as user actions in the view."""
@@ -103,12 +103,12 @@ class WatchedTime:
         self._left = 0.0
 
     def train(self, seconds: float) -> None:
-        """Record training time in seconds, which increases the budget by `WATCHED_SHARE` of this
+        """Record training time in seconds. This increases the budget by `WATCHED_SHARE` of the
         time, up to `WATCHED_SHARE` * `MAX_WAIT` seconds."""
         self._left = min(self._left + WATCHED_SHARE * seconds, WATCHED_SHARE * MAX_WAIT)
 
     def draw(self, seconds: float, trained: float) -> None:
-        """Record drawing time, which reduces the budget.
+        """Record drawing time. This reduces the budget.
 
         The deficit is limited, so that the wait for the next image has an upper limit even after a
         slow image.
@@ -135,7 +135,7 @@ class Loop:
         Args:
             worker: Worker that runs the loop.
             session: Session to run.
-            keep: Callback that stores a finished JPEG image, which pages without a kernel show.
+            keep: Callback that stores a finished JPEG image for pages without a kernel.
         """
         self._worker, self._session, self._keep = worker, session, keep
         self._messages: deque[Message] = deque()
@@ -202,8 +202,8 @@ class Loop:
 
     @property
     def _has_shown(self) -> bool:
-        """Whether the first image has been shown, or has taken longer than `PATIENCE` seconds, so
-        that the preparation of training may start."""
+        """Whether the preparation of training may start: the first image has been shown, or
+        `PATIENCE` seconds have passed without it."""
         return self._session.screen.shown is not None or time.monotonic() > self._begun + PATIENCE
 
     @property
@@ -289,8 +289,8 @@ class Loop:
         session.is_resting.set()
 
     def _pause(self, is_moving: bool) -> float | None:
-        """Return the time in seconds until the next call of `work`, or None if `work` is to be
-        called when the next message arrives."""
+        """Return the time in seconds until the next call of `work`. If `work` need not be called
+        before the next message arrives, return None."""
         session = self._session
         held = session.moving_until - time.monotonic() if is_moving else None
         video = INTERVAL if session.path_editor.is_rendering else None

@@ -1,4 +1,4 @@
-"""`PathEditor` contains the camera path of a session and the video along this path."""
+"""`PathEditor` stores the camera path of a viewer session and renders videos along it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PathEditor:
 
     @property
     def path(self) -> CameraPath:
-        """Camera path through the keyframes of the user. Setting this property also selects the
+        """Camera path through the user's keyframes. Setting this property also selects the
         keyframes instead of a move."""
         return self._keyframes
 
@@ -51,8 +51,8 @@ class PathEditor:
 
     @property
     def followed(self) -> CameraPath:
-        """Camera path of the selected move. If no move is selected, the path through the keyframes
-        of the user."""
+        """Camera path of the selected move or, if no move is selected, the path through the user's
+        keyframes."""
         return self._move[1] if self._move else self._keyframes
 
     def follow(self, name: str) -> None:
@@ -119,7 +119,7 @@ class PathEditor:
             render: Function that renders a strip of an image; see `VideoJob`.
 
         Returns:
-            The job, before its start.
+            The job. Call its `start` method to begin rendering.
 
         Raises:
             InputError: If an argument is out of range, or another video is being rendered.

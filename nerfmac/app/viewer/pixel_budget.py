@@ -24,12 +24,13 @@ MAX_SECONDS = 0.15
 estimated time is longer, the image has fewer pixels."""
 
 GROWTH = 4
-"""Maximum ratio between the number of pixels of the next image and the number of pixels of the
-largest recent image, while images are enlarged to `MIN_FRACTION`. The estimated time for a still
-larger image would be uncertain."""
+"""Maximum ratio of the pixel count of the next image to that of the largest recent image, while
+images are enlarged to `MIN_FRACTION`. The estimated time for a still larger image would be
+uncertain."""
 
 LATE = 1.25
-"""Ratio between the drawing time and the allowed time above which an image counts as late."""
+"""Maximum ratio of the drawing time to the allowed time. Above this ratio, an image counts as
+late."""
 
 RECENT = 12
 """Number of recent images that the estimates are fitted to."""
@@ -62,9 +63,10 @@ class PixelBudget:
             pixels: Initial estimate of the number of pixels.
             max_seconds: Maximum drawing time in seconds for an image with `MIN_FRACTION` of the
                 pixels. If the estimated time is longer, images have fewer pixels.
-            is_stable: Whether the time per pixel is stable. During training, it is not, because
-                training removes haze. Without stability, images of different sizes cannot be
-                compared. In this case, the estimate uses only the last image, and `fixed` is 0.
+            is_stable: Whether the time per pixel is stable. During training, it is not stable,
+                because training removes haze. If the time per pixel is not stable, images of
+                different sizes cannot be compared. In this case, the estimate uses only the last
+                image, and `fixed` is 0.
         """
         self._seconds, self._pixels, self._max_seconds = seconds, float(pixels), max_seconds
         # Pixels and seconds of each image.
@@ -105,7 +107,7 @@ class PixelBudget:
             return
         pixels, typical = self._recent[-1][0], median(t for _, t in self._recent)
         fixed = self._fixed
-        if fixed is None:  # This guess changes the size of the next image, which enables a fit.
+        if fixed is None:  # A guess; the next image then has another size.
             fixed = typical if typical <= max(self._seconds, MAX_SECONDS) else 0.0
         self._per_pixel = max(typical - fixed, 0.0) / pixels
 
@@ -113,13 +115,13 @@ class PixelBudget:
         return max(seconds, 2.0 * (self._fixed or 0.0))
 
     def _fitting(self, seconds: float) -> float:
-        """Return the number of pixels that can be drawn in `seconds`, or in 2 `fixed` if this is
-        longer."""
+        """Return the number of pixels that can be drawn in the larger of `seconds` and 2 `fixed`
+        seconds."""
         remaining = self._allowed(seconds) - (self._fixed or 0.0)
         return remaining / self._per_pixel if self._per_pixel else math.inf
 
     def scale(self, pixels: int, max_pixels: float = math.inf) -> float:
-        """Return the largest of `SCALES` at which an image can be drawn in the allowed time.
+        """Return the largest scale in `SCALES` for which an image can be drawn in the allowed time.
 
         If drawing `MIN_FRACTION` of the pixels is estimated to take at most `max_seconds`, the
         scale is at least large enough for this number of pixels.

@@ -57,7 +57,7 @@ drawing time. The page and the kernel often share the CPU."""
 
 FIRST_PIXELS = {MOVING: 2**11, WARPED: 2**11, REFRESH: 2**13, STRIP: 2**13}
 """Initial estimate of the number of pixels that can be drawn in each allowed time (the keys). The
-estimate is low because an untrained field is haze, in which rays have about a hundred times as many
+estimate is low because an untrained field is haze. In haze, rays have about a hundred times as many
 samples as after training."""
 
 HAZE_STEPS = 128
@@ -73,7 +73,7 @@ MIDDLE = 0.5
 camera does not move. The full image takes about four times as long."""
 
 MAX_UNANSWERED = 2
-"""Maximum number of images that have been sent but that the page has not acknowledged."""
+"""Maximum number of images that have been sent but not yet acknowledged by the page."""
 
 LOST = 1.0
 """Time in seconds after which one more image is sent to a page that does not acknowledge images.
@@ -106,8 +106,8 @@ class _Job:
 
 
 class Screen:
-    """State of the image area of the page, which decides when images are drawn and with which
-    size."""
+    """State of the page's image area. `Screen` decides when images are drawn and how large they
+    are."""
 
     def __init__(self) -> None:
         self.shown: ScreenImage | None = None
@@ -257,8 +257,8 @@ class Screen:
         return self._finish(job)
 
     def _retry_time(self) -> float:
-        """Return the value of `time.monotonic()` at which another image is sent to a page that does
-        not acknowledge images."""
+        """Return when another image is sent to a page that does not acknowledge images, as a value
+        of `time.monotonic()`."""
         silence = self._sent - self._heard
         return self._sent + min(max(LOST, 0.2 * silence), MAX_LOST)
 

@@ -28,8 +28,8 @@ delayed acknowledgment. TCP segments on the loopback interface are slightly shor
 """
 
 PICK_RADIUS = 2
-"""Distance in pixels around a click within which depths are used, so that a click can hit thin
-objects."""
+"""Radius in pixels around a click. All depths within this radius are used, so that a click can hit
+thin objects."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,8 +39,8 @@ Message = dict[str, Any]
 Send = Callable[[Message, list[bytes]], None]
 
 HELD_STILL = 0.5
-"""Time in seconds without a move after which the camera no longer counts as moving, although the
-pointer is still pressed."""
+"""Time in seconds. If no move arrives for this time, the camera no longer counts as moving, even if
+the pointer is still pressed."""
 
 MEASURED = 4.0
 """Maximum time in seconds for measuring the quality on held-out views. During the measurement, the
@@ -139,8 +139,8 @@ class Session:
         self.version = 0
         """Number of changes of the view that were not moves on a page."""
         self.mover: str | None = None
-        """Name of the page on which the user last moved the view, or None if the last change of the
-        view was not a move on a page."""
+        """Name of the page where the user last moved the view. If the view was last changed in
+        another way, the value is None."""
         self.path_editor = PathEditor(run)
         self.screen = Screen()
         self.comparison: Comparison | None = None
@@ -154,7 +154,7 @@ class Session:
         self.failure: Exception | None = None
         """Exception that stopped training, or None."""
         self.moving_until = 0.0
-        """Value of `time.monotonic()` until which the camera counts as moving."""
+        """Time until which the camera counts as moving, as a value of `time.monotonic()`."""
         self.send = send
         self._worker = worker
         self._target: Target | None = None
@@ -178,12 +178,13 @@ class Session:
         return Images(self.run.trainer, self.run.state, self.settings.options)
 
     def go(self, view: View) -> None:
-        """Change the view on all pages, and end a comparison with a photo."""
+        """Change the view on all pages. If a photo comparison is active, it ends."""
         self.version += 1
         self._look_from(view, None)
 
     def move(self, view: View, page: str) -> None:
-        """Use the view to which the user has moved on a page, and end a comparison with a photo.
+        """Set the current view after the user moves the camera on a page. If a photo comparison is
+        active, it ends.
 
         Args:
             view: View after the move.
@@ -195,8 +196,8 @@ class Session:
         self.view, self.mover, self.comparison, self._target = view, mover, None, None
 
     def hold(self, *, is_moving: bool) -> None:
-        """Record whether the camera is moving. Without another call, it counts as moving for
-        `HELD_STILL` seconds."""
+        """Record whether the camera is moving. A moving camera counts as moving until the next
+        call, but for at most `HELD_STILL` seconds."""
         self.moving_until = time.monotonic() + HELD_STILL if is_moving else 0.0
 
     def compare(self, index: int) -> Comparison:
@@ -232,8 +233,8 @@ class Session:
         """Start training.
 
         Args:
-            steps: Total number of steps at which training stops, or None.
-            seconds: Additional training time in seconds after which training stops, or None.
+            steps: Total number of training steps, or None for no limit.
+            seconds: Additional training time in seconds, or None for no limit.
 
         Raises:
             InputError: If the run has already been trained for `steps` steps.

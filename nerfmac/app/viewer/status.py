@@ -20,7 +20,7 @@ WATCHED_INTERVAL = 1.0
 """Minimum time in seconds between two state messages while the page is visible but not in use."""
 
 MARGIN = 1.5
-"""Ratio between the side of the initial crop box and the diameter of the subject."""
+"""Ratio of the side length of the initial crop box to the diameter of the subject."""
 
 IDLE_INTERVAL = 2.0
 """Minimum time in seconds between two state messages while the page is not visible. The page needs
@@ -52,8 +52,8 @@ class Status:
             interval: Minimum time in seconds between two state messages.
 
         Returns:
-            If the last message is more recent than `interval`, the remaining time in seconds, and
-            nothing is sent. In all other cases, None.
+            If the last message is more recent than `interval`, no message is sent and the remaining
+            time in seconds is returned. Otherwise, None.
         """
         now = time.monotonic()
         if now < self._when + interval:

@@ -73,8 +73,8 @@ class Training:
                 raise
 
     def work(self, seconds: float) -> None:
-        """Train for about `seconds` seconds. If this method raises an exception, training has ended
-        and the run is saved."""
+        """Train for about `seconds` seconds. If this method raises an exception, training ends and
+        the run is saved."""
         self.goal.report_interval = seconds
         assert self._reports is not None
         try:
@@ -123,8 +123,8 @@ class Training:
         kernels.
 
         No progress bar is shown, because a progress bar would be another widget. JupyterLab delays
-        all later messages to a page until the page has loaded the code of that widget, which takes
-        seconds over a slow network.
+        all later messages to a page until the page has loaded the code of that widget. Over a slow
+        network, this takes seconds.
         """
         self.message = "reading images"
         yield

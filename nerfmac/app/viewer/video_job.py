@@ -25,11 +25,12 @@ Render = Callable[[Camera], "Future[np.ndarray]"]
 
 
 class Canceled(Exception):
-    """Exception that stops a video after `VideoJob.cancel`. No file is written."""
+    """Exception that stops a video job after `VideoJob.cancel`. No video file is written."""
 
 
 class VideoJob:
-    """Video that is rendered in the background. The file is created when the video is complete."""
+    """Video that is rendered in the background. The video file is created only when the video is
+    complete."""
 
     def __init__(self, path: Path, render: Render, cameras: Sequence[Camera], fps: float) -> None:
         """Create the job.
@@ -60,7 +61,7 @@ class VideoJob:
         wait([self.result], seconds)
 
     def cancel(self) -> None:
-        """Stop before the next strip. No file is written."""
+        """Stop rendering before the next strip. No video file is written."""
         self._is_canceled.set()
 
     @property

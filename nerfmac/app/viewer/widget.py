@@ -1,7 +1,7 @@
 """`Viewer`, the notebook widget for watching training, exploring the scene, and rendering videos.
 
 Messages from the page may arrive on any thread, so the widget passes them to the loop of the
-session. The worker thread answers with `send`, which any thread may call.
+session. The worker thread answers with `send`. Any thread may call `send`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Viewer(anywidget.AnyWidget):
     _opened: ClassVar[WeakSet[Viewer]] = WeakSet()
     _session: Session
     still = traitlets.Bytes(b"").tag(sync=True)
-    """Last finished image as a JPEG file, which pages without a kernel show."""
+    """Last finished image as a JPEG file. Pages without a kernel show this image."""
 
     def __init__(
         self,
@@ -101,8 +101,8 @@ class Viewer(anywidget.AnyWidget):
             seed: Seed of all random numbers of a new run.
             config: All settings of a new run, instead of `preset` and `seed`.
             method: Custom field, sampler, or loss, as in `nerfmac.train`.
-            out: Folder in which a new run is saved now, every 30 seconds of training, and whenever
-                training stops. By default, a new run is only in memory.
+            out: Folder for a new run. The run is saved there immediately, every 30 seconds of
+                training, and whenever training stops. By default, a new run is only in memory.
 
         Raises:
             InputError: If an argument is invalid or the source cannot be loaded.
@@ -158,8 +158,8 @@ class Viewer(anywidget.AnyWidget):
 
     @property
     def view(self) -> View:
-        """View on the page: the camera and the center that the camera orbits, in scene coordinates.
-        This property can be set."""
+        """Current view: the camera and the point that it orbits, in scene coordinates. Assign a
+        `View` to move the camera."""
         return self._session.view
 
     @view.setter
@@ -168,8 +168,8 @@ class Viewer(anywidget.AnyWidget):
 
     @property
     def path(self) -> CameraPath:
-        """Camera path through the keyframes of the user, in scene coordinates. This property can be
-        set."""
+        """Camera path through the user's keyframes, in scene coordinates. Assign a `CameraPath` to
+        replace the keyframes."""
         return self._session.path_editor.path
 
     @path.setter
@@ -183,13 +183,13 @@ class Viewer(anywidget.AnyWidget):
         """Change settings, as with the controls of the page.
 
         Args:
-            values: New values by name: `mode` (`color`, `depth`, `normals`, `opacity`, `occupancy`,
-                or `samples`), `background` (`#rrggbb`), `fov` (vertical field of view in degrees),
-                `exposure` (exposure compensation in stops), `crop` (lowest and highest corner of
-                the crop box in scene coordinates, or None), `share` (fraction of the device time
-                for training), `rate` (factor for the learning rate), `rays` (maximum number of rays
-                per step), `steps` and `seconds` (total steps and training time at which training
-                stops).
+            values: New values, keyed by name: `mode` (`color`, `depth`, `normals`, `opacity`,
+                `occupancy`, or `samples`), `background` (`#rrggbb`), `fov` (vertical field of view
+                in degrees), `exposure` (exposure compensation in stops), `crop` (lowest and highest
+                corner of the crop box in scene coordinates, or None), `share` (fraction of the
+                device time for training), `rate` (factor for the learning rate), `rays` (maximum
+                number of rays per step), and `steps` and `seconds` (limits on the total number of
+                steps and on the total training time).
 
         Raises:
             InputError: If a name is unknown or a value is invalid.
@@ -212,9 +212,8 @@ class Viewer(anywidget.AnyWidget):
         """Train in the background.
 
         Args:
-            steps: Total number of steps at which training stops. By default, no limit.
-            seconds: Additional training time in seconds after which training stops. By default, no
-                limit.
+            steps: Total number of training steps. By default, the number is not limited.
+            seconds: Additional training time in seconds. By default, the time is not limited.
 
         Raises:
             InputError: If the run has already been trained for `steps` steps.
@@ -222,7 +221,7 @@ class Viewer(anywidget.AnyWidget):
         self._change(lambda: self._session.train(steps, seconds))
 
     def pause(self) -> None:
-        """Stop training after the current step; `train` continues it."""
+        """Stop training after the current step. Call `train` to resume training."""
         self._change(self._session.pause)
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -236,7 +235,7 @@ class Viewer(anywidget.AnyWidget):
             Whether training has stopped.
 
         Raises:
-            Exception: If an exception stopped training, the same exception.
+            Exception: If an exception stopped training, this exception is raised again.
         """
         is_resting = self._session.is_resting.wait(timeout)
         if is_resting and self._session.failure is not None:
@@ -247,7 +246,7 @@ class Viewer(anywidget.AnyWidget):
         """Save the current run.
 
         Args:
-            folder: Run folder, which is created if needed.
+            folder: Run folder. It is created if it does not exist.
 
         Raises:
             InputError: If the files cannot be written.
@@ -342,9 +341,9 @@ class Viewer(anywidget.AnyWidget):
 def _hear_while_cells_run(comm: Any) -> None:
     """Make sure that messages from the page are handled while the main thread runs a cell.
 
-    JupyterLab sends messages to a subshell of the kernel, which runs on a separate thread.
+    JupyterLab sends messages to a subshell of the kernel. A subshell runs on a separate thread.
     ipykernel 7 forwards each message to the shell that sent the last message to the page. This
-    shell is the main shell, which is busy while a cell runs. With this change, each message is
+    shell is the main shell, and it is busy while a cell runs. With this change, each message is
     handled on the subshell that has received it.
     """
     if hasattr(comm, "_reply_subshell_for"):

@@ -4,7 +4,7 @@ If two threads use one model, the process crashes. A lazy array that was created
 cannot be evaluated on another thread. The streams, random state, and compiled functions of MLX
 belong to one thread. Therefore, the worker thread executes all training and rendering, in slices.
 Other threads may change Python objects that contain no MLX arrays and wake an activity, or submit a
-task whose result contains no lazy arrays.
+task that returns no lazy arrays.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ T = TypeVar("T")
 log = logging.getLogger("nerfmac")
 
 MAX_WAIT = 3600.0
-"""Maximum time in seconds that the worker thread waits for a task before it checks again. If no
-activity is due, this limit avoids an infinite timeout, which `threading.Condition.wait` rejects."""
+"""Maximum time in seconds that the worker thread waits for a task before it checks again. This
+limit is needed if no activity is due, because `threading.Condition.wait` rejects an infinite
+timeout."""
 
 
 class Activity(Protocol):
@@ -109,8 +110,8 @@ class Worker:
                 self._lock.notify()
 
     def end(self) -> None:
-        """End the worker thread after its current tasks and slices. This method waits for the end
-        of the thread for at most 10 seconds."""
+        """End the worker thread after its current tasks and slices. This method waits up to 10
+        seconds for the thread to end."""
         with self._lock:
             self._is_ending = True
             self._lock.notify()
@@ -164,7 +165,7 @@ def _fulfil(future: Future[T], task: Callable[[], T]) -> None:
 
 @cache
 def the_worker() -> Worker:
-    """Return the only worker of the process. The first call starts the worker thread."""
+    """Return the worker of the process. The first call creates the worker and starts its thread."""
     worker = Worker()
     # If the thread still computed during interpreter shutdown, the process would crash.
     atexit.register(worker.end)

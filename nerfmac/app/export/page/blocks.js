@@ -1,6 +1,6 @@
 /**
  * The data of the page, in script elements that browsers do not execute. They contain JSON, shader
- * source code, or bytes, which are compressed with gzip and encoded as base64.
+ * source code, or bytes. Bytes are compressed with gzip and encoded as base64.
  */
 
 /** The text of block `name`. */

@@ -103,7 +103,7 @@ def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
         seconds: Approximate time of the measurement.
 
     Returns:
-        Side of the image in pixels, and rendering time.
+        Side length of the image in pixels, and rendering time.
     """
     side = IMAGE.get(current_device(), 800)
     camera = run.scene.cameras[0]
@@ -114,7 +114,7 @@ def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
 
 
 Computation = tuple[str, Callable[[], Any]]
-"""Pair of the name of a computation and a function that returns its unevaluated results."""
+"""Name of a computation, and a function that returns its unevaluated results."""
 
 
 class OperationTimes(NamedTuple):
@@ -126,7 +126,7 @@ class OperationTimes(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Speed-up of the kernel, which is the median reference time / the median kernel time."""
+        """Speedup of the kernel: the median reference time divided by the median kernel time."""
         return self.reference.median / self.kernel.median
 
     def __str__(self) -> str:
@@ -146,7 +146,7 @@ class OperationTimes(NamedTuple):
 
 
 def measure_operations(config: Config, seconds: float) -> Iterator[OperationTimes]:
-    """Yield the times of each computation, with kernels and with references."""
+    """Measure each computation with kernels and with references, and yield the times."""
     for name, compute in computations(config):
         kernel = measure(compute, seconds=seconds)
         with kernels_disabled():

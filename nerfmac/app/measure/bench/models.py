@@ -2,8 +2,8 @@
 
 The vanilla model (Mildenhall et al. 2020) has two networks with eight layers of 256 units. The hash
 model (Müller et al. 2022) has a multiresolution hash encoding and small networks. The models are
-trained one after the other on the same scene. Compilation and evaluation do not count as training
-time.
+trained one after the other on the same scene. The training time excludes compilation and
+evaluation.
 
 An epoch has as many rays as the scene has training pixels. Pixels are drawn at random with
 replacement.
@@ -85,7 +85,7 @@ def model_configs(name: str = "auto") -> dict[str, Config]:
         name: Name of the preset, or `auto` for the preset that fits the current device.
 
     Returns:
-        Configurations by model name.
+        Configurations, keyed by model name.
 
     Raises:
         InputError: If the preset does not exist.
@@ -106,8 +106,9 @@ def compare_models(
 
     Args:
         scene: Scene with training and test views.
-        configs: Configurations by model name, such as the result of `model_configs`.
-        seconds: Training time of each model, or training times by model name.
+        configs: Configurations, keyed by model name, such as the result of `model_configs`.
+        seconds: Training time in seconds, either one for all models or a mapping keyed by model
+            name.
         points: Number of evaluations of each model, at `evaluation_times`.
         test_views: Number of test views to evaluate, evenly spaced.
 

@@ -73,7 +73,7 @@ class HeldOutViews:
         return float(np.mean([psnr(render(camera), photo) for camera, photo in pairs]))
 
     def psnr_of(self, run: Run) -> float:
-        """Return the mean PSNR in dB of a run in its current state."""
+        """Return the mean PSNR in dB over the views, for the current state of a run."""
         return self.psnr(lambda camera: run.renderer().render(camera, BACKGROUND).color)
 
 
@@ -96,7 +96,7 @@ def evaluation_times(seconds: float, points: int) -> list[float]:
 def followed(run: Run, goal: Goal, points: int) -> Iterator[tuple[Report, bool]]:
     """Train a run until a goal is reached, and yield each report with a flag.
 
-    The flag is True if an evaluation is due, because one or several of the `evaluation_times` have
+    The flag is True if an evaluation is due, that is, if at least one of the `evaluation_times` has
     passed since the previous report.
 
     Args:

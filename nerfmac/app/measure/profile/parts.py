@@ -3,10 +3,11 @@
 A step is recorded in the current state of the run. The launches of each kernel are repeated with
 the same arrays, without the rest of the step. The time of the same number of empty launches is
 subtracted from the time of the repeated launches. The remaining time of the step is called
-"everything else". It contains MLX operations, operations that run as reference, launching, reports,
-and waiting for the host. "Everything else" may be negative, because kernels may overlap in a step
-but not while they are repeated. The occupancy update and the average of the parameters do not run
-in every step, so their times are divided by the number of steps between two executions.
+"everything else". It includes MLX operations, operations that run as reference implementations,
+kernel launches, reports, and waiting for the host. "Everything else" may be negative, because
+kernels may overlap in a step but not while they are repeated. The occupancy update and the average
+of the parameters do not run in every step, so their times are divided by the number of steps
+between two executions.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ STAGES = {
 """Stage of the training step to which each operation belongs. An operation that is not listed is a
 separate stage."""
 SETTLING = 5
-"""Number of reports before timing begins. Until then, steps are compiled, and the number of rays
-per step converges."""
+"""Number of reports before timing begins. During these reports, training steps are compiled and the
+number of rays per step converges."""
 
 
 class WholeStep(NamedTuple):
@@ -183,8 +184,8 @@ def _repeat(recorded: list[Launched]) -> list[list[mx.array]]:
 
 
 def _rare_parts(trainer: Trainer, state: TrainState, seconds: float) -> Iterator[Part]:
-    """Yield a part for the occupancy update and a part for the average of the parameters, with
-    their mean time per step."""
+    """Yield one part for the occupancy update and one for averaging the parameters, each with its
+    mean time per step."""
     sampler = trainer.sampler
     interval = sampler.interval_at(state.step)
     if sampler.phases:

@@ -34,7 +34,7 @@ from nerfmac.backend.metal_text import exported
 from nerfmac.common.checks import InputError
 
 Function = Callable[..., mx.array | Sequence[mx.array]]
-"""Type of a function whose arguments are arrays and whose result is one array or several arrays."""
+"""Type of a function that accepts arrays and returns one or more arrays."""
 ROUNDOFF, HALF_ROUNDOFF = 2.0**-24, 2.0**-11
 """Unit roundoff of float32 and of float16."""
 
@@ -79,7 +79,7 @@ def in_variant(case: Case, name: str, chosen: str) -> Case:
 
 
 class Outcome(NamedTuple):
-    """Comparison of one array of a case."""
+    """Comparison of one result array of a test case with its reference."""
 
     array: str
     error: float  # relative to the reference; infinite for NaN or a wrong shape, type, or integer
@@ -137,7 +137,7 @@ def case_of(
     Args:
         operation: Name of the operation.
         name: Name of the test case.
-        kernel: Function that runs the kernel. It returns one or several float32 arrays that are
+        kernel: Function that runs the kernel. It returns one or more float32 arrays that are
             differentiable with respect to every input.
         reference: Function with the same results that does not use the kernel.
         inputs: Arguments of both functions, in order.
@@ -162,8 +162,8 @@ def case_of(
 
 
 def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.array) -> Arrays:
-    """Return the results of a function, and the gradients of a random linear combination of the
-    results."""
+    """Return the results of a function, and the gradients of a random linear combination of these
+    results with respect to each argument."""
     results = function(*arguments.values())
     keys = mx.random.split(mx.random.key(7), len(results))
     weights = [mx.random.normal(r.shape, key=k) for r, k in zip(results, keys, strict=True)]
@@ -203,7 +203,7 @@ class Compared:
         return self.fault is None and not self.differing
 
     def line(self, faults: Collection[str | None]) -> str:
-        """Return the line to print. A fault that is in `faults` has been printed before and is
+        """Return the line to print. A fault in `faults` has already been printed and is
         abbreviated."""
         if self.fault:
             fault = "as above" if self.fault in faults else self.fault
@@ -237,7 +237,7 @@ def as_text(error: Exception) -> str:
 
 
 def compile_for(cases: Iterable[Case]) -> None:
-    """Compile the kernels of test cases in parallel. Errors are ignored.
+    """Compile the kernels of test cases in parallel. Compiler errors are ignored.
 
     If `cases` is a generator, the kernels that compute the inputs are also compiled.
     """

@@ -111,7 +111,7 @@ def adam_cases() -> Iterator[Case]:
     """Yield test cases with arrays of one and two axes. One third of the entries never have a
     gradient.
 
-    In the last test case, steps whose gradient is not finite are skipped, as in training.
+    In the last test case, steps are skipped if their gradient is not finite, as in training.
     """
     for shape in ((1,), (5,), (300,), (257, 4)):
         yield Case("adam", "x".join(map(str, shape)), partial(_updated, shape), 8)

@@ -111,14 +111,14 @@ class _Field(NamedTuple):
         return TraceGeometry(self.march, self.levels, shape)
 
     def bits(self, filled: float, key: mx.array) -> mx.array:
-        """Return random occupancy bits. Each bit is set with the probability `filled`."""
+        """Return random occupancy bits. Each bit is set with probability `filled`."""
         drawn = mx.random.uniform(shape=(self.march.cells,), key=key)
         with kernels_disabled():  # packing has its own cases
             return pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
 
     def parameters(self, contrast: float, keys: mx.array) -> tuple[mx.array, mx.array, mx.array]:
-        """Return a random table and random weights of both networks. If `contrast` is larger,
-        densities vary more."""
+        """Return a random hash table and random weights of both networks. A larger `contrast`
+        increases the variation of the densities."""
         shape = self.geometry.networks
         table, density, color = (
             (spread * mx.random.normal(size, key=key)).astype(mx.float16).astype(mx.float32)

@@ -71,15 +71,16 @@ def _drawn(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Arrays:
 
 
 def _view(lens: Lens, index: int) -> Camera:
-    """Return a camera. Index 2 has a smaller image, and index 3 has another aspect ratio."""
+    """Return a camera for the test. The camera with index 2 has a smaller image, and the camera
+    with index 3 has a different aspect ratio."""
     width, height = {2: (11, 23), 3: (23, 37)}.get(index, (lens.width, lens.height))
     eye = 1.0 + index, 2.0 - index, 0.5 + 0.1 * index
     return Camera.look_at(eye, (0.1, 0.2, 0.0), (0, 0.3, 1), lens.scaled(width, height))
 
 
 def march_cases() -> Iterator[Case]:
-    """Yield test cases with occupancy grids from empty to full, with one cascade and with several
-    cascades."""
+    """Yield test cases with occupancy grids from empty to full, with one cascade and with more than
+    one."""
     geometries = {
         "object": MarchGeometry(Bounds(1.0), 32, 0.05, 3**0.5 / 256, 0.0),
         "scene": MarchGeometry(Bounds(4.0), 32, 0.1, 3**0.5 / 256, 1 / 64),
@@ -121,7 +122,7 @@ def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> 
     skip = mx.minimum(samples.ray_start[1:] - samples.ray_start[:-1], 2)
     left = samples.ray_start - mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(skip)])
     later = write_samples(*rays, occupied, slots, left, skip)
-    # Each ray has five slots more than it has samples.
+    # Each ray gets five more slots than it has samples.
     more = mx.minimum(samples.ray_start + 5 * mx.arange(count + 1), slots)
     roomy = write_samples(*rays, occupied, slots, more, mx.zeros_like(skip))
     # Rounding may move a sample across a cell face and shift all later samples. Therefore, sums
@@ -259,7 +260,8 @@ def _packed_rays() -> Iterator[tuple[str, mx.array, Samples]]:
             starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
             ray = np.pad(np.repeat(np.arange(len(counts)), counts), (0, 13)).astype(np.int32)
             distance = mx.array(0.02 * (np.arange(slots) - starts[ray]), mx.float32)
-            # If there are several rays, the samples of the last ray do not all fit.
+            # If there are several rays, the sample budget is too small for all samples of the last
+            # ray.
             wanted = np.array(counts, np.int32)
             wanted[-1] += len(counts) > 1 and counts[-1] == 0
             rays = mx.array(ray), mx.array(starts), mx.array(wanted)

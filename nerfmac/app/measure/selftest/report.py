@@ -1,5 +1,4 @@
-"""Report of the self-test, which is a JSON file to attach to a bug report, and the measurements in
-the report.
+"""Self-test report, a JSON file to attach to a bug report, and the measurements in it.
 
 The file is written after each finding and before each test case, with the name of the test case. If
 the process crashes, the file is therefore valid JSON that contains all earlier findings and the
@@ -35,7 +34,8 @@ from nerfmac.common.files import write_json
 from nerfmac.config.presets import preset
 
 FINDINGS = ("ceilings", "variants", "training", "kernels", "watchdog")
-"""Names of the findings in a report, in order. If a finding was not measured, its value is null."""
+"""Names of the findings in a report, in order of measurement. If a finding was not measured, its
+value is null."""
 SECONDS = 30.0
 """Default training time for a report, in seconds."""
 BOUND = 1e3 * LONGEST_LAUNCH
@@ -45,7 +45,7 @@ _THREADS_IN_ERROR = re.compile(r"maximum allowed threads per threadgroup \((?P<t
 
 
 class Report:
-    """Findings of a self-test on one or several devices."""
+    """Findings of a self-test on one or more devices."""
 
     def __init__(self, path: Path | None) -> None:
         """Write an empty report.
@@ -66,7 +66,8 @@ class Report:
         return all(device["passed"] for device in self.values["devices"])
 
     def begin_device(self) -> None:
-        """Start recording the findings of the current device."""
+        """Add an empty entry for the current device to the report. Later findings are recorded in
+        this entry."""
         details: dict[str, Any] = {}
         if current_device() == "cpu":
             details["compiler"] = compiler_version()
@@ -177,8 +178,8 @@ class Findings:
         return measure_ceilings(1.0)._asdict()
 
     def variants(self) -> dict[str, Any]:
-        """Return the time of every variant of each operation. Later findings use the fastest
-        variants.
+        """Measure every variant of each operation, and return the times. Later findings use the
+        fastest variants.
 
         The selection of variants is not saved in the cache folder.
         """
@@ -187,7 +188,7 @@ class Findings:
         return {tuned.operation: tuned.to_json() for tuned in done}
 
     def training(self) -> dict[str, Any]:
-        """Return the quality after training on the built-in scene with the preset of the device."""
+        """Train on the built-in scene with the preset for the device, and return the quality."""
         config = preset("auto", current_device(), memory_bytes())
         self._run = run = Run.begin(load_scene(builtin_scene_path()), config)
         run.train(seconds=self._seconds)
@@ -224,8 +225,8 @@ class Findings:
         return self._kernels
 
     def watchdog(self) -> dict[str, Any]:
-        """Return the longest launch of all kernels, and the maximum duration that a launch on a GPU
-        should have."""
+        """Return the longest duration of a kernel launch, and the maximum duration that a launch on
+        a GPU should have."""
         longest = max(self._kernels, key=lambda kernel: kernel["milliseconds"]["median"])
         ms = longest["milliseconds"]["median"]
         name = f"{longest['computation']}, {longest['function']}"
@@ -261,8 +262,8 @@ def timed(launched: Launched) -> dict[str, Any]:
 def most_threads(launched: Launched) -> int | None:
     """Return the maximum threadgroup size of a kernel, or None if it is unknown.
 
-    The registers of the kernel limit the size. MLX reports the maximum size only on Metal, in the
-    error message for a larger threadgroup (mlx/backend/metal/custom_kernel.cpp).
+    The number of registers that the kernel uses limits this size. MLX reports the maximum size only
+    on Metal, in the error message for a larger threadgroup (mlx/backend/metal/custom_kernel.cpp).
     """
     if current_device() != "metal":
         return None

@@ -1,9 +1,9 @@
 """Collection of all kernel specializations that a preset or an option can reach on Metal.
 
 A specialization is a kernel with particular template arguments, input types, and address spaces.
-MLX passes arrays with fewer than eight elements in the address space `constant`. There is no list
-of specializations. Therefore, specializations are recorded while the graphs of training steps,
-occupancy updates, and images are built for all `configurations`.
+MLX passes arrays with fewer than eight elements in the address space `constant`. To find all
+specializations, this module builds the graphs of training steps, occupancy updates, and images for
+all `configurations` and records the kernel launches.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _FIRST_VARIANTS, *_OTHER_VARIANTS = (
     {name: chosen for name, chosen in zip(VARIANTS, ways, strict=True) if chosen is not None}
     for ways in zip_longest(*(variants.on_gpu for variants in VARIANTS.values()))
 )
-"""Selections of variants that together include every variant on a GPU."""
+"""Selections of variants. Together, they include every variant that can run on a GPU."""
 
 
 def specializations() -> dict[str, Launch]:
-    """Return one launch of each specialization, in the order of first use. The keys are the names
-    `Launch.specialization`."""
+    """Return one launch of each specialization, keyed by `Launch.specialization`, in the order of
+    first use."""
     with recorded() as launches, using(**_FIRST_VARIANTS):
         for config in configurations():
             build_graphs(config)

@@ -51,8 +51,8 @@ log = logging.getLogger("nerfmac")
 
 
 def model_folder(folder: Path) -> Path | None:
-    """Find the folder in `folder` that contains the COLMAP model. If the scene has no model, return
-    None.
+    """Return the folder with the COLMAP model of the scene in `folder`, or None if the scene has no
+    model.
 
     If there are several models, the model with the most images is returned. COLMAP creates
     additional models for images that it cannot connect to the other images.

@@ -1,1 +1,1 @@
-"""The page that the widget shows, and a function that bundles its JavaScript modules."""
+"""JavaScript modules and style sheet of the widget's page."""
