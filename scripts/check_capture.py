@@ -43,7 +43,7 @@ def poses(count: int) -> Array:
 
 
 def speckles() -> Array:
-    """Return the floor texture (TEXELS, TEXELS, 3) in sRGB, which consists of noise at three
+    """Return the floor texture (TEXELS, TEXELS, 3) in sRGB. It consists of noise at three
     scales."""
     random, paint = np.random.default_rng(7), np.full((TEXELS, TEXELS, 3), 0.5)
     for side in (16, 64, 200):

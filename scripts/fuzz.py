@@ -187,7 +187,7 @@ def child(options: argparse.Namespace) -> None:
 
     mx.set_default_device(mx.cpu)
     logging.disable(logging.CRITICAL)
-    warnings.simplefilter("ignore")  # Pillow warns about broken EXIF, which is not a fault
+    warnings.simplefilter("ignore")  # Pillow's warnings about broken EXIF are not faults
     trial = Trial(options.readers[0], options.folder, options.out)
     end, left = time.monotonic() + options.seconds, options.executions
 

@@ -7,7 +7,7 @@ script uses no random numbers, so the same NumPy version always writes the same 
 
 In world coordinates, z is up, and all objects are in the cube [-1.2, 1.2]^3. A camera looks along
 its -z axis (OpenGL axes). Points and directions are float32 (3, n), and lengths are in scene units.
-Images are sRGB with straight alpha, which is 0 in the background.
+Images are sRGB with straight alpha. In the background, alpha is 0.
 
     python scripts/make_scene.py --out data/still_life
     python scripts/make_scene.py --out /tmp/look --size 128 --views 4 0 0
@@ -117,7 +117,7 @@ def sunlight(point: Array) -> Array:
 
 
 def openness(point: Array, normal: Array) -> Array:
-    """Return the fraction (n,) of the dome that is visible from each point, estimated from the
+    """Return the fraction (n,) of the sky dome that is visible from each point, estimated from the
     distances to objects along the normal."""
     shut = np.zeros((4, point.shape[1]), np.float32)
     for thing in THINGS:
@@ -130,7 +130,7 @@ def openness(point: Array, normal: Array) -> Array:
 
 
 def sky(direction: Array) -> Array:
-    """Return the radiance (3, n) of the dome along reflected rays that hit no object."""
+    """Return the radiance (3, n) of the sky dome along reflected rays that hit no object."""
     lamp = np.exp(-14.0 * (1.0 - (direction * LAMP).sum(axis=0)))
     dome = mix((0.30, 0.27, 0.25), (0.62, 0.78, 1.0), ease(-0.3, 0.9, direction[2]))
     return dome + column((1.5, 1.45, 1.35)) * lamp
@@ -170,7 +170,7 @@ def shade(point: Array, direction: Array, which: Array, bounces: int = 1) -> Arr
     )
     found = sky(mirror) * open_sky
     rows = np.flatnonzero((gloss > 0.25) * bounces)
-    if rows.size:  # In a reflection, glossy objects reflect only the dome.
+    if rows.size:  # In a reflection, glossy objects reflect only the sky dome.
         found[:, rows] = sky(mirror[:, rows])
         t, other = trace(above[:, rows], mirror[:, rows])
         hit = np.flatnonzero(other >= 0)

@@ -104,7 +104,7 @@ class Sentence(NamedTuple):
 
 
 def sentences(path: Path) -> Iterator[Sentence]:
-    """Return the sentences of a file with one of the `SUFFIXES`."""
+    """Yield the sentences in `path`. Its file extension must be in `SUFFIXES`."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         kinds = {"documentation": markdown(text)}

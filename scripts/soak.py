@@ -8,11 +8,11 @@ the change in speed.
     frames    5,000 images of 96x72 pixels, from cameras drawn at random
     captures  100 captures of six images
 
-Each part runs in a separate process. The first tenth of its units is a warm-up, in which kernels
-and caches are built. For the other units, the table shows the slope of the resident memory, with
-its standard error if the deviations of the samples are independent, the number of new threads,
-processes, and open files, and the speed of the last tenth divided by the speed of the first.
-`--short` runs a tenth of each.
+Each part runs in a separate process. The first tenth of its units is a warm-up that builds kernels
+and caches. For the other units, the table shows the slope of the resident memory, with its standard
+error if the deviations of the samples are independent, the number of new threads, processes, and
+open files, and the speed of the last tenth divided by the speed of the first. `--short` runs a
+tenth of each.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ ring, a pear, a striped ball, a pencil, the letter n, and a wire spiral: glossy,
 and thin objects without symmetric sides. ``scripts/make_scene.py`` renders ``THINGS`` into images.
 
 In object coordinates, z is up and the foot of the object is at z = 0. A shape is a function of
-points (3, n) in object coordinates. It returns the distances (n,) to the surface, which are
-negative inside, and a function that returns the paint (4, n) of these points: linear red, green,
-blue, and gloss, all in [0, 1].
+points (3, n) in object coordinates. It returns the distances (n,) to the surface (negative inside),
+and a function that returns the paint (4, n) of these points: linear red, green, blue, and gloss,
+all in [0, 1].
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,5 @@
-"""Make README's image of the viewer: a trained run in JupyterLab in Chromium, with a panel open.
+"""Create the viewer image in the README. It shows a trained run in JupyterLab in Chromium, with an
+open panel.
 
     nerfmac train --steps 3000 --out runs/still_life
     python scripts/viewer_image.py runs/still_life data/viewer.png
@@ -23,7 +24,7 @@ from tests.app.viewer.notebook.sight import Sight
 CELLS = ['import nerfmac\n\nviewer = nerfmac.Viewer("runs/still_life")\nviewer', "viewer.run"]
 PAGE = {"width": 1180, "height": 780}
 PIXELS = 1.5
-"""Pixels of the image per CSS pixel of the page."""
+"""Number of image pixels per CSS pixel of the page."""
 CLOSER = -150
 """Mouse wheel motion in pixels that moves the camera closer, so that the scene fills the view next
 to the panel."""

@@ -22,8 +22,8 @@ class TorchOccupancy:
     def __init__(
         self, config: OccupancyConfig, geometry: MarchGeometry, dark: torch.Tensor
     ) -> None:
-        """Create the grid from `dark`, as returned by `OccupancyGrid.init`. Visible cells are
-        occupied."""
+        """Create the grid from `dark`, as returned by `OccupancyGrid.init`. Cells that have been
+        visible are occupied."""
         self._config, self._geometry = config, geometry
         self.values, self.dark = torch.zeros(geometry.cells, device=dark.device), dark
         self.occupied, self._updates = dark < config.visibility_patience, 0

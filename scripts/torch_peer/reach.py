@@ -133,7 +133,8 @@ class ReachSampler:
     def _kept(
         self, number: torch.Tensor, marched: torch.Tensor, wanted: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Indices (slots,) of the intervals that are kept, and their number (rays,) for each ray.
+        """Return the indices (slots,) of the kept intervals, and the number (rays,) of kept
+        intervals of each ray.
 
         If the slots are too few for all samples of a ray, this ray and all later rays keep no
         samples.

@@ -63,11 +63,10 @@ captured images."""
 MIN_IMAGES = 3
 """Minimum number of images that a capture requires."""
 MIN_REGISTERED = 1 / 3
-"""Minimum fraction of images with an estimated camera. If the fraction is smaller, the capture
-fails."""
+"""A capture fails if cameras are estimated for less than this fraction of the images."""
 MIN_FOLDED = 2
-"""Minimum number of ambiguous pairs (`capture.fold_check`) for which `--matching auto` rejects a
-capture. A single pair may be caused by one wrong camera."""
+"""`--matching auto` rejects a capture with at least this number of ambiguous pairs
+(`capture.fold_check`). A single pair may be caused by one wrong camera."""
 
 log = logging.getLogger("nerfmac")
 

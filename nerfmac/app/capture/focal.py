@@ -23,19 +23,20 @@ ENOUGH = 100
 """Images with at least this many matches to each of two other images are preferred in a focal
 length trial."""
 REJECTED = 4.0
-"""Reprojection error in pixels above which COLMAP rejects an observation."""
+"""Maximum reprojection error in pixels. COLMAP rejects observations with a larger error."""
 LARGE_ERROR = 0.6
-"""Mean reprojection error in pixels above which a model may be wrong."""
+"""If the mean reprojection error of a model exceeds this number of pixels, the model may be
+wrong."""
 SAME = 1.02
-"""Maximum ratio between two focal lengths that count as equal."""
+"""Two focal lengths count as equal if their ratio is at most this value."""
 OTHER = 1.1
-"""Maximum ratio between two focal lengths that do not contradict each other."""
+"""Two focal lengths contradict each other if their ratio exceeds this value."""
 AS_GOOD = 1.05
-"""Maximum error of a trial that counts as equally good as the best trial, relative to the error of
-the best trial."""
+"""A trial counts as equally good as the best trial if its error is at most this multiple of the
+best trial's error."""
 NEARLY_ALL = 0.9
-"""Minimum number of registered images of a trial that counts as complete, relative to the largest
-number in any trial."""
+"""A trial counts as complete if it registers at least this fraction of the largest number of images
+that any trial registers."""
 ADVICE = (
     "pass the focal length with --focal-35mm as its 35 mm equivalent in millimeters (24 to 28 for "
     "the main camera of most phones), or take the photos again: walk around the scene, with near "

@@ -26,13 +26,14 @@ Torn = tuple[str, str, float]
 between their viewing axes in degrees."""
 
 WALKED = 0.8
-"""Minimum fraction of consecutive images that must match or look in similar directions. If the
-fraction is smaller, the name order is not the order of capture."""
+"""If fewer than this fraction of consecutive images match or look in similar directions, the name
+order is not considered the order of capture."""
 NEAR = 2
 """Maximum difference between the positions of the two images of an inconsistent pair in name order.
 Images at a larger difference may match by chance."""
 MAX_ANGLE = 60.0
-"""Angle between viewing axes, in degrees, above which SIFT hardly finds correct matches."""
+"""Maximum angle between viewing axes, in degrees, for SIFT matching. At larger angles, SIFT hardly
+finds correct matches."""
 AMONG = 15.0
 """Maximum angle in degrees between the viewing axes of two cameras that look in similar
 directions."""
@@ -43,8 +44,8 @@ least as similar as this quantile."""
 
 
 class FoldCheck(NamedTuple):
-    """Result of `check_folds`: groups of images whose cameras are consistent, and inconsistent
-    pairs of images."""
+    """Result of `check_folds`: groups of images with consistent cameras, and inconsistent pairs of
+    images."""
 
     groups: Sequence[set[str]]  # Names of the images in each group, largest group first.
     torn: Sequence[Torn] = ()  # Matching images that are close in name order, but in two groups.

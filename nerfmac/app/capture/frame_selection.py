@@ -21,8 +21,8 @@ Floats = npt.NDArray[np.float32]
 BLOCK = 64
 """Side of a block in pixels, in a frame of half the size."""
 MIN_CONTRAST = 3.0
-"""Minimum standard deviation of the gray values (0 to 255) in a block. The shift of blocks with
-less contrast is not measured."""
+"""The shift of a block is measured only if the standard deviation of its gray values (0 to 255) is
+at least this value."""
 FAR = 4.0
 """Minimum shift, in pixels of the frame at half size. When the shift reaches this value, the
 current frame becomes the reference frame."""
@@ -35,8 +35,8 @@ NEAR = 0.7
 """Central fraction of a stretch. The sharpest frame is first searched in this part of the
 stretch."""
 BLURRED = 0.35
-"""Sharpness, relative to the median sharpness of neighboring frames, below which a frame counts as
-blurred."""
+"""A frame counts as blurred if its sharpness is below this multiple of the median sharpness of
+neighboring frames."""
 NEIGHBORS = 9
 """Number of neighboring selected frames for which the median sharpness is computed."""
 

@@ -52,7 +52,8 @@ MIN_35MM, MAX_35MM = 4.0, 2000.0
 QUALITY = 95
 """JPEG quality of images that are not copied."""
 MIN_CONTRAST = 2.0
-"""Standard deviation of the gray values (0 to 255) below which a frame counts as empty."""
+"""A frame counts as empty if the standard deviation of its gray values (0 to 255) is below this
+value."""
 
 log = logging.getLogger("nerfmac")
 

@@ -36,14 +36,12 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder, read_json, write_json
 
 FOCAL_GUESS = 0.85
-"""Default focal length, relative to the longer side of the image, which is typical of phones. The
-default is used if EXIF contains no focal length and too few images match for focal length
-trials."""
+"""Default focal length, relative to the longer side of the image. The value is typical of phones.
+It is used if EXIF contains no focal length and too few images match for focal length trials."""
 MIN_CAMERAS = 3
 """Minimum number of cameras in a model, and of images in a trial."""
 MISSING = 0.95
-"""Minimum fraction of images with a camera. If the fraction is smaller, `auto` matches more
-pairs."""
+"""If cameras are found for less than this fraction of the images, `auto` matches more pairs."""
 ALL_BELOW = 100
 """If sequential matching is insufficient and there are fewer photos than this number, `auto`
 matches all pairs."""
@@ -239,7 +237,7 @@ class Solver:
         )
 
     def _try_guesses(self) -> Trial | None:
-        """Run focal length trials on a few images whose focal length is unknown, and choose a
+        """Run focal length trials on a few images with unknown focal lengths, and choose the best
         trial.
 
         Returns:

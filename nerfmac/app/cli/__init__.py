@@ -39,8 +39,8 @@ GROUPS = {
         "selftest": "compare every kernel with its reference implementation",
     },
 }
-"""One-line description of each command. Groups and commands are in the order in which users usually
-need them."""
+"""One-line description of each command. Groups and commands are listed in the order of a typical
+workflow."""
 
 COMMANDS = {command: purpose for group in GROUPS.values() for command, purpose in group.items()}
 

@@ -105,8 +105,8 @@ class NamedPath:
         return self.file.size if self.file else None
 
     def lens(self, run: Run) -> Lens:
-        """Return the camera intrinsics of the first view. If the path does not consist of views,
-        return the intrinsics of the first training view."""
+        """Return the camera intrinsics of the first view of the path. If the path does not consist
+        of views, return the intrinsics of the first training view."""
         return (self._views(run) if self.is_split else run.scene.cameras)[0].lens
 
     def view_cameras(self, run: Run, size: tuple[int, int]) -> Sequence[Camera]:

@@ -1,4 +1,4 @@
-"""`nerfmac capture`: estimate the cameras of a video or of photos, and write a scene."""
+"""`nerfmac capture`: estimate camera poses from a video or from photos, and write a scene."""
 
 from __future__ import annotations
 

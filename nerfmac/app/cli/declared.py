@@ -129,8 +129,8 @@ def _declared(owner: type, *, is_part: bool = False) -> Iterator[Argument]:
 def documentation(owner: type) -> dict[str, str]:
     """Return the documentation of each field of a dataclass.
 
-    The documentation is the string below the field or, if there is none, the comment in the same
-    line. Keys are field names with hyphens, as in options. Each text is one line.
+    The documentation is the string below the field. If no string follows, it is the comment in the
+    same line. Keys are field names with hyphens, as in options. Each text is one line.
     """
     texts = {}
     for base in filter(is_dataclass, reversed(owner.__mro__)):

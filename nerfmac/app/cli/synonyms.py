@@ -10,7 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 NEAREST = 0.75
-"""Minimum similarity between a mistyped word and a suggested word, from 0 to 1."""
+"""A word is suggested only if its similarity to the mistyped word, from 0 to 1, is at least this
+value."""
 
 COMMANDS = {
     "data": "download fetch dataset datasets download-data ns-download-data",

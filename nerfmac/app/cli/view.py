@@ -133,7 +133,7 @@ def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, boo
 
 
 def _scene(path: Path | None, options: dict[str, Any]) -> tuple[str, str]:
-    """Return the name of a scene and the Python code that loads it with `options`."""
+    """Return the scene name and the Python code that loads the scene with `options`."""
     folder = captured(path) if path else builtin_scene_path()
     code = json.dumps(str(folder.resolve()), ensure_ascii=False) if path else BUILTIN
     keywords = "".join(f", {name}={value!r}" for name, value in options.items())

@@ -23,7 +23,7 @@ from nerfmac.common.files import appearing
 from nerfmac.version import version
 
 TIMEOUT = 30.0
-"""Time in seconds without data after which the connection is considered broken."""
+"""A connection is considered broken if no data arrives for this number of seconds."""
 CHUNK = 2**18
 """Number of bytes received at a time."""
 AGAIN = "run the same command again"

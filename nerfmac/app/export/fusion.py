@@ -43,7 +43,7 @@ EMPTY = 0.2
 background. Near a surface, the maximum weight is 1. The weight in empty space is low, because rays
 at object edges may miss the object by chance and must not make it thinner."""
 OPAQUE = 0.5
-"""Minimum opacity of a pixel that shows a surface."""
+"""A pixel shows a surface if its opacity is at least this value."""
 BATCH = 2**18
 """Number of lattice points that are compared with a view at a time."""
 
@@ -182,8 +182,9 @@ def fused(
 
 
 def _near_surfaces(views: Sequence[DepthView], lattice: Lattice, placement: Placement) -> Flags:
-    """Return whether each lattice point is in or next to a block that contains a surface point of a
-    view."""
+    """Flag the lattice points near a surface. The lattice is divided into blocks of `TRUNCATION`
+    cells per side. All points in a block with a visible surface point, and in the adjacent blocks,
+    are flagged."""
     blocks = np.array(lattice.shape) // TRUNCATION + 3  # one more on every side
     near = np.zeros(blocks, np.bool_)
     for view in views:

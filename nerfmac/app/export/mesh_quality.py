@@ -15,8 +15,8 @@ from nerfmac.common.checks import InputError
 from nerfmac.geometry.ground_plane import nearest_distance
 
 WITHIN = 0.01
-"""Maximum distance of a point from the mesh for the point to count as on the mesh, relative to the
-point's distance from the nearest camera."""
+"""A point counts as on the mesh if its distance from the mesh is at most this fraction of its
+distance from the nearest camera."""
 NEIGHBORS = 8
 """Number of candidate triangles for the distance of a point. The triangles with the nearest centers
 are selected."""

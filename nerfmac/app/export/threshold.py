@@ -92,8 +92,8 @@ def _ray_points(
     rays = training_rays(cameras, RAYS, np.random.default_rng(seed))
     origin, direction = np.array(rays.origin, np.float64), np.array(rays.direction, np.float64)
     placement = source.placement
-    # These are the slabs of the box, which is axis-aligned in file coordinates, but not in scene
-    # coordinates.
+    # The slabs of the box are computed in file coordinates, because the box is axis-aligned only
+    # there.
     start = placement.to_file(origin)
     along = placement.turned_to_file(direction) / placement.scale
     along = np.where(np.abs(along) < 1e-12, 1e-12, along)

@@ -1,4 +1,4 @@
-"""`TracedField`, the field of a run in the format that the shaders in `kernels/wgsl` read."""
+"""`TracedField`, a trained field in the format that the shaders in `kernels/wgsl` read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class TracedField(NamedTuple):
     """Quantized features of all levels. Each feature is one byte, the index of its value among the
     256 values of the level in `values`."""
     values: bytes
-    """Values of the quantized features, 256 float16 values per level; see `quantized`."""
+    """Lookup tables from feature codes to float16 values, with 256 entries for each level; see
+    `quantized`."""
     weights: bytes
     """Float16 matrices of the density network, then of the color network, stored in 4 x 4
     blocks."""
@@ -52,7 +53,7 @@ class TracedField(NamedTuple):
 
     @classmethod
     def of(cls, run: Run) -> TracedField:
-        """Convert the field of a run to shader data. Raises `InputError` unless the field is a hash
+        """Convert a trained field to shader data. Raises `InputError` unless the field is a hash
         grid with two networks and the sampler has an occupancy grid."""
         field, state = run.trainer.field, run.state
         if not isinstance(field, EncodedField) or not isinstance(field.encoding, HashGrid):
@@ -113,8 +114,8 @@ def quantized(
 
     The values are m sign(u) |u|^1.5 for 255 evenly spaced u in [-1, 1], where m is the maximum
     absolute feature. Values close to zero are denser, because most features are small. The PSNR of
-    renderings relative to renderings with exact features is at least 65 dB, which is 1 to 2 dB
-    higher than with evenly spaced values. The last of the 256 values is not used.
+    renderings relative to renderings with exact features is at least 65 dB. With evenly spaced
+    values, it would be 1 to 2 dB lower. The last of the 256 values is not used.
 
     Args:
         features: Features of a level.

@@ -59,8 +59,8 @@ def write_vdb(
         for indices, block in _blocks(density, side)
     ]
     grid = struct.pack("<I", ZIPPED | ACTIVE_ONLY) + _metadata() + _transform(origin, spacing)
-    # There is one buffer per leaf, and values that are not stored are zero. There are no tiles,
-    # which would be constant nodes.
+    # There is one buffer per leaf, and values that are not stored are zero. There are no tiles
+    # (constant nodes).
     grid += struct.pack("<IfII", 1, 0.0, 0, len(uppers)) + b"".join(uppers)
     head = struct.pack("<8sIIIB", b" BDV", VERSION, *LIBRARY, True) + NO_ID
     head += struct.pack("<II", 0, 1)  # No metadata of the file; one grid.
@@ -108,7 +108,7 @@ def _bits(flags: npt.NDArray[np.bool_]) -> bytes:
 def _packed(values: bytes) -> bytes:
     """Encode active values. The values are compressed with zlib if the result is shorter.
 
-    The first byte is 0, which indicates that all inactive values are 0. A negative length marks
+    The first byte is 0 and indicates that all inactive values are 0. A negative length marks
     uncompressed values.
     """
     packed = zlib.compress(values)

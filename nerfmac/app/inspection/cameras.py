@@ -13,12 +13,12 @@ from nerfmac.geometry.cameras import Camera, nearest_to_axes
 from nerfmac.geometry.lenses import Lens, distort
 
 FAR = 4.0
-"""Threshold for far-away cameras: the maximum distance from the median camera position, relative to
-the median of these distances."""
+"""A camera counts as far away if its distance from the median camera position exceeds this multiple
+of the median distance."""
 SAME = 1e-4
-"""Maximum difference between two cameras that count as equal. The limit applies to the distance of
-their positions, relative to the median distance from the median position, and to the length of the
-difference of their unit viewing axes."""
+"""Two cameras count as equal if two differences are at most this value: the distance between their
+positions, relative to the median distance from the median position, and the length of the
+difference between their unit viewing axes."""
 TOGETHER = 0.8
 """Minimum fraction of cameras that must look at a common target (or be level) for reporting the
 cameras that look elsewhere (or are rolled)."""
@@ -29,11 +29,11 @@ ROLLED = 60.0
 """Maximum roll in degrees. If the roll of most cameras is less than half of this angle, cameras
 with a larger roll are reported."""
 STEEP = 0.2
-"""Minimum sine of the angle between the viewing axis and the up direction. If it is smaller, the
-roll of the camera is ignored."""
+"""A camera's roll is ignored if the sine of the angle between its viewing axis and the up direction
+is below this value."""
 SQUARE = 1.1
-"""Threshold of the larger of fl_y / fl_x and fl_x / fl_y. Intrinsics with a larger ratio are
-reported, because the pixels of real cameras are square."""
+"""Intrinsics are reported if fl_y / fl_x or fl_x / fl_y is at least this value, because the pixels
+of real cameras are square."""
 MIN_FOV, MAX_FOV, MAX_FISHEYE_FOV = 0.5, 175.0, 220.0
 """Range of plausible horizontal fields of view in degrees."""
 OFF_CENTER = 0.2

@@ -24,13 +24,13 @@ Pair = tuple[Frame, Frame]
 log = logging.getLogger("nerfmac")
 
 MIN_COMMON = 3
-"""Minimum number of common images for a comparison."""
+"""A comparison requires at least this number of common images."""
 SAME = 0.998
-"""Minimum correlation between two thumbnails of the same image. The correlation between video
-frames and their JPEG copies is at least 0.9992. The median correlation between consecutive frames
-is 0.98."""
+"""Two thumbnails with at least this correlation are considered to show the same image. The
+correlation between video frames and their JPEG copies is at least 0.9992. The median correlation
+between consecutive frames is 0.98."""
 TINY = 1e-12
-"""Lower limit of lengths in denominators."""
+"""Lower bound on lengths that are used as denominators, to avoid division by zero."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ def shown_names(scene: Scene, frames: Sequence[Frame]) -> list[str]:
     """Return the names of frames for findings: image paths relative to the scene folder.
 
     The names in scene files are not used, because they may be absolute paths from another machine.
-    If the image of a frame is not a file, the name of the frame is returned.
+    If a frame's image is not a file, its frame name is returned.
     """
     paths = [frame.image for frame in frames if isinstance(frame.image, Path)]
     if not paths:

@@ -23,10 +23,10 @@ from nerfmac.common.files import counted
 from nerfmac.geometry.cameras import Camera
 
 MIN_IMAGES = 12
-"""Minimum number of images for recognizing an order of capture."""
+"""An order of capture is recognized only if there are at least this number of images."""
 NEAR = 30.0
-"""Maximum angle in degrees between the viewing axes of consecutive images that count as
-neighbors."""
+"""Consecutive images count as neighbors if the angle between their viewing axes is at most this
+number of degrees."""
 ALIKE = 0.1
 """Quantile of the correlations between neighboring images. The two images at a leap count as
 similar if their correlation is at least this quantile."""

@@ -20,11 +20,11 @@ SIZE = 640
 """Maximum length in pixels of the longer side of a measured image. Larger images are downscaled."""
 THUMBNAIL = (32, 32)
 BLURRED = 0.2
-"""Minimum sharpness, relative to the median over all images. Images below this value count as
-blurred."""
+"""An image counts as blurred if its sharpness is below this multiple of the median over all
+images."""
 ALIKE = 1.0
-"""Maximum mean difference between the gray values (0 to 255) of two thumbnails. Images with a
-smaller difference count as equal."""
+"""Two images count as equal if the mean difference between the gray values (0 to 255) of their
+thumbnails is below this value."""
 DARK, BRIGHT = 25.0, 235.0
 """Range of the mean brightness (0 to 255) of well exposed images, without the backdrop."""
 CLIPPED = 0.35

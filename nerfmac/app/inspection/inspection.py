@@ -40,7 +40,7 @@ class Inspection:
     problems (`findings`).
 
     A notebook displays an inspection as these lines and a drawing of the cameras, points, and scene
-    cube, which can be rotated with the mouse.
+    cube. The drawing can be rotated with the mouse.
     """
 
     scene: Scene

@@ -30,7 +30,7 @@ RADIUS, THICKNESS = 0.3, 0.03
 
 
 class StepInputs:
-    """Evaluated arrays that are similar to those of a training step.
+    """Evaluated arrays that are similar to the arrays in a training step.
 
     Args:
         config: Configuration that determines the sizes.
@@ -82,7 +82,7 @@ def _directions(count: int, key: mx.array) -> mx.array:
 
 
 def _shell(geometry: MarchGeometry) -> Occupied:
-    """Return an occupancy grid in which only the shell is occupied."""
+    """Return an occupancy grid with only the shell occupied."""
     away, around = mx.random.split(mx.random.key(22))
     points = 4 * geometry.resolution**2
     radius = RADIUS + THICKNESS * mx.random.uniform(-0.5, 0.5, (points, 1), key=away)

@@ -244,7 +244,7 @@ def recorded_launches(
 
     Args:
         trainer: Trainer with training views.
-        state: Training state in which the computations are recorded.
+        state: Training state for recording the computations.
         on_metal: Whether to record the launches as for an Apple GPU, without running kernels.
         generation: Generation of the Apple GPU, if `on_metal` is True.
 
@@ -276,7 +276,8 @@ def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
 
 
 def small_camera(pixels: int) -> Camera:
-    """Return a camera above the scene whose image has `pixels` x 1 pixels."""
+    """Return a camera above the scene. Its image has a width of `pixels` pixels and a height of 1
+    pixel."""
     return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
 
 

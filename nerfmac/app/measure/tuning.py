@@ -47,7 +47,7 @@ bound is twice the notch of a box plot (McGill, Tukey and Larsen 1978)."""
 ROUNDS = 9
 """Minimum number of rounds. In simulations with three equally fast variants and noise of 5 to 30 %
 per call, a variant other than the reference is selected in 1 to 3 % of the trials. If only medians
-were compared, such a selection would occur in 39 to 64 % of the trials."""
+were compared, another variant would be selected in 39 to 64 % of the trials."""
 SECONDS = 0.5
 """Default time per operation in seconds. This time is sufficient for about `ROUNDS` rounds of three
 variants that take 20 ms each."""

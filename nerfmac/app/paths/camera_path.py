@@ -24,7 +24,7 @@ from nerfmac.geometry.cameras import Camera
 Array = npt.NDArray[np.float64]
 
 KINDS = ("nerfmac", "nerfstudio", "instant-ngp")
-"""Names of the programs with file formats that `save` supports."""
+"""Programs whose camera path formats `save` can write."""
 
 DEFAULT_SECONDS = 5.0
 """Default duration in seconds of a path with untimed keyframes."""
@@ -117,8 +117,7 @@ class CameraPath:
 
     @property
     def times(self) -> Array:
-        """Times (n,) at which the camera is at the keyframes, from 0 (start of the path) to 1
-        (end), as in `at`."""
+        """Time (n,) of each keyframe, from 0 (start of the path) to 1 (end), as in `at`."""
         return self._timing.times[: len(self.keyframes)]
 
     @property

@@ -34,8 +34,8 @@ MIN_SPREAD = 1e-3
 """Minimum spread in scene units, so that rounding errors do not affect the speed."""
 
 SAME = 1e-9
-"""Consecutive keyframes with at most this distance are treated as one keyframe. The distance is
-`sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)`."""
+"""Consecutive keyframes are treated as one keyframe if their distance is at most this value. The
+distance is `sqrt(|moved|^2 / spread^2 + turned^2 + zoomed^2)`."""
 
 SAMPLES = 512
 """Number of line segments for computing the length of each Bezier curve. With 512 segments, the
@@ -47,12 +47,12 @@ class Curve:
     one keyframe."""
 
     def __init__(self, positions: Array, rotation: Array, fov: Array, closed: bool) -> None:
-        """Create the curve.
+        """Create a curve through n keyframes.
 
         Args:
             positions: Positions (n, 3).
-            rotation: Quaternions (n, 4).
-            fov: Fields of view (n,) in radians.
+            rotation: Unit quaternions (n, 4) as (w, x, y, z).
+            fov: Vertical fields of view (n,) in radians.
             closed: Whether the curve returns to the first keyframe.
         """
         centered = positions - positions.mean(axis=0)

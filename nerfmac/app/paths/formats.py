@@ -50,8 +50,8 @@ NGP_AXES = [1, 2, 0]
 """Indices of the scene axes of nerfmac that correspond to the first, second, and third scene axis
 of instant-ngp."""
 NGP_FLIP = np.array([1.0, -1.0, -1.0])
-"""Factors from OpenGL camera axes to the camera axes of instant-ngp, in which y is down and z is
-forward."""
+"""Factors from OpenGL camera axes to the camera axes of instant-ngp. In instant-ngp, y is down and
+z is forward."""
 NGP_SECONDS = 1.0
 """Assumed time in seconds between two keyframes of instant-ngp, because its files do not contain
 times."""

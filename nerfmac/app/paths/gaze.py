@@ -19,17 +19,17 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
 VIEWS = 12
-"""Maximum number of cameras from which images are rendered."""
+"""Maximum number of cameras for rendering images."""
 
 SIDE = 16
 """Shorter side of the rendered images in pixels."""
 
 MIDDLE = 0.5
-"""Width and height of the central image region from which surface points are used, relative to the
-image size."""
+"""Width and height of the central image region, relative to the image size. Only surface points in
+this region are used."""
 
 MIN_OPACITY = 0.5
-"""Minimum opacity of a pixel for its surface point to be used."""
+"""The surface point of a pixel is used only if the pixel's opacity is at least this value."""
 
 
 def look_at_point(

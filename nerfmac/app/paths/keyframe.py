@@ -14,7 +14,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens, focal_length
 
 RIGID_WITHIN = 1e-3
-"""Maximum entry of |R^T R - 1| for the rotation R of a pose. The tolerance allows for rounded
+"""Tolerance on the entries of |R^T R - I| for the rotation R of a pose. It allows for rounded
 numbers in files that were written by hand."""
 
 MAX_SECONDS = 3600.0

@@ -31,8 +31,8 @@ UNORDERED = 1.5
 """Maximum length of the path through the cameras in the given order, relative to a nearest-neighbor
 path. If the path is longer, the cameras have no natural order."""
 POINTS = 1024
-"""Number of path points for which means of neighboring cameras are computed. Frames are
-interpolated between these points."""
+"""Number of smoothed cameras along the path. Each one is a weighted mean of neighboring input
+cameras. Frames are interpolated between the smoothed cameras."""
 
 
 def tour(
@@ -116,8 +116,8 @@ def _unit(vectors: Array) -> Array:
 def _walked(eyes: Array, back: Array) -> Array:
     """Return the path length (n,) from the first camera to each camera.
 
-    The length of a step combines the change of the position, relative to the spread of all
-    positions, and the change of the axis in radians.
+    The length between two cameras combines the change of the position, relative to the spread of
+    all positions, and the change of the axis in radians.
     """
     spread = np.sqrt(np.mean(np.sum((eyes - eyes.mean(axis=0)) ** 2, axis=1)))
     moved = np.diff(eyes, axis=0) / max(float(spread), 1e-9)
@@ -126,7 +126,8 @@ def _walked(eyes: Array, back: Array) -> Array:
 
 
 def _order(poses: Array, rig: Rig) -> npt.NDArray[np.int64]:
-    """Return the order in which to visit the cameras of `poses` (n, 3, 4)."""
+    """Return the indices (n,) of the cameras with the poses `poses` (n, 3, 4), in the order of the
+    tour."""
     given, nearest = np.arange(len(poses)), _nearest_neighbors(poses[:, :, 3])
     lengths = [_walked(poses[i, :, 3], poses[i, :, 2])[-1] for i in (given, nearest)]
     if lengths[0] <= UNORDERED * lengths[1]:

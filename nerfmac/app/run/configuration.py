@@ -115,16 +115,20 @@ def exposures_for_images(config: Config, views: Views) -> Config:
 
 
 def surface_losses_for_views(config: Config, views: Views) -> Config:
-    """Set the weights of the depth loss and the ground loss, unless the configuration already
-    specifies them.
+    """Set the weights of the depth loss and the ground loss, unless the configuration specifies
+    them.
+
+    If the run has a hash model and the views have tracks and a ground plane, a weight that is None
+    is set to its default. Otherwise, it is set to 0. The two losses are enabled only together: if
+    one weight is 0, the other one is also set to 0 instead of its default, because the ground loss
+    alone would also pull objects to the plane.
 
     Args:
         config: Configuration of the run.
         views: Training views.
 
     Returns:
-        The configuration. If the views have tracks and a ground plane, both losses are enabled. The
-        ground loss is not enabled alone, because it would also pull objects to the plane.
+        Copy of the configuration with both weights set.
     """
     train = config.train
     depth, ground = train.depth, train.ground

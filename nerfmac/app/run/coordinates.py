@@ -30,8 +30,8 @@ log = logging.getLogger("nerfmac")
 
 
 def placement_of(run: Run) -> Placement:
-    """Return the placement of a run: the similarity transform from the coordinates of the scene
-    files to scene coordinates.
+    """Return the scene placement of a run: the similarity transform from the coordinates of the
+    scene files to scene coordinates.
 
     Raises `InputError` if neither the run nor the scene on disk contains a placement.
     """

@@ -124,7 +124,7 @@ def check_unchanged(folder: Path, mark: tuple[int, int] | None) -> None:
     Args:
         folder: Run folder.
         mark: Result of an earlier call of `checkpoint_mark`. If it is None, or if the checkpoint no
-            longer exists, nothing is checked.
+            longer exists, the function does nothing.
 
     Raises:
         InputError: If the checkpoint has changed since `mark` was computed.

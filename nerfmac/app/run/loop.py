@@ -63,7 +63,7 @@ def training_reports(run: RunInterface, goal: Goal) -> Generator[Report]:
 
 
 def _update(run: RunInterface, report: Report) -> None:
-    """Update the state, the history, and the throughput of a run with the values in a report."""
+    """Update the run's state, history, and throughput with the values in a report."""
     run.state = report.state
     if not report.is_skipped:
         run.last_good = report.state

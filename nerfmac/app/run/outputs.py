@@ -224,7 +224,7 @@ def quality(
         views: Evaluated views.
         of: Number of views in the split.
         background: Background color of the evaluation.
-        split: Name of the split, which is part of the keys of the result.
+        split: Name of the split. It is part of the keys of the result.
 
     Returns:
         JSON values. For the split `test`, they include `psnr_test` in dB, `test_views` (number of

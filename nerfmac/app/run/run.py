@@ -1,4 +1,4 @@
-"""`Run`, the field of a scene during or after training, in memory and as a folder.
+"""`Run`, a scene's field during or after training, in memory and as a folder.
 
     config.json             all settings of the run
     scene.json              path of the images, and the training cameras
@@ -45,7 +45,7 @@ from nerfmac.training.state import TrainState
 from nerfmac.training.trainer import Trainer
 
 CURVE_POINTS = 100
-"""Maximum number of points in the `curve` of a run."""
+"""Maximum number of points in `Run.curve`."""
 
 
 @dataclass(eq=False)
@@ -75,8 +75,8 @@ class Run:
     source: Scene | None = None
     """Scene with its images, or None until the images are needed."""
     folder: Path | None = None
-    """Folder in which training saves the run every 30 seconds and at the end, or None if the run is
-    only in memory."""
+    """Run folder, or None if the run is only in memory. Training saves the run in this folder every
+    30 seconds and at the end."""
     build_seconds: float = 0.0
     """Total compilation time of kernels in seconds."""
     rates: tuple[float, float] = (0.0, 0.0)
@@ -85,7 +85,7 @@ class Run:
     """Whether the state is from `Trainer.preview`, because no images have been decoded."""
     is_checked: bool = False  # Whether the field has been compared with a constant image.
     last_good: TrainState | None = None  # Last reported state after a step that was not skipped.
-    _prepared: Trainer | None = None  # Trainer whose functions have been compiled.
+    _prepared: Trainer | None = None  # Trainer with compiled functions.
     # Views with refined cameras, cached by split and step.
     aligned: dict[tuple[str, int], Views] = field(default_factory=dict)
     _is_locked: bool = field(default=False, init=False)
@@ -140,7 +140,7 @@ class Run:
     def load(
         cls, folder: str | Path, source: Scene | None = None, *, method: Method = CONFIGURED
     ) -> Run:
-        """Load a run on the current device, without reading images.
+        """Load a run onto the current device without reading its images.
 
         Args:
             folder: Run folder.
@@ -153,8 +153,8 @@ class Run:
 
         Raises:
             InputError: If `folder` is not a run, a file is invalid, the field or the sampler
-                differs from the one in training, or the training views of `source` differ from
-                those of the run.
+                differs from the one in training, or `source` and the run have different training
+                views.
         """
         configuration.check_types(None, method)
         folder = user_path(folder)
@@ -185,7 +185,8 @@ class Run:
                 another process trains the run.
         """
         folder = user_path(folder)
-        run_folder.check_saved(folder)  # Before `locked`, which removes the old lock file.
+        # This check precedes `locked`, because `locked` removes the old lock file.
+        run_folder.check_saved(folder)
         with locked(folder):
             run = cls.load(folder, method=method, source=scene)
             run.folder, run.saved_step = folder, run.state.step
@@ -314,7 +315,7 @@ class Run:
         change_refinement(self, switches)
 
     def copy(self) -> Run:
-        """Return an independent copy of the run, which any thread can use.
+        """Return an independent copy of the run. The copy can be used on any thread.
 
         Returns:
             The copy. It exists only in memory and is not saved in the folder of the original run.

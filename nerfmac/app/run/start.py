@@ -75,21 +75,22 @@ def train(
     rank writes files.
 
     Args:
-        scene: A `Scene` or the path of a scene folder, a video, or a folder of photos. For a video
+        scene: A `Scene`, or a path to a scene folder, a video, or a folder of photos. For a video
             or photos, camera poses are estimated first. By default, the built-in scene. If `resume`
             is True, the default is the scene of the run.
         steps: Total number of training steps of the run. By default, the number of steps in the
             configuration.
         seconds: Total training time of the run in seconds, instead of `steps`.
-        preset: `tiny`, `small`, `base`, `big`, or `auto`, which selects a preset that fits the
+        preset: `tiny`, `small`, `base`, `big`, or `auto`. `auto` selects a preset that fits the
             device and its memory.
-        device: `metal`, `cuda`, `cpu`, or `auto`, which uses the GPU if available, unless the
+        device: `metal`, `cuda`, `cpu`, or `auto`. `auto` uses the GPU if available, unless the
             default device of MLX has been set to the CPU.
         seed: Seed of all random numbers. The default is 0.
         config: All settings, instead of `preset` and `seed`.
         method: Custom field, sampler, or loss.
-        out: Absent or empty folder in which the run is saved at the start, every 30 seconds, and at
-            the end. "auto" selects `runs/SCENE-TIME`. If None, the run is only in memory.
+        out: Run folder, which must be absent or empty. The run is saved there at the start, every
+            30 seconds, and at the end. "auto" selects `runs/SCENE-TIME`. If None, the run is only
+            in memory.
         resume: Whether to continue the training of the run in `out` with its configuration and
             scene options. If True, `preset`, `seed`, and `config` cannot be used.
         memory_limit: Maximum device memory for MLX in GiB. By default, all free memory.
@@ -98,13 +99,13 @@ def train(
             requires `out`.
         all_views: Whether to evaluate all test views, even if the evaluation takes long. This
             option requires `out`.
-        interruptible: Whether an interruption (Ctrl-C) stops the training and returns the run,
-            which `run.train(...)` can continue. If False, an interruption raises
+        interruptible: Whether an interruption (Ctrl-C) stops the training and returns the run.
+            `run.train(...)` can then resume the training. If False, an interruption raises
             `KeyboardInterrupt`.
         progress: Whether to show progress bars.
         on_report: Callback for each `Report`.
-        on_end: Callback after the training and before the evaluation of a run with a folder. Its
-            arguments are the run and the remaining time in seconds.
+        on_end: Callback that is called after training and before evaluation, if the run has a
+            folder. Its arguments are the run and the remaining time in seconds.
         options: Options for loading `scene` from a path; see `load_scene`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Comparison of the surfaces of a run with sparse points that were excluded from training.
+"""Comparison of reconstructed surfaces with sparse points that were excluded from training.
 
 The metrics are defined in `nerfmac.rendering.surface_metrics`.
 """
@@ -95,7 +95,8 @@ def _plane_of(run: Run, points: Array) -> GroundPlane | None:
 def _on_plane(
     renderer: Renderer, cameras: Cameras, plane: GroundPlane, split: str, seed: int
 ) -> dict[str, float]:
-    """Compute depth errors at random pixels whose rays intersect the plane inside its hull."""
+    """Compute depth errors at random pixels. Only pixels with rays that intersect the plane inside
+    its hull are used."""
     random = np.random.default_rng(seed)
     view = random.integers(0, len(cameras), MAX_RAYS, np.int32)
     pixel = random.random((MAX_RAYS, 2)) * np.array(cameras.sizes)[view]

@@ -96,7 +96,7 @@ def holds_scene(path: Path) -> bool:
 
 
 def recorded_path(record: SceneRecord) -> Path:
-    """Return the path of the scene of a run. Raises `InputError` if the path is unknown or does not
+    """Return the scene path of a run. Raises `InputError` if the path is unknown or does not
     exist."""
     if record.path is None:
         raise InputError(
@@ -112,8 +112,8 @@ def recorded_path(record: SceneRecord) -> Path:
 
 
 def read_again(record: SceneRecord) -> Scene:
-    """Load the scene of a run again with the same options. Raises `InputError` if the scene does
-    not exist."""
+    """Load a run's scene again with the same options. Raises `InputError` if the scene does not
+    exist."""
     return load_scene(recorded_path(record), **vars(record.options))
 
 

@@ -23,7 +23,7 @@ from nerfmac.geometry.cameras import Camera
 PANEL = 640
 """Side length of a square panel in pixels. The drawing has one panel for each viewing direction."""
 OVERSAMPLING = 2
-"""Supersampling factor, which smooths lines, because Pillow draws without antialiasing."""
+"""Supersampling factor. Supersampling smooths lines, because Pillow draws without antialiasing."""
 FONT_SIZE = 13 * OVERSAMPLING
 FIRST, LAST, HELD_OUT = (20, 90, 200), (225, 95, 20), (110, 110, 110)
 POINT, CUBE, INK = (150, 165, 175), (30, 150, 80), (40, 40, 40)
@@ -37,8 +37,8 @@ If the image showed all points, cameras would be tiny in scenes with distant poi
 FRUSTUM = 0.07
 """Length of a camera frustum, relative to the side length of the box around cameras and points."""
 WIDEST_CUBE = 1.5
-"""Maximum side length of a scene cube that is shown completely, relative to the side length of the
-box around cameras and points."""
+"""The drawing shows the whole scene cube if its side length is at most this multiple of the side
+length of the box around cameras and points. Larger cubes are cropped."""
 EDGES = (0, 1, 3, 2, 0, 4, 5, 1, 5, 7, 3, 7, 6, 2, 6, 4)
 """Indices of the corners of a cube along a polyline that contains all edges. Bit k of an index is 1
 if the corner has the larger coordinate on axis k."""

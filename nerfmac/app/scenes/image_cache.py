@@ -23,9 +23,11 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.files import appearing, make_folder
 
 MAX_BYTES = 4 * 2**30
-"""Maximum size of the cache in bytes after `trim`, which removes the least recently used images."""
+"""Maximum size of the cache in bytes. `trim` removes the least recently used images until the cache
+is at most this large."""
 MIN_BYTES = 2**18
-"""Minimum file size in bytes of a photo that is cached. Smaller photos are decoded fast enough."""
+"""Photos are cached only if their files have at least this number of bytes. Smaller photos are
+decoded fast enough without the cache."""
 METHOD = "mean of blocks"
 """Name of the downscaling method in cache keys. Change it if the resulting pixels change."""
 

@@ -121,8 +121,8 @@ class ImageSearch:
     def _unlike_the_others(
         self, elsewhere: Mapping[int, Path], names: Sequence[str], where: str
     ) -> list[int]:
-        """Return the indices of the images in `elsewhere` whose size and channels match no known
-        image, and log a warning about them.
+        """Return the indices of the images in `elsewhere` with a size or channels that no known
+        image has, and log a warning about these images.
 
         Images that were found at their listed path are known. If a single folder contains more
         images of `elsewhere` than there are known images, its images also count as known.

@@ -24,8 +24,8 @@ HEIF = (".heic", ".heif")
 """File extensions of HEIF images, as from an iPhone. Pillow reads them with pillow-heif (extra
 `capture`)."""
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".bmp", *HEIF)
-"""File extensions of supported images, in lower case. The extension of a file may also be in upper
-case."""
+"""File extensions of supported images, in lower case. File names may also have these extensions in
+upper case."""
 TRIED = (*EXTENSIONS, *(extension.upper() for extension in EXTENSIONS))
 """File extensions that are tried, in this order, for an image name without an extension."""
 
@@ -57,7 +57,7 @@ rounding errors."""
 
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 UNREADABLE = (Exception,)
-"""Exceptions that Pillow decoders raise for invalid files, which can be of any type."""
+"""Exceptions that Pillow decoders raise for invalid files. They can be of any type."""
 FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
 """Formats that image files may have, independent of their names. Other formats are refused, because
 Pillow reads some of them with external programs. For example, Ghostscript would execute a
@@ -66,8 +66,8 @@ PostScript file."""
 
 LARGE_PIXELS, MAX_PIXELS_PER_BYTE = 2**26, 100
 """Maximum number of pixels per byte of the file, for images with more than LARGE_PIXELS pixels.
-Photos have about ten pixels per byte. The limit detects files of a few bytes whose headers claim,
-for example, 30,000x30,000 pixels."""
+Photos have about ten pixels per byte. The limit detects files of a few bytes with headers that
+claim, for example, 30,000x30,000 pixels."""
 
 
 class Header(NamedTuple):
@@ -104,7 +104,7 @@ def unsupported(path: Path, count: int = 1) -> InputError:
         count: Number of images in the format.
 
     Returns:
-        The error, which the caller raises.
+        The error. The caller must raise it.
     """
     extension = path.suffix.lower()
     images = f"{path} is" if count == 1 else f"{count} images such as {path} are"
@@ -284,6 +284,6 @@ def _decode_file(path: Path, upright: bool) -> Pixels:
 
 
 def _from_sixteen_bits(image: Image.Image) -> Image.Image:
-    # Pillow's conversion clips at 255, which makes almost every pixel white.
+    # Pillow's conversion clips at 255, so almost every pixel would become white.
     gray = np.clip(np.asarray(image), 0, 2**16 - 1).astype(np.uint32)
     return Image.fromarray(((gray + 128) // 257).astype(np.uint8)).convert("RGB")

@@ -163,7 +163,7 @@ def _mask_stems(stems: Iterable[str]) -> set[str]:
 
 
 def _candidates(photo: Path, root: Path, is_folder: Callable[[Path], bool]) -> Iterator[Path]:
-    """Yield the paths that the mask of a photo may have, in the order in which they are tried."""
+    """Yield the possible paths of a photo's mask, in the order of preference."""
     adjacent = (f"{INVERTED}{photo.stem}.png", f"{photo.stem}_mask.png", f"{photo.stem}.mask.png")
     yield from (photo.with_name(name) for name in adjacent)
     names = dict.fromkeys(
@@ -189,7 +189,7 @@ def _candidates(photo: Path, root: Path, is_folder: Callable[[Path], bool]) -> I
 
 
 def _like_masks(root: Path) -> list[Path]:
-    """Find image files under `root` whose name or folder looks like a mask."""
+    """Find image files under `root` with a name or a folder name that looks like a mask."""
     found = []
     for parent, folders, names in os.walk(root):
         folders[:] = sorted(folder for folder in folders if not folder.startswith("."))

@@ -16,11 +16,11 @@ from nerfmac.common.files import user_path
 from nerfmac.geometry.placement import Direction
 
 Split = int | float | tuple[str, ...] | Literal["none"]
-"""Type of a parsed split, which specifies the held-out views: N for every Nth view, a fraction of
-the views, a tuple of view names, or "none"."""
+"""Type of a parsed split. It specifies the held-out views: N for every Nth view, a fraction of the
+views, a tuple of view names, or "none"."""
 
 GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
-"""Type of the `split` argument of `load_scene`, which `split_of` parses."""
+"""Type of the `split` argument of `load_scene`. `split_of` parses this argument."""
 
 
 MAX_EXTENT = 128.0

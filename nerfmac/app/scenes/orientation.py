@@ -26,16 +26,16 @@ from nerfmac.geometry.lenses import Lens, distort
 from nerfmac.geometry.tracks import Tracks
 
 MAX_POINTS = 4000
-"""Maximum number of sparse points whose colors are compared."""
+"""Maximum number of sparse points for comparing colors."""
 MAX_VIEWS, NEIGHBORS = 6, 3
 """Maximum number of undecided images to decode, and maximum number of other images for comparison
 with each undecided image."""
 SIDE = 512
-"""Longer side, in pixels, of the downscaled images from which colors are read."""
+"""Longer side, in pixels, of the downscaled images that are used for reading colors."""
 MIN_OBSERVATIONS = 40
-"""Minimum number of observations for a decision from sparse points."""
+"""Sparse points are decisive only if at least this number of observations is available."""
 CLEAR = 0.2
-"""Minimum difference between the two color correlations for a decision from sparse points."""
+"""Sparse points are decisive only if the two color correlations differ by at least this value."""
 
 Flags = npt.NDArray[np.bool_]
 Array = npt.NDArray[np.float64]
@@ -46,7 +46,7 @@ log = logging.getLogger("nerfmac")
 def oriented(
     images: Sequence[PosedImage], points: Array | None, tracks: Tracks | None, where: str
 ) -> list[PosedImage]:
-    """Choose whether to apply the EXIF orientation to images whose size is not decisive.
+    """Choose whether to apply the EXIF orientation to images with an indecisive size.
 
     The same choice applies to all these images. If an image with an EXIF orientation is read as
     stored, or if the size of an image is not decisive, the choice and its reason are logged.

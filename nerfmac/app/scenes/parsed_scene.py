@@ -243,8 +243,8 @@ def _held_out(frames: Frames, split: Split, where: str) -> Splits:
 
 
 def _index_of(name: str, frames: Frames, where: str) -> int:
-    """Return the index of the view whose name, file name, or stem is `name`. Raises `InputError` if
-    no view or several views match."""
+    """Return the index of the view with `name` as its name, file name, or stem. Raises `InputError`
+    if no view or several views match."""
     wanted = PurePosixPath(name.replace("\\", "/"))
     paths = [PurePosixPath(frame.name) for frame in frames]
     for matches in (

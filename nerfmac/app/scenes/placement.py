@@ -32,12 +32,12 @@ ROOM_EXTENT = 32.0
 """Extent in scene units if the cameras face outward and there are no points. The distance of walls
 is about ten units."""
 WITHIN = 0.95
-"""Fraction of the visible points that the cube must contain. The other points are often
-outliers."""
+"""The scene cube must contain at least this fraction of the visible points. The other points are
+often outliers."""
 
 OUTWARD = 0.6
-"""Minimum fraction of cameras that look away from the center, for classifying the cameras as
-outward-facing."""
+"""Cameras are classified as outward-facing if at least this fraction of them look away from the
+center."""
 
 log = logging.getLogger("nerfmac")
 

@@ -13,7 +13,8 @@ from nerfmac.geometry.placement import Direction
 Array = npt.NDArray[np.float64]
 
 RIGID_WITHIN = 1e-2
-"""Maximum entry of |R^T R - 1| that counts as a rounding error and is corrected."""
+"""Tolerance on the entries of |R^T R - I| for a rotation R. A smaller deviation is treated as a
+rounding error and corrected."""
 
 UP = (0.0, 0.0, 1.0)
 """Default up direction, as in nerfstudio and Blender."""
@@ -23,8 +24,8 @@ MIN_AGREEMENT = 0.1
 considered to have no common up direction."""
 
 UP_AXIS_WEIGHT = 0.01
-"""Weight of the mean up axis in `estimated_up`. Right axes, which are usually horizontal, have the
-weight 1."""
+"""Weight of the mean up axis in `estimated_up`. Right axes are usually horizontal and have weight
+1."""
 
 
 def rigid(matrix: Array, where: str, *, mirrored: bool = False) -> Array:

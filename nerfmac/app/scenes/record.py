@@ -1,4 +1,4 @@
-"""`SceneRecord`, the scene data that a run saves, which is sufficient for rendering without
+"""`SceneRecord`, the scene data that a run saves. These data are sufficient for rendering without
 images."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def is_run(folder: Path) -> bool:
 
 
 def refuse_run(path: Path) -> None:
-    """Raise `InputError` if `path` is a run folder, which contains no photos."""
+    """Raise `InputError` if `path` is a run folder. Run folders contain no photos."""
     if is_run(path) and (path / "checkpoint.safetensors").is_file():
         raise InputError(
             f"{path} is a run, not a scene; continue its training with `nerfmac train --out {path} "
@@ -64,7 +64,7 @@ class SceneRecord:
 
     @classmethod
     def of(cls, scene: Scene, mean_color: Color | None = None) -> SceneRecord:
-        """Create the record of a scene.
+        """Create a record from a scene.
 
         Args:
             scene: Scene to record.

@@ -1,6 +1,6 @@
 """Computations with sparse points: medians over image patches, outliers, and the near plane.
 
-Structure from motion produces a few points and cameras at wrong positions, which must not determine
+Structure from motion produces a few points and cameras at wrong positions. They must not determine
 the scene size. In contrast, a distant wall that fills half of every image must be included in the
 scene even if it has few points. Therefore, statistics are computed over image patches instead of
 points.
@@ -25,7 +25,7 @@ MAX_VIEWS, MAX_POINTS = 64, 20000
 evenly spaced."""
 
 MAX_STRAYS = 0.15
-"""Maximum fraction of cameras or points that can be outliers."""
+"""At most this fraction of the cameras or points can be outliers."""
 FAR = 4.0
 """Threshold for outliers: a camera is an outlier if its distance from the median camera position
 exceeds this multiple of the median distance."""
@@ -34,7 +34,7 @@ SMOOTH = 0.1
 points in similar directions. Measured values are 0.003 to 0.035 on surfaces (garden, table top,
 painted wall) and 0.2 to 1 for points scattered in space."""
 MIN_SURFACE_POINTS = 5
-"""Minimum number of points for recognizing a surface."""
+"""A surface is recognized only if it has at least this number of points."""
 MAX_COMPARED = 1000
 """Maximum number of points that are compared with each other, evenly spaced."""
 
@@ -83,8 +83,8 @@ def in_image(points: Array, pose: Array, tangents: tuple[float, float]) -> tuple
         tangents: Half of the image width and height divided by the focal lengths.
 
     Returns:
-        Image positions (n, 2), where -1 and 1 are the image borders and y points up, and bool (n,),
-        which is True for points inside the image.
+        Image positions (n, 2), where -1 and 1 are the image borders and y points up, and a boolean
+        array (n,) that is True for points inside the image.
     """
     x, y, z = ((points - pose[:, 3]) @ pose[:, :3]).T
     depth = np.maximum(-z, 1e-12)
@@ -93,7 +93,8 @@ def in_image(points: Array, pose: Array, tangents: tuple[float, float]) -> tuple
 
 
 def stray_cameras(eyes: Array) -> Flags:
-    """Return which of the camera positions (n, 3) are outliers, bool (n,)."""
+    """Return a boolean array (n,) that is True for the camera positions (n, 3) that are
+    outliers."""
     distance = np.linalg.norm(eyes - np.median(eyes, axis=0), axis=1)
     strays = distance > FAR * np.median(distance)
     is_few = np.median(distance) > 0 and strays.mean() <= MAX_STRAYS

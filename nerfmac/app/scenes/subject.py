@@ -21,8 +21,8 @@ MIDDLE = 0.5
 """Width and height of the central region of a photo, relative to the size of the photo."""
 
 MIN_CAMERAS = 0.7
-"""Minimum fraction of the cameras that must show a point in the central region of their photos if
-the point belongs to the subject."""
+"""A point belongs to the subject if at least this fraction of the cameras show it in the central
+region of their photos."""
 
 MIN_POINTS = 20
 """Minimum number of points of a subject."""

@@ -41,8 +41,8 @@ FINEST = 2048.0
 """Default number of cells per scene unit at the finest level, for files that do not contain the
 growth factor of the levels."""
 MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
-"""Maximum number of levels, maximum base-2 logarithm of the number of entries of a level, and
-maximum number of cells along an axis."""
+"""Maximum number of levels, maximum base-2 logarithm of the table entries per level, and maximum
+number of cells along an axis."""
 UNLIMITED = 62
 """Value of `log2_entries` for a dense grid. It is so large that no level is hashed."""
 
@@ -218,7 +218,7 @@ def _check_direction(encoding: Fields) -> None:
     first = encoding
     if encoding.text("otype").lower() == "composite":
         first, *others = encoding.objects("nested")
-        for other in others:  # encodings of further components, which do not exist
+        for other in others:  # encodings of components that do not exist
             if other.text("otype").lower() != "identity":
                 raise other.wrong("otype", "Identity")
     if first.text("otype").lower() != "sphericalharmonics":

@@ -168,7 +168,7 @@ def _shown(snapshot: Fields, bounds: Bounds) -> Box | None:
 
 
 def _moved_scene(scene: Scene, run: Run) -> Scene:
-    """Return a copy of a scene with its cameras transformed to the scene coordinates of a run."""
+    """Copy `scene` and transform its cameras to the scene coordinates of `run`."""
     from_files = scene.placement
     if from_files is None:
         raise InputError(f"{scene.name!r} does not specify the coordinate system of its files")

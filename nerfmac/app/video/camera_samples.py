@@ -75,7 +75,7 @@ def blurred(
 def _moved(
     camera: Camera, shift: npt.NDArray[np.float64], offset: npt.NDArray[np.float64], focus: float
 ) -> Camera:
-    """Move the principal point and the position of a camera.
+    """Shift a camera's principal point and position.
 
     Args:
         camera: Camera to move.

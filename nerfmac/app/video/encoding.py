@@ -224,8 +224,8 @@ def file_url(path: Path) -> str:
 
 
 def first_line(log: bytes) -> str:
-    """Return the first line of the log of ffmpeg, which contains the cause of an error, without the
-    name of the component."""
+    """Return the first line of ffmpeg's log, without the name of the component. This line contains
+    the cause of an error."""
     lines = log.decode(errors="replace").strip().splitlines() or [""]
     return re.sub(r"^\[[^]]*\] ", "", lines[0])
 

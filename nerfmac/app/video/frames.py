@@ -29,7 +29,7 @@ Pixels = npt.NDArray[np.uint8]
 OnDevice = TypeVar("OnDevice", bound=tuple[mx.array, ...])
 
 MIN_OPACITY = 0.5
-"""Minimum opacity of a pixel for its depth to be used in estimating the depth range."""
+"""The depth range is estimated from pixels with at least this opacity."""
 
 TRIALS, TRIAL_SIDE = 6, 96
 """Maximum number of images for estimating the depth range, and length of their longer side in
@@ -46,7 +46,7 @@ class FrameValues(NamedTuple):
 
 
 class FrameRenderer:
-    """Renderer of the frames of a video. Later training of the run does not affect the renderer."""
+    """Renderer of video frames. Later training of the run does not affect the renderer."""
 
     def __init__(self, run: Run, options: RenderOptions, eye: float = 0.0) -> None:
         """Create the renderer.
@@ -137,7 +137,8 @@ class FrameRenderer:
         return float(low), float(max(high, low + 1e-3))
 
     def _mean(self, frame: CameraSamples) -> tuple[mx.array, mx.array]:
-        """Render all camera samples of a frame, and return the mean values and the mean opacity."""
+        """Render all camera samples of a frame. Return the values and the opacity of each pixel,
+        averaged over the samples."""
         options, output = self.options, self.options.output
         cameras = spread(frame, options.samples, options.aperture, self._focus(frame[0]))
         if len(cameras) == 1:

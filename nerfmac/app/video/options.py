@@ -110,7 +110,7 @@ class RenderOptions:
 
 
 def _checked_box(crop: Any) -> Box:
-    """Check the crop, which may consist of nested lists, and return it as tuples."""
+    """Check the crop box and return it as tuples. The argument may consist of nested lists."""
     try:
         (a, b, c), (d, e, f) = ((float(number) for number in corner) for corner in crop)
     except (TypeError, ValueError) as error:

@@ -115,8 +115,7 @@ def render_video(
 def _kept_frames(
     folder: Path, made_by: dict[str, Any], joined: SideBySide, frames: Sequence[CameraSamples]
 ) -> Iterator[Iterator[np.ndarray]]:
-    """Context manager that yields an iterator over the images of a video and stores the images in
-    `folder`.
+    """Context manager that yields an iterator over video frames and stores the frames in `folder`.
 
     When the video is complete, the folder is removed. Raises `InputError` in the same cases as
     `series.begin`, and if another process uses the folder.
@@ -161,7 +160,7 @@ def _remove_series(folder: Path) -> None:
 def _made_by(
     runs: Sequence[Run], frames: Sequence[CameraSamples], options: RenderOptions, form: str
 ) -> dict[str, Any]:
-    """Return the record of a video as JSON values.
+    """Return a video's record as JSON values.
 
     The record contains everything that determines the frames: the format, the options, a hash of
     the cameras, and the step and training time of each run. A rendering can be resumed only if its

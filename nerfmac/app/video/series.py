@@ -45,7 +45,7 @@ channels."""
 
 
 def name_of(folder: Path, index: int, extension: str) -> Path:
-    """Return the path of the file of a frame.
+    """Return the file path of a frame.
 
     Args:
         folder: Folder of the series.
@@ -76,7 +76,7 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
 
     Args:
         folder: Folder of the series.
-        made_by: Record of the series, which is written to `RECORD`.
+        made_by: Record of the series. It is written to `RECORD`.
         resume: Whether to resume an existing series.
 
     Raises:
@@ -150,7 +150,7 @@ def read_png(path: Path) -> np.ndarray:
 
 
 def save_npz(path: Path, output: str, frame: FrameValues, camera: Camera) -> None:
-    """Write the values, the opacity, and the camera of a frame as NPZ.
+    """Write a frame's values, opacity, and camera to an NPZ file.
 
     Args:
         path: File to write.
@@ -169,7 +169,7 @@ def save_npz(path: Path, output: str, frame: FrameValues, camera: Camera) -> Non
 
 
 def save_exr(path: Path, options: RenderOptions, frame: FrameValues) -> None:
-    """Write the values of a frame to an OpenEXR file.
+    """Write a frame's values to an OpenEXR file.
 
     Args:
         path: File to write.

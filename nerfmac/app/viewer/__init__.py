@@ -1,4 +1,4 @@
-"""Live viewer: a notebook widget to watch the training of a scene and to move around in it."""
+"""Live viewer: a notebook widget for watching training and exploring the scene."""
 
 from typing import TYPE_CHECKING, Any
 

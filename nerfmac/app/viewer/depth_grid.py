@@ -29,8 +29,8 @@ MAX_CELLS = 160
 computation time of the grid."""
 
 OUTLINE = 1.1
-"""Threshold for the ratio of the maximum to the mean inverse distance around a vertex. If the ratio
-is larger, an outline crosses the cells around the vertex."""
+"""An outline crosses the cells around a vertex if the ratio of their maximum to their mean inverse
+distance exceeds this value."""
 
 RIM = 1
 """Width in pixels of the border around a near surface. Border pixels mix the colors of the surface

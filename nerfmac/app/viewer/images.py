@@ -58,12 +58,12 @@ colors, the colors repeat."""
 
 
 SURFACE_OPACITY = 0.5
-"""Minimum opacity of a surface pixel. When the page warps an image, less opaque pixels, such as
-haze, move like the background."""
+"""A pixel shows a surface if its opacity is at least this value. When the page warps an image, less
+opaque pixels, such as haze, move like the background."""
 
 
 class Drawn(NamedTuple):
-    """Drawn viewer image in host memory."""
+    """Rendered viewer image, copied to host memory."""
 
     rgb: npt.NDArray[np.uint8]  # (h, w, 3).
     depth: FloatImage  # (h, w) distance as in `Rendered`; 0 for empty pixels.

@@ -72,7 +72,7 @@ from nerfmac.common.files import user_path
 from nerfmac.common.json_reader import Fields
 
 MAX_SKEW = 1e-3
-"""Maximum absolute value of the entries of R^T R - 1 for a rotation R from the page. A larger value
+"""Tolerance on the entries of |R^T R - I| for a rotation R from the page. A larger deviation
 indicates a bug in the page."""
 
 

@@ -24,13 +24,11 @@ MAX_SECONDS = 0.15
 estimated time is longer, the image has fewer pixels."""
 
 GROWTH = 4
-"""Maximum ratio of the pixel count of the next image to that of the largest recent image, while
-images are enlarged to `MIN_FRACTION`. The estimated time for a still larger image would be
-uncertain."""
+"""Maximum growth of the pixel count, relative to the largest recent image, while images are
+enlarged to `MIN_FRACTION`. The estimated time for a still larger image would be uncertain."""
 
 LATE = 1.25
-"""Maximum ratio of the drawing time to the allowed time. Above this ratio, an image counts as
-late."""
+"""An image counts as late if its drawing time exceeds the allowed time by more than this factor."""
 
 RECENT = 12
 """Number of recent images that the estimates are fitted to."""

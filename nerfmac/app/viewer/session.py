@@ -76,7 +76,7 @@ class Settings:
     share: float = 0.7
     rate: float = 1.0  # Factor for the learning rate.
     rays: int | None = None  # Maximum number of rays per step.
-    steps: int | None = None  # Step at which training stops.
+    steps: int | None = None  # Total number of steps after which training stops.
     seconds: float | None = None  # Total training time in seconds after which training stops.
 
     def __post_init__(self) -> None:

@@ -3,12 +3,12 @@
  * source code, or bytes. Bytes are compressed with gzip and encoded as base64.
  */
 
-/** The text of block `name`. */
+/** Return the text of block `name`. */
 export function blockText(name) {
   return document.getElementById(name).textContent;
 }
 
-/** The bytes of block `name`, an ArrayBuffer. */
+/** Return the bytes of block `name` as an ArrayBuffer. */
 export async function blockBytes(name) {
   const stream = new Blob([fromBase64(blockText(name))]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).arrayBuffer();
@@ -22,7 +22,7 @@ function fromBase64(text) {
   return bytes;
 }
 
-/** The float16 values in `bytes`, as a Float32Array. */
+/** Convert the float16 values in `bytes` to a Float32Array. */
 export function fromHalves(bytes) {
   const halves = new Uint16Array(bytes);
   return Float32Array.from(halves, (half) => {

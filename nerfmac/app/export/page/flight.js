@@ -21,14 +21,14 @@ export class Flight {
     this.beforeMessage = () => {}; // keys.js adds the time for which keys were held
   }
 
-  /** Show views on `screen` from now on. */
+  /** Set the `screen` that shows the views. */
   begin(screen) {
     this.screen = screen;
     if (this.size) screen.resize(...this.size);
     this.show(this.view, false);
   }
 
-  /** Set the canvas' size in pixels. */
+  /** Set the canvas size in pixels. */
   resize(width, height) {
     this.size = [width, height];
     this.screen?.resize(width, height);
@@ -59,11 +59,11 @@ export class Flight {
 
   move(travels) {
     if (travels.length) this.stop();
-    if (this.isPlaying) return; // a click holds the view, but does not move it
+    if (this.isPlaying) return; // a click holds the view but does not move it
     this.show(travels.reduce(travelView, this.view), this.holders.size > 0);
   }
 
-  /** Return to the first view. */
+  /** Return to the initial view. */
   reset() {
     this.stop();
     this.show(this.home, false);
@@ -106,7 +106,7 @@ export class Flight {
     this.show(this.view, false);
   }
 
-  /** The view of the path at a time in seconds. The center has the distance of the first view. */
+  /** The view on the path at a time in seconds. Its center is as far away as in the initial view. */
   viewAt(seconds) {
     const { fps, frames, closed } = this.path;
     const place = (Math.max(seconds, 0) * fps) % frames.length;

@@ -12,7 +12,7 @@ import { walkByKeys } from "../../viewer/page/motion/keys.js";
 import { PointerInput } from "../../viewer/page/motion/pointer.js";
 import { toggleFullScreen, watchSize } from "../../viewer/page/stage.js";
 
-const AGAIN = 1000; // milliseconds after which a GPU that has stopped is tried once more
+const AGAIN = 1000; // milliseconds until a GPU that has stopped is tried again
 
 const HINT_TIME = 8000; // milliseconds until the hint fades, unless the user moves the view earlier
 const NO_WEBGPU = "This is a still image, because this browser does not support WebGPU. Current versions"
@@ -25,7 +25,7 @@ async function openScene() {
   const scene = JSON.parse(blockText("scene"));
   const area = document.getElementById("image");
   const flight = new Flight(scene.view, scene.path);
-  const { signal } = new AbortController(); // the page lives as long as its document
+  const { signal } = new AbortController(); // never aborted
   const look = ({ x, y }) => flight.lookThrough(x / area.clientWidth, y / area.clientHeight);
   const nothing = () => null;
   new PointerInput(area, flight, { look, press: nothing, hover: nothing, click: nothing }, signal);
@@ -34,7 +34,7 @@ async function openScene() {
   addButtons(flight);
   fadeHint(area);
   area.focus({ preventScroll: true });
-  document.body.nerfmac = { flight }; // what end-to-end tests read
+  document.body.nerfmac = { flight }; // for end-to-end tests
   await showBest(area, scene, flight);
   const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   if (scene.path && flight.screen && !isCalm) flight.play();
@@ -55,7 +55,7 @@ async function showBest(area, scene, flight, ways = waysToShow(scene)) {
     screen.tracer?.device.lost.then(({ message }) => {
       console.info(`nerfmac: the GPU has stopped: ${message}`);
       screen.close();
-      canvas.remove(); // the still is behind it
+      canvas.remove(); // the still image behind the canvas is visible again
       flight.screen = null;
       setTimeout(() => showBest(area, scene, flight, ways), AGAIN);
     });
@@ -67,7 +67,7 @@ async function showBest(area, scene, flight, ways = waysToShow(scene)) {
 
 /** Functions `create(canvas)` for showing the scene, in order. A GPU that stops is tried again. */
 function waysToShow(scene) {
-  let field = null; // read once
+  let field = null; // data of the field, which are read only once
   const trace = async (canvas) => {
     if (!navigator.gpu) return null;
     field ??= await readField(scene);

@@ -1,7 +1,7 @@
 /**
  * Two ways to draw a traced image on the canvas. A software adapter may not support a WebGPU
- * canvas, and the GPU process of some browsers crashes when one is requested. With such an adapter,
- * the pixels are read back and drawn.
+ * canvas, and the GPU process of some browsers crashes when one is requested. If the adapter is a
+ * software adapter, the pixels are read back and drawn.
  */
 
 import { blockText } from "./blocks.js";

@@ -9,7 +9,7 @@ import { viewLens } from "../../viewer/page/motion/navigation.js";
 
 const FRAME_TIME = 24; // allowed milliseconds for an image while the view moves
 const STRIP_TIME = 40; // allowed milliseconds for a strip while the view does not move
-const SOON = 600; // milliseconds; if a full image takes longer, an image of half the size precedes
+const SOON = 600; // milliseconds; if a full image takes longer, a half-size image comes first
 const FIRST_PIXELS = 96 * 64; // pixels of the first image, before the speed of the GPU is known
 const LEAST_SCALE = 1 / 8; // minimum scale of the width and height while the view moves
 const MOST_STRIPS = 12; // maximum number of strips per image, because each strip has a fixed cost
@@ -72,7 +72,7 @@ export class Screen {
         if (this.plan()) await this.work();
       }
     } catch {
-      this.close(); // the GPU has stopped; main.js continues
+      this.close(); // the GPU has stopped; main.js handles this
       return;
     }
     this.isRunning = false;

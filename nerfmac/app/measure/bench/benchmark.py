@@ -42,8 +42,8 @@ STEPS = 1024
 """Number of training steps before the time for rendering an image is measured. After these steps,
 the occupancy grid is sparse."""
 IMAGE = {"cpu": 200}
-"""Width and height of the image in pixels, by device. On devices that are not listed, an image has
-800 x 800 pixels."""
+"""Width and height of the image in pixels, keyed by device. On other devices, the image has 800 x
+800 pixels."""
 
 
 def benchmark(

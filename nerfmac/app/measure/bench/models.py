@@ -175,8 +175,8 @@ def _trained(name: str, run: Run, seconds: float, points: int, views: HeldOutVie
 
 
 def check_plot() -> None:
-    """Raise `InputError` if matplotlib, which the optional dependencies `plot` install, is
-    missing."""
+    """Raise `InputError` if matplotlib is not installed. The optional dependencies `plot` include
+    matplotlib."""
     needed("matplotlib", "plot", "plots need")
 
 

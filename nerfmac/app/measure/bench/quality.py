@@ -23,9 +23,9 @@ from nerfmac.training.goal import Goal, Report
 
 BACKGROUND = BACKGROUNDS["white"]  # sRGB color behind renderings and photos
 VIEW_PIXELS = {"cpu": 2**12}
-"""Maximum number of pixels to evaluate per view, by device. On devices that are not listed, all
-pixels are evaluated. On a CPU, rendering whole images with the vanilla model would take longer than
-the training."""
+"""Maximum number of pixels to evaluate per view, keyed by device. On other devices, all pixels are
+evaluated. On a CPU, rendering whole images with the vanilla model would take longer than the
+training."""
 
 
 class HeldOutViews:
@@ -67,7 +67,7 @@ class HeldOutViews:
         """Return the mean PSNR in dB over the views.
 
         Args:
-            render: Function that renders the image of a camera, (h, w, 3) sRGB in [0, 1].
+            render: Function that renders an image (h, w, 3) from a camera, in sRGB in [0, 1].
         """
         pairs = zip(self.cameras, self._photos, strict=True)
         return float(np.mean([psnr(render(camera), photo) for camera, photo in pairs]))
@@ -78,7 +78,7 @@ class HeldOutViews:
 
 
 def evaluation_times(seconds: float, points: int) -> list[float]:
-    """Return the training times in seconds at which a run is evaluated.
+    """Return the training times in seconds for evaluating a run.
 
     The times are seconds * (i / points)^2 for i = 1, ..., points. Evaluations are more frequent at
     the beginning, when the quality changes fastest.
@@ -116,7 +116,7 @@ def followed(run: Run, goal: Goal, points: int) -> Iterator[tuple[Report, bool]]
 
 
 def every_nth_pixel(camera: Camera, step: int) -> Camera:
-    """Return a camera whose image consists of every `step`-th row and column of `camera`.
+    """Return a camera for every `step`-th row and column of the image of `camera`.
 
     Pixel (x, y) of the result has the same ray as pixel (step x + step // 2, step y + step // 2) of
     `camera`.

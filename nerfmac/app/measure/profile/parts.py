@@ -46,8 +46,8 @@ STAGES = {
     "composite": "compositing",
     "adam": "optimizer",
 }
-"""Stage of the training step to which each operation belongs. An operation that is not listed is a
-separate stage."""
+"""Stage of the training step for each operation. An operation that is not listed is a separate
+stage."""
 SETTLING = 5
 """Number of reports before timing begins. During these reports, training steps are compiled and the
 number of rays per step converges."""
@@ -71,7 +71,8 @@ class Part(NamedTuple):
     work: Work = Work()  # work per step
     stage: str = "everything else"
     backend: str = "mlx"
-    """Backend of the part: metal, cuda, or cpu for a kernel, and mlx for MLX operations."""
+    """Backend of the part. For a kernel, it is "metal", "cuda", or "cpu". For MLX operations, it is
+    "mlx"."""
     dtypes: tuple[str, ...] = ()  # float dtypes of a kernel
 
     def limit(self, most: Ceilings, *, cached: bool) -> float:

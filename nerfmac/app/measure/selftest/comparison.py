@@ -41,7 +41,8 @@ ROUNDOFF, HALF_ROUNDOFF = 2.0**-24, 2.0**-11
 
 @dataclass(frozen=True)
 class Case:
-    """Test case. The function `run` computes named arrays with kernels or with references."""
+    """Test case of an operation. The function `run` computes named arrays, either with kernels or
+    with references."""
 
     operation: str
     name: str
@@ -52,8 +53,8 @@ class Case:
 
     @property
     def tolerance(self) -> float:
-        """Maximum relative error, norm(result - reference) / norm(reference), that rounding can
-        cause."""
+        """Maximum relative error that rounding can cause. The error is norm(result - reference) /
+        norm(reference)."""
         if self.half_terms and working_dtype() == mx.float16:
             return 8 * HALF_ROUNDOFF * self.half_terms
         return 8 * ROUNDOFF * self.terms
@@ -179,8 +180,8 @@ def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.arra
 
 
 HEADING = f"  {'case':36} {'error':>10}  {'tolerance':>9}"
-"""Heading of the printed table, which has a line for each `Compared`. The column `error` contains
-the largest relative error of the arrays."""
+"""Heading of the printed table. The table has one line for each `Compared`. The column `error`
+contains the largest relative error of the arrays."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ class Compared:
         return f"  {self.case!s:36} {worst:10.1e}  {self.case.tolerance:9.1e}  {verdict}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result as JSON values, in which infinite errors are null."""
+        """Return the result as JSON values. Infinite errors become null."""
         return {
             "case": str(self.case),
             "passed": self.passed,

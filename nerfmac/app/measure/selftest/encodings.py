@@ -28,8 +28,7 @@ def _points(count: int, low: float, high: float) -> mx.array:
 
 
 def _samples_of_rays(count: int, used: int) -> tuple[mx.array, mx.array]:
-    """Return sample positions (count, 3) along rays, and their visibility (count,), which is 1 or
-    0.
+    """Return sample positions (count, 3) along rays, and their visibility (count,) as 1 or 0.
 
     Each ray has 37 samples, and neighboring samples are often in the same cell. The positions after
     the first `used` are NaN.

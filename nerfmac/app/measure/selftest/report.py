@@ -144,8 +144,8 @@ class Report:
 
 
 def finite(values: Any) -> Any:
-    """Return a copy of JSON values in which None replaces numbers that are not finite, because JSON
-    does not support such numbers."""
+    """Return a copy of JSON values. Numbers that are not finite are replaced by None, because JSON
+    does not support them."""
     if isinstance(values, dict):
         return {name: finite(value) for name, value in values.items()}
     if isinstance(values, list):

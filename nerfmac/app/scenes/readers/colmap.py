@@ -67,8 +67,8 @@ def model_folder(folder: Path) -> Path | None:
 
 
 def scene_folder(path: Path) -> Path:
-    """Return the scene folder for `path`, which is either the scene folder itself or a model folder
-    such as `sparse/0`.
+    """Return the scene folder for `path`. `path` is either the scene folder itself or a model
+    folder such as `sparse/0`.
 
     If several folders are possible, as for `scene/colmap/sparse/0`, the innermost folder with
     images is returned.

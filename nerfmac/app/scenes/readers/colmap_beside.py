@@ -30,9 +30,9 @@ log = logging.getLogger("nerfmac")
 def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
     """Return the tracks of the COLMAP model in `folder`, in the coordinates of the image poses.
 
-    `nerfmac capture` and nerfstudio's `ns-process-data` store the COLMAP model from which they
-    created the `transforms.json`. The cameras of the model are matched to the images by name, and
-    the matched cameras determine the transform between the two coordinate systems.
+    `nerfmac capture` and nerfstudio's `ns-process-data` create `transforms.json` from a COLMAP
+    model and store both. The cameras of the model are matched to the images by file name, and the
+    matched cameras determine the transform between the two coordinate systems.
 
     Args:
         folder: Scene folder.
@@ -63,8 +63,8 @@ def tracks_beside(folder: Path, images: Sequence[PosedImage]) -> Tracks | None:
 def _by_name(
     entries: Sequence[ColmapImage], images: Sequence[PosedImage]
 ) -> list[ColmapImage | None]:
-    """Return, for each image, the model entry with the same file name. If no entry or more than one
-    entry matches an image, the value for this image is None."""
+    """Return a list with the model entry for each image. An entry matches an image if it has the
+    same file name. If an image has no match or more than one match, its entry is None."""
     by_name: dict[str, ColmapImage | None] = {}
     for entry in entries:
         name = PurePosixPath(entry.name.replace("\\", "/")).name
@@ -75,7 +75,7 @@ def _by_name(
 def _alignment(
     entries: Mapping[int, ColmapImage], images: Sequence[PosedImage]
 ) -> Placement | None:
-    """Return the similarity transform from the coordinates of the model to those of the images.
+    """Return the similarity transform from model coordinates to the coordinates of the image poses.
 
     Camera rotations determine the rotation (orthogonal Procrustes problem), and positions determine
     the scale and the offset. The result is None if the cameras do not match.

@@ -1,7 +1,7 @@
 """Camera intrinsics of a frame in a JSON file, with the keys of instant-ngp and nerfstudio.
 
 Values of a frame take precedence over values of the file. Some published files contain obviously
-wrong values, which are corrected with a warning.
+wrong values. They are corrected with a warning.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ scripts."""
 MISSPELLED = {"f1_x": "fl_x", "f1_y": "fl_y", "fx": "fl_x", "fy": "fl_y"}
 NEAR_CENTER = 0.1
 """Maximum distance between the principal point and the image center, relative to the image width
-and height, at which the principal point counts as central."""
+and height, for the principal point to count as central."""
 RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
-"""Factors between the size of an image and the size that its intrinsics are for, in the order in
-which they are tried."""
+"""Possible ratios of the image size to the size that the intrinsics are for, in the order of the
+trials."""
 TINY = 8
 """Maximum length of the shorter image side, in pixels, for which focal lengths up to 2 pixels are
 accepted."""
 SQUARE = 1.2
-"""Threshold of the larger of fl_x / fl_y and fl_y / fl_x. Ratios above the threshold cause a
-warning, because the pixels of real cameras are square."""
+"""A warning is logged if fl_x / fl_y or fl_y / fl_x is at least this value, because the pixels of
+real cameras are square."""
 
 CONTRADICTION = 0.02
 """Maximum relative difference between a focal length and the focal length that follows from the
@@ -48,7 +48,7 @@ def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Len
     Args:
         frame: Frame of the JSON file.
         file: JSON file with defaults for all frames.
-        image: Header of the image, whose size is used if the JSON contains no size.
+        image: Header of the image. Its size is used if the JSON contains no size.
         warned: Warnings that have already been logged. The set is updated, so that each kind of
             warning is logged only once per file.
 

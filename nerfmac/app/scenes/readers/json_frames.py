@@ -32,7 +32,7 @@ Array = npt.NDArray[np.float64]
 SPLITS = ("train", "val", "test")
 POSE = "transform_matrix"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
-"""Default `scale` and `offset` of instant-ngp, which were chosen for the Blender scenes of 2020."""
+"""Default `scale` and `offset` of instant-ngp. They were chosen for the Blender scenes of 2020."""
 
 _UNDISTORTED = "one of OpenCV's two camera models: undistort the images first"
 _ALPHA = "images with an alpha channel, or masks"
@@ -100,7 +100,7 @@ def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
 
     Args:
         entries: Frames.
-        folder: Scene folder, which contains the masks.
+        folder: Scene folder. It contains the masks.
 
     Returns:
         Images with cameras in file coordinates.
@@ -207,10 +207,10 @@ def up_of(file: Fields, poses: Sequence[Array] = ()) -> Direction:
 def _poses(frames: Sequence[Fields]) -> list[Array]:
     """Return the camera-to-world poses (3, 4) of frames, with exactly orthonormal rotations.
 
-    If all rotations are scaled by the same factor, the factor is removed. Such a factor comes from
-    a similarity transform of the scene, which has already been applied to the positions. If all
-    determinants are negative, the file has left-handed axes. The poses then remain reflections,
-    which `Placement.mirrored` corrects later.
+    If all rotations are scaled by the same factor, the factor is removed. This factor comes from a
+    similarity transform of the scene that has already been applied to the positions. If all
+    determinants are negative, the file has left-handed axes. In this case, the poses remain
+    reflections, and `Placement.mirrored` corrects them later.
 
     Raises `InputError` if a matrix is not 4x4 or 3x4, is not finite, or is not rigid after removing
     a common factor.

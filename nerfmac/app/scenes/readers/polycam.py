@@ -1,8 +1,9 @@
 """Polycam raw data, with a JSON file per image in `keyframes/cameras` and images in
 `keyframes/images`.
 
-`corrected_cameras` and `corrected_images` are preferred, because their poses are more consistent. A
-pose is t_00 to t_23, the rows of a camera-to-world matrix with OpenGL axes, as written by ARKit.
+`corrected_cameras` and `corrected_images` are preferred, because their poses are more consistent.
+The keys t_00 to t_23 contain the pose: a camera-to-world matrix, row by row, with OpenGL axes, as
+written by ARKit.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ FOLDERS = (("corrected_cameras", "corrected_images"), ("cameras", "images"))
 
 
 def keyframes_of(folder: Path) -> tuple[Path, Path] | None:
-    """Return the folders of cameras and images of a capture, or None if there is no capture."""
+    """Return the folder with camera files and the folder with images in a Polycam capture, or None
+    if `folder` contains no capture."""
     for parent in (folder / "keyframes", folder):
         for cameras, images in FOLDERS:
             if (parent / images).is_dir() and any((parent / cameras).glob("*.json")):

@@ -1,4 +1,4 @@
-"""Record3D exports, which consist of a JSON file `metadata` or `metadata.json` and an image folder.
+"""Record3D exports: a JSON file `metadata` or `metadata.json`, and an image folder.
 
 A pose consists of a quaternion (x, y, z, w) and a position, and maps camera to world coordinates
 with OpenGL axes, as written by ARKit. `K` is the intrinsics matrix in column-major order for images
@@ -23,11 +23,12 @@ from nerfmac.geometry.lenses import Lens
 
 FOLDERS = ("rgbd", "rgb", "images", "color")
 FRAME_INTRINSICS = "perFrameIntrinsicCoeffs"
-"""Key in files of newer versions, which contains [fl_x, fl_y, cx, cy] for each pose."""
+"""Key in files of newer versions. Its value contains [fl_x, fl_y, cx, cy] for each pose."""
 
 
 def metadata_of(folder: Path) -> Path | None:
-    """Return the metadata file of a capture in `folder`, or None if there is no capture."""
+    """Return the metadata file of the Record3D capture in `folder`, or None if `folder` contains no
+    capture."""
     for name in ("metadata", "metadata.json"):
         path = folder / name
         if path.is_file() and b'"poses"' in path.read_bytes():
@@ -56,7 +57,7 @@ def read_record3d(path: Path) -> ParsedScene:
 
 
 def _images(folder: Path) -> dict[int, Path]:
-    """Return the images by number, from the first folder in FOLDERS that contains images."""
+    """Return the images in the first folder in FOLDERS that contains any, keyed by number."""
     for name in FOLDERS:
         image_folder = folder / name
         files = sorted(image_folder.iterdir()) if image_folder.is_dir() else []

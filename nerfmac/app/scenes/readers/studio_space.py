@@ -29,8 +29,8 @@ Array = npt.NDArray[np.float64]
 
 TRANSFORMS = "dataparser_transforms.json"
 ROTATION_WITHIN = 1e-3
-"""Maximum entry of |R^T R - 1| that counts as a rounding error. The file contains float32
-numbers."""
+"""Tolerance on the entries of |R^T R - I| for the rotation R in the file. A smaller deviation is
+treated as a rounding error, because the file contains float32 numbers."""
 
 
 class StudioSpace(NamedTuple):
@@ -78,7 +78,7 @@ def read_studio_space(path: Path, scene: Path | None) -> StudioSpace:
 
 
 def _transforms_of(scene: Path | None) -> Fields | None:
-    """Return the `transforms.json` of a scene, or None if it does not exist."""
+    """Return the parsed `transforms.json` of the scene, or None if the file does not exist."""
     if scene is None:
         return None
     if scene.is_dir():

@@ -37,7 +37,7 @@ log = logging.getLogger("nerfmac")
 
 
 def read_transforms(path: Path, file: Fields) -> ParsedScene:
-    """Read the scene of a `transforms.json`.
+    """Read the scene that a `transforms.json` describes.
 
     Args:
         path: Path of the file.
@@ -83,15 +83,15 @@ def _points_of(file: Fields, folder: Path) -> npt.NDArray[np.float64] | None:
 def _listed_splits(file: Fields, names: Sequence[str]) -> dict[str, list[int]] | None:
     """Return the splits that nerfstudio's lists, such as `train_filenames`, specify.
 
-    Frames that are not in a list belong to no split. A list may contain frames without an image,
-    which are ignored.
+    Frames that are not in a list belong to no split. Frames without an image are ignored, even if a
+    list contains them.
 
     Args:
         file: JSON file.
         names: Values of `file_path` of the frames with an image.
 
     Returns:
-        Indices of `names` by split, or None if the file contains no lists of splits.
+        Indices into `names`, keyed by split name, or None if the file contains no lists of splits.
 
     Raises:
         InputError: If a list contains a name that no frame has, or no training views remain.

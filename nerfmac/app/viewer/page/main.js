@@ -128,8 +128,8 @@ function targetsOf(area, image, link, overlay) {
 /**
  * Send `ready` to the kernel when the view becomes visible, and send the size whenever it changes.
  *
- * JupyterLab delivers messages while a cell runs, except for messages that are sent immediately
- * after the view is created, which wait for the end of the cell. Therefore, `ready` is repeated
+ * JupyterLab usually delivers messages while a cell runs. However, messages that are sent
+ * immediately after the view is created wait for the end of the cell. Therefore, `ready` is repeated
  * until the kernel answers. The kernel recognizes repeated messages by the name `page`.
  */
 function tellSize({ area, image, link, page, signal }) {

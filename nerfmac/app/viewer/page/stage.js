@@ -15,7 +15,7 @@ const HIGHEST = 2160;
 const LOWEST_STAGE = 120; // CSS pixels
 const GRIP_STEP = 20; // CSS pixels that an arrow key moves the lower edge
 
-/** Create the elements of a viewer inside `el`, and return the elements by name. */
+/** Create the elements of a viewer inside `el`. Returns the elements, keyed by name. */
 export function buildStage(el) {
   const canvas = (name) => make("canvas", { class: `nerfmac-${name}` });
   const parts = {
@@ -65,9 +65,9 @@ export function watchSize(area, onSize, signal) {
     if (size) onSize(...size);
   });
   try {
-    observer.observe(area, { box: "device-pixel-content-box" }); // also if the pixel ratio changes
+    observer.observe(area, { box: "device-pixel-content-box" }); // includes pixel ratio changes
   } catch {
-    observer.observe(area); // Safari lacks that box
+    observer.observe(area); // Safari does not support this box
   }
   signal.addEventListener("abort", () => observer.disconnect());
 }

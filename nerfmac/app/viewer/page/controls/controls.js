@@ -2,7 +2,7 @@
  * Functions that create HTML elements, and controls that show a value and report its changes.
  *
  * A control is {element, input, show(value), isBusy()}. `show` does not report a change. `isBusy`
- * returns true while the user is changing the control, which must not be updated during this time.
+ * returns true while the user is changing the control. It must not be updated during this time.
  * Listeners are on elements of the control and are removed with these elements.
  */
 
@@ -186,7 +186,7 @@ export function makeProgress(label) {
   return { element, show };
 }
 
-/** Send all events of a pressed pointer to `element`, even if the pointer leaves the element. */
+/** Send all events of a pressed pointer to `element`, even if the pointer leaves it. */
 export function capturePointer(element, event) {
   try {
     element.setPointerCapture(event.pointerId);

@@ -13,9 +13,9 @@
 import { viewLens } from "../motion/navigation.js";
 import { fitRectangle } from "./projection.js";
 
-const KEPT = 1024; // number of frames whose latencies and times are recorded
+const KEPT = 1024; // number of frames for which latencies and times are recorded
 const SHARP = 1.25; // maximum number of drawn pixels per pixel of a small frame, per axis
-const SAME = 1e-4; // maximum difference between the numbers of two cameras that is invisible
+const SAME = 1e-4; // maximum difference between the numbers of two cameras that count as equal
 
 export class Image {
   /**
@@ -50,7 +50,7 @@ export class Image {
       bitmap?.close();
       return;
     }
-    const isLate = !this.waiting.includes(content.id); // a newer frame was decoded sooner
+    const isLate = !this.waiting.includes(content.id); // a newer frame was decoded earlier
     const mayWait = this.newest !== content.id && !this.hasSkipped;
     if (bitmap && !isLate && !mayWait) this.show(bitmap, content, inverses);
     else bitmap?.close();
@@ -128,7 +128,7 @@ export class Image {
     for (const listener of this.listeners) listener(shown?.content ?? null);
   }
 
-  /** The camera to which the frame is warped, or null if the frame is not warped. */
+  /** The target camera of the warp, or null if the frame is not warped. */
   warped() {
     const { warp, canvas: { width, height }, motion: { view } } = this;
     const content = this.shown?.content;

@@ -2,7 +2,7 @@
 
 import { make, makeButton } from "../controls/controls.js";
 
-const PATIENCE = 2500; // milliseconds without a message after which no kernel is assumed
+const PATIENCE = 2500; // milliseconds without a message until no kernel is assumed
 const NO_KERNEL = "No kernel is connected to this image. Run the cell to look around.";
 const STOPPED = "The kernel has stopped or was restarted. Run the cell again to continue.";
 

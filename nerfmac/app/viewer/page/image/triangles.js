@@ -2,7 +2,7 @@
  * Triangulation of a grid of vertices, with few triangles where the values are planar.
  *
  * The grid is halved recursively until the values in each rectangle are on a plane or the rectangle
- * is a single cell. Each rectangle becomes a polygon, which includes the corners of other
+ * is a single cell. Each rectangle becomes a polygon that includes the corners of other
  * rectangles on its sides. Adjacent polygons therefore share their vertices, and the surface has no
  * cracks.
  */

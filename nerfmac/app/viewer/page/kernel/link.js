@@ -13,7 +13,7 @@ export class Link {
     this.model = model;
     this.isLive = false; // whether a message from a kernel has arrived
     this.isAnswering = true; // see pulse.js
-    this.heard = 0; // time at which the last message arrived
+    this.heard = 0; // arrival time of the last message
     this.isClosed = false;
     this.handlers = new Map();
     this.waiting = new Map();

@@ -16,7 +16,7 @@ export function watchKernel(link, signal) {
   const look = () => {
     const now = performance.now();
     if (!link.isLive || document.hidden) {
-      asked = null; // the timers of a hidden page are late
+      asked = null; // not reliable, because browsers delay the timers of a hidden page
       return;
     }
     if (asked !== null && link.heard >= asked) asked = null;

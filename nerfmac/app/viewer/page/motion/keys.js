@@ -2,9 +2,9 @@
  * Moving the camera with keys while the image has the focus.
  *
  * The keys W and S (or up and down) move forward and backward, A and D (or left and right) move
- * sideways, Q and E move down and up, and R returns to the first view. Keys are identified by their
- * physical positions, so WASD has the same positions on all keyboard layouts. The distance depends
- * on the time for which a key is held, and not on key repeats.
+ * sideways, Q and E move down and up, and R returns to the initial view. Keys are identified by
+ * their physical positions, so WASD has the same positions on all keyboard layouts. The distance
+ * depends on how long a key is held and not on key repeats.
  *
  * `motion` is an object of motion.js, or another object with `add`, `hold`, `release`, `wake`, and
  * `beforeMessage`. For R, `onReset(time)` is called.

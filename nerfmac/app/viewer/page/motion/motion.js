@@ -1,5 +1,5 @@
 /**
- * The view of the page, which the user moves with pointer and keys, and messages about it.
+ * The current view of the page, its motion by pointer and keys, and the messages about it.
  *
  * Pointer and key motion is accumulated between animation frames. Each animation frame moves the
  * view. A page that warps images shows the new view immediately and sends the view to the kernel at
@@ -44,7 +44,7 @@ export class Motion {
     this.listeners.push(listener);
   }
 
-  /** Use the view of a frame if the kernel or another page has changed it. */
+  /** Adopt a frame's view if the kernel or another page has changed the view. */
   receive({ view, version, mover }) {
     const isOthers = mover !== null && mover !== this.page && this.holders.size === 0;
     if (version > this.version || isOthers) Object.assign(this, { view, version });
@@ -89,7 +89,7 @@ export class Motion {
     this.wake();
   }
 
-  /** Send the current view to the kernel, which ends a comparison with a photo. */
+  /** Send the current view to the kernel. The kernel then ends the photo comparison, if active. */
   stay() {
     this.link.send({ kind: "move", t: performance.now(), moving: false, ...this.place() });
   }

@@ -12,9 +12,9 @@
  * pointer. For finite arguments, the results are the same as in nerfmac.app.paths.view.View.
  */
 
-const STEEPEST = (89 * Math.PI) / 180; // largest elevation of an orbiting view
-const CLOSEST = 0.1; // smallest distance to the center, in scene units
-const FARTHEST = 1e4; // largest distance from the scene's center, in scene units
+const STEEPEST = (89 * Math.PI) / 180; // maximum elevation of an orbiting view in radians
+const CLOSEST = 0.1; // minimum distance to the center in scene units
+const FARTHEST = 1e4; // maximum distance from the scene center in scene units
 const WALK_SPEED = 0.6; // fraction of the distance to the center, per second
 
 const dot = (one, other) => one[0] * other[0] + one[1] * other[1] + one[2] * other[2];
@@ -86,7 +86,7 @@ export function walkView(view, right, up, forward) {
   return movedView(view, scaled(speed, [right, up, forward]));
 }
 
-/** Rotate towards a scene position, which becomes the center. The horizon becomes level. */
+/** Rotate towards a scene position. It becomes the center, and the horizon becomes level. */
 export function lookAt(view, point) {
   const eye = eyeOfPose(view.pose);
   const back = minus(eye, point);

@@ -87,7 +87,7 @@ export class PointerInput {
     const { gesture, motion } = this;
     if (place.x === before.x && place.y === before.y) return;
     if (!gesture.isDrag) {
-      if (this.isClick(event, place)) return; // `before` is kept, so no travel is lost
+      if (this.isClick(event, place)) return; // `before` does not change, so no motion is lost
       gesture.isDrag = true;
       if (!gesture.grab) motion.hold("pointer");
     }

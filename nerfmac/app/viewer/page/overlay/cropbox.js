@@ -9,10 +9,10 @@ import { makeToggle } from "../controls/controls.js";
 import { alongAxis } from "../image/projection.js";
 import { strokeRimmed, traceLines } from "./sight.js";
 
-const HANDLE_REACH = 13; // maximum distance in CSS pixels at which the pointer hits a handle
+const HANDLE_REACH = 13; // maximum distance from the pointer to a handle that it hits, CSS pixels
 const HANDLE_RADIUS = 6;
-const THINNEST = 0.02; // smallest thickness of the box, as a fraction of the cube's side
-const HANDLE_COLORS = ["#ff7b72", "#7ee787", "#79c0ff"]; // of the handles along x, y, z
+const THINNEST = 0.02; // minimum thickness of the box, as a fraction of the cube's side length
+const HANDLE_COLORS = ["#ff7b72", "#7ee787", "#79c0ff"]; // colors of the handles along x, y, and z
 const BOX_EDGES = [0, 1, 2].flatMap((axis) => [0, 1].flatMap((one) => [0, 1].map((other) => {
   const ends = [0, 1].map((end) => {
     const sides = [0, 0, 0];

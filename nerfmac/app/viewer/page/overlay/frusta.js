@@ -4,12 +4,12 @@ import { imageCorners } from "../image/projection.js";
 import { distanceOf, strokeRimmed, traceLines } from "./sight.js";
 
 const CAMERA_SIZE = 0.06; // depth of a frustum, as a fraction of the cameras' median distance
-const CAMERA_REACH = 6; // maximum distance in CSS pixels at which the pointer hits a line
+const CAMERA_REACH = 6; // maximum distance from the pointer to a line that it hits, CSS pixels
 const WEAKENING = 0.75; // reduction of the line strength for the farthest camera, as a fraction
 const CAMERA_COLOR = "#6cb6ff";
 const CAMERA_HOVERED = "#ffffff";
 
-/** The eight lines of the frustum of a camera, with the image plane at distance `size`. */
+/** Return the eight lines of a camera frustum with the image plane at distance `size`. */
 export function frustumLines(pose, lens, size) {
   const eye = [pose[3], pose[7], pose[11]];
   const corners = imageCorners(pose, lens, size);

@@ -53,7 +53,7 @@ export class Overlay {
     if (!sight) this.hover(null);
     const layers = [this.frusta, this.pathLine, this.cropBox];
     const isBlank = !sight || layers.every((layer) => layer.isBlank);
-    if (isBlank && canvas.hidden) return; // saves a page layer of the image size
+    if (isBlank && canvas.hidden) return; // avoids a page layer of the image size
     canvas.hidden = isBlank;
     canvas.width = this.image.canvas.width;
     canvas.height = this.image.canvas.height;

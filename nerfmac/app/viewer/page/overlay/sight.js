@@ -1,8 +1,8 @@
 /**
  * Projection of scene points to the area, in CSS pixels, as in the frame that is shown.
  *
- * The projection uses the pose and lens with which the frame was rendered instead of the latest
- * ones, so that lines are aligned with the frame.
+ * The projection uses the pose and the lens that the frame was rendered with, and not the latest
+ * pose and lens, so that lines are aligned with the frame.
  */
 
 import { projectLine, projectPoint, rayThrough } from "../image/projection.js";
