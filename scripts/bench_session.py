@@ -26,7 +26,7 @@ from nerfmac.backend import choose_device, device_name
 
 
 class Page:
-    """Simulated viewer page. It records the arrival time of every image and acknowledges it."""
+    """Simulated viewer page that acknowledges every image and records its arrival time."""
 
     def __init__(self, worker: Worker, folder: Path, size: tuple[int, int], *, warps: bool) -> None:
         self.frames: list[tuple[float, Message]] = []

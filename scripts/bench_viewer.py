@@ -5,7 +5,8 @@
 RUN is a run folder; by default the built-in scene is trained for 30 s first. Server, kernel, and
 browser run on this machine, and Chromium renders in software. The images on the page during a drag
 are compared with the true view, rendered in full afterwards from the pose that the pointer
-requested. It requires the extra `notebook`, Playwright, and Chromium (scripts/install_chromium.sh).
+requested. The script requires the extra `notebook`, Playwright, and Chromium
+(scripts/install_chromium.sh).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ DRAG = (240, 60)  # CSS pixels
 SECONDS = 3.0
 """Duration of a drag in seconds."""
 MOVES = 60
-"""Number of mouse moves per second. They are sent to the browser without waiting for its
+"""Number of mouse moves per second. The moves are sent to the browser without waiting for its
 response."""
 
 RECORD = """(interval) => {
@@ -89,8 +90,8 @@ RECORD = """(interval) => {
     return { kept, finished };
   };
 }"""
-"""JavaScript function that records the image on the page and the requested view at intervals. It
-also records the delay between a pointer event and the end of the warp on the GPU."""
+"""JavaScript function that records the image on the page and the requested view at intervals, and
+the delay between a pointer event and the end of the warp on the GPU."""
 
 RECORDED = """async () => {
   const { kept, finished } = window.stopKeeping();

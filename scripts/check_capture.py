@@ -43,8 +43,7 @@ def poses(count: int) -> Array:
 
 
 def speckles() -> Array:
-    """Return the floor texture (TEXELS, TEXELS, 3) in sRGB. It consists of noise at three
-    scales."""
+    """Return the floor texture (TEXELS, TEXELS, 3) in sRGB: noise at three scales."""
     random, paint = np.random.default_rng(7), np.full((TEXELS, TEXELS, 3), 0.5)
     for side in (16, 64, 200):
         noise = Image.fromarray(random.integers(0, 255, (side, side, 3), np.uint8))

@@ -34,8 +34,8 @@ from nerfmac.training.measured import DivergedError
 class Arguments:
     """Compare nerfmac with the same method in PyTorch: step time, and PSNR over training time.
 
-    Both programs train on the same scene with the same configuration and for the same time. They
-    train in turns.
+    Both programs train on the same scene with the same configuration and for the same time. The two
+    programs take turns.
     """
 
     scene: Annotated[Path | None, POSITIONAL] = None

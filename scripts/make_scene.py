@@ -96,8 +96,8 @@ def trace(origin: Array, direction: Array) -> tuple[Array, Array]:
 
 
 def sunlight(point: Array) -> Array:
-    """Return the fraction (n,) of the sun's disc that is visible from each point. It is estimated
-    from the minimum distance between the ray to the sun and the objects."""
+    """Return the fraction (n,) of the sun's disc that is visible from each point, estimated from
+    the minimum distance between the ray to the sun and the objects."""
     seen = np.ones(point.shape[1], np.float32)
     for thing in THINGS:
         ray = thing.enter(point, SUN, 0.05)

@@ -92,7 +92,8 @@ PROBES = (
 
 
 def outcome(probe: Probe | KernelProbe) -> str:
-    """Return the result of a probe as text. It runs in a separate process, because it may crash."""
+    """Return the result of a probe as text. The probe runs in a separate process, because the
+    process may crash."""
     command = [sys.executable, "-c", probe.program + "print(got)"]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)

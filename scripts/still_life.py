@@ -5,9 +5,9 @@ ring, a pear, a striped ball, a pencil, the letter n, and a wire spiral: glossy,
 and thin objects without symmetric sides. ``scripts/make_scene.py`` renders ``THINGS`` into images.
 
 In object coordinates, z is up and the foot of the object is at z = 0. A shape is a function of
-points (3, n) in object coordinates. It returns the distances (n,) to the surface (negative inside),
-and a function that returns the paint (4, n) of these points: linear red, green, blue, and gloss,
-all in [0, 1].
+points (3, n) in object coordinates. The function returns the distances (n,) to the surface
+(negative inside), and a function that returns the paint (4, n) of these points: linear red, green,
+blue, and gloss, all in [0, 1].
 """
 
 from collections.abc import Callable, Sequence
@@ -150,7 +150,7 @@ def vase(p: Array) -> Look:
 
 
 def stalk(x: float, y: float, top: float, head: float, hue: Sequence[float]) -> None:
-    """Add a bent stalk to the vase. It ends at (x, y, top) in a bloom of radius `head`."""
+    """Add a bent stalk to the vase, with a bloom of radius `head` at its end (x, y, top)."""
 
     @stands((abs(x) + 0.1, abs(y) + 0.1, top + 1.1 * head), at=(0.5, 0.36), step=0.75)
     def shape(p: Array) -> Look:

@@ -61,7 +61,8 @@ class Trial:
     """Settings that differ from the preset, keyed by dotted names such as "train.steps"."""
     background: str = "white"
     on_run: Callable[[Run], None] | None = None
-    """Callback that receives the trained run. It is called in the process that trained the run."""
+    """Callback that receives the trained run. The callback is called in the process that trained
+    the run."""
 
 
 def parsed(text: str) -> dict[str, Any]:

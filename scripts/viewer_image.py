@@ -1,5 +1,5 @@
-"""Create the viewer image in the README. It shows a trained run in JupyterLab in Chromium, with an
-open panel.
+"""Create the viewer image in the README: a trained run in JupyterLab in Chromium, with an open
+panel.
 
     nerfmac train --steps 3000 --out runs/still_life
     python scripts/viewer_image.py runs/still_life data/viewer.png

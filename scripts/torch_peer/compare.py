@@ -1,10 +1,10 @@
 """Comparison of nerfmac with the PyTorch implementation, on the same scene and in one process.
 
-Both implementations start from the same parameters and train for the same time. They alternate
-every second, so that other programs slow down both equally. Test views are rendered during the
-training to measure quality over training time. The step time is measured in the second half of the
-training and includes occupancy updates. Latencies are measured with the trained fields. The
-training time excludes compiling and rendering.
+Both implementations start from the same parameters and train for the same time. The implementations
+alternate every second, so that other programs slow down both equally. Test views are rendered
+during the training to measure quality over training time. The step time is measured in the second
+half of the training and includes occupancy updates. Latencies are measured with the trained fields.
+The training time excludes compiling and rendering.
 
 On a CPU, the machine should be idle. The threads of PyTorch wait for each other after every
 operation, so busy cores slow down PyTorch several times more than nerfmac.
@@ -135,7 +135,7 @@ def compare(
         scene: Scene with the splits "train" and "test".
         config: Configuration of both implementations.
         seconds: Training time of each implementation in seconds.
-        points: Number of quality evaluations. They are more frequent at the beginning.
+        points: Number of quality evaluations. Evaluations are more frequent at the beginning.
         test_views: Number of test views to evaluate, evenly spaced.
         compiled: Whether the PyTorch implementation uses `torch.compile`.
 

@@ -23,7 +23,8 @@ def weights(
 def is_reached(
     density: torch.Tensor, width: torch.Tensor, place: torch.Tensor, longest: int
 ) -> torch.Tensor:
-    """Return whether each sample is visible, bool (slots,). The arguments are as in `weights`."""
+    """Return a boolean array (slots,) that is True for visible samples. The arguments are the same
+    as in `weights`."""
     return (place >= 0) & (_light(density, width, place, longest)[1] >= EARLY_STOP_TRANSMITTANCE)
 
 

@@ -34,7 +34,8 @@ class Window(NamedTuple):
 
 
 class Implementation(Protocol):
-    """Field that is trained. `step` and `seconds` are totals of the training so far."""
+    """Interface of an implementation that trains a field. `step` and `seconds` are the totals of
+    the training so far."""
 
     name: str
     step: int

@@ -2,8 +2,8 @@
 
 First, only the density of all marched samples is computed, without gradients. In a training step,
 the samples of each ray are used up to the point where the transmittance falls below the threshold.
-They are packed into the slots for the networks, the compositing, and all gradients. For the
-occupancy grid, the cells up to this point are marked as visible. The number of slots is fixed
+These samples are packed into the slots for the networks, the compositing, and all gradients. For
+the occupancy grid, the cells up to this point are marked as visible. The number of slots is fixed
 before and after the selection, so that shapes are constant and the host never waits for a GPU.
 """
 
@@ -77,8 +77,8 @@ class ReachSampler:
         occupied: torch.Tensor,
         density: Callable[[torch.Tensor], torch.Tensor],
     ) -> torch.Tensor:
-        """Return which cells are visible along the rays, bool (cells,). The arguments are the same
-        as in a call.
+        """Return a boolean array (cells,) that is True for cells that are visible along the rays.
+        The arguments are the same as in `__call__`.
 
         Rays that do not fit into the candidate slots mark no cells as visible.
         """
@@ -126,7 +126,7 @@ class ReachSampler:
         return torch.where(tried.fits, torch.where(is_opaque, last, FAR_DISTANCE), 0.0)
 
     def _is_reached(self, density: torch.Tensor, tried: TorchSamples) -> torch.Tensor:
-        """Return whether each sample is visible, bool (room,)."""
+        """Return a boolean array (room,) that is True for visible samples."""
         longest = self._march.geometry.most_intervals
         return is_reached(density, tried.width, tried.place, longest)
 

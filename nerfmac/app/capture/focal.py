@@ -142,7 +142,7 @@ def trial_images(names: Sequence[str], matches: Matches) -> list[str]:
 
     Args:
         names: Image names.
-        matches: Number of matches of image pairs.
+        matches: Number of matches between each pair of images.
 
     Returns:
         Sorted image names.

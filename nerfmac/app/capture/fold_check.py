@@ -1,4 +1,5 @@
-"""Detection of ambiguous matches. They cause camera poses that contradict the order of the images.
+"""Detection of ambiguous matches. Ambiguous matches cause camera poses that contradict the order of
+the images.
 
 If an object, such as a can, looks the same from two sides, images of one side may be matched with
 images of the other side ("folding"). The reprojection errors are then small, but half of the
@@ -62,8 +63,8 @@ class FoldCheck(NamedTuple):
 
 
 def is_walk(names: Sequence[str], matches: Matches) -> bool:
-    """Return whether the name order is probably the order of capture. This is assumed if at least
-    the fraction `WALKED` of the images match the next image in name order."""
+    """Return whether the name order is probably the order of capture: at least the fraction
+    `WALKED` of the images match the next image in name order."""
     matched = [_count(pair, matches) >= MATCHED for pair in in_sequence(names, 1)]
     return bool(matched) and sum(matched) >= WALKED * len(matched)
 
@@ -87,7 +88,7 @@ def check_folds(names: Sequence[str], poses: Mapping[str, Floats], matches: Matc
         names: Image names in order.
         poses: Camera-to-world poses (3, 4) with OpenGL axes by image name. Images without a pose
             are ignored.
-        matches: Number of matches of image pairs.
+        matches: Number of matches between each pair of images.
 
     Returns:
         Groups of images, and inconsistent pairs of images.
@@ -122,8 +123,8 @@ def folded_leaps(difference: Floats, likeness: Callable[[], Floats]) -> npt.NDAr
     Args:
         difference: Angles (n, n) in degrees between viewing axes. At a leap, the angle exceeds
             `MAX_ANGLE`.
-        likeness: Function that returns the similarity (n, n) of images. It is called only if the
-            angles do not exclude ambiguous matches.
+        likeness: Function that returns the similarity (n, n) of images. The function is called only
+            if the angles do not exclude ambiguous matches.
 
     Returns:
         Index i of each leap. The leap is between the images i and i + 1.

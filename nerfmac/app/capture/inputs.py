@@ -45,8 +45,8 @@ PLAIN = (".png", ".jpg", ".jpeg", ".webp")
 formats are copied."""
 EXIF_TAGS, FOCAL_35MM = 0x8769, 0xA405
 DIAGONAL_35MM = 43.27
-"""Diagonal in millimeters of a 35 mm frame (36 mm x 24 mm). It defines the 35 mm equivalent focal
-length in EXIF (CIPA)."""
+"""Diagonal in millimeters of a 35 mm frame (36 mm x 24 mm). This diagonal defines the 35 mm
+equivalent focal length in EXIF (CIPA)."""
 MIN_35MM, MAX_35MM = 4.0, 2000.0
 """Range of plausible 35 mm equivalent focal lengths in millimeters."""
 QUALITY = 95

@@ -37,7 +37,8 @@ from nerfmac.common.files import appearing, make_folder, read_json, write_json
 
 FOCAL_GUESS = 0.85
 """Default focal length, relative to the longer side of the image. The value is typical of phones.
-It is used if EXIF contains no focal length and too few images match for focal length trials."""
+If EXIF contains no focal length and too few images match for focal length trials, this default is
+used."""
 MIN_CAMERAS = 3
 """Minimum number of cameras in a model, and of images in a trial."""
 MISSING = 0.95

@@ -49,7 +49,7 @@ class Video(NamedTuple):
     path: Path
     frames: int  # Number of frames that can be decoded.
     seconds: float  # Duration of these frames in seconds.
-    says: float  # Duration in seconds according to the header. It may be the duration of the audio.
+    says: float  # Duration in seconds according to the header, possibly of the audio.
     is_cut: bool  # Whether the file is truncated.
 
     @property

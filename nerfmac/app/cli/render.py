@@ -160,8 +160,8 @@ def _fps_and_size(
 
 
 def _check(arguments: Arguments, fps: float, out: Path) -> None:
-    """Raise `InputError` if an argument is invalid for every run. This check precedes the loading
-    of the run."""
+    """Raise `InputError` if an argument is invalid for every run. The arguments are checked before
+    the run is loaded."""
     checks.number("--fps", fps, low=1, high=MAX_FPS)
     if arguments.frames is not None:
         checks.number("--frames", arguments.frames, low=1, high=MAX_FRAMES, whole=True)

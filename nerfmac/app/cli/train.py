@@ -32,7 +32,7 @@ log = logging.getLogger("nerfmac")
 TURNTABLE_SECONDS = 4.0
 TURNTABLE_FRAMES = 48
 MIN_TURNTABLE_FRAMES = 24
-"""Minimum number of frames in a turntable video of 4 seconds. This corresponds to 6 frames per
+"""Minimum number of frames in a turntable video of 4 seconds, corresponding to 6 frames per
 second."""
 TURNTABLE_SIDE = 480
 """Shorter side of turntable frames in pixels on a CPU, and minimum shorter side on a GPU. Frames

@@ -117,7 +117,8 @@ COLLECTIONS = (
         ),
         "nerf_synthetic",
     ),
-    # As above; nerfbaselines had the same SHA-256 in datasets/llff.py before September 2024.
+    # The sources are the same as above. nerfbaselines had the same SHA-256 in datasets/llff.py
+    # before September 2024.
     Collection(
         "llff",
         "forward-facing scenes (Mildenhall et al. 2019)",
@@ -153,7 +154,7 @@ COLLECTIONS = (
         "https://jonbarron.info/mipnerf360",
         (File(f"{_GOOGLE}/360_extra_scenes.zip", "360_extra_scenes.zip", None),),
     ),
-    # Names in git and sizes: the tree of that commit.
+    # Git object names and sizes are from the tree of the commit in the URL.
     Collection(
         "instant-ngp",
         "a stuffed fox, recorded with a phone (Müller et al. 2022)",

@@ -161,7 +161,7 @@ def _level_set(
 ) -> tuple[Vertices, Faces]:
     """Return the closed surface where the density equals `threshold`."""
     values = lattice.sample(source, progress=progress)
-    for axis in range(3):  # This closes the surface at the faces of the box.
+    for axis in range(3):  # Zeros close the surface at the faces of the box.
         np.moveaxis(values, axis, 0)[[0, -1]] = 0.0
     # In contrast to np.maximum, np.fmax replaces NaN.
     np.fmin(np.fmax(values, FLOOR, out=values), CEILING, out=values)
@@ -216,8 +216,8 @@ def _twice_areas(position: Vertices, faces: Faces) -> Vertices:
 
 
 def _normals(position: Vertices, faces: Faces) -> npt.NDArray[np.float32]:
-    """Return vertex normals (vertices, 3) of unit length. Each one is the area-weighted mean over
-    the faces around the vertex."""
+    """Return the unit normal (vertices, 3) of each vertex, an area-weighted mean over the adjacent
+    faces."""
     twice = _twice_areas(position, faces)
     total = np.stack(
         [np.bincount(faces.ravel(), np.repeat(part, 3), len(position)) for part in twice.T], axis=1

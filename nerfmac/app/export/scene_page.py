@@ -67,7 +67,7 @@ def write_scene_page(
     values.
 
     Args:
-        run: Run to show. Its field must be a hash grid with two networks.
+        run: Run to show. The field of the run must be a hash grid with two networks.
         path: HTML file to write.
         title: Title of the page. By default, the scene name.
         background: sRGB color in [0, 1] behind the scene.

@@ -60,7 +60,7 @@ def write_shape(
     """Write a shape to a file.
 
     Args:
-        path: File to write. Its extension must be in `EXTENSIONS` and determines the format.
+        path: File to write. The file extension must be in `EXTENSIONS` and determines the format.
         vertices: Positions (v, 3).
         normals: Unit normals (v, 3).
         colors: sRGB colors (v, 3).

@@ -107,7 +107,8 @@ class Region(NamedTuple):
     high: Coordinates  # (3,)
 
     def holds(self, position: npt.NDArray[np.floating]) -> npt.NDArray[np.bool_]:
-        """Return whether each of the positions (points, 3) is in the box, bool (points,)."""
+        """Return a boolean array (points,) that is True for the positions (points, 3) inside the
+        box."""
         return np.all((position >= self.low) & (position <= self.high), axis=1)
 
     def __str__(self) -> str:

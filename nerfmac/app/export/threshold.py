@@ -86,8 +86,8 @@ def _ray_points(
     """Create points at equal steps along random training rays, starting where a ray enters the box.
 
     Returns:
-        The step in scene units, scene positions (rays, points, 3), and whether each point is inside
-        the box, bool (rays, points).
+        The step in scene units, scene positions (rays, points, 3), and a boolean array (rays,
+        points) that is True for points inside the box.
     """
     rays = training_rays(cameras, RAYS, np.random.default_rng(seed))
     origin, direction = np.array(rays.origin, np.float64), np.array(rays.direction, np.float64)

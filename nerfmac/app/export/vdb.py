@@ -32,7 +32,7 @@ omitted."""
 NAME = b"density"
 """Grid name that Blender and Houdini expect in a volume."""
 TREE = b"Tree_float_5_4_3"
-"""Type name of the grid. It contains the value type float and the base-2 logarithms of the node
+"""Type name of the grid, consisting of the value type float and the base-2 logarithms of the node
 side lengths."""
 NO_ID = b"00000000-0000-0000-0000-000000000000"
 """Constant that is used instead of a random ID, so that equal grids result in equal files."""

@@ -1,9 +1,9 @@
 """Detection of consecutive images that look similar although their cameras look in very different
 directions.
 
-Such images indicate ambiguous matches. `capture.fold_check` explains ambiguous matches and how they
-are distinguished from rigs of fixed cameras. This module compares thumbnails and needs no feature
-matching.
+Consecutive images of this kind indicate ambiguous matches. `capture.fold_check` explains ambiguous
+matches and how they are distinguished from rigs of fixed cameras. This module compares thumbnails
+and needs no feature matching.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def try_variants(
 
 
 def _by_variant(trial: Trial) -> dict[str, Case]:
-    """Return the test case of a trial for each variant on the current device. If there is only one
+    """Return the trial's test case for each variant on the current device. If there is only one
     variant, the result is empty."""
     name, case = trial
     here = VARIANTS[name].here if runs_kernel(case.operation) else ()

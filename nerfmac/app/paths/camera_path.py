@@ -27,7 +27,7 @@ KINDS = ("nerfmac", "nerfstudio", "instant-ngp")
 """Programs whose camera path formats `save` can write."""
 
 DEFAULT_SECONDS = 5.0
-"""Default duration in seconds of a path with untimed keyframes."""
+"""Default duration in seconds of a path without timed keyframes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,8 +38,8 @@ class Move:
     cameras.
 
     Attributes:
-        camera_at: Function of a `Rig` and an angle from 0 (start of the path) to 2 pi (end). It
-            returns the camera at this position of the path.
+        camera_at: Function of a `Rig` and an angle from 0 (start of the path) to 2 pi (end). The
+            function returns the camera at this position on the path.
         seconds: Default duration of the path in seconds.
     """
 

@@ -226,9 +226,9 @@ def _angles(vectors: Vectors) -> tuple[Vectors, Vectors, npt.NDArray[np.bool_]]:
     """Return the azimuth (n,) and elevation (n,) in radians of `vectors` (n, 3). The last
     coordinate of a vector is along the up direction.
 
-    The third array, bool (n,), is False for vectors that are nearly parallel to the up direction,
-    because their azimuth is not meaningful. If all vectors are nearly parallel to the up direction,
-    the array is True for all vectors.
+    The third result is a boolean array (n,). It is False for vectors that are nearly parallel to
+    the up direction, because their azimuth is not meaningful. If all vectors are nearly parallel to
+    the up direction, the array is True for all vectors.
     """
     level = np.linalg.norm(vectors[:, :2], axis=1)
     elevation = np.arctan2(vectors[:, 2], level)

@@ -31,8 +31,8 @@ UNORDERED = 1.5
 """Maximum length of the path through the cameras in the given order, relative to a nearest-neighbor
 path. If the path is longer, the cameras have no natural order."""
 POINTS = 1024
-"""Number of smoothed cameras along the path. Each one is a weighted mean of neighboring input
-cameras. Frames are interpolated between the smoothed cameras."""
+"""Number of smoothed cameras along the path. A smoothed camera is a weighted mean of neighboring
+input cameras. Frames are interpolated between the smoothed cameras."""
 
 
 def tour(

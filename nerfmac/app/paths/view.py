@@ -2,8 +2,8 @@
 
 The scene follows the pointer. For example, dragging to the right moves the scene to the right and
 the camera to the left. Pointer motion is relative to the image height, with x right and y down. The
-camera rotates around the center of the view. This center is on the viewing axis. If the view has
-the pose of a training camera with roll, the first rotation makes the horizon level.
+camera rotates around the center of the view, a point on the viewing axis. If the view has the pose
+of a training camera with roll, the first rotation makes the horizon level.
 
 All limits are chosen so that the view can still be rendered and moved back after any move.
 """
@@ -271,8 +271,8 @@ class View:
         return level / np.linalg.norm(level), math.copysign(0.5 * math.pi, height)
 
     def _level(self, heading: Vector, elevation: float) -> npt.NDArray[np.float64]:
-        """Return the rotation (3, 3) of a camera without roll. Its backward axis has the horizontal
-        direction `heading` and the elevation `elevation` in radians."""
+        """Return the rotation (3, 3) of a camera without roll. The backward axis of the camera has
+        the horizontal direction `heading` and the elevation `elevation` in radians."""
         back = math.cos(elevation) * heading + math.sin(elevation) * self.up
         right = np.cross(self.up, heading)
         return np.stack([right, np.cross(back, right), back], axis=1)

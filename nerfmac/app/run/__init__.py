@@ -1,4 +1,4 @@
-"""Runs. A run consists of a scene, a field, and a training state. It can be trained and saved."""
+"""Runs. A run consists of a scene, a field, and a training state. Runs can be trained and saved."""
 
 from nerfmac.app.run.configuration import CONFIGURED as CONFIGURED
 from nerfmac.app.run.configuration import check_limits as check_limits

@@ -119,9 +119,9 @@ def surface_losses_for_views(config: Config, views: Views) -> Config:
     them.
 
     If the run has a hash model and the views have tracks and a ground plane, a weight that is None
-    is set to its default. Otherwise, it is set to 0. The two losses are enabled only together: if
-    one weight is 0, the other one is also set to 0 instead of its default, because the ground loss
-    alone would also pull objects to the plane.
+    is set to its default. Otherwise, this weight is set to 0. If the configuration sets one weight
+    to 0, the other weight is by default also 0. For example, the ground loss is not enabled without
+    the depth loss, because it would also pull objects to the plane.
 
     Args:
         config: Configuration of the run.

@@ -80,9 +80,9 @@ def moved_record(folder: Path, scene: SceneRecord, source: Scene) -> SceneRecord
     Args:
         folder: Run folder, for the error message.
         scene: Scene record of the run.
-        source: Scene at its new path. Its training views, extent, and `masks` option must be the
-            same as in the record. Its path, up direction, placement, mean color, subject, and other
-            options may differ.
+        source: Scene at its new path. The training views, the extent, and the `masks` option must
+            be the same as in the record. The path, the up direction, the placement, the mean color,
+            the subject, and other options may differ.
 
     Returns:
         The record with the path of `source`.

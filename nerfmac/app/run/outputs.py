@@ -38,8 +38,8 @@ SPARE_SECONDS = 28.0
 time."""
 
 MIN_SECONDS = 5.0
-"""Lower bound of the remaining time in seconds. It takes effect if less time remains, for example
-after slow loading and compiling."""
+"""Lower bound of the remaining time in seconds. If less time remains, for example after slow
+loading and compiling, this value is used instead."""
 
 EVALUATION, PREVIEW = 1 / 2, 1 / 4
 """Maximum fractions of the remaining time that the evaluation and the preview may take."""
@@ -224,7 +224,7 @@ def quality(
         views: Evaluated views.
         of: Number of views in the split.
         background: Background color of the evaluation.
-        split: Name of the split. It is part of the keys of the result.
+        split: Name of the split, for example `test` in the key `psnr_test`.
 
     Returns:
         JSON values. For the split `test`, they include `psnr_test` in dB, `test_views` (number of

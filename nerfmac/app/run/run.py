@@ -119,8 +119,8 @@ class Run:
 
         Raises:
             InputError: If the folder is in use, the scene has no training views, or the scene,
-                configuration, and method are incompatible. These checks precede the decoding of
-                images. Also if an image cannot be decoded.
+                configuration, and method are incompatible. These conditions are checked before
+                images are decoded. Also if an image cannot be decoded.
         """
         if out is not None:
             run_folder.check_unused(user_path(out))
@@ -185,7 +185,7 @@ class Run:
                 another process trains the run.
         """
         folder = user_path(folder)
-        # This check precedes `locked`, because `locked` removes the old lock file.
+        # The folder is checked before `locked` removes an old lock file.
         run_folder.check_saved(folder)
         with locked(folder):
             run = cls.load(folder, method=method, source=scene)
@@ -318,7 +318,7 @@ class Run:
         """Return an independent copy of the run. The copy can be used on any thread.
 
         Returns:
-            The copy. It exists only in memory and is not saved in the folder of the original run.
+            Copy in memory. The copy is not saved in the folder of the original run.
         """
         mx.eval(self.state.arrays())
         # Compiled functions belong to a thread, so the copy needs another trainer.
@@ -329,7 +329,7 @@ class Run:
         """Save the run.
 
         Args:
-            folder: Run folder. It is created if it does not exist.
+            folder: Run folder. If the folder does not exist, it is created.
 
         Raises:
             InputError: If the files cannot be written.

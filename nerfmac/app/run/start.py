@@ -105,7 +105,7 @@ def train(
         progress: Whether to show progress bars.
         on_report: Callback for each `Report`.
         on_end: Callback that is called after training and before evaluation, if the run has a
-            folder. Its arguments are the run and the remaining time in seconds.
+            folder. The arguments of the callback are the run and the remaining time in seconds.
         options: Options for loading `scene` from a path; see `load_scene`.
 
     Returns:

@@ -32,8 +32,9 @@ LEGEND = 330 * OVERSAMPLING
 """Width of the legend in pixels of the supersampled image."""
 MARGIN = 0.12
 WITHIN = 0.9
-"""Fraction of the points, from the nearest to the mean camera position, that the image must show.
-If the image showed all points, cameras would be tiny in scenes with distant points."""
+"""The image must show at least this fraction of the points: the points that are nearest to the mean
+camera position. If the image showed all points, cameras would be tiny in scenes with distant
+points."""
 FRUSTUM = 0.07
 """Length of a camera frustum, relative to the side length of the box around cameras and points."""
 WIDEST_CUBE = 1.5

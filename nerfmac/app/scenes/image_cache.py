@@ -29,7 +29,8 @@ MIN_BYTES = 2**18
 """Photos are cached only if their files have at least this number of bytes. Smaller photos are
 decoded fast enough without the cache."""
 METHOD = "mean of blocks"
-"""Name of the downscaling method in cache keys. Change it if the resulting pixels change."""
+"""Name of the downscaling method in cache keys. If a change to the method changes the resulting
+pixels, the name must also be changed."""
 
 log = logging.getLogger("nerfmac")
 

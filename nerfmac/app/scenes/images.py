@@ -57,7 +57,8 @@ rounding errors."""
 
 ALPHA_MODES = ("RGBA", "RGBa", "LA", "La", "PA")
 UNREADABLE = (Exception,)
-"""Exceptions that Pillow decoders raise for invalid files. They can be of any type."""
+"""Exceptions that Pillow decoders raise for invalid files. Decoders may raise exceptions of any
+type."""
 FORMATS = ("PNG", "JPEG", "WEBP", "TIFF", "BMP", "GIF")
 """Formats that image files may have, independent of their names. Other formats are refused, because
 Pillow reads some of them with external programs. For example, Ghostscript would execute a
@@ -167,7 +168,7 @@ def decode_mask(path: Path, *, upright: bool = True) -> npt.NDArray[np.bool_]:
         upright: Whether to apply the EXIF orientation.
 
     Returns:
-        Bool (h, w), True for pixels that are used.
+        Boolean array (h, w), True for the pixels to use.
 
     Raises:
         InputError: If the image cannot be decoded.

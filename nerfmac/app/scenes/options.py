@@ -16,7 +16,7 @@ from nerfmac.common.files import user_path
 from nerfmac.geometry.placement import Direction
 
 Split = int | float | tuple[str, ...] | Literal["none"]
-"""Type of a parsed split. It specifies the held-out views: N for every Nth view, a fraction of the
+"""Type of a parsed split, that is, of the held-out views: N for every Nth view, a fraction of the
 views, a tuple of view names, or "none"."""
 
 GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
@@ -24,8 +24,8 @@ GivenSplit = str | float | os.PathLike[str] | Sequence[str] | None
 
 
 MAX_EXTENT = 128.0
-"""Maximum side length of the scene cube in scene units. It equals the largest `aabb_scale` of
-instant-ngp."""
+"""Maximum side length of the scene cube in scene units, equal to instant-ngp's largest
+`aabb_scale`."""
 
 SPLITS = "a number N for every Nth view, a fraction such as 0.1, none, or a file with view names"
 UPS = "x, y, z, one of these with a minus sign, three numbers such as 0,0.2,1, or auto"

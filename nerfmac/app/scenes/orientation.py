@@ -119,8 +119,8 @@ def _by_points(
 def _observations(
     images: Sequence[PosedImage], points: Array, tracks: Tracks | None
 ) -> tuple[Flags, Array]:
-    """Return whether each image shows each point, bool (images, points), and the pixel of the point
-    in the image, (images, points, 2)."""
+    """Return a boolean array (images, points) that is True where an image shows a point, and the
+    pixel positions (images, points, 2) of the points in the images."""
     if tracks is not None:
         points = tracks.points
     step = -(-len(points) // MAX_POINTS)

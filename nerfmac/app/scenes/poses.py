@@ -100,7 +100,7 @@ def leveling(poses: Sequence[Array], up: Direction | None = None) -> Array:
     x, y, z = up or estimated_up(np.stack(poses))
     if z < -1 + 1e-9:
         return np.diag([1.0, -1.0, -1.0])
-    # This is Rodrigues' formula for the axis (x, y, z) x (0, 0, 1) = (y, -x, 0).
+    # Rodrigues' rotation formula, for the axis (x, y, z) x (0, 0, 1) = (y, -x, 0).
     turn = np.array([[0.0, 0.0, -x], [0.0, 0.0, -y], [x, y, 0.0]])
     return np.eye(3) + turn + turn @ turn / (1.0 + z)
 

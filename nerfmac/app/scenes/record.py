@@ -1,5 +1,4 @@
-"""`SceneRecord`, the scene data that a run saves. These data are sufficient for rendering without
-images."""
+"""`SceneRecord`, the scene data that a run saves to be able to render without images."""
 
 from __future__ import annotations
 

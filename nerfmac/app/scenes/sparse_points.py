@@ -1,9 +1,9 @@
 """Computations with sparse points: medians over image patches, outliers, and the near plane.
 
-Structure from motion produces a few points and cameras at wrong positions. They must not determine
-the scene size. In contrast, a distant wall that fills half of every image must be included in the
-scene even if it has few points. Therefore, statistics are computed over image patches instead of
-points.
+Structure from motion produces a few points and cameras at wrong positions. These outliers must not
+determine the scene size. In contrast, a distant wall that fills half of every image must be
+included in the scene even if it has few points. Therefore, statistics are computed over image
+patches instead of points.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Flags = npt.NDArray[np.bool_]
 PATCHES = 8
 """Number of patches along each side of an image."""
 MAX_VIEWS, MAX_POINTS = 64, 20000
-"""Maximum number of views and maximum number of points that `patch_medians` uses. Both are selected
-evenly spaced."""
+"""Maximum number of evenly spaced views and maximum number of evenly spaced points that
+`patch_medians` uses."""
 
 MAX_STRAYS = 0.15
 """At most this fraction of the cameras or points can be outliers."""

@@ -60,7 +60,7 @@ def _camera(about: Fields, xform: Fields) -> Camera:
 
 
 def _distortion(about: Fields) -> dict[str, Any]:
-    """Return the arguments of `Lens` for the distortion. Raises `InputError` if the lens is not
+    """Return the distortion arguments for `Lens`. Raises `InputError` if the lens is not
     supported."""
     key = "lens" if "lens" in about else "camera_distortion"
     if key not in about or about.is_null(key):

@@ -44,7 +44,7 @@ MOST_LEVELS, MOST_LOG2_ENTRIES, MOST_CELLS = 128, 30, 2**20
 """Maximum number of levels, maximum base-2 logarithm of the table entries per level, and maximum
 number of cells along an axis."""
 UNLIMITED = 62
-"""Value of `log2_entries` for a dense grid. It is so large that no level is hashed."""
+"""Value of `log2_entries` for a dense grid, large enough that no level is hashed."""
 
 
 @dataclass(frozen=True)

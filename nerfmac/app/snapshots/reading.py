@@ -56,8 +56,8 @@ def load_snapshot(path: str | Path, scene: str | Path | None = None) -> Run:
 
     Args:
         path: Snapshot file.
-        scene: Path of the scene that the snapshot was trained on. It is needed only for evaluation.
-            Its cameras are transformed to the coordinates of the snapshot.
+        scene: Path of the scene that the snapshot was trained on, required only for evaluation. The
+            scene's cameras are transformed to the coordinates of the snapshot.
 
     Returns:
         Run with the parameters, the cameras, and the occupancy grid of the snapshot.

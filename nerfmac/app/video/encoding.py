@@ -1,8 +1,8 @@
 """Encoding of frames to a video: H.264 in MP4, VP9 in WebM, or an animated GIF.
 
-Frames are uint8 `(h, w, 3)` sRGB arrays. They are taken from an iterable one at a time and encoded
-on a separate thread. A file is created only when it is complete, so an interruption neither leaves
-an incomplete file nor changes an existing file.
+Frames are uint8 `(h, w, 3)` sRGB arrays. The encoder takes frames from an iterable one at a time
+and encodes them on a separate thread. A file is created only when it is complete, so an
+interruption neither leaves an incomplete file nor changes an existing file.
 
 The ffmpeg of `imageio-ffmpeg` encodes the frames in a separate process. The pixel format is 4:2:0,
 the only format that all players support. This format requires an even width and height. The color

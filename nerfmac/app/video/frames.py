@@ -172,8 +172,8 @@ class FrameRenderer:
 
 
 class SideBySide:
-    """Renderer of frames that show several runs next to each other, or one run for one or two
-    eyes."""
+    """Renderer of combined frames: several runs side by side, or the images of one run for one or
+    two eyes."""
 
     def __init__(self, runs: Sequence[Run], options: RenderOptions) -> None:
         """Create the renderers.
@@ -204,7 +204,7 @@ class SideBySide:
         """Render frames, and yield images that join the runs or eyes.
 
         Args:
-            frames: Camera samples of all frames. They determine the depth range.
+            frames: Camera samples of all frames, also for estimating the depth range.
             numbers: Indices of the frames to render. By default, all frames.
 
         Yields:

@@ -61,7 +61,8 @@ class RenderOptions:
     for one eye. The viewing axes are parallel, so that distant objects have the same pixels in both
     images."""
     eyes: float = 0.0
-    """Distance between the eyes. It must be positive if `stereo` is set, and 0 otherwise."""
+    """Distance between the eyes. If `stereo` is set, the distance must be positive. Otherwise, it
+    must be 0."""
     color_map: str = "turbo"
     """Colormap of `depth`: `turbo`, `inferno`, or `gray`. The last color of the map is the nearest
     distance."""

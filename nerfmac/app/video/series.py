@@ -76,7 +76,7 @@ def begin(folder: Path, made_by: dict[str, Any], *, resume: bool) -> None:
 
     Args:
         folder: Folder of the series.
-        made_by: Record of the series. It is written to `RECORD`.
+        made_by: Record to write to the file `RECORD`.
         resume: Whether to resume an existing series.
 
     Raises:

@@ -128,8 +128,8 @@ class ViewRenderer:
         parts = []
         for first in range(0, len(position), NORMALS_AT_ONCE):
             part = position[first : first + NORMALS_AT_ONCE]
-            # This is about half a cell of an occupancy grid, because its cells grow outside the
-            # unit cube.
+            # The step is about half a cell of an occupancy grid, because these cells grow outside
+            # the unit cube.
             step = mx.maximum(from_center(part), 0.5) / cells
             parts.append(normals(lambda at: field.density(parameters, at), part, step))
             mx.async_eval(parts[-1])

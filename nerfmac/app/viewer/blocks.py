@@ -1,8 +1,8 @@
 """Computation of each ray's first sample and first occupied cell, for drawing cells as blocks.
 
-Ray marching in small steps finds the cells. It can miss a corner of a cell if the corner covers
-less than a pixel. For each cell that is found, the distance to the point where the ray enters it is
-computed exactly.
+Ray marching in small steps finds the cells. Marching can miss a corner of a cell if the corner
+covers less than a pixel. For each cell that is found, the distance to the point where the ray
+enters it is computed exactly.
 """
 
 from __future__ import annotations

@@ -103,12 +103,12 @@ class WatchedTime:
         self._left = 0.0
 
     def train(self, seconds: float) -> None:
-        """Record training time in seconds. This increases the budget by `WATCHED_SHARE` of the
-        time, up to `WATCHED_SHARE` * `MAX_WAIT` seconds."""
+        """Record training time in seconds, and increase the budget by `WATCHED_SHARE` of the time,
+        up to `WATCHED_SHARE` * `MAX_WAIT` seconds."""
         self._left = min(self._left + WATCHED_SHARE * seconds, WATCHED_SHARE * MAX_WAIT)
 
     def draw(self, seconds: float, trained: float) -> None:
-        """Record drawing time. This reduces the budget.
+        """Record drawing time, and reduce the budget.
 
         The deficit is limited, so that the wait for the next image has an upper limit even after a
         slow image.

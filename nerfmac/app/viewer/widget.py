@@ -246,7 +246,7 @@ class Viewer(anywidget.AnyWidget):
         """Save the current run.
 
         Args:
-            folder: Run folder. It is created if it does not exist.
+            folder: Run folder. If the folder does not exist, it is created.
 
         Raises:
             InputError: If the files cannot be written.
@@ -343,8 +343,8 @@ def _hear_while_cells_run(comm: Any) -> None:
 
     JupyterLab sends messages to a subshell of the kernel. A subshell runs on a separate thread.
     ipykernel 7 forwards each message to the shell that sent the last message to the page. This
-    shell is the main shell, and it is busy while a cell runs. With this change, each message is
-    handled on the subshell that has received it.
+    shell is the main shell. The main shell is busy while a cell runs. With this change, each
+    message is handled on the subshell that has received it.
     """
     if hasattr(comm, "_reply_subshell_for"):
         comm._reply_subshell_for = lambda _data, asked: asked

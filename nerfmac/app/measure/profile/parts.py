@@ -5,9 +5,9 @@ the same arrays, without the rest of the step. The time of the same number of em
 subtracted from the time of the repeated launches. The remaining time of the step is called
 "everything else". It includes MLX operations, operations that run as reference implementations,
 kernel launches, reports, and waiting for the host. "Everything else" may be negative, because
-kernels may overlap in a step but not while they are repeated. The occupancy update and the average
-of the parameters do not run in every step, so their times are divided by the number of steps
-between two executions.
+kernels may overlap in a step but not while they are repeated. Occupancy updates and parameter
+averaging do not run in every step, so their times are divided by the number of steps between two
+executions.
 """
 
 from __future__ import annotations

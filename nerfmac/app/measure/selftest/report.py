@@ -158,8 +158,8 @@ def finite(values: Any) -> Any:
 class Findings:
     """Measurements of the current device. There is a method for each of the `FINDINGS`.
 
-    The methods return JSON values. They must be called in order, because later measurements use the
-    results of earlier ones.
+    The methods return JSON values. The methods must be called in order, because later measurements
+    use the results of earlier measurements.
     """
 
     def __init__(self, seconds: float) -> None:

@@ -194,7 +194,7 @@ def tracks_of(
     Args:
         model: COLMAP model.
         entries: Model entry of each image, or None for images that are not in the model.
-        images: Images. They may be downscaled relative to the images that were used to create the
+        images: Images, possibly downscaled relative to the images that were used to create the
             model.
 
     Returns:

@@ -240,7 +240,8 @@ def _text_cameras(content: bytes) -> Iterator[tuple[int, ColmapCamera]]:
 def _text_images(content: bytes) -> Iterator[ColmapImage]:
     image: tuple[str, int, list[float]] | None = None
     for line in content.decode("utf-8-sig").splitlines():
-        # The line after an image lists its points. It may be empty, and some programs omit it.
+        # The line after an image lists its points. The line may be empty, and some programs omit
+        # it.
         if image and (not line.strip() or _is_number(line.split()[-1])):
             yield _image(*image, *_text_shown(line))
             image = None

@@ -1,7 +1,7 @@
 """Camera intrinsics of a frame in a JSON file, with the keys of instant-ngp and nerfstudio.
 
-Values of a frame take precedence over values of the file. Some published files contain obviously
-wrong values. They are corrected with a warning.
+Values of a frame take precedence over values of the file. If a value is obviously wrong, as in some
+published files, the value is corrected and a warning is logged.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def lens_of(frame: Fields, file: Fields, image: Header, warned: set[str]) -> Len
     Args:
         frame: Frame of the JSON file.
         file: JSON file with defaults for all frames.
-        image: Header of the image. Its size is used if the JSON contains no size.
+        image: Header of the image. If the JSON contains no size, the size in the header is used.
         warned: Warnings that have already been logged. The set is updated, so that each kind of
             warning is logged only once per file.
 

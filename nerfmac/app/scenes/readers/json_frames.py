@@ -32,7 +32,7 @@ Array = npt.NDArray[np.float64]
 SPLITS = ("train", "val", "test")
 POSE = "transform_matrix"
 DEFAULT_SCALE, DEFAULT_OFFSET = 0.33, 0.5
-"""Default `scale` and `offset` of instant-ngp. They were chosen for the Blender scenes of 2020."""
+"""Default `scale` and `offset` of instant-ngp, chosen for the Blender scenes of 2020."""
 
 _UNDISTORTED = "one of OpenCV's two camera models: undistort the images first"
 _ALPHA = "images with an alpha channel, or masks"
@@ -100,7 +100,7 @@ def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
 
     Args:
         entries: Frames.
-        folder: Scene folder. It contains the masks.
+        folder: Scene folder with the masks.
 
     Returns:
         Images with cameras in file coordinates.

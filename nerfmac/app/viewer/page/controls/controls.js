@@ -2,7 +2,7 @@
  * Functions that create HTML elements, and controls that show a value and report its changes.
  *
  * A control is {element, input, show(value), isBusy()}. `show` does not report a change. `isBusy`
- * returns true while the user is changing the control. It must not be updated during this time.
+ * returns true while the user is changing the control. A busy control must not be updated.
  * Listeners are on elements of the control and are removed with these elements.
  */
 

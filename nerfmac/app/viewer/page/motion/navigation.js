@@ -86,7 +86,7 @@ export function walkView(view, right, up, forward) {
   return movedView(view, scaled(speed, [right, up, forward]));
 }
 
-/** Rotate towards a scene position. It becomes the center, and the horizon becomes level. */
+/** Rotate towards a scene position, make it the center, and make the horizon level. */
 export function lookAt(view, point) {
   const eye = eyeOfPose(view.pose);
   const back = minus(eye, point);

@@ -119,7 +119,7 @@ function buildReport(link) {
   return { element: make("div", { class: "nerfmac-group" }, bar.element, grid, message), show };
 }
 
-/** Switches of the refinements. They are disabled after training has begun. */
+/** Switches of the refinements. The switches are disabled after training has begun. */
 function buildRefine(link) {
   const toggles = REFINED.map(([name, label, title]) => {
     const onChange = (on) => link.send({ kind: "refine", name, on });
