@@ -125,7 +125,7 @@ def main() -> None:
     given = parser.parse_args()
     try:
         if given.run:
-            Run.load(given.run)  # a broken run fails here, not in a notebook's cell
+            Run.load(given.run)  # an invalid run is reported here and not in a notebook cell
     except InputError as error:
         parser.error(str(error))
     with ExitStack() as stack:

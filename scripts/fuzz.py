@@ -40,7 +40,7 @@ from typing import IO, NamedTuple
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # for `tests`, and for this checkout's nerfmac
+sys.path.insert(0, str(ROOT))  # to import `tests` and the nerfmac package of this checkout
 
 MOST_SECONDS, MOST_WAITING = 5, 60
 MOST_BYTES = 2 * 2**30

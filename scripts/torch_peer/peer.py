@@ -199,7 +199,7 @@ class TorchPeer:
             self.occupancy = occupancy
 
     def _update_occupancy(self, step: int) -> None:
-        """Update the occupancy grid before the step number `step`."""
+        """Update the occupancy grid before training step `step`."""
         followed = self.config.occupancy.visibility_rays
         origins, directions, _ = self._pixels.draw(followed, self._random)
         jitter = torch.rand(followed, generator=self._random, device=self.device)

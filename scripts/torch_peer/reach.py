@@ -98,8 +98,8 @@ class ReachSampler:
     ) -> TorchSamples:
         """Return the candidate samples, in the intervals with the indices `number` (room,).
 
-        If the `marched` (rays,) samples of a ray do not all fit, this ray and all later rays have
-        none.
+        `marched` (rays,) is the number of samples of each ray. If the candidate slots are too few
+        for all samples of a ray, this ray and all later rays have no samples in the result.
         """
         kept = torch.where(marched.cumsum(0) <= len(number), marched, 0)
         return self._march.write(origins, directions, jitter, number, kept, marched)

@@ -8,8 +8,8 @@ parent process. The stages are:
     features  Extracts SIFT features (Lowe 2004) of each image.
     matches   Matches the features of the image pairs in the plan. The number of matches that fit an
               epipolar geometry is written to `FOLDER/matches.json`.
-    mapping Runs incremental mapping (Schönberger and Frahm 2016). The model is written to a
-    subfolder of `FOLDER`, the value of `model` in the plan.
+    mapping   Runs incremental mapping (Schönberger and Frahm 2016). The model is written to the
+              subfolder of `FOLDER` that the key `model` of the plan specifies.
 
 The process prints progress as numbers. Each number counts images or pairs that have been completed
 since the previous number.

@@ -1,10 +1,11 @@
 """Selection of sharp video frames, with fewer frames where the camera moves slowly.
 
-Sharpness is the variance of the Laplacian (Pech-Pacheco et al. 2000). Motion is the median over
-blocks of the shift from phase correlation (Kuglin and Hines 1975), so that a few blocks on people,
-cars, or blank walls have no effect. The shift is measured relative to a reference frame. The
-reference frame is replaced only when the shift reaches several pixels. The shift between
-consecutive frames at a high frame rate would be rounded to zero.
+Sharpness is the variance of the Laplacian (Pech-Pacheco et al. 2000). The motion between two frames
+is the median shift of image blocks. The shift of a block is computed by phase correlation (Kuglin
+and Hines 1975). Because of the median, a few blocks on people, cars, or blank walls have no effect.
+The shift is measured relative to a reference frame. The reference frame is replaced only when the
+shift reaches several pixels. The shift between consecutive frames at a high frame rate would be
+rounded to zero.
 """
 
 from __future__ import annotations

@@ -193,7 +193,8 @@ class Solver:
         return self._map(matching)
 
     def _solve_in_order(self) -> Structure:
-        """Map with sequential matches, then match nearby cameras and map again."""
+        """Estimate the cameras from sequential matches. Then match images from nearby cameras, and
+        estimate the cameras again."""
         first = self._map("sequential", "first")
         poses = _poses(first.model)
         eyes = [poses[name][:, 3] for name in self._names if name in poses]

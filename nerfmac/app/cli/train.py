@@ -1,4 +1,4 @@
-"""`nerfmac train`: train with `nerfmac.train` and render a turntable video at the end."""
+"""`nerfmac train`: train a run with `nerfmac.train`, and then render a turntable video."""
 
 from __future__ import annotations
 

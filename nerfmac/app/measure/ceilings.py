@@ -38,7 +38,7 @@ class Ceilings(NamedTuple):
 
     bandwidth: float  # bytes read plus bytes written, per second
     rate: float  # floating-point operations per second; a multiply-add is two
-    method: str  # description of both measurements
+    method: str  # description of how both rates were measured
 
     def __str__(self) -> str:
         rates = f"{self.bandwidth / 1e9:.1f} GB/s, {self.rate / 1e9:.0f} GFLOP/s"

@@ -68,8 +68,8 @@ class StepInputs:
 
 
 def slopes(shape: tuple[int, ...], seed: int) -> mx.array:
-    """Return random gradients with one row per sample. One third of the rows are zero. The
-    magnitudes of the other rows differ by orders of magnitude."""
+    """Return random gradients with one row per sample. One third of the rows are zero. The other
+    rows differ by orders of magnitude."""
     size, seen, value = mx.random.split(mx.random.key(seed), 3)
     sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=size))
     is_seen = mx.random.uniform(shape=(shape[0], 1), key=seen) < 2 / 3

@@ -240,7 +240,7 @@ def recorded_launches(
     """Record the kernel launches of each computation in `Trainer.trial`.
 
     The computations are the occupancy update in each phase of the sampler, a training step, and the
-    average of the parameters. The last phase of the sampler follows the warm-up.
+    average of the parameters. The last phase of the sampler begins after the warm-up.
 
     Args:
         trainer: Trainer with training views.

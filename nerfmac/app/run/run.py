@@ -50,7 +50,7 @@ CURVE_POINTS = 100
 
 @dataclass(eq=False)
 class Run:
-    """Field during or after training. Renderings use the averaged parameters.
+    """Field of a scene, during or after training. Renderings use the averaged parameters.
 
     Examples:
         `steps` is the total number of steps of a run, so the second call of `train` in this example

@@ -1,7 +1,8 @@
 """Masks: images that mark the pixels of photos to exclude from training and evaluation.
 
 A frame can specify its mask (`mask_path` of nerfstudio). If a frame does not specify a mask,
-nerfmac looks for a mask file. For a photo `images/front/a.jpg`:
+nerfmac looks for a mask file. For example, the mask of `images/front/a.jpg` may be located at these
+paths:
 
 - In a folder `masks` or `mask` next to the photo or to one of its parent folders, the mask is named
   `a.jpg.png` (COLMAP), `a.jpg`, `a.png`, `a_mask.png`, or `a.mask.png`. The mask is located in the

@@ -184,8 +184,8 @@ def _likeness(
 
 
 def _colors(posed: PosedImage, pixel: Array) -> Array:
-    """Return the RGB colors (n, 3), from 0 to 255, of a downscaled image at pixels (n, 2) of the
-    original."""
+    """Read the RGB colors (n, 3), from 0 to 255, at the pixel positions `pixel` (n, 2) of an image.
+    The colors are read from a downscaled copy."""
     image = Image.fromarray(
         decode_reduced(posed.image, posed.name, upright=posed.is_upright)[..., :3]
     )

@@ -1,6 +1,6 @@
 """Videos as numbered files in a folder: PNG images, OpenEXR files, or NumPy files.
 
-    frame_00000.png    uint8 sRGB. With a transparent background, straight alpha is added.
+    frame_00000.png    uint8 sRGB. With a transparent background, the image has straight alpha.
     frame_00000.exr    float32. Depth and opacity are channel Y. Normals are channels R, G, and B.
                        Colors are linear R, G, and B. With a transparent background, alpha is
                        channel A, and colors are multiplied by alpha, as OpenEXR expects.

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 INSTALL = install("notebook")
-"""Command that installs the packages of the widget."""
+"""Command that installs the packages that the widget requires."""
 
 
 def __getattr__(name: str) -> Any:

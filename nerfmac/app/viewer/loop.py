@@ -202,8 +202,8 @@ class Loop:
 
     @property
     def _has_shown(self) -> bool:
-        """Whether the preparation of training may start: the first image has been shown, or
-        `PATIENCE` seconds have passed without it."""
+        """Whether the preparation of training may start. It starts after the first image has been
+        shown, or after `PATIENCE` seconds without an image."""
         return self._session.screen.shown is not None or time.monotonic() > self._begun + PATIENCE
 
     @property

@@ -16,7 +16,7 @@ of the page in milliseconds. The image that answers the message contains the sam
     look            x, y: image position in [0, 1]. The scene point at this position becomes the
                     center
     reset           return to the first view
-    set values: new settings, keyed by name
+    set             values: new settings, keyed by name
     refine          name: poses, lenses, exposures, or colors; on: whether training refines these
     train, pause
     stand           index: training view to compare with its photo, from the same camera

@@ -163,7 +163,8 @@ class Session:
     def target(self) -> Target:
         """Return the content that the page should show. All calls return the same object until the
         content changes."""
-        if (backdrop := _hex(self.run.scene.backdrop)) != self._backdrop:  # Images were decoded.
+        # Decoding the images may change the mean color and therefore the backdrop.
+        if (backdrop := _hex(self.run.scene.backdrop)) != self._backdrop:
             if self.settings.background == self._backdrop:
                 self.set(background=backdrop)
             self._backdrop = backdrop

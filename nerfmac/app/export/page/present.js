@@ -45,7 +45,7 @@ class Drawing {
   }
 }
 
-/** The presenter that shows images of `adapter` on `canvas`. */
+/** Create the presenter that shows images of `adapter` on `canvas`. */
 export function makePresenter(adapter, device, canvas) {
   const Presenter = adapter.info?.isFallbackAdapter ? ReadingPresenter : DirectPresenter;
   return new Presenter(device, canvas);

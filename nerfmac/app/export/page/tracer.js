@@ -20,7 +20,7 @@ export async function readField({ levels, features }) {
   return { table, bits, weights };
 }
 
-/** The value of each code, from the 256 values of its level: float16 as Uint16Array. */
+/** Return the value of each code, from the 256 values of its level: float16 as Uint16Array. */
 function tableOf(codes, values, levels, features) {
   const table = new Uint16Array(codes.length + (codes.length % 2));
   levels.forEach(([, , first, entries], level) => {
@@ -139,7 +139,7 @@ export class Tracer {
   }
 }
 
-/** The contents of `MarchSettings` in march.wgsl. */
+/** Return the contents of `MarchSettings` in march.wgsl. */
 function marchSettings({ extent, near, step, cone, resolution, cascades }) {
   const values = new DataView(new ArrayBuffer(32));
   const lengths = [extent, near, step, cone, Math.log1p(cone)];
@@ -149,7 +149,7 @@ function marchSettings({ extent, near, step, cone, resolution, cascades }) {
   return values;
 }
 
-/** The contents of an array of `HashLevel` in hash_encode.wgsl. */
+/** Return the contents of an array of `HashLevel` in hash_encode.wgsl. */
 function levelSettings(levels) {
   const values = new DataView(new ArrayBuffer(16 * levels.length));
   levels.forEach(([scale, ...shape], level) => {
@@ -159,7 +159,7 @@ function levelSettings(levels) {
   return values;
 }
 
-/** The contents of `Frame` in trace.wgsl, without `rows` and `kept`. */
+/** Return the contents of `Frame` in trace.wgsl, without `rows` and `kept`. */
 function frameSettings({ width, height }, { pose, lens }, background, offset) {
   const values = new DataView(new ArrayBuffer(FRAME_BYTES));
   const set = (at, numbers) => {

@@ -34,7 +34,7 @@ class HeldOutViews:
     def __init__(
         self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None
     ) -> None:
-        """Select views and pixels.
+        """Select evenly spaced views, and the pixels of each view.
 
         Args:
             scene: Scene with test views.

@@ -73,7 +73,7 @@ class Part(NamedTuple):
     backend: str = "mlx"
     """Backend of the part. For a kernel, it is "metal", "cuda", or "cpu". For MLX operations, it is
     "mlx"."""
-    dtypes: tuple[str, ...] = ()  # float dtypes of a kernel
+    dtypes: tuple[str, ...] = ()  # float dtypes of the arrays of a kernel
 
     def limit(self, most: Ceilings, *, cached: bool) -> float:
         """Return the minimum time in milliseconds according to the roofline model, for the maximum

@@ -1,4 +1,4 @@
-"""Self-test report, a JSON file to attach to a bug report, and the measurements in it.
+"""Self-test report (a JSON file to attach to a bug report) and its measurements.
 
 The file is written after each finding and before each test case, with the name of the test case. If
 the process crashes, the file is therefore valid JSON that contains all earlier findings and the

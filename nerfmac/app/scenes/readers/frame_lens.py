@@ -29,8 +29,8 @@ RESIZED = (2, 4, 8, 3, 1 / 2, 1 / 4, 1 / 8, 1 / 3)
 """Possible ratios of the image size to the size that the intrinsics are for, in the order of the
 trials."""
 TINY = 8
-"""Maximum length of the shorter image side, in pixels, for which focal lengths up to 2 pixels are
-accepted."""
+"""If the shorter image side exceeds this number of pixels, intrinsics that look like fractions of
+the image size (focal lengths up to 2, or principal points up to 1) are rejected."""
 SQUARE = 1.2
 """A warning is logged if fl_x / fl_y or fl_y / fl_x is at least this value, because the pixels of
 real cameras are square."""

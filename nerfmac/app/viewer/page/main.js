@@ -69,7 +69,7 @@ function render({ model, el }) {
   };
 }
 
-/** The layers over the frame. */
+/** Create the layers over the frame. */
 function buildSeen({ parts, image, link, settings, motion }) {
   const { area } = parts;
   const frusta = new Frusta(link);
@@ -83,7 +83,7 @@ function buildSeen({ parts, image, link, settings, motion }) {
   return { frusta, pathLine, cropBox, compare, overlay };
 }
 
-/** The toolbar and its panels. */
+/** Create the toolbar and its panels. */
 function buildControls({ parts, link, settings, motion, record, seen, image, reset, signal }) {
   const training = buildTraining(link, settings, signal);
   const view = buildView({ settings, seen, motion });

@@ -13,13 +13,13 @@ _PAGE = files("nerfmac") / "app" / "viewer" / "page"
 
 @cache
 def script() -> str:
-    """Return the bundled module."""
+    """Return the source code of the bundled module."""
     return joined_modules(_read, "main.js")
 
 
 @cache
 def style() -> str:
-    """Return the style sheet."""
+    """Return the source code of the style sheet."""
     return _read("viewer.css")
 
 

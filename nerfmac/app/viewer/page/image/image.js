@@ -128,7 +128,7 @@ export class Image {
     for (const listener of this.listeners) listener(shown?.content ?? null);
   }
 
-  /** The target camera of the warp, or null if the frame is not warped. */
+  /** Return the target camera of the warp, or null if the frame is not warped. */
   warped() {
     const { warp, canvas: { width, height }, motion: { view } } = this;
     const content = this.shown?.content;
@@ -140,7 +140,7 @@ export class Image {
     return warp.draw(camera, ...size) ? camera : null;
   }
 
-  /** The image on screen, as a PNG. */
+  /** Return the image on screen, as a PNG. */
   toBlob() {
     const { canvas, warp } = this;
     const copy = new OffscreenCanvas(canvas.width, canvas.height);
@@ -151,7 +151,7 @@ export class Image {
     return copy.convertToBlob({ type: "image/png" });
   }
 
-  /** The rectangle of the image in an area of the given size, in the same units. */
+  /** Return the rectangle of the image in an area of the given size, in the same units. */
   rectangle(width, height) {
     const frame = this.shown?.content ?? this.shown?.bitmap;
     const isWarped = this.camera !== (this.shown?.content ?? null);
@@ -176,13 +176,13 @@ export async function decodeJpeg(bytes) {
   }
 }
 
-/** The uint16 numbers in deflated `bytes`. */
+/** Return the uint16 numbers in deflated `bytes`. */
 async function inflate(bytes) {
   const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint16Array(await new Response(inflated).arrayBuffer());
 }
 
-/** Whether the numbers in two lists differ by at most rounding errors. */
+/** Return whether the numbers in two lists differ by at most rounding errors. */
 function isAlike(one, other) {
   return one.every((value, index) => (
     Math.abs(value - other[index]) <= SAME * Math.max(1, Math.abs(value))

@@ -25,14 +25,14 @@ export function toImage(lens, [a, b, c]) {
   return [lens[0] * (a / -c) + lens[2], lens[3] - lens[1] * (b / -c)];
 }
 
-/** [x, y, depth] of a scene point, or null if its depth is less than `near`. */
+/** Return [x, y, depth] of a scene point, or null if its depth is less than `near`. */
 export function projectPoint(pose, lens, point, near) {
   const seen = toCamera(pose, point);
   if (-seen[2] < near) return null;
   return [...toImage(lens, seen), -seen[2]];
 }
 
-/** The part of a line in camera axes with a depth of at least `near`, or null. */
+/** Return the part of a line in camera axes with a depth of at least `near`, or null. */
 export function clipLine(first, second, near) {
   const [one, two] = [-first[2] - near, -second[2] - near];
   if (one < 0 && two < 0) return null;
@@ -48,7 +48,7 @@ export function projectLine(pose, lens, first, second, near) {
   return line && line.map((end) => toImage(lens, end));
 }
 
-/** The ray through an image position: the camera position, and a direction with depth 1. */
+/** Return the ray through an image position: the camera position, and a direction with depth 1. */
 export function rayThrough(pose, lens, x, y) {
   const ahead = toScene(pose, [(x - lens[2]) / lens[0], (lens[3] - y) / lens[1], -1]);
   const origin = [pose[3], pose[7], pose[11]];

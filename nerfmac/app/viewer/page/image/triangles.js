@@ -34,7 +34,7 @@ export function trianglesOf(values, columns, rows) {
   return fansOf(rectangles, columns, rows);
 }
 
-/** Whether the values of a rectangle are on a plane up to FLAT. True for a single cell. */
+/** Return whether the values of a rectangle are on a plane up to FLAT. True for a single cell. */
 function isFlat(values, columns, left, right, top, bottom) {
   const [width, height] = [right - left, bottom - top];
   if (width === 1 && height === 1) return true;
@@ -55,7 +55,7 @@ function isFlat(values, columns, left, right, top, bottom) {
   return true;
 }
 
-/** The triangles of polygons from `rectangles`, [left, right, top, bottom] each. */
+/** Return the triangles of polygons from `rectangles`, [left, right, top, bottom] each. */
 function fansOf(rectangles, columns, rows) {
   const isCorner = new Uint8Array(columns * rows);
   for (const [left, right, top, bottom] of rectangles) {

@@ -87,7 +87,7 @@ export class Link {
     this.wake();
   }
 
-  /** The message that waits under `key`, or undefined. */
+  /** Return the message that waits under `key`, or undefined. */
   pending(key) {
     return this.waiting.get(key);
   }

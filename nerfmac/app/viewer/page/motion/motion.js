@@ -112,7 +112,7 @@ export class Motion {
     for (const listener of this.listeners) listener(time);
   }
 
-  /** The unsent state of the view as a message, or null. */
+  /** Return the unsent state of the view as a message, or null. */
   message(isUrgent) {
     this.beforeMessage();
     this.advance();

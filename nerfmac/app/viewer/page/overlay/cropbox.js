@@ -48,7 +48,7 @@ export class CropBox {
     this.settings.set("crop", isOn ? this.last ?? this.subject ?? this.cube : null);
   }
 
-  /** The six handles {axis, side, point}; `point` is the center of a face. */
+  /** Return the six handles {axis, side, point}; `point` is the center of a face. */
   handles() {
     const { box } = this;
     if (!box) return [];
@@ -93,7 +93,7 @@ export class CropBox {
     context.stroke();
   }
 
-  /** The handle at a position in the area (the nearest of several handles), or null. */
+  /** Return the handle at a position in the area (the nearest of several handles), or null. */
   find(place, sight) {
     const there = this.handles()
       .map((handle) => ({ ...handle, at: sight.point(handle.point) }))

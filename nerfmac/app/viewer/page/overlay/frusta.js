@@ -65,7 +65,7 @@ export class Frusta {
     context.globalAlpha = 1;
   }
 
-  /** The index of the nearest training camera at a position in the area, or null. */
+  /** Return the index of the nearest training camera at a position in the area, or null. */
   find(place, sight) {
     if (!this.isShown) return null;
     const there = this.visible(sight).filter(({ lines }) => {

@@ -97,7 +97,7 @@ export class Overlay {
     return handle ? this.cropBox.grab(handle, place, () => this.sight() ?? sight) : null;
   }
 
-  /** Whether a click hit a training camera. If so, the viewer moves to this camera. */
+  /** Return whether a click hit a training camera. If so, the viewer moves to this camera. */
   click(place, time) {
     const sight = this.sight();
     const index = sight ? this.frusta.find(place, sight) : null;

@@ -18,7 +18,7 @@ export class Sight {
     return { x: left + x * width, y: top + y * height };
   }
 
-  /** {x, y, depth} of a scene point; null if it is behind the camera. */
+  /** Return {x, y, depth} of a scene point; null if it is behind the camera. */
   point(point) {
     const seen = projectPoint(this.pose, this.lens, point, this.near);
     return seen && { ...this.place(seen), depth: seen[2] };
@@ -30,7 +30,7 @@ export class Sight {
     return ends && ends.map((end) => this.place(end));
   }
 
-  /** The ray through a position in the area. */
+  /** Return the ray through a position in the area. */
   ray({ x, y }) {
     const { left, top, width, height } = this.rectangle;
     return rayThrough(this.pose, this.lens, (x - left) / width, (y - top) / height);

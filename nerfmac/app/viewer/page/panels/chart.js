@@ -49,7 +49,7 @@ export class Chart {
     return this.axis === "steps" ? 0 : 1;
   }
 
-  /** [lowest, highest] value of the horizontal axis. */
+  /** Return [lowest, highest] value of the horizontal axis. */
   range() {
     const last = this.points.at(-1)[this.column];
     const first = this.points[0][this.column];
