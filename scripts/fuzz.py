@@ -49,8 +49,8 @@ STARTS = 50
 
 
 class Figures(NamedTuple):
-    """Summary of a reader's runs. `slowest` is processor time in seconds; `memory` is the increase
-    in MiB."""
+    """Summary of a reader's runs. `slowest` is the longest CPU time in seconds, and `memory` is the
+    increase in memory in MiB."""
 
     executions: int = 0
     refused: int = 0

@@ -96,7 +96,7 @@ RULES = (
 
 
 class Sentence(NamedTuple):
-    """A sentence and its source."""
+    """Sentence, with its kind of text and its source file."""
 
     kind: str  # such as "docstrings"
     path: Path

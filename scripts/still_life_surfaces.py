@@ -3,8 +3,8 @@
     python scripts/still_life_surfaces.py RUN ...
 
 The renderer of the scene (`scripts/make_scene.py`) provides the true values. Depth errors are
-relative; angles are between normals, in degrees. All test views are compared, at the pixels where
-an object is at the pixel center.
+relative to the true distance. Angles between normals are in degrees. All test views are compared,
+at the pixels where an object is at the pixel center.
 """
 
 import argparse

@@ -128,9 +128,9 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
     null, cameras are optimized during the whole mapping.
 
     The file `summary.json` next to the model contains `models`, the number of images in each model.
-    For the written model, it also contains the mean reprojection `error` in pixels, the number of
-    `observations`, the number of points `seen` by each image, `points` as in `Structure`, and the
-    optimized `lens`.
+    For the written model, the file also contains the mean reprojection error in pixels (`error`),
+    the number of observations (`observations`), the number of points that each image observes
+    (`seen`), `points` as in `Structure`, and the optimized lens (`lens`).
 
     Args:
         pycolmap: The module `pycolmap`.

@@ -5,9 +5,9 @@ If an object, such as a can, looks the same from two sides, images of one side m
 images of the other side ("folding"). The reprojection errors are then small, but half of the
 cameras are wrong. The order of the images reveals the problem: at a "leap", the cameras of two
 consecutive images look in very different directions. Images of a rig of fixed cameras also have
-leaps. A leap is attributed to a rig if the cameras before the leap look in other directions than
-the cameras after the leap, or if the two images are no more similar than other images with
-different directions.
+leaps. A leap is attributed to a rig in two cases: the cameras before the leap look in other
+directions than the cameras after the leap, or the two images at the leap are no more similar than
+other images with different directions.
 """
 
 from __future__ import annotations

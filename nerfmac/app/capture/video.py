@@ -195,7 +195,7 @@ def _frames(path: Path, selection: str, layout: str, form: str) -> Iterator[Pixe
 
 
 def _ffmpeg() -> str:
-    import imageio_ffmpeg  # Imported here, because only videos need it.
+    import imageio_ffmpeg  # Imported lazily: only videos require it.
 
     try:
         return str(imageio_ffmpeg.get_ffmpeg_exe())

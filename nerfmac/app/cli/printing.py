@@ -44,7 +44,7 @@ def until_closed() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # Prevents Python from flushing the remaining output at exit.
+        # Redirecting standard output prevents Python from flushing the remaining output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

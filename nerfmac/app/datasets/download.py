@@ -1,4 +1,4 @@
-"""`download` downloads a file. The download can be resumed, and the file is verified.
+"""`download` downloads and verifies a file. Interrupted downloads can be resumed.
 
 Received data is stored in NAME.part until it is complete and has the correct checksum. urllib is
 used because neither pooch nor torch.hub can resume downloads.
@@ -64,7 +64,7 @@ def _receive(url: str, part: Path, bar: Any) -> None:
         if answer is None:  # The file is complete.
             bar.update(have)
             return
-        if answer.status != 206:  # The server sends the whole file again.
+        if answer.status != 206:  # The server sends the whole file.
             have = 0
         length = answer.headers["Content-Length"]
         size = have + int(length) if length else None

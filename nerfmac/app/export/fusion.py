@@ -33,8 +33,8 @@ MAX_VIEWS = 64
 MAX_SIDE = 1024
 """Maximum number of pixels along the longer side of a rendered depth image."""
 MAX_TANGENT = 2.0
-"""Maximum tangent of half the field of view of a depth image. Depth images have pinhole cameras, so
-they cannot cover the whole field of view of a fisheye camera."""
+"""Maximum tangent of half a depth image's field of view. Depth images have pinhole cameras, so they
+cannot cover the whole field of view of a fisheye camera."""
 TRUNCATION = 4
 """Maximum absolute value of the signed distance, in cells. A block of lattice points has the same
 number of cells along each axis."""

@@ -18,8 +18,8 @@ WITHIN = 0.01
 """A point counts as on the mesh if its distance from the mesh is at most this fraction of its
 distance from the nearest camera."""
 NEIGHBORS = 8
-"""Number of candidate triangles for the distance of a point. The triangles with the nearest centers
-are selected."""
+"""Number of candidate triangles for computing a point's distance from the mesh. The triangles with
+the nearest centers are selected."""
 
 Array = npt.NDArray[np.floating]
 Faces = npt.NDArray[np.int32]
@@ -31,7 +31,7 @@ def held_out_share(
     """Compare a mesh with sparse points that were excluded from training.
 
     Args:
-        run: Run of the mesh.
+        run: Run from which the mesh was extracted.
         region: Box of the mesh in the coordinates of the input scene.
         vertices: Positions (vertices, 3) in these coordinates.
         faces: Vertex indices (faces, 3).

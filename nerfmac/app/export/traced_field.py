@@ -25,7 +25,7 @@ TRACE_FILES = (
     "spherical_harmonics",
     "networks",
 )
-"""File names of the shader that renders images."""
+"""Names of the WGSL files that form the shader for rendering images."""
 
 
 class TracedField(NamedTuple):

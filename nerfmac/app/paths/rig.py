@@ -116,9 +116,10 @@ class Rig:
     def place_at(self, azimuth: float) -> tuple[float, float]:
         """Return the elevation and the relative distance of a path camera at an azimuth.
 
-        Both values are means over the training cameras, with larger weights for similar azimuths,
-        so they change smoothly around the circle. Training cameras with an elevation or distance
-        far from the median, such as a second ring or outliers, have a small weight.
+        The elevation and the distance are means over the training cameras, with larger weights for
+        similar azimuths. Therefore, they change smoothly around the circle. Training cameras with
+        an elevation or distance far from the median, such as a second ring or outliers, have a
+        small weight.
 
         Args:
             azimuth: Azimuth in radians.
@@ -241,10 +242,10 @@ def _lens(lenses: Sequence[Lens], size: tuple[int, int] | None) -> Lens:
     """Return undistorted intrinsics. Their angle of view along the shorter side is the median over
     the photos.
 
-    The shorter side is used so that a wide frame shows the whole height of landscape photos. A
-    landscape frame for portrait photos, or a portrait frame for landscape photos, would crop most
-    of the content. In this case, the angle of view refers to the geometric mean of the two sides of
-    a photo.
+    The shorter side is used so that a wide frame shows the whole height of landscape photos. If
+    photos are in portrait and frames in landscape orientation, or vice versa, most of the content
+    would be cropped. In this case, the angle of view refers to the geometric mean of the two sides
+    of a photo.
     """
     width, height = size if size is not None else (lenses[0].width, lenses[0].height)
     checks.number("width", width, low=2, whole=True)

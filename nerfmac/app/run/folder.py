@@ -38,7 +38,7 @@ def read_record(folder: Path) -> SceneRecord:
 def check_unused(folder: Path) -> None:
     """Check that a new run can be saved in a folder. The folder must be absent or empty.
 
-    The folder may also contain a lock file and the `BEGINNING` files of a training that was killed
+    The folder may also contain a lock file and the `BEGINNING` files of a run that was killed
     before its first checkpoint.
 
     Raises `InputError` if the folder contains other files.

@@ -159,9 +159,9 @@ def _likeness(
 ) -> float:
     """Correlate the colors of points in undecided images with their colors in other images.
 
-    `views` contains the undecided and the other images. If there are no other images, undecided
-    images are compared with each other. The result is NaN if fewer than `MIN_OBSERVATIONS` colors
-    are available.
+    `views` contains the indices of the undecided images and of the other images. If there are no
+    other images, undecided images are compared with each other. The result is NaN if fewer than
+    `MIN_OBSERVATIONS` colors are available.
     """
     chosen, fixed = views
 

@@ -139,8 +139,8 @@ def near_plane(points: Array, cameras: Sequence[Camera]) -> float | None:
     Without a near plane, training may place haze directly in front of a camera, where the haze is
     not visible from other cameras. The haze affects only the image of this camera, but hides the
     scene in other renderings. The original NeRF code (Mildenhall et al. 2020) also uses a near
-    plane for LLFF scenes, at 0.9 times the depth of the nearest point. `NEAR_FRACTION` is smaller,
-    because textureless surfaces have no points.
+    plane for LLFF scenes, at 0.9 times the depth of the nearest point. Here, the factor
+    `NEAR_FRACTION` is smaller than 0.9, because textureless surfaces have no points.
 
     Args:
         points: Points (n, 3) in scene space. Occlusion is ignored.

@@ -148,8 +148,8 @@ def _sampling(snapshot: Fields, config: Config, geometry: MarchGeometry) -> Arra
 
 
 def _shown(snapshot: Fields, bounds: Bounds) -> Box | None:
-    """Return the box that instant-ngp renders. If this box contains the scene cube, is rotated, or
-    is empty, return None."""
+    """Return the box of the scene that instant-ngp renders. If this box contains the scene cube, is
+    rotated, or is empty, return None."""
     if "render_aabb" not in snapshot:
         return None
     box = snapshot.object("render_aabb")

@@ -179,7 +179,7 @@ def encoder(codec: str) -> str:
     """Return the path of an ffmpeg that supports the encoder `codec`. Raises `InputError` if ffmpeg
     is missing or does not support it."""
     try:
-        import imageio_ffmpeg  # Imported here, because only videos need it.
+        import imageio_ffmpeg  # Imported lazily: only videos require it.
 
         program = str(imageio_ffmpeg.get_ffmpeg_exe())
         encoders = _ask(program, "-encoders")

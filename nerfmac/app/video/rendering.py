@@ -55,8 +55,8 @@ def render_video(
             scene.
         fps: Frames per second of the video.
         form: Format of the files in a folder: `png`, `exr`, or `npz` (`video.series`).
-        resume: Whether to resume an interrupted rendering. If True, the frames of a video are
-            stored in the folder OUT.frames until the video is complete.
+        resume: Whether to resume an interrupted rendering. If True, video frames are stored in the
+            folder OUT.frames until the video is complete.
         overwrite: Whether to replace an existing `out` and the stored frames of another video.
         progress: Whether to show a progress bar.
 

@@ -15,7 +15,7 @@ INSTALL = install("notebook")
 def __getattr__(name: str) -> Any:
     if name != "Viewer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Imported here, because only the widget requires the packages of the extra `notebook`.
+    # Imported lazily: only the widget requires the packages of the extra `notebook`.
     try:
         from nerfmac.app.viewer.widget import Viewer
     except ModuleNotFoundError as error:

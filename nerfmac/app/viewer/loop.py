@@ -130,7 +130,7 @@ class Loop:
     """Activity that runs a session on the worker thread. Any thread may call `post`."""
 
     def __init__(self, worker: Worker, session: Session, keep: Callable[[bytes], None]) -> None:
-        """Create the loop.
+        """Create a loop for a viewer session.
 
         Args:
             worker: Worker that runs the loop.
@@ -276,8 +276,8 @@ class Loop:
             session.failure = error
 
     def _rest(self) -> None:
-        """Store the last image for pages without a kernel. `work` calls this method when there is
-        neither an image to draw nor a training step to execute."""
+        """Store the last image for pages without a kernel. If there is neither an image to draw nor
+        a training step to execute, `work` calls this method."""
         session = self._session
         if not session.is_resting.is_set() and not session.screen.is_open:
             camera = session.target().camera(*session.target().full_size(*KEPT_SIZE))

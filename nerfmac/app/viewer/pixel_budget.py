@@ -54,7 +54,7 @@ class PixelBudget:
         *,
         is_stable: bool = True,
     ) -> None:
-        """Create the budget.
+        """Create a pixel budget without measurements.
 
         Args:
             seconds: Allowed time for an image in seconds.

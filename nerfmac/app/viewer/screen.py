@@ -83,7 +83,7 @@ Therefore, the interval between two images for this page increases up to `MAX_LO
 """
 
 MAX_LOST = 10.0
-"""Maximum interval in seconds between images for a page that does not answer."""
+"""Maximum interval in seconds between images for a page that does not acknowledge images."""
 
 MAX_SIDE = 3840
 """Maximum length of the longer side of an image in pixels."""

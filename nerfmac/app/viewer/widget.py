@@ -93,9 +93,9 @@ class Viewer(anywidget.AnyWidget):
         """Create the viewer.
 
         Args:
-            source: Scene to train on, run to view or to continue, scene folder, run folder,
-                instant-ngp snapshot, video, or photos. For a video or photos, cameras are
-                estimated first.
+            source: `Scene` to train on, `Run` to view or to train further, or path of a scene
+                folder, a run folder, an instant-ngp snapshot, a video, or a folder of photos. For a
+                video or photos, cameras are estimated first.
             preset: Preset of a new run, as in `nerfmac.train`.
             device: Device that trains and renders, as in `nerfmac.train`.
             seed: Seed of all random numbers of a new run.

@@ -146,7 +146,7 @@ class Worker:
             with interval("viewer", work=type(activity).__name__):
                 pause = activity.work()
         except Exception:
-            log.exception("stopping %s", activity)  # Other activities continue.
+            log.exception("stopping %s", activity)  # The other activities are not affected.
             with self._lock:
                 self._due.pop(activity, None)
             return

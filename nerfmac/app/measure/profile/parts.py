@@ -156,7 +156,7 @@ def parts(trainer: Trainer, whole: WholeStep, launch: Timing, seconds: float) ->
         seconds: Approximate time of each measurement.
 
     Returns:
-        All parts. The sum of their median times is the median time of `whole`.
+        All parts of the step. Their median times add up to the median time of `whole`.
     """
     step = recorded_launches(trainer, whole.state)[trainer.sampler.phases]
     kernels = list(kernel_parts(step, launch, seconds))
@@ -234,7 +234,7 @@ def stages(parts: Iterable[Part]) -> dict[str, list[Part]]:
 
 
 class Host(NamedTuple):
-    """Host time per training step."""
+    """Time that the host spends per training step."""
 
     step: Timing  # from the beginning of a step to the beginning of the next step
     work: Timing  # building the graph of the step, including its share of occupancy updates

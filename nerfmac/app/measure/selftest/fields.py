@@ -113,7 +113,7 @@ class _Field(NamedTuple):
     def bits(self, filled: float, key: mx.array) -> mx.array:
         """Return random occupancy bits. Each bit is set with probability `filled`."""
         drawn = mx.random.uniform(shape=(self.march.cells,), key=key)
-        with kernels_disabled():  # packing has its own cases
+        with kernels_disabled():  # packing has separate cases
             return pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
 
     def parameters(self, contrast: float, keys: mx.array) -> tuple[mx.array, mx.array, mx.array]:

@@ -114,7 +114,7 @@ def _visible(geometry: MarchGeometry, count: int) -> Arrays:
 def _marched(geometry: MarchGeometry, count: int, filled: float, slots: int) -> Arrays:
     drawn = mx.random.uniform(shape=(geometry.cells,), key=mx.random.key(3))
     rays = drawn_rays(count, geometry.bounds.extent)
-    with kernels_disabled():  # packing has its own cases
+    with kernels_disabled():  # packing has separate cases
         bits = pack_bits((drawn < filled).astype(mx.float32), mx.array([0.5]))
     occupied = Occupied(geometry, bits)
     samples = march(*rays, occupied, slots)

@@ -185,8 +185,8 @@ class _LensKeys:
             )
 
     def _with(self, key: str) -> Fields | None:
-        """Return the first of the frame and the file that contains `key`, or None if neither
-        does."""
+        """Return the frame if it contains `key`. Otherwise, return the file if it contains `key`,
+        or None."""
         return next((fields for fields in (self.frame, self.file) if key in fields), None)
 
     def _warn(self, what: str) -> None:

@@ -124,7 +124,7 @@ def images_of(entries: Sequence[Entry], folder: Path) -> list[PosedImage]:
 def cameras_of(
     file: Fields, photo: Header, names: Collection[str] | None = None
 ) -> list[tuple[Lens, Array]]:
-    """Return the cameras of the frames in a file. Images may be absent.
+    """Return the cameras of the frames in a file. The images need not exist.
 
     Args:
         file: JSON file.

@@ -1,5 +1,5 @@
 /**
- * Drawing of the frames from the kernel on a canvas.
+ * Drawing of frames from the kernel on a canvas.
  *
  * Every frame is acknowledged in the order of arrival, whether it is drawn or not. If a newer frame
  * has arrived by the time a frame is decoded, the older frame is skipped. Two frames in a row are

@@ -1,4 +1,4 @@
-/** The view panel: content, appearance, and field of view of the image. */
+/** The view panel, for the content, the appearance, and the field of view of the image. */
 
 import {
   make, makeButton, makeColor, makeMore, makeSelect, makeSlider, makeToggle,
