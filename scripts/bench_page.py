@@ -4,9 +4,9 @@ network.
     nerfmac export runs/still_life scene.html
     python scripts/bench_page.py runs/still_life scene.html --image data/page.jpg
 
-The script prints the size of the page in bytes, the time to its first image in seconds, the PSNR
-relative to images of nerfmac for three cameras, and the frames per second while the view rotates.
-With `--image`, it also writes an image of the page. In headless Chromium, the CPU executes WebGPU.
+The script prints the page size in bytes, the time to the first image in seconds, the PSNR relative
+to nerfmac's renderings for three cameras, and the frames per second while the view rotates. With
+`--image`, it also writes an image of the page. In headless Chromium, the CPU executes WebGPU.
 """
 
 from __future__ import annotations

@@ -9,12 +9,12 @@ Each source is compiled with the header of the installed MLX package and with ea
 the registers, the spilled bytes, and the code size of each translation.
 
 Apple does not document the metadata that contains registers and spilled bytes. The format is known
-from three independent public readers that were calibrated with kernels of known register pressure:
-the metadata is a FlatBuffer, and field 0 of its root is a table with the number of 32-bit registers
-(field 0) and the spilled bytes (fields 14 and 41, absent if the kernel spills nothing). The readers
-were calibrated only on the A18 Pro, the M4, and the M5. It is unknown whether the fields have the
-same meaning on the M1 to the M3. No other metadata is interpreted. The JSON file contains all
-metadata as hexadecimal text.
+from three independent public readers that were calibrated with kernels of known register pressure.
+The metadata is a FlatBuffer, and field 0 of its root is a table. Field 0 of the table is the number
+of 32-bit registers. Fields 14 and 41 are the spilled bytes and are absent if the kernel spills no
+registers. The readers were calibrated only on the A18 Pro, the M4, and the M5. It is unknown
+whether the fields have the same meaning on the M1 to the M3. No other metadata is interpreted. The
+JSON file contains all metadata as hexadecimal text.
 """
 
 import argparse

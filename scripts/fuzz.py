@@ -3,12 +3,12 @@
     python scripts/fuzz.py                               every reader, a minute each
     python scripts/fuzz.py ply llff --executions 100000 --seed 7
 
-A fault is an exception other than `InputError`, the end of the process, or an input that takes more
-than 5 s of CPU time, more than a minute, or more than 2 GB of memory. Valid files from
-`tests/fuzzing/readers.py` are mutated with `tests/fuzzing/mutations.py`. If atheris is installed
-(`uv pip install atheris`), inputs that execute new code of nerfmac are mutated further. Atheris is
-not available for every system, so it is not a dependency. Without atheris, or with --blind, every
-input is a mutation of a valid file.
+An input causes a fault if reading it raises an exception other than `InputError`, ends the process,
+or takes more than 5 s of CPU time, more than a minute, or more than 2 GB of memory. Valid files
+from `tests/fuzzing/readers.py` are mutated with `tests/fuzzing/mutations.py`. If atheris is
+installed (`uv pip install atheris`), inputs that execute new code of nerfmac are mutated further.
+Atheris is not available for every system, so it is not a dependency. Without atheris, or with
+--blind, every input is a mutation of a valid file.
 
 Each reader runs in a separate process that is restarted after a fault that ends it. Inputs that
 cause a fault are saved in --out with their tracebacks. Their file names are suitable for

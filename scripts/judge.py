@@ -10,11 +10,11 @@ is a place. `--list FILE.json` contains more scenes, as objects with the key "sc
 keys. Each run is a separate process. `--set train.disparity=0.03` changes a setting of the preset.
 The option can be repeated.
 
-The result is a Markdown table on standard output with a row for each scene: the PSNR of the
-held-out views for each seed, its mean, the worst view of all seeds, SSIM, the depth error at sparse
-points that training did not use, the fraction of the pixels of the ground plane with the right
-depth, steps, and the seconds before the first step. With `--before`, the metrics of an earlier run
-of this script are shown next to them.
+The result is a Markdown table on standard output with a row for each scene. A row contains the PSNR
+of the held-out views for each seed, the mean PSNR, the worst view of all seeds, and SSIM. It also
+contains the depth error at sparse points that training did not use, the fraction of ground-plane
+pixels with the right depth, the number of steps, and the seconds before the first step. With
+`--before`, the metrics of an earlier run of this script are shown next to them.
 """
 
 import argparse

@@ -9,10 +9,10 @@ the change in speed.
     captures  100 captures of six images
 
 Each part runs in a separate process. The first tenth of its units is a warm-up that builds kernels
-and caches. For the other units, the table shows the slope of the resident memory, with its standard
-error if the deviations of the samples are independent, the number of new threads, processes, and
-open files, and the speed of the last tenth divided by the speed of the first. `--short` runs a
-tenth of each.
+and caches. For the other units, the table shows the slope of the resident memory, the number of new
+threads, processes, and open files, and the speed of the last tenth divided by the speed of the
+first. The standard error of the slope assumes that the deviations of the samples are independent.
+`--short` runs a tenth of each.
 """
 
 from __future__ import annotations

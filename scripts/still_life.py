@@ -1,8 +1,9 @@
 """The still life. Each object is a signed distance field with its paint.
 
-A wooden board carries a glazed teapot, a vase with three flower stalks, a checkered box, a brass
-ring, a pear, a striped ball, a pencil, the letter n, and a wire spiral: glossy, matte, textured,
-and thin objects without symmetric sides. ``scripts/make_scene.py`` renders ``THINGS`` into images.
+On a wooden board are a glazed teapot, a vase with three flower stalks, a checkered box, a brass
+ring, a pear, a striped ball, a pencil, the letter n, and a wire spiral. The objects are glossy,
+matte, textured, or thin, and no object has symmetric sides. ``scripts/make_scene.py`` renders
+``THINGS`` into images.
 
 In object coordinates, z is up and the foot of the object is at z = 0. A shape is a function of
 points (3, n) in object coordinates. The function returns the distances (n,) to the surface

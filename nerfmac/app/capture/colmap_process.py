@@ -129,8 +129,9 @@ def map_cameras(pycolmap: Any, folder: Path, plan: Any) -> None:
 
     The file `summary.json` next to the model contains `models`, the number of images in each model.
     For the written model, the file also contains the mean reprojection error in pixels (`error`),
-    the number of observations (`observations`), the number of points that each image observes
-    (`seen`), `points` as in `Structure`, and the optimized lens (`lens`).
+    the number of observations (`observations`), and the number of points that each image observes
+    (`seen`). The key `points` contains the sparse points as in `Structure`. If the plan contains a
+    lens, the key `lens` contains the optimized lens.
 
     Args:
         pycolmap: The module `pycolmap`.

@@ -148,8 +148,8 @@ def _stand_among(difference: Floats, leaps: npt.NDArray[np.intp]) -> npt.NDArray
     """Return whether the cameras before and after each leap look in similar directions.
 
     A stretch consists of the images between two leaps. The result for a leap is True if at least
-    half of the cameras of the stretch before or after the leap look in a similar direction as a
-    camera of the other stretch (`AMONG`).
+    half of the cameras in one of the two adjacent stretches look in a similar direction as a camera
+    of the other stretch (`AMONG`).
     """
     ends = [0, *(leaps + 1).tolist(), len(difference)]
     stretches = [slice(first, last) for first, last in pairwise(ends)]

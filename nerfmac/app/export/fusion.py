@@ -157,9 +157,10 @@ def fused(
         progress: Whether to show a progress bar.
 
     Returns:
-        Weighted mean of the signed distance over all views, as a fraction of the truncation
-        distance, from -1 (behind the surface) to 1 (in front of the surface), and whether any view
-        contributes to this mean. The shape of both arrays is the shape of the lattice.
+        Two arrays with the shape of the lattice. The first array is the weighted mean of the signed
+        distance over all views, as a fraction of the truncation distance, from -1 (behind the
+        surface) to 1 (in front of the surface). The second array is True where any view contributes
+        to the mean.
     """
     values, is_known = np.ones(lattice.shape, np.float32), np.zeros(lattice.shape, np.bool_)
     index = np.argwhere(_near_surfaces(views, lattice, placement))

@@ -37,9 +37,10 @@ def held_out_share(
         faces: Vertex indices (faces, 3).
 
     Returns:
-        Fraction of the points in the box with a distance from the mesh of at most 1 % of the
-        distance from the nearest training camera, and the number of these points; None if there are
-        no points or the scene cannot be read.
+        Fraction of the points in the box that are on the mesh, and number of the points in the box.
+        A point counts as on the mesh if its distance from the mesh is at most 1 % of its distance
+        from the nearest training camera. If there are no points or the scene cannot be read, the
+        result is None.
     """
     try:
         scene = run.images()

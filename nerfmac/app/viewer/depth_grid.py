@@ -50,9 +50,9 @@ def deflated_grid(depth: Values, full_width: int, full_height: int) -> tuple[byt
         full_height: Height of the full image in pixels.
 
     Returns:
-        Codes (rows, columns) of the inverse distance in units of `largest` / 65535, as deflated
-        little-endian uint16 in row-major order, with 0 for far or empty vertices; and a dictionary
-        with `columns`, `rows`, and `largest` in 1 / scene units.
+        Codes (rows, columns) as deflated little-endian uint16 in row-major order, and a dictionary
+        with `columns`, `rows`, and `largest` in 1 / scene units. A code is the inverse distance in
+        units of `largest` / 65535. The code of a far or empty vertex is 0.
     """
     height, width = depth.shape
     columns = min(max(full_width // CELL, 1), MAX_CELLS, width)

@@ -39,8 +39,8 @@ class PixelBudget:
 
     The model is that an image of n pixels takes `fixed + per_pixel * n` seconds, where `fixed` is
     the time for kernel launches and copies. The coefficients `fixed` and `per_pixel` are Theil-Sen
-    estimates: `per_pixel` is the median slope over all pairs of recent images, so a few images that
-    were slowed down by other programs do not change the fit.
+    estimates: `per_pixel` is the median slope over all pairs of recent images. Therefore, a few
+    images that were slowed down by other programs do not change the fit.
 
     If `fixed` is more than half of the allowed time, the allowed time is raised to 2 `fixed`
     seconds, because even the smallest image takes `fixed` seconds.
