@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "Create a run:": {
-        "data": "list public NeRF scenes, or download one",
-        "capture": "estimate the camera poses of a video or photos, and write a scene",
+        "data": "list public NeRF scenes, or download a scene",
+        "capture": "estimate the camera poses of photos or a video, and write a scene",
         "inspect": "check a scene for problems, and draw its cameras",
         "train": "train a field on a scene, a video, or photos, and save a run",
     },
@@ -33,9 +33,9 @@ GROUPS = {
     },
     "Check this machine:": {
         "info": "show the device, the kernels, and the cache folders",
-        "tune": "measure which kernel variants are fastest, and save the selection",
+        "tune": "find the fastest kernel variants, and save the selection",
         "bench": "measure the speed of operations and of rendering",
-        "profile": "measure the time of a training step by stage and kernel",
+        "profile": "time each stage and kernel of a training step",
         "selftest": "compare every kernel with its reference implementation",
     },
 }
