@@ -1,5 +1,5 @@
-"""Command-line interface. Each command has a separate module, which is imported only when the
-command runs.
+"""Command-line interface. Each command is implemented in a separate module. The module is imported
+only when the command runs.
 
 This module, `help`, and `options` do not import MLX, so help pages are shown immediately and do not
 require MLX.

@@ -77,13 +77,13 @@ class NamedPath:
 
     @property
     def is_split(self) -> bool:
-        """Whether the path consists of the views of a split, whose cameras can be used
-        unchanged."""
+        """Whether the path consists of the views of a split or of a scene file. In this case,
+        their cameras can be used unchanged."""
         return self.name in SPLITS or self.is_scene
 
     @property
     def is_closed(self) -> bool:
-        """Whether the path is a loop, so that the first camera follows the last one."""
+        """Whether the path is a closed loop: the first camera follows the last one."""
         return self.file.closed if self.file else not self.is_split
 
     @property

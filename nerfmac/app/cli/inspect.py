@@ -12,8 +12,8 @@ from nerfmac.app.scenes import load_scene
 
 
 def main(argv: list[str]) -> int:
-    """Run `nerfmac inspect` with the arguments `argv` and return the exit code, which is 0 even if
-    problems are found."""
+    """Run `nerfmac inspect` with the arguments `argv` and return the exit code. The exit code is 0
+    even if problems are found."""
     arguments = parsed(Arguments, argv)
     options = arguments.options()  # Reports invalid options before a long capture.
     against = load_scene(arguments.against) if arguments.against else None

@@ -32,7 +32,7 @@ log = logging.getLogger("nerfmac")
 TURNTABLE_SECONDS = 4.0
 TURNTABLE_FRAMES = 48
 MIN_TURNTABLE_FRAMES = 24
-"""Minimum number of frames in a turntable video of 4 seconds, which is 6 frames per second."""
+"""Minimum number of frames in a 4-second turntable video. This is 6 frames per second."""
 TURNTABLE_SIDE = 480
 """Shorter side of turntable frames in pixels on a CPU, and minimum shorter side on a GPU. Frames
 are never larger than the photos."""
@@ -92,8 +92,8 @@ class _Early:
 
 
 def _select(argv: list[str], *flags: str) -> list[str]:
-    """Return the options in `argv` whose names are in `flags`, with their values. `argv` must have
-    been normalized by `checked`."""
+    """Return the options in `argv` that are listed in `flags`, together with their values. `argv`
+    must have been normalized by `checked`."""
     return [word for word in argv if word.partition("=")[0] in flags]
 
 
