@@ -39,7 +39,7 @@ GROUPS = {
         "selftest": "compare every kernel with its reference implementation",
     },
 }
-"""One-line description of each command, grouped in the order in which users need them."""
+"""One-line description of each command. The groups follow the typical order of use."""
 
 COMMANDS = {command: purpose for group in GROUPS.values() for command, purpose in group.items()}
 

@@ -25,7 +25,7 @@ log = logging.getLogger("nerfmac")
 
 
 def without_log_file(words: Sequence[str]) -> tuple[list[str], Path | None]:
-    """Remove the option --log-file, which all commands accept, from the arguments.
+    """Remove the option --log-file from the arguments. All commands accept this option.
 
     Returns:
         The other arguments, and the path of the log file or None.

@@ -14,8 +14,8 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any, NoReturn, TextIO, cast
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Control characters other than tab and newline, and lone surrogates. Python represents bytes of
-file names that are not UTF-8 by surrogates, which cannot be printed."""
+"""Control characters other than tab and newline, and lone surrogates. If a file name is not valid
+UTF-8, Python decodes the invalid bytes to lone surrogates, and these cannot be printed."""
 
 
 def printable(text: str) -> str:

@@ -49,8 +49,8 @@ class SceneFlags:
         )
 
     def given(self) -> dict[str, Any]:
-        """Return the options that are given on the command line, by name. Raises `InputError` if a
-        value is invalid."""
+        """Return the options that are given on the command line, keyed by name. Raises `InputError`
+        if a value is invalid."""
         options = vars(self.options())
         defaults = SceneFlags()
         return {

@@ -24,10 +24,10 @@ class Arguments:
     """Approximate number of frames to extract from a video. [default: 50 to 200, depending on how
     much the camera moves]"""
     matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
-    """Pairs of images to match. exhaustive matches all pairs, which is slow for hundreds of images.
+    """Pairs of images to match. exhaustive matches all pairs and is slow for hundreds of images.
     sequential matches each image with the next 10 images in name order, and then with images from
     nearby cameras. window matches each image with the next 40 images. auto uses sequential for
-    videos and for photos whose names follow the order of capture. For other photos, auto uses
+    videos, and for photos if their names follow the order of capture. For other photos, auto uses
     exhaustive, or window for 100 or more images. If sequential matching registers too few images,
     or if the camera poses contradict the order of capture, auto also tries exhaustive or window,
     and uses the result that agrees better with the order of capture."""

@@ -23,7 +23,7 @@ class Arguments:
     file such as transforms_test.json. The cameras in a scene file are used like the cameras of a
     split, but their images are not required."""
     transforms: Annotated[Path | None, Shown("FILE.json")] = None
-    """nerfstudio's dataparser_transforms.json, which is required to convert a nerfstudio camera
+    """nerfstudio's dataparser_transforms.json. This file is required to convert a nerfstudio camera
     path to scene coordinates. [default: dataparser_transforms.json in the same folder as the --path
     file]"""
     frames: Annotated[int | None, Shown("INT")] = None
