@@ -77,8 +77,8 @@ class NamedPath:
 
     @property
     def is_split(self) -> bool:
-        """Whether the path consists of the views of a split or of a scene file. In this case,
-        their cameras can be used unchanged."""
+        """Whether the path consists of the views in a split or in a scene file. The cameras of
+        these views can be used unchanged."""
         return self.name in SPLITS or self.is_scene
 
     @property

@@ -98,7 +98,7 @@ def _select(argv: list[str], *flags: str) -> list[str]:
 
 
 def _summary(run: Run, out: Path) -> str:
-    """Return a line with the folder, the steps, the training time, and the quality of a run."""
+    """Return a line with the folder, steps, training time, and quality of a run."""
     metrics, held_out = read_json(out / "metrics.json"), described(run.scene.options.split)
     quality = f"no test views (split: {held_out})"
     if metrics["test_views"]:
