@@ -1,5 +1,5 @@
-"""Command-line interface. Each command has its own module. The module is imported only when the
-command runs.
+"""Command-line interface. Each command is implemented in a separate module. The module is imported
+only when the command runs.
 
 This module, `help`, and `options` do not import MLX, so help pages are shown immediately and do not
 require MLX.
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 GROUPS = {
     "Create a run:": {
-        "data": "list public NeRF scenes, or download one",
-        "capture": "estimate the camera poses of a video or photos, and write a scene",
+        "data": "list public NeRF scenes, or download a scene",
+        "capture": "estimate the camera poses of photos or a video, and write a scene",
         "inspect": "check a scene for problems, and draw its cameras",
         "train": "train a field on a scene, a video, or photos, and save a run",
     },
@@ -33,14 +33,13 @@ GROUPS = {
     },
     "Check this machine:": {
         "info": "show the device, the kernels, and the cache folders",
-        "tune": "measure which kernel variants are fastest, and save the selection",
+        "tune": "find the fastest kernel variants, and save the selection",
         "bench": "measure the speed of operations and of rendering",
-        "profile": "measure the time of a training step by stage and kernel",
+        "profile": "time each stage and kernel of a training step",
         "selftest": "compare every kernel with its reference implementation",
     },
 }
-"""One-line description of each command. Groups and commands are listed in the order of a typical
-workflow."""
+"""One-line description of each command. The groups follow the typical order of use."""
 
 COMMANDS = {command: purpose for group in GROUPS.values() for command, purpose in group.items()}
 

@@ -115,7 +115,7 @@ def _converted(value: str, kind: Any) -> Any:
 
 
 def _built(owner: Any, prefix: str, given: Mapping[str, Any], default: Any) -> Any:
-    """Create an instance of the dataclass `owner` from the options with names that begin with
+    """Create an instance of the dataclass `owner` from the options that begin with
     `prefix`."""
     changes: dict[str, Any] = {}
     for field in fields(owner):

@@ -78,13 +78,13 @@ class NamedPath:
 
     @property
     def is_split(self) -> bool:
-        """Whether the path consists of the views of a split. The cameras of these views can be used
-        unchanged."""
+        """Whether the path consists of the views in a split or in a scene file. The cameras of
+        these views can be used unchanged."""
         return self.name in SPLITS or self.is_scene
 
     @property
     def is_closed(self) -> bool:
-        """Whether the path is a loop, so that the first camera follows the last one."""
+        """Whether the path is a closed loop: the first camera follows the last one."""
         return self.file.closed if self.file else not self.is_split
 
     @property

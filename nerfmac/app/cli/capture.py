@@ -1,4 +1,4 @@
-"""`nerfmac capture`: estimate camera poses from a video or from photos, and write a scene."""
+"""`nerfmac capture`: estimate the camera poses of photos or video frames, and write a scene."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nerfmac data`: list public NeRF scenes, or download one."""
+"""`nerfmac data`: list public NeRF scenes, or download a scene."""
 
 from __future__ import annotations
 

@@ -87,8 +87,8 @@ def declared(arguments: type) -> Sequence[Argument]:
 
 
 def flags_of(arguments: type) -> dict[str, Any]:
-    """Return the value type of each option of the dataclass `arguments`, keyed by option name. The
-    result includes --no-NAME options."""
+    """Return the value type of each option of the dataclass `arguments`, keyed by option name.
+    Options --no-NAME are included."""
     flags: dict[str, Any] = {}
     for argument in filter(lambda argument: argument.is_flag, declared(arguments)):
         flags[argument.name] = argument.kind

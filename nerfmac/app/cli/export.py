@@ -134,5 +134,5 @@ KINDS = {
     "density": Kind(_density, (".npz", ".vdb"), ("crop", "resolution")),
     "page": Kind(_page, (".html", ".htm"), ("background", "path", "title")),
 }
-"""Kinds of export, keyed by the values of --as. If --as is not given, the first kind that supports
-the file extension is used."""
+"""Kinds of export, keyed by name. If --as is not given, the first kind that supports the file
+extension is used."""

@@ -124,8 +124,7 @@ def _group(argument: Argument, arguments: type, is_short: bool) -> tuple[str, st
 
 
 def _add(group: Any, argument: Argument, is_short: bool) -> None:
-    """Add `argument` to an `argparse` group. The group is used only for formatting the help page,
-    not for parsing."""
+    """Add `argument` to an `argparse` group. `argparse` only formats help pages here."""
     text, mark, default = argument.text.partition(" [default: ")
     text = (first_sentence(text) if is_short else text) + mark + default
     names = [argument.name]

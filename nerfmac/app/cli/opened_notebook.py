@@ -49,7 +49,7 @@ class OpenedNotebook(AsyncLargeFileManager):
     async def get(
         self, path: str, content: bool = True, *arguments: Any, **options: Any
     ) -> dict[str, Any]:
-        """Return the model of a file. For `notebook`, the outputs of the first code cell are added.
+        """Return a file model. For `notebook`, the outputs of its first code cell are added.
 
         When the page has saved the notebook, the file contains the outputs, so they are no longer
         added.

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TextIO, cast
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters other than tab and newline, and lone surrogates. If a file name is not valid
-UTF-8, Python represents its invalid bytes by surrogates, and surrogates cannot be printed."""
+UTF-8, Python decodes the invalid bytes to lone surrogates, and these cannot be printed."""
 
 
 def printable(text: str) -> str:

@@ -29,7 +29,7 @@ class SceneFlags:
     downscale: Annotated[int | None, Shown("N")] = None
     """Divide the width and height of the images by N. [default: 1]"""
     max_images: Annotated[int | None, Shown("N")] = None
-    """Use at most N views of each split, evenly spaced. [default: all views]"""
+    """Use at most N evenly spaced views of each split. [default: all views]"""
     masks: bool = True
     """Exclude masked pixels from training and evaluation. With --no-masks, nerfmac ignores all
     masks."""

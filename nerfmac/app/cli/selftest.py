@@ -29,7 +29,7 @@ from nerfmac.common.checks import InputError
 
 def main(argv: list[str]) -> int:
     """Run `nerfmac selftest` with the arguments `argv` and return the exit code. The exit code is 0
-    if all kernels agree with their references."""
+    if all kernels match their references."""
     arguments = parsed(Arguments, argv)
     if folder := arguments.dump_metal:
         if arguments != Arguments(dump_metal=folder):
@@ -69,7 +69,7 @@ def main(argv: list[str]) -> int:
 
 
 def _testable(wanted: str, tested: tuple[str, ...]) -> list[str]:
-    """Return the devices that have kernels for all operations in `tested`.
+    """Return the devices that can run all operations in `tested` as kernels.
 
     CPU kernels are not needed on a Mac. Therefore, the CPU of a Mac is tested only if its kernels
     can be built. Raises `InputError` if no device can be tested.

@@ -32,8 +32,7 @@ log = logging.getLogger("nerfmac")
 TURNTABLE_SECONDS = 4.0
 TURNTABLE_FRAMES = 48
 MIN_TURNTABLE_FRAMES = 24
-"""Minimum number of frames in a turntable video of 4 seconds, corresponding to 6 frames per
-second."""
+"""Minimum number of frames in a 4-second turntable video. This is 6 frames per second."""
 TURNTABLE_SIDE = 480
 """Shorter side of turntable frames in pixels on a CPU, and minimum shorter side on a GPU. Frames
 are never larger than the photos."""
@@ -93,14 +92,13 @@ class _Early:
 
 
 def _select(argv: list[str], *flags: str) -> list[str]:
-    """Return the options in `argv` with names in `flags`, and their values. `argv` must have been
-    normalized by `checked`."""
+    """Return the options in `argv` that are listed in `flags`, together with their values. `argv`
+    must have been normalized by `checked`."""
     return [word for word in argv if word.partition("=")[0] in flags]
 
 
 def _summary(run: Run, out: Path) -> str:
-    """Return a line with the run folder, the number of steps, the training time, and the
-    quality."""
+    """Return a line with the folder, steps, training time, and quality of a run."""
     metrics, held_out = read_json(out / "metrics.json"), described(run.scene.options.split)
     quality = f"no test views (split: {held_out})"
     if metrics["test_views"]:

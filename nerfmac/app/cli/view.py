@@ -1,8 +1,8 @@
 """`nerfmac view`: open a run or a scene in the viewer, in a JupyterLab notebook.
 
-nerfmac does not overwrite an existing notebook, because users may have changed it. For a run, the
-notebook is in the run folder. For a scene, it is in the working folder, because nerfmac does not
-write to scene folders. The JupyterLab server runs the first code cell, so that the viewer opens
+nerfmac writes the notebook only once, because users may change it. For a run, the notebook is in
+the run folder. For a scene, the notebook is in the working folder, because nerfmac does not write
+to scene folders. The JupyterLab server runs the first code cell, so that the viewer opens
 immediately. The cell is run only if it is exactly the cell that nerfmac writes, because a notebook
 in a run folder may come from an untrusted source.
 """

@@ -1,4 +1,4 @@
-"""Arguments of each command, in a module of the command's name.
+"""Arguments of the commands, with one module per command.
 
-These modules import neither MLX nor NumPy, so that help pages appear at once.
+These modules import neither MLX nor NumPy, so that help pages appear immediately.
 """

@@ -13,7 +13,7 @@ from nerfmac.app.cli.scene_flags import SceneFlags
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Measure the time of each operation, as a kernel and in plain MLX, and of rendering an image.
+    """Time each operation, as a kernel and in plain MLX, and the rendering of an image.
 
     With --models, compare the PSNR of the hash model and vanilla NeRF over training time instead.
     """
@@ -24,10 +24,11 @@ class Arguments(SceneFlags):
     """Device to use. auto uses the GPU if available. [default: auto]"""
     seconds: Annotated[float | None, Shown("FLOAT")] = None
     """Approximate time per measurement in seconds. Longer measurements are less noisy. With
-    --models, the training time of each model in seconds. [default: 1; 60 with --models]"""
+    --models, this option sets the training time of each model in seconds. [default: 1; 60 with
+    --models]"""
     scene: Annotated[Path | None, Shown("SCENE")] = None
-    """Scene that determines the problem sizes, and that --models trains. [default: the built-in
-    scene]"""
+    """Scene that determines the problem sizes. With --models, the models are trained on this scene.
+    [default: the built-in scene]"""
     json: Annotated[Path | None, Shown("FILE")] = None
     """Also write the measurements to this JSON file."""
     models: bool = False

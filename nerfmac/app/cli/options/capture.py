@@ -11,7 +11,7 @@ from nerfmac.app.cli.declared import POSITIONAL, Shown
 
 @dataclass(frozen=True)
 class Arguments:
-    """Estimate the camera poses of a video or of photos, and write a scene."""
+    """Estimate the camera poses of photos or video frames, and write a scene."""
 
     source: Annotated[Path, POSITIONAL]
     """Video file, or folder of photos."""
@@ -24,14 +24,14 @@ class Arguments:
     """Approximate number of frames to extract from a video. [default: 50 to 200, depending on how
     much the camera moves]"""
     matching: Literal["auto", "sequential", "exhaustive", "window"] = "auto"
-    """Pairs of images to match. exhaustive matches all pairs, which is slow for hundreds of images.
-    sequential matches each image with the 10 following images in the order of their names, and then
-    with images from nearby cameras. window matches each image with the 40 following images. auto
-    uses sequential for a video and for photos whose names follow the order of capture. For other
-    photos, auto uses exhaustive, or window for 100 or more images. If sequential matching finds too
-    few cameras, or cameras that contradict the order of capture, auto also tries exhaustive or
-    window, and uses the result that agrees better with the order."""
+    """Pairs of images to match. exhaustive matches all pairs and is slow for hundreds of images.
+    sequential matches each image with the next 10 images in name order, and then with images from
+    nearby cameras. window matches each image with the next 40 images. auto uses sequential for
+    videos, and for photos if their names follow the order of capture. For other photos, auto uses
+    exhaustive, or window for 100 or more images. If sequential matching registers too few images,
+    or if the camera poses contradict the order of capture, auto also tries exhaustive or window,
+    and uses the result that agrees better with the order of capture."""
     focal_35mm: Annotated[float | None, Shown("MM")] = None
     """35 mm equivalent focal length of all images in millimeters. The main camera of most phones
-    has 24 to 28 mm. [default: the value in EXIF; if EXIF contains none, nerfmac compares several
-    values]"""
+    has an equivalent focal length of 24 to 28 mm. [default: the value in the EXIF data; if the EXIF
+    data contains no focal length, nerfmac compares several values]"""

@@ -11,7 +11,7 @@ from nerfmac.app.cli.declared import POSITIONAL, Shown
 
 @dataclass(frozen=True)
 class Arguments:
-    """List public scenes with size, license, and source, or download one.
+    """List public scenes with their size, license, and source, or download a scene.
 
     Only the download uses the network.
     """

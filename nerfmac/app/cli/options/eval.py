@@ -12,12 +12,12 @@ from nerfmac.app.cli.declared import POSITIONAL, Shown
 
 @dataclass(frozen=True)
 class Arguments:
-    """Render every view of a split and compare it with the photo."""
+    """Render every view of a split and compare each rendering with its photo."""
 
     run: Annotated[Path, POSITIONAL, Shown("RUN")]
     """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
     scene: Annotated[Path | None, Shown("SCENE")] = None
-    """Scene folder. Required for a snapshot, and for a run if the scene folder has moved."""
+    """Scene folder. Required for a snapshot, or if the scene folder of a run has been moved."""
     split: Literal["test", "val", "train"] = "test"
     """Split to evaluate."""
     background: Literal["white", "black"] = "white"

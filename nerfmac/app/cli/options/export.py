@@ -27,21 +27,22 @@ class Arguments:
     """Kind of data to export. [default: determined by the extension of FILE]"""
     resolution: Annotated[int | None, Shown("INT")] = None
     """Number of cells along the longest side of the exported box, for a mesh or density. Larger
-    values result in finer detail. Memory and time grow with the cube of this number.
-    [default: 256]"""
+    values result in finer detail. Memory and time grow with the cube of the resolution. [default:
+    256]"""
     threshold: Annotated[float | None, Shown("FLOAT")] = None
-    """Density at the mesh surface per scene unit. Lower it to close holes, or raise it to remove
-    haze. By default, nerfmac selects the density that best matches the surfaces along training
-    rays. In scenes with surroundings, nerfmac by default fuses the rendered depth of the training
-    cameras instead of using a threshold."""
+    """Density at the mesh surface, in 1 / scene unit. Lower the threshold to close holes, or raise
+    it to remove haze. By default, nerfmac selects the threshold that best matches the surfaces
+    along training rays. If the scene has a background, nerfmac by default fuses depth images of the
+    training cameras instead of using a threshold."""
     smallest: Annotated[float | None, Shown("FLOAT")] = None
-    """Minimum area of a connected component of the mesh, as a fraction of the area of the largest
-    component. Raise it to remove floaters. [default: 0.01]"""
+    """Minimum area of a connected component, as a fraction of the largest component's area. Smaller
+    components are removed from the mesh. Raise this value to remove floaters. [default: 0.01]"""
     count: Annotated[int | None, Shown("INT")] = None
     """Number of points in an exported point cloud. [default: 500000]"""
     crop: Annotated[str | None, Shown("X,Y,Z,X,Y,Z")] = None
-    """Box to export, as its lowest and highest corner in the coordinates of the input scene.
-    [default: the box around the occupied cells of the unit cube; the whole scene for points]"""
+    """Box to export, specified by its lowest and highest corners in the coordinates of the input
+    scene. [default: the box around the occupied cells of the unit cube; the whole scene for
+    points]"""
     path: Annotated[str | None, Shown("NAME|FILE.json")] = None
     """Camera path that the exported page plays when it opens: orbit, spiral, figure-of-eight,
     train, test, or a camera path file, as in nerfmac render. [default: none]"""

@@ -22,4 +22,4 @@ class Arguments(SceneFlags):
     current folder]"""
     against: Annotated[Path | None, Shown("SCENE")] = None
     """Reference scene with the same images. nerfmac aligns the cameras of the two scenes and
-    reports the differences between them."""
+    reports their differences."""

@@ -17,11 +17,11 @@ class Arguments(SceneFlags):
     """Measure the training step time by stage and kernel, on the device and on the host."""
 
     run_or_scene: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
-    """Run to profile in its saved state, or scene to train before the measurement. nerfmac does not
-    change the run folder. [default: the built-in scene]"""
+    """Run to profile, starting from its saved state, or scene to train before the measurement. The
+    run folder is not changed. [default: the built-in scene]"""
     steps: Annotated[int | None, Shown("N")] = None
-    """Number of training steps to time, and number of training steps in the timeline of --trace. By
-    default, --seconds determines the number of timed steps, and the timeline contains 64 steps."""
+    """Number of training steps to time and to include in the timeline of --trace. By default,
+    --seconds determines the number of timed steps, and the timeline contains 64 steps."""
     warmup: Annotated[int | None, Shown("N")] = None
     """Number of training steps before the measurement. [default: 0 for a run, 1024 for a scene]"""
     seconds: float = 1.0
@@ -37,10 +37,10 @@ class Arguments(SceneFlags):
     """Also write an Xcode GPU trace of a training step. Requires a Mac and the environment variable
     MTL_CAPTURE_ENABLED=1."""
     preset: Preset = "auto"
-    """Model size, if a scene is profiled. auto selects a preset that fits the device and its
-    memory. [default: auto]"""
+    """Model size for profiling a scene. auto selects a preset that fits the device and its memory.
+    [default: auto]"""
     model: Model = "hash"
-    """Model, if a scene is profiled. hash uses a hash encoding and small MLPs. vanilla is the
+    """Model for profiling a scene. hash uses a hash encoding and small MLPs. vanilla is the
     original NeRF."""
     device: Device = "auto"
     """Device to use. auto uses the GPU if available. [default: auto]"""

@@ -20,11 +20,12 @@ class Arguments:
     """Camera path to render. orbit, spiral, and figure-of-eight move around the scene. train and
     test use the cameras of a split or, with --frames or --seconds, a smooth tour along these
     cameras. FILE.json is a camera path saved by the viewer, nerfstudio, or instant-ngp, or a scene
-    file such as transforms_test.json. The cameras of a scene file are used like the cameras of a
-    split, and their images are not required."""
+    file such as transforms_test.json. The cameras in a scene file are used like the cameras of a
+    split, but their images are not required."""
     transforms: Annotated[Path | None, Shown("FILE.json")] = None
-    """File dataparser_transforms.json of nerfstudio, which is required to convert a camera path of
-    nerfstudio to scene coordinates. [default: the file in the folder of the --path file]"""
+    """nerfstudio's dataparser_transforms.json. This file is required to convert a nerfstudio camera
+    path to scene coordinates. [default: dataparser_transforms.json in the same folder as the --path
+    file]"""
     frames: Annotated[int | None, Shown("INT")] = None
     """Number of frames. [default: the duration of the path times --fps; for a split, one frame per
     view]"""
@@ -41,30 +42,31 @@ class Arguments:
     colormap: Literal["turbo", "inferno", "gray"] = "turbo"
     """Colormap for --output depth."""
     depth_range: Annotated[str | None, Shown("NEAR,FAR")] = None
-    """Distances at the two ends of the depth colormap in scene units. [default: the range of depths
-    in the video, estimated once for all frames]"""
+    """Distances, in scene units, that are mapped to the two ends of the depth colormap. [default:
+    the depth range of the video, estimated once for all frames]"""
     background: Annotated[str, Shown("auto|white|black|transparent|R,G,B")] = "auto"
     """Background color, with R, G, and B from 0 to 255. auto uses the mean color of the training
     images, or white if the images have an alpha channel or --output is not rgb. transparent writes
     an alpha channel to PNG and EXR files."""
     exposure: float = 0.0
-    """Exposure compensation in stops. A value of 1 doubles the brightness, -1 halves it."""
+    """Exposure compensation in stops. A value of 1 doubles the brightness, and a value of -1 halves
+    it."""
     near: Annotated[float | None, Shown("FLOAT")] = None
     """Distance of the near plane from the camera in scene units. Density closer to the camera is
     not rendered. [default: --march.near of the run]"""
     crop: Annotated[str | None, Shown("X,Y,Z,X,Y,Z")] = None
-    """Box to render, as its lowest and highest corner in the coordinates of the input scene.
-    Density outside the box is not rendered. nerfmac enlarges the box to whole cells of the
+    """Box to render, specified by its lowest and highest corners in the coordinates of the input
+    scene. Density outside the box is not rendered. nerfmac enlarges the box to whole cells of the
     occupancy grid."""
     samples_per_pixel: Annotated[int | None, Shown("INT")] = None
-    """Number of rays per pixel. Larger values reduce aliasing and take proportionally longer.
+    """Number of rays per pixel. Larger values reduce aliasing but take proportionally longer.
     [default: 1; 32 with --depth-of-field or --motion-blur]"""
     depth_of_field: float = 0.0
     """Radius of the aperture in scene units, such as 0.02. Larger values increase the blur of
     objects that are out of focus. The value 0 disables depth of field."""
     focus: Annotated[float | None, Shown("FLOAT")] = None
-    """Distance of sharp focus in scene units. [default: the distance of the point that the training
-    cameras look at]"""
+    """Focus distance in scene units. [default: the distance to the point that the training cameras
+    look at]"""
     motion_blur: float = 0.0
     """Fraction of the frame time during which the shutter is open, such as 0.5. The value 0
     disables motion blur."""
@@ -89,9 +91,9 @@ class Arguments:
     """Video file, or folder for numbered files. [default: RUN/PATH.mp4; for a snapshot,
     NAME-PATH.mp4 next to the snapshot]"""
     resume: bool = False
-    """Resume an interrupted rendering to a folder. Interrupted videos do not require this option:
-    run the same command again. nerfmac stores the frames of a video in OUT.frames until the video
-    is complete."""
+    """Resume an interrupted rendering to a folder. To resume an interrupted video, run the same
+    command again without this option. Until a video is complete, nerfmac stores its frames in
+    OUT.frames."""
     overwrite: bool = False
     """Replace an existing video, or existing frames in the folder --out."""
     device: Device = "auto"

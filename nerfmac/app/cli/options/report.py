@@ -12,8 +12,9 @@ from nerfmac.app.cli.declared import POSITIONAL, Shown
 
 @dataclass(frozen=True)
 class Arguments:
-    """Write a self-contained HTML report of a run. It contains the configuration, curves, images,
-    worst views, versions, timings and, if RUN/profile.json exists, a profile."""
+    """Write a self-contained HTML report about a run. It contains the configuration, training
+    curves, images, the views with the lowest PSNR, package versions, and timings. If
+    RUN/profile.json exists, the report also contains the profile."""
 
     run: Annotated[Path, POSITIONAL, Shown("RUN")]
     """Run folder."""

@@ -11,7 +11,8 @@ from nerfmac.app.cli.declared import Shown
 
 @dataclass(frozen=True)
 class Arguments:
-    """Compare the results and gradients of every kernel with a reference in plain MLX."""
+    """Compare the results and gradients of every kernel with its reference implementation in plain
+    MLX."""
 
     device: Literal["all", "metal", "cuda", "cpu"] = "all"
     """Device to test. all tests every device of this machine."""
@@ -24,5 +25,5 @@ class Arguments:
     """Training time per device in seconds. Requires --report. The value 0 skips training and
     timing. [default: 30]"""
     dump_metal: Annotated[Path | None, Shown("FOLDER")] = None
-    """Write the Metal source code of every kernel to this folder instead of testing. This option
-    also works on machines without Metal."""
+    """Write the Metal source code of every kernel to this folder instead of running the tests. This
+    option also works on machines without Metal."""

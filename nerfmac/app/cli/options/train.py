@@ -33,12 +33,12 @@ class Arguments(Config, SceneFlags):
     preset: Preset = "auto"
     """Model size. auto selects a preset that fits the device and its memory. [default: auto]"""
     resume: bool = False
-    """Resume training of the run in --out with its scene and configuration."""
+    """Resume training the run in --out, with the scene and configuration stored in the run."""
     tensorboard: bool = False
     """Also write scalars and images for TensorBoard to FOLDER/tensorboard."""
     compile: bool = True
-    """Compile the training step with mx.compile. For debugging, use --no-compile, which makes
-    training slower."""
+    """Compile the training step with mx.compile. For debugging, use --no-compile. Training is
+    slower without compilation."""
     memory_limit: Annotated[float | None, Shown("GIB")] = None
     """Maximum device memory for training in GiB. [default: all free memory of the device]"""
     memory_fraction: Annotated[float | None, Shown("FRACTION")] = None
@@ -54,6 +54,6 @@ class Arguments(Config, SceneFlags):
         the settings."""
 
     def config(self, preset: str) -> Config:
-        """Return the settings as a validated `Config` that was derived from `preset`."""
+        """Return the settings as a validated `Config` that is based on `preset`."""
         settings = {setting.name: getattr(self, setting.name) for setting in fields(Config)}
         return Config(**settings | {"preset": preset})

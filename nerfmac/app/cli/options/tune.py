@@ -13,7 +13,7 @@ from nerfmac.app.cli.scene_flags import SceneFlags
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Measure the variants of each operation on this machine and use the fastest from now on."""
+    """Time the kernel variants of each operation, and store the fastest ones for this machine."""
 
     scene: Annotated[Path | None, POSITIONAL, Shown("[SCENE]")] = None
     """Scene that determines the problem sizes to measure. [default: an object in the unit cube]"""

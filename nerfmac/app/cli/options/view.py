@@ -12,7 +12,7 @@ from nerfmac.app.cli.scene_flags import SceneFlags
 
 @dataclass(frozen=True)
 class Arguments(SceneFlags):
-    """Open JupyterLab with a notebook that shows a run or trains on a scene.
+    """Open JupyterLab with a notebook that shows a run or trains a field on a scene.
 
     Arguments after -- are passed to JupyterLab.
     """
