@@ -43,7 +43,7 @@ COPIED = ("data/*.png", "data/*.jpg", "data/*.webp", "notebooks/*.ipynb", "LICEN
 
 MATTER = (
     *("grid.levels", "grid.log2_entries", "grid.finest", "networks.width", "march.steps"),
-    *("march.max_samples", "march.near_training", "occupancy.resolution", "optimizer.rate"),
+    *("march.max_samples", "march.near", "occupancy.resolution", "optimizer.rate"),
     "train.steps",
 )
 """The ten settings to try first."""

@@ -106,8 +106,8 @@ def test_an_unknown_key_is_refused_with_its_path_and_what_there_is(values, path)
         ({"refine": {"poses": None}}, "config.refine: poses"),
         ({"refine": {"exposures": 1}}, "config.refine: exposures"),
         ({"refine": {"exposures": "auto"}}, "config.refine: exposures"),
-        ({"march": {"near_training": "auto"}}, "config.march: near_training"),
-        ({"march": {"near_training": True}}, "config.march: near_training"),
+        ({"march": {"near": "auto"}}, "config.march: near"),
+        ({"march": {"near": True}}, "config.march: near"),
         ({"grid": {"finest": 512.0}}, "config.grid: finest"),
         ({"march": {"near": "0.1"}}, "config.march: near"),
         ({"march": {"near": False}}, "config.march: near"),
@@ -263,9 +263,9 @@ def test_a_step_is_its_fraction_of_the_unit_cubes_diagonal():
 @pytest.mark.parametrize(
     "settings",
     [
-        {"march": {"near_training": None}, "grid": {"finest": None}},
-        {"march": {"near_training": 0.0}, "grid": {"finest": 512}},
-        {"march": {"near_training": 0.7}, "refine": {"exposures": None}},
+        {"march": {"near": None}, "grid": {"finest": None}},
+        {"march": {"near": 0.0}, "grid": {"finest": 512}},
+        {"march": {"near": 0.7}, "refine": {"exposures": None}},
     ],
 )
 def test_a_setting_that_may_be_automatic_is_read_as_it_is_written(settings):
@@ -274,8 +274,8 @@ def test_a_setting_that_may_be_automatic_is_read_as_it_is_written(settings):
 
 
 @pytest.mark.parametrize(("given", "plane"), [(None, 0.1), (0.0, 0.0), (0.7, 0.7)])
-def test_training_has_the_near_plane_of_rendering_unless_it_has_its_own(given, plane):
-    assert MarchConfig(near=0.1, near_training=given).training_near_plane == plane
+def test_the_near_plane_is_a_tenth_unless_it_is_given(given, plane):
+    assert MarchConfig(near=given).near_plane == plane
 
 
 def test_a_thin_fog_is_for_transparent_images_only():

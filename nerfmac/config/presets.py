@@ -13,7 +13,7 @@ from nerfmac.common.json_reader import Fields
 from nerfmac.config.fields import HashGridConfig, NetworkConfig, VanillaConfig
 from nerfmac.config.optimizer import OptimizerConfig
 from nerfmac.config.refine import RefineConfig
-from nerfmac.config.sampling import MarchConfig, OccupancyConfig
+from nerfmac.config.sampling import NEAR, MarchConfig, OccupancyConfig
 from nerfmac.config.training import RanksConfig, TrainConfig
 
 PRESET_NAMES = ("tiny", "small", "base", "big")
@@ -98,10 +98,10 @@ class Config:
             Configuration with the settings for the scene.
         """
         networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
-        near = self.march.near_training
-        if near is None and near_plane is not None and near_plane > self.march.near:
+        near = self.march.near
+        if near is None and near_plane is not None and near_plane > NEAR:
             near = near_plane
-        grid, march = self.grid.for_pixels(pixels_per_unit), replace(self.march, near_training=near)
+        grid, march = self.grid.for_pixels(pixels_per_unit), replace(self.march, near=near)
         return replace(self, grid=grid, networks=networks, march=march)
 
     def to_json(self) -> dict[str, Any]:

@@ -12,6 +12,10 @@ FIRST_INTERVAL = 4
 """Number of training steps between the first updates of the occupancy grid. In Instant-NGP it is 1.
 On a CPU, an update takes as long as two steps."""
 
+NEAR = 0.1
+"""Near plane of scenes without sparse points, in scene units. It is also the smallest near plane
+that is estimated from sparse points."""
+
 
 @dataclass(frozen=True)
 class MarchConfig:
@@ -23,12 +27,11 @@ class MarchConfig:
     render_step_divisor: int = 2
     """Divisor of the marching step for rendering. Larger values give finer images and slower
     rendering."""
-    near: float = 0.1
-    """Near plane for rendering: minimum distance of samples from the camera, in scene units."""
-    near_training: float | None = None
-    """Near plane for training: minimum distance of samples from the camera, in scene units. By
-    default (auto), the near plane is estimated from the sparse points of the scene. Without sparse
-    points, the default is --march.near."""
+    near: float | None = None
+    """Near plane: minimum distance of samples from the camera, in scene units, in training and in
+    renderings. By default (auto), it is the distance between the cameras and the nearest sparse
+    points; without sparse points, it is 0.1. A larger near plane prevents haze in front of the
+    cameras."""
     cone: float = 1 / 256
     """Length of distant steps as a fraction of their distance from the camera, in scenes larger
     than the unit cube. Larger values are faster and give coarser backgrounds. With 0, all steps
@@ -49,8 +52,7 @@ class MarchConfig:
         checks.number("march.steps", self.steps, low=16, high=4096, whole=True)
         divisor = self.render_step_divisor
         checks.number("march.render_step_divisor", divisor, low=1, high=16, whole=True)
-        checks.number("march.near", self.near, low=0.0)
-        checks.optional_number("march.near_training", self.near_training, low=0.0)
+        checks.optional_number("march.near", self.near, low=0.0)
         checks.number("march.cone", self.cone, low=0.0, high=0.1)
         checks.number("march.max_samples", self.max_samples, low=2**11, high=2**24, whole=True)
         checks.number("march.march_factor", self.march_factor, low=1, high=64, whole=True)
@@ -62,9 +64,9 @@ class MarchConfig:
         return sqrt(3.0) / self.steps
 
     @property
-    def training_near_plane(self) -> float:
-        """Near plane for training: `near_training`, or `near` if `near_training` is None."""
-        return self.near if self.near_training is None else self.near_training
+    def near_plane(self) -> float:
+        """Near plane in scene units: `near`, or `NEAR` if `near` is None."""
+        return NEAR if self.near is None else self.near
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import mlx.core as mx
 from nerfmac.backend import Arrays, Shapes
 from nerfmac.common.constants import FAR_DISTANCE
 from nerfmac.config import MarchConfig, OccupancyConfig
+from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import Occupied, march
@@ -58,8 +59,7 @@ class MarchingSampler(Sampler):
         # colors are more accurate.
         self._thin_below = march.thin_below if bounds.cascades > 1 else 0.0
         self.update_rays = occupancy.visibility_rays
-        geometry = march_geometry(march, occupancy, bounds)
-        self.geometry = replace(geometry, near=march.training_near_plane)
+        self.geometry = march_geometry(march, occupancy, bounds)
         self._grid = OccupancyGrid(occupancy, self.geometry)
 
     @property
@@ -82,9 +82,8 @@ class MarchingSampler(Sampler):
     def init(self, rays: Iterable[Rays]) -> Arrays:
         """Return the initial grid. A cell is occupied if a ray crosses it behind the near plane.
 
-        If `march.near_training` is larger than `march.near`, cells closer to a camera than
-        `march.near_training` are permanently empty. Density in these cells would be visible in
-        renderings but not in training.
+        If the near plane is larger than `NEAR`, cells in front of it are permanently empty. Density
+        in these cells would be visible from other cameras, but not in training.
         """
         visible = is_empty = mx.zeros(self.geometry.cells, mx.bool_)
         near, at_camera = self.geometry.near, replace(self.geometry, near=0.0)
@@ -93,7 +92,7 @@ class MarchingSampler(Sampler):
             everywhere = mx.full(middle.shape, FAR_DISTANCE)
             up_to_near = mx.full(middle.shape, near)
             visible = visible | visible_cells(batch, middle, everywhere, self.geometry)
-            if near > self._march.near:
+            if near > NEAR:
                 is_empty = is_empty | visible_cells(batch, middle, up_to_near, at_camera)
             mx.eval(visible, is_empty)  # for each batch, because all batches need too much memory
         return self._grid.init(visible, is_empty)._asdict()
@@ -146,9 +145,7 @@ class MarchingSampler(Sampler):
         return Occupied(self.geometry, state["bits"])
 
     def occupied(self, state: Arrays) -> Occupied:
-        """Return the occupied cells and the marching steps for rendering.
-
-        Steps are shorter than in training and begin at `march.near`.
-        """
+        """Return the occupied cells and the marching steps for rendering, which are shorter than in
+        training."""
         step = self.geometry.step / self._march.render_step_divisor
-        return Occupied(replace(self.geometry, step=step, near=self._march.near), state["bits"])
+        return Occupied(replace(self.geometry, step=step), state["bits"])

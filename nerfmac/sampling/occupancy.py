@@ -49,7 +49,7 @@ class Occupancy(NamedTuple):
 
 
 def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bounds) -> MarchGeometry:
-    """Return the geometry of ray marching for rendering, with the near plane `march.near`.
+    """Return the geometry of ray marching, with the near plane of `march`.
 
     Args:
         march: Settings of ray marching.
@@ -61,7 +61,7 @@ def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bound
         Scene cube, grid resolution, near plane, and step lengths in scene units.
     """
     cone = march.cone if bounds.cascades > 1 else 0.0
-    return MarchGeometry(bounds, occupancy.resolution, march.near, march.step, cone)
+    return MarchGeometry(bounds, occupancy.resolution, march.near_plane, march.step, cone)
 
 
 @dataclass(frozen=True)

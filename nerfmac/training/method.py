@@ -116,7 +116,7 @@ def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sa
         return field, MarchingSampler(
             config.march, config.occupancy, bounds, field.density_of_first
         )
-    vanilla, near = config.vanilla, config.march.near
+    vanilla, near = config.vanilla, config.march.near_plane
     two = VanillaField(vanilla, bounds)
     sampler = HierarchicalSampler(two.coarse, bounds, near, vanilla.coarse, vanilla.fine)
     return own or two, sampler

@@ -58,7 +58,7 @@ class TrackRays:
         tracks, march = views.tracks, config.march
         distance = distances_of(tracks, np.array(views.cameras.poses[:, :, 3]))
         is_inside = np.asarray(bounds.holds(tracks.points))[tracks.point]
-        is_reached = is_inside & (distance > march.training_near_plane)
+        is_reached = is_inside & (distance > march.near_plane)
         tracks, distance = tracks.observed(is_reached), distance[is_reached]
         if not len(distance):
             return None

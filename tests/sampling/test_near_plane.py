@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from nerfmac.config import override
+from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import cell_of
@@ -27,11 +28,11 @@ def beam(origin: mx.array, direction: mx.array) -> Rays:
     return Rays(mx.repeat(origin, len(off), axis=0), mx.array(directions))
 
 
-def test_training_begins_at_a_near_plane_of_its_own_and_leaves_what_is_before_it_free():
+def test_samples_begin_at_the_near_plane_and_cells_in_front_of_it_stay_empty():
     def empty(_parameters, position: mx.array, _used: mx.array) -> mx.array:
         return mx.zeros(len(position))
 
-    config = override(CONFIG, march={"near": 0.2, "near_training": 0.7, "thin_below": 0.0})
+    config = override(CONFIG, march={"near": 0.7, "thin_below": 0.0})
     sampler = MarchingSampler(
         config.march,
         config.occupancy,
@@ -54,13 +55,13 @@ def test_training_begins_at_a_near_plane_of_its_own_and_leaves_what_is_before_it
     full = state | {"bits": packed(grid(sampler.geometry, 1.1))}
     sampled = sampler.sample({}, full, Rays(origin, direction), mx.zeros((1, 2))).samples
     assert 0.699 < float(sampled.distance[0]) < 0.7 + 2 * sampler.geometry.step
-    assert sampler.occupied(full).geometry.near == 0.2
+    assert sampler.occupied(full).geometry.near == 0.7
 
 
-def test_without_a_near_plane_of_its_own_training_leaves_no_cell_free():
+def test_with_the_smallest_near_plane_no_cell_stays_empty():
     sampler = MarchingSampler(CONFIG.march, CONFIG.occupancy, Bounds(EXTENT), lambda *_: None)
     rays = Rays(mx.array([[0.45, 0.5, 0.6]]), mx.array([[0.6, 0.0, 0.8]]))
-    assert sampler.geometry.near == CONFIG.march.near
+    assert sampler.geometry.near == NEAR
     assert int(sampler.init([rays])["updates_since_visible"].max()) < NEVER_OCCUPIED
 
 

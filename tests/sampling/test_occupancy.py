@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from nerfmac.config import Config, MarchConfig, override
+from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import is_occupied
 from nerfmac.sampling import occupancy
@@ -283,5 +284,9 @@ def test_steps_grow_only_in_scenes_larger_than_the_unit_cube():
         march_geometry(config.march, config.occupancy, Bounds(2.5)),
     )
     assert (small.cone, large.cone) == (0.0, 0.01)
-    assert (large.bounds.extent, large.resolution, large.near) == (2.5, 32, MarchConfig().near)
+    assert (large.bounds.extent, large.resolution, large.near) == (
+        2.5,
+        32,
+        NEAR,
+    )
     assert small.step == large.step == MarchConfig().step

@@ -91,7 +91,7 @@ def test_points_that_training_cannot_reach_are_left_out(scene):
     assert TrackRays.of(views, DEPTH, Bounds(1.0)).table.shape[0] == is_near.sum()
     distance = distances_of(views.tracks, np.array(views.cameras.poses[:, :, 3]))
     middle = float(np.median(distance[is_near]))
-    beyond = override(DEPTH, march={"near_training": middle})
+    beyond = override(DEPTH, march={"near": middle})
     left = TrackRays.of(views, beyond, Bounds(1.0)).table.shape[0]
     assert left == (is_near & (distance > middle)).sum()
     assert TrackRays.of(views, override(DEPTH, march={"near": 50.0}), Bounds(1.0)) is None

@@ -35,9 +35,8 @@ down. Close to 90 degrees, a small horizontal pointer motion would rotate the vi
 angle."""
 
 CLOSEST = 0.1
-"""Minimum distance between camera and center in scene units. By default, samples at smaller
-distances are not rendered (`MarchConfig.near`). Also, multiplying a distance close to zero by a
-factor would hardly change it."""
+"""Minimum distance between camera and center in scene units. Multiplying a distance close to
+zero by a factor would hardly change it."""
 
 FARTHEST = 1e4
 """Maximum distance of the camera from the scene center in scene units. At larger distances, float32

@@ -75,14 +75,14 @@ def config_for_scene(config: Config, scene: Scene, method: Method) -> Config:
     cameras = scene.cameras("train")
     sharpness = Cameras.stack(cameras).pixels_per_unit()
     near: float | None = None
-    if config.model == "hash" and config.march.near_training is None and scene.points is not None:
+    if config.model == "hash" and config.march.near is None and scene.points is not None:
         near = near_plane(scene.points, cameras)
     adapted = config.for_scene(sharpness, has_alpha=scene.has_alpha, near_plane=near)
     method.parts(adapted, scene.bounds)  # Raises an error if field and sampler are incompatible.
-    if adapted.march.near_training != config.march.near_training:
+    if adapted.march.near != config.march.near:
         log.info(
-            "no sparse point is closer than %.2f to a camera, so training ignores closer samples; "
-            "override with --march.near-training",
+            "no sparse point is closer than %.2f to a camera, so nerfmac ignores closer samples; "
+            "override with --march.near",
             near,
         )
     return adapted

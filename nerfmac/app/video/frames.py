@@ -63,7 +63,9 @@ class FrameRenderer:
         self.options, self._eye = options, eye
         self._scene_cameras = run.scene.cameras
         placement = placement_of(run)
-        self._new_view = partial(ViewRenderer, run.trainer, run.state, options, placement)
+        self._new_view = partial(
+            ViewRenderer, run.trainer, run.state, options, placement, run.scene.subject
+        )
         self._view = self._new_view()
         _ = self._view.occupied  # Raises now, before any file is written.
 

@@ -46,7 +46,8 @@ class RenderOptions:
     enlarged to whole cells of the occupancy grid. In videos, the corners are in the coordinates of
     the input scene. In the viewer, they are in scene coordinates."""
     near: float | None = None
-    """Distance of the near plane. Closer samples are ignored. By default, `MarchConfig.near`."""
+    """Distance of the near plane. Closer samples are ignored. By default, the near plane of
+    the run (`MarchConfig.near`), but not beyond the surface of the subject."""
     samples: int = 1
     """Number of rays per pixel. A single ray passes through the center of the pixel."""
     aperture: float = 0.0

@@ -3,16 +3,20 @@ of the values to colors."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
 import mlx.core as mx
+import numpy as np
+import numpy.typing as npt
 
 from nerfmac.app.video.options import RenderOptions
 from nerfmac.backend import unfused
 from nerfmac.common.checks import InputError
-from nerfmac.geometry.bounds import from_center
+from nerfmac.config.sampling import NEAR
+from nerfmac.geometry.bounds import Sphere, from_center
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import exposed
 from nerfmac.geometry.placement import Placement
@@ -46,6 +50,38 @@ class PixelValues(NamedTuple):
     """Distance (pixels,) in scene units as in `Rendered`, or 0 for empty pixels."""
 
 
+NEAR_STEP = 1 / 32
+"""Resolution, in scene units, of a near plane that depends on the camera. Cameras with equal near
+planes share a renderer."""
+
+
+def near_plane_at(position: npt.ArrayLike, near: float, subject: Sphere | None) -> float:
+    """Return the near plane of a camera that may be closer to the subject than the training
+    cameras.
+
+    Training cannot remove haze in front of its near plane, so other cameras of the scene should
+    have the same near plane. However, this plane would cut off the front of the subject in a
+    close-up.
+
+    Args:
+        position: Camera position (3,) in scene coordinates.
+        near: Near plane of training, in scene units.
+        subject: Sphere around the subject, or None if it is unknown.
+
+    Returns:
+        Near plane in scene units. It is `near`, or less if the sphere is closer than `near`, but at
+        least the smaller of `near` and `NEAR`. If `subject` is None, it is this lower bound.
+    """
+    lowest = min(near, NEAR)
+    if subject is None:
+        return lowest
+    center = np.asarray(subject.center, np.float64)
+    free = float(np.linalg.norm(np.asarray(position, np.float64) - center)) - subject.radius
+    if free >= near:
+        return near
+    return max(lowest, math.floor(free / NEAR_STEP) * NEAR_STEP)
+
+
 class ViewRenderer:
     """Renderer of the output that `options` specifies, such as colors or depth, for a training
     state."""
@@ -56,6 +92,7 @@ class ViewRenderer:
         state: TrainState,
         options: RenderOptions,
         placement: Placement | None = None,
+        subject: Sphere | None = None,
     ) -> None:
         """Create the renderer. No image is rendered yet.
 
@@ -65,9 +102,13 @@ class ViewRenderer:
             options: Content and appearance of the images.
             placement: Placement of the input scene if `options.crop` is in its coordinates, or None
                 if the crop is in scene coordinates.
+            subject: Sphere around the subject. Cameras that approach it have a smaller near plane.
+                If it is None and `options.near` is None, the near plane is at most `NEAR`.
         """
         self.options = options
         self._trainer, self._state, self._placement = trainer, state, placement
+        self._subject = subject
+        self._latest: tuple[float, Renderer] | None = None  # Near plane and its renderer.
 
     @cached_property
     def occupied(self) -> Occupied | None:
@@ -90,9 +131,16 @@ class ViewRenderer:
             geometry = replace(geometry, near=options.near)
         return Occupied(geometry, bits)
 
-    @cached_property
-    def _renderer(self) -> Renderer:
-        return self._trainer.renderer(self._state, self.occupied)
+    def _renderer(self, camera: Camera) -> Renderer:
+        """Return the renderer with the near plane of a camera, which is often the same for many
+        cameras."""
+        occupied, near = self.occupied, 0.0
+        if occupied is not None and (near := occupied.geometry.near) and self.options.near is None:
+            near = near_plane_at(camera.pose[:, 3], near, self._subject)
+            occupied = occupied._replace(geometry=replace(occupied.geometry, near=near))
+        if self._latest is None or self._latest[0] != near:
+            self._latest = near, self._trainer.renderer(self._state, occupied)
+        return self._latest[1]
 
     def render(self, camera: Camera, eye: float = 0.0) -> PixelValues:
         """Render the values at all pixels of a camera image, in row-major order.
@@ -112,7 +160,7 @@ class ViewRenderer:
             else:
                 rays = camera_rays(_moved_right(camera, eye) if eye else camera)
         background = options.background or (0.0, 0.0, 0.0)
-        color, opacity, depth = self._renderer.over(rays, camera.lens.width, background)
+        color, opacity, depth = self._renderer(camera).over(rays, camera.lens.width, background)
         if options.output == "rgb":
             if options.background is None:
                 color = mx.minimum(color / mx.maximum(opacity, 1e-6)[:, None], 1.0)

@@ -30,6 +30,7 @@ from nerfmac.app.video import RenderOptions, ViewRenderer, colors, over_backgrou
 from nerfmac.app.viewer.blocks import cascade_of, first_blocks, first_samples
 from nerfmac.common import checks
 from nerfmac.common.checks import InputError
+from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.color import over
 from nerfmac.geometry.rays import camera_rays
@@ -73,9 +74,15 @@ class Drawn(NamedTuple):
 class Images:
     """Renderer of viewer images for a training state."""
 
-    def __init__(self, trainer: Trainer, state: TrainState, options: RenderOptions) -> None:
+    def __init__(
+        self,
+        trainer: Trainer,
+        state: TrainState,
+        options: RenderOptions,
+        subject: Sphere | None = None,
+    ) -> None:
         self._options = options
-        self._view = ViewRenderer(trainer, state, options)
+        self._view = ViewRenderer(trainer, state, options, subject=subject)
 
     def draw(self, camera: Camera, focus: float) -> Drawn:
         """Draw an image.

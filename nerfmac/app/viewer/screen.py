@@ -287,7 +287,7 @@ class Screen:
             is_small = self.shown is not None and self.shown.scale < MIDDLE
             scale = MIDDLE if is_small else 1.0
         camera = target.camera(max(round(width * scale), 1), max(round(height * scale), 1))
-        images = Images(trainer, state, target.options)
+        images = Images(trainer, state, target.options, target.subject)
         return _Job(target, state, camera, full_size, scale, images, budget)
 
     def _budget(self, target: Target, seconds: float) -> PixelBudget:

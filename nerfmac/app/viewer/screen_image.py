@@ -13,6 +13,7 @@ from PIL import Image
 from nerfmac.app.paths.view import View
 from nerfmac.app.video import RenderOptions
 from nerfmac.app.viewer.images import Drawn
+from nerfmac.geometry.bounds import Sphere
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 
@@ -42,6 +43,7 @@ class Target:
     view: View
     options: RenderOptions
     training_camera: Camera | None = None  # Camera of the view in a comparison with its photo.
+    subject: Sphere | None = None  # Sphere around the subject of the scene.
 
     def camera(self, width: int, height: int) -> Camera:
         """Return the camera of an image of `width` x `height` pixels."""

@@ -170,13 +170,16 @@ class Session:
             self._backdrop = backdrop
         if self._target is None:
             training_camera = self.comparison.camera if self.comparison else None
-            self._target = Target(self.view, self.settings.options, training_camera)
+            options, subject = self.settings.options, self.run.scene.subject
+            self._target = Target(self.view, options, training_camera, subject)
         return self._target
 
     def images(self) -> Images:
         """Return a renderer of images for the current state of the run with the current
         settings."""
-        return Images(self.run.trainer, self.run.state, self.settings.options)
+        return Images(
+            self.run.trainer, self.run.state, self.settings.options, self.run.scene.subject
+        )
 
     def go(self, view: View) -> None:
         """Change the view on all pages. If a photo comparison is active, it ends."""

@@ -100,26 +100,26 @@ def test_a_setting_that_is_on_off_or_left_open_takes_a_word(given, word, value):
 
 @pytest.mark.parametrize(("word", "value"), [("auto", None), ("0", 0.0), ("0.7", 0.7)])
 def test_a_setting_that_is_a_number_or_left_open_takes_a_number_or_auto(word, value):
-    words = checked("train", Arguments, ["--march.near-training", word, "scene"])
-    assert words == [f"--march.near-training={word}", "scene"]
-    before = Config(march=MarchConfig(near_training=0.5))
+    words = checked("train", Arguments, ["--march.near", word, "scene"])
+    assert words == [f"--march.near={word}", "scene"]
+    before = Config(march=MarchConfig(near=0.5))
     default = Arguments(**vars(before))
-    assert parsed(Arguments, words, default).march.near_training == value
+    assert parsed(Arguments, words, default).march.near == value
 
 
 @pytest.mark.parametrize(
     ("flag", "expected"),
     [
         ("--grid.finest", "an integer without a unit, or auto"),
-        ("--march.near-training", "a number without a unit, or auto"),
+        ("--march.near", "a number without a unit, or auto"),
     ],
 )
 def test_a_number_that_may_be_automatic_refuses_other_words(flag, expected):
     for word in ("none", "Auto", "1m"):
         with pytest.raises(InputError, match=f"{flag} is '{word}'; expected {expected}"):
             checked("train", Arguments, [flag, word, "scene"])
-    with pytest.raises(InputError, match=r"--march\.near is 'auto'; expected a number"):
-        checked("train", Arguments, ["--march.near", "auto", "scene"])
+    with pytest.raises(InputError, match=r"--march\.cone is 'auto'; expected a number"):
+        checked("train", Arguments, ["--march.cone", "auto", "scene"])
 
 
 def test_the_home_folder_in_a_flags_value_is_found_where_the_shell_leaves_it(monkeypatch):

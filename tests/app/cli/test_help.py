@@ -77,7 +77,7 @@ def test_the_defaults_of_settings_are_those_of_preset_base(capsys):
 
 def test_a_setting_that_may_be_automatic_shows_the_word(capsys):
     text = " ".join(page(capsys, "train", "--help-all").split())
-    for option in ("--march.near-training FLOAT|auto", "--grid.finest INT|auto"):
+    for option in ("--march.near FLOAT|auto", "--grid.finest INT|auto"):
         about = text.partition(f" {option} ")[2].partition(" --")[0]
         assert "By default (auto)" in about
         assert "[default" not in about

@@ -8,6 +8,7 @@ import pytest
 from nerfmac.app.run import CONFIGURED, config_for_scene
 from nerfmac.app.scenes.sparse_points import NEAR_FRACTION, near_plane
 from nerfmac.config import Config, override
+from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.cameras import Camera
 from nerfmac.geometry.lenses import Lens
 from tests.scene_factory import CONFIG
@@ -60,20 +61,19 @@ def test_a_scene_with_points_is_trained_from_there_on_and_a_line_says_so(scene, 
     plane = near_plane(thing(), scene.cameras("train"))
     pointed = replace(scene, points=thing())
     config = config_for_scene(CONFIG, pointed, CONFIGURED)
-    assert config.march.near_training == plane > CONFIG.march.near
+    assert config.march.near == plane > NEAR
     assert f"closer than {plane:.2f} to a camera" in caplog.text
     caplog.clear()
     assert config_for_scene(config, pointed, CONFIGURED) == config
-    assert config_for_scene(CONFIG, scene, CONFIGURED).march.near_training is None
+    assert config_for_scene(CONFIG, scene, CONFIGURED).march.near is None
     assert not caplog.text
 
 
 def test_training_begins_where_the_scene_does_unless_its_near_is_given():
     def near(config: Config, near_plane: float | None) -> float | None:
-        return config.for_scene(835.0, has_alpha=False, near_plane=near_plane).march.near_training
+        return config.for_scene(835.0, has_alpha=False, near_plane=near_plane).march.near
 
-    config = override(CONFIG, march={"near": 0.2})
-    assert [near(config, plane) for plane in (None, 0.15, 0.4)] == [None, None, 0.4]
+    assert [near(CONFIG, plane) for plane in (None, 0.5 * NEAR, 0.4)] == [None, None, 0.4]
     for distance in (0.05, 0.0):
-        given = override(config, march={"near_training": distance})
+        given = override(CONFIG, march={"near": distance})
         assert near(given, 0.4) == distance
