@@ -1,4 +1,4 @@
-"""The public names of nerfmac, which `import nerfmac` provides. This module requires MLX."""
+"""Public names of nerfmac, available after `import nerfmac`. This module requires MLX."""
 
 from typing import TYPE_CHECKING, Any
 

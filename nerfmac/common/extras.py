@@ -1,4 +1,4 @@
-"""Lazy imports of the optional packages that the extras of nerfmac install."""
+"""Imports of optional packages on first use. nerfmac's extras install these packages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def needed(module: str, extra: str, what: str) -> Any:
         The imported module.
 
     Raises:
-        InputError: If the module is not installed, with the command that installs it.
+        InputError: If the module is not installed. The message contains the command that installs
+            it.
     """
     try:
         return import_module(module)
