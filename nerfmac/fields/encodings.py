@@ -49,7 +49,7 @@ def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
 
 
 class Encoding(ABC):
-    """Base class of encodings, which map positions to features.
+    """Base class of position encodings.
 
     An encoding maps positions to features. Subclass it to use a custom encoding in an
     `EncodedField`.
@@ -141,7 +141,7 @@ class HashGrid(Encoding):
         return self._levels(self.bounds.cells_across(finest))
 
     def _levels(self, finest: float) -> HashLevels:
-        """Return levels in geometric progression, from `coarsest` to `finest` cells along the
+        """Return levels in geometric progression, from `coarsest` to `finest` cells along the scene
         cube."""
         config = self.config
         growth = exp(log(finest / config.coarsest) / (config.levels - 1))
