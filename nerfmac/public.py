@@ -89,7 +89,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "Viewer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Imported here, because only the viewer requires the packages for notebooks.
+    # Imported lazily: only the viewer needs the notebook packages.
     from nerfmac.app.viewer import Viewer
 
     return Viewer

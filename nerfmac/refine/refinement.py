@@ -101,7 +101,7 @@ class CameraRefinement:
         """Return the Adam settings of each parameter at `step`, counted from 0.
 
         `factor` is the learning rate of the field in this step divided by `OptimizerConfig.rate`,
-        and `progress` is the finished fraction of the run.
+        and `progress` is the fraction of the run that is complete.
         """
         config = self.config
         decay = factor * config.final_rate**progress
