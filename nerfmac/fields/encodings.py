@@ -38,7 +38,7 @@ def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
 
     Args:
         levels: Number of levels.
-        level_progress: () float32 in [0, 1].
+        level_progress: float32 scalar in [0, 1].
 
     Returns:
         Weight of each level in [0, 1], float32 (levels,).
@@ -97,7 +97,7 @@ class Encoding(ABC):
         """Return the coarse-to-fine weights of the features.
 
         Args:
-            level_progress: () float32 in [0, 1].
+            level_progress: float32 scalar in [0, 1].
 
         Returns:
             Weights (outputs,) float32.

@@ -17,8 +17,8 @@ class Goal:
     and `seconds` are None, training never ends, and the learning rate does not decay.
     """
 
-    steps: int | None = None  # total number of steps, including steps before the run was loaded
-    seconds: float | None = None  # total training time in seconds, including time before the run was loaded
+    steps: int | None = None  # total number of steps, including steps before loading
+    seconds: float | None = None  # total training time in seconds, including time before loading
     rate: float = 1.0  # factor of the learning rate
     max_rays: int | None = None  # maximum number of rays per step, or None to use the configuration
     report_interval: float | None = None  # maximum seconds between reports, or None

@@ -25,7 +25,7 @@ class LossScale(NamedTuple):
     """Loss scale and its history. Every field is a scalar array."""
 
     scale: mx.array  # float32, from SMALLEST to LARGEST
-    good_steps: mx.array  # int32, number of steps since the scale last changed or a step was skipped
+    good_steps: mx.array  # int32, steps since the scale last changed or a step was skipped
     skipped: mx.array  # int32, number of skipped steps of the whole run
     skipped_in_a_row: mx.array  # int32, number of consecutive skipped steps up to the last step
 
