@@ -1,4 +1,4 @@
-"""Build and load the MLX operation in extension.cpp, which runs CPU kernels.
+"""Build and load the MLX operation in extension.cpp that runs CPU kernels.
 
 The operation is built once against the installed MLX. Python can pass arrays to it only if it was
 built with the same nanobind ABI as MLX, and MLX's C++ interface changes between releases.

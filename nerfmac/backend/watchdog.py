@@ -86,7 +86,7 @@ def retried(compute: Callable[[], Result], on_failure: Callable[[], object]) -> 
         on_failure: Callback as in `resumed`.
 
     Raises:
-        The same exceptions as `resumed`.
+        RuntimeError: Under the same conditions as `resumed`.
     """
     return next(iter(resumed(lambda _done: (compute() for _ in range(1)), on_failure=on_failure)))
 

@@ -14,7 +14,7 @@ def needed(module: str, extra: str, what: str) -> Any:
 
     Args:
         module: Module to import.
-        extra: Extra of nerfmac that installs the package of the module.
+        extra: nerfmac extra that installs the module's package.
         what: Beginning of the error message, such as "snapshots need".
 
     Returns:

@@ -34,8 +34,8 @@ class RefineConfig:
     exposure_rate: float = 2e-3  # Initial learning rate of exposures, in log brightness.
     color_rate: float = 1e-3  # Initial learning rate of the affine maps of colors.
     final_rate: float = 0.01
-    """Factor by which the learning rates of poses, lenses, exposures, and colors decay over the
-    run, in addition to the decay of the field's learning rate."""
+    """Ratio of the final to the initial learning rates of poses, lenses, exposures, and colors, in
+    addition to the decay of the field's learning rate."""
     l2: float = 0.0  # Weight of the L2 penalty on the refined parameters of views.
     coarse_steps: int = 1000
     """Number of steps over which the levels of the encoding fade in from coarse to fine (BARF), if

@@ -20,7 +20,7 @@ from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 
 Parameters = Arrays
-"""Values of the field's parameters: float32 arrays, keyed by name."""
+"""Parameter values of a field: float32 arrays, keyed by parameter name."""
 
 Tracer = Callable[[Rays, int | None], Composited]
 """Function that renders rays. If the rays are the pixels of an image in row-major order, its second

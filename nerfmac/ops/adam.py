@@ -28,7 +28,7 @@ from nerfmac.ops.operation import operation
 
 @cache
 def _kernel(axes: int) -> Kernel:
-    """Return the kernel for arrays with `axes` axes.
+    """Return the Adam kernel for arrays with `axes` axes.
 
     Each number of axes has its own kernel, because flattening arrays would add operations to every
     step.

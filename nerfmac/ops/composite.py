@@ -291,8 +291,8 @@ def sum_before(values: mx.array, place: mx.array) -> mx.array:
 
 
 def _earlier(values: mx.array, place: mx.array, shift: int) -> mx.array:
-    """Return the value `shift` samples before each slot on the same ray, or zero if there is
-    none."""
+    """Return the value `shift` samples before each slot on the same ray, or 0 at the start of a
+    ray."""
     shifted = mx.concatenate([mx.zeros(shift), values[:-shift]])
     return mx.where(place >= shift, shifted, 0.0)
 

@@ -126,7 +126,7 @@ class HashLevels:
         return [range(i, min(i + size, self.levels)) for i in range(0, self.levels, size)]
 
     def is_hashed(self, level: int) -> bool:
-        """Return whether vertices of a level may share an entry.
+        """Return whether several vertices of a level may share a table entry.
 
         Args:
             level: Index of the level.

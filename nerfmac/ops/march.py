@@ -7,9 +7,10 @@ number of steps from the ray origin to the distance t is
     n(t) = t / step                                               for t <= step / cone
     n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone   beyond
 
-A ray enters the scene cube at the distance `enter`, which is at least `near`. Interval k of the ray
-begins at the step number n(enter) + k, and its sample is at the step number n(enter) + k + jitter.
-Marching omits an interval if its sample is in an empty cell or outside the cube.
+A ray enters the scene cube at the distance `enter`, or at `near` if `enter` would be smaller.
+Interval k of the ray begins at the step number n(enter) + k, and its sample is at the step number
+n(enter) + k + jitter. Marching omits an interval if its sample is in an empty cell or outside the
+cube.
 """
 
 from __future__ import annotations
@@ -245,7 +246,7 @@ def _write_reference(origins, directions, jitter, occupied, slots, ray_start, sk
     number = mx.cumsum(is_sample.astype(mx.int32), axis=1) - 1 - skip[:, None]
     own = ray_start[1:, None] - ray_start[:-1, None]
     is_kept = is_sample & (number >= 0) & (number < own)
-    # Samples that are not kept are written to an extra slot, which `pack` removes.
+    # Samples that are not kept are written to an extra slot that `pack` removes.
     slot = mx.where(is_kept, ray_start[:-1, None] + number, slots).reshape(-1)
     ray = mx.broadcast_to(mx.arange(origins.shape[0])[:, None], is_sample.shape)
 

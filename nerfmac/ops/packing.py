@@ -60,7 +60,7 @@ def _starts(counts: mx.array, slots: int) -> list[mx.array]:
 
 
 def samples_per_ray(marched: mx.array, kept: mx.array, capacity: int, slots: int) -> mx.array:
-    """Return the mean number of slots per ray, from which the next number of rays is chosen.
+    """Return the mean number of slots per ray. It determines the number of rays in later steps.
 
     With at most slots / result rays, the expected numbers of marched samples and of samples after
     thinning are within their limits. The result is

@@ -201,7 +201,7 @@ def _write_reference(samples, density, offsets, kept_start, slots, below):  # ty
     ray = choice.ray
     number = _count_before(choice.is_kept.astype(mx.int32), ray_start, ray)
     has_room = choice.is_kept & (number < (kept_start[1:] - kept_start[:-1])[ray])
-    # Samples that are not kept are written to an extra slot, which `pack` removes.
+    # Samples that are not kept are written to an extra slot that `pack` removes.
     slot = mx.where(has_room, kept_start[:-1][ray] + number, slots)
 
     def pack(values: mx.array, empty: float = 0.0) -> mx.array:

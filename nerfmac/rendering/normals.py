@@ -25,8 +25,7 @@ has a length of less than 1."""
 def normals(
     density: Callable[[mx.array], mx.array], position: mx.array, reach: mx.array
 ) -> mx.array:
-    """Return the unit normals (points, 3) at `position` (points, 3), which point away from high
-    density.
+    """Return unit normals (points, 3) at `position` (points, 3). They point toward lower density.
 
     `density` maps positions (points, 3) to density (points,) per scene unit. The density is
     evaluated at the corners of a cube around each position. `reach` (points,) is half the side of

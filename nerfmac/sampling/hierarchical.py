@@ -6,10 +6,10 @@ The compositing weights of the coarse samples define a piecewise constant probab
 the ray. Fine samples are drawn from this distribution with inverse transform sampling (section
 5.2). The result contains both the coarse and the fine samples, sorted by distance.
 
-The border between neighboring intervals is the midpoint between their samples. The first interval
-begins where the ray enters the cube, and the last interval ends where the ray leaves it. In the
-paper, an interval extends from one sample to the next, so no interval covers the space in front of
-the first sample.
+Neighboring intervals are separated by the midpoint between their samples. The first interval begins
+where the ray enters the cube, and the last interval ends where the ray leaves it. In the paper, an
+interval extends from one sample to the next, so no interval covers the space in front of the first
+sample.
 """
 
 from __future__ import annotations

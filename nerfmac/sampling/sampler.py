@@ -108,7 +108,7 @@ class Sampler(ABC):
         return 16
 
     def phase_at(self, step: int) -> int:
-        """Return the kind of update, for example 0 during the warm-up and 1 after it.
+        """Return the index of the kind of update, for example 0 during a warm-up and 1 after it.
 
         Args:
             step: Index of the step.

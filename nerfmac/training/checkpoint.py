@@ -1,8 +1,8 @@
 """Checkpoints: a `TrainState` stored in one safetensors file.
 
-The array names are those of `TrainState.arrays`. The metadata in the header contains the format
-version, a checksum, and the state's numbers and notes as JSON. If writing fails, no incomplete file
-remains.
+The arrays have the same names as in `TrainState.arrays`. The metadata in the header contains the
+format version, a checksum, and the state's numbers and notes as JSON. If writing fails, no
+incomplete file remains.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Exchange:
         self._step, self._seconds, self._pace = 0, 0.0, 0.0
 
     def begin(self, state: TrainState) -> TrainState:
-        """Broadcast the first rank's `state`, from which all ranks start."""
+        """Broadcast the first rank's `state`, so that all ranks start from the same state."""
         state = self._of_first(state)
         self._step, self._seconds = state.step, state.train_seconds
         return state

@@ -42,6 +42,6 @@ class RayBudget(NamedTuple):
         return rays
 
     def samples_per_ray(self, rays: int) -> float:
-        """Return the number of samples per ray with which `rays` rays reach the target number of
+        """Return the number of samples per ray that `rays` rays need to reach the target number of
         samples."""
         return FILL * self.max_samples / rays
