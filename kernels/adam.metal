@@ -1,19 +1,19 @@
 // One Adam step (Kingma and Ba 2015, algorithm 1) in one pass over the arrays, with one thread per
 // element. If the gradient of an element is zero, the element and its moments do not change.
 //
-// unscale[0] is the factor on the gradient, which is one over the loss scale. If unscale[0] is 0,
-// the step is skipped, and no element changes.
+// unscale[0], the reciprocal of the loss scale, is multiplied with the gradient. If it is 0, the
+// step is skipped, and no element changes.
 //
 // Both moments of an element are packed into 32 bits. The high 20 bits are the second moment: the
 // exponent and the first 12 fraction bits of a nonnegative float. The low 12 bits are the ratio of
 // the first moment to its upper bound, in steps of 1 / 2047 from -1. The upper bound is `most`
 // times the square root of the second moment. The ratio is rounded stochastically with bits of the
-// gradient, because with rounding to nearest, a moment that decays by less than half a step would
-// never decay.
+// gradient. With rounding to nearest, a moment that decays by less than half a step would never
+// decay.
 //
-// step = [beta1, beta2, size, epsilon, l2, most]: the decay of the moments, the step size and
-// epsilon including bias correction, the weight of the squared parameters in the loss, and the
-// bound above.
+// step = [beta1, beta2, size, epsilon, l2, most]: the decay of both moments, the step size and
+// epsilon including bias correction, the weight of the L2 penalty, and the factor of the bound
+// above.
 
 struct AdamMoments {
   float first;
@@ -33,7 +33,7 @@ METAL_FUNC uint adam_pack(AdamMoments moments, float most, float gradient) {
   const uint second = (as_type<uint>(moments.second) + 1024u) >> 11;
   const float bound = most * sqrt(as_type<float>(second << 11));
   float fraction = bound > 0.0f ? moments.first / bound : 0.0f;
-  if (!(abs(fraction) <= 1.0f)) fraction = fraction > 0.0f ? 1.0f : -1.0f;  // NaN too
+  if (!(abs(fraction) <= 1.0f)) fraction = fraction > 0.0f ? 1.0f : -1.0f;  // also for NaN
   return second << 12 | uint(int(floor(fraction * 2047.0f + dither)) + 2048);
 }
 
@@ -42,7 +42,8 @@ template <typename Parameters, typename Moments, typename Gradient, typename Uns
 METAL_FUNC void adam(
     uint3 thread_index, int count, Parameters parameters, Moments moments, Gradient gradient,
     Unscale unscale, Step step, NewParameters new_parameters, NewMoments new_moments) {
-  // Read before any thread-dependent code, so that a CPU compiler can vectorize over the threads.
+  // The settings are read before any thread-dependent code, so that a CPU compiler can vectorize
+  // over the threads.
   const float beta1 = step[0], beta2 = step[1], size = step[2], epsilon = step[3];
   const float l2 = step[4], most = step[5], factor = unscale[0];
   const int i = int(thread_index.x);

@@ -1,22 +1,22 @@
-// The scene cube, which has the side `extent` and the center (0.5, 0.5, 0.5), and the map from
-// scene coordinates to encoding coordinates, as in nerfmac/geometry/bounds.py.
+// The scene cube, with side length `extent` and center (0.5, 0.5, 0.5), and the map from scene
+// coordinates to encoding coordinates, as in nerfmac/geometry/bounds.py.
 
-// From the center to a position, in scene units.
+// Returns the offset from the center to a position, in scene units.
 METAL_FUNC float3 bounds_offset(float3 position) {
   return position - float3{SCENE_CENTER, SCENE_CENTER, SCENE_CENTER};
 }
 
-// The largest coordinate of an offset.
+// Returns the largest absolute coordinate of an offset.
 METAL_FUNC float bounds_farthest(float3 offset) {
   return max(max(abs(offset.x), abs(offset.y)), abs(offset.z));
 }
 
-// Clips the part [enter, leave] of a ray to the slab between the two cube faces of one axis.
+// Clips the segment [enter, leave] of a ray to the slab between the two cube faces of one axis.
 METAL_FUNC void bounds_clip(
     float origin, float slope, float extent, thread float& enter, thread float& leave) {
   const float half_side = 0.5f * extent, offset = origin - SCENE_CENTER;
   if (abs(slope) < PARALLEL_SLOPE) {
-    // A ray parallel to the faces is between them everywhere or nowhere.
+    // A ray parallel to the faces is either entirely between them or entirely outside.
     if (abs(offset) > half_side) leave = -1.0f;
   } else {
     const float a = (-half_side - offset) / slope, b = (half_side - offset) / slope;
@@ -25,7 +25,7 @@ METAL_FUNC void bounds_clip(
   }
 }
 
-// The coordinates in [0, 1]^3 of a position.
+// Converts a position to unit coordinates in [0, 1]^3.
 METAL_FUNC float3 bounds_unit(float3 position, float extent) {
   const float3 offset = bounds_offset(position);
   return float3{offset.x / extent + 0.5f, offset.y / extent + 0.5f, offset.z / extent + 0.5f};

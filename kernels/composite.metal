@@ -9,9 +9,9 @@
 //
 // p_i is the probability that the sample was kept, `omitted_i` is the optical depth of the samples
 // omitted in front of it, and `omitted` is the optical depth of all samples omitted on the ray.
-// Transmittance and opacity are therefore exact for the whole ray. In color, depth, and all
-// gradients, a sample is multiplied by 1 / p_i. Without omitted samples, p_i is 1 and omitted_i is
-// 0.
+// Transmittance and opacity are therefore exact for the whole ray. In colors, depths, and all
+// gradients, a sample's contribution is multiplied by 1 / p_i. Without omitted samples, p_i is 1
+// and omitted_i is 0.
 //
 // Colors are summed relative to the expected color of the ray, as a control variate:
 //
@@ -62,7 +62,7 @@ METAL_FUNC void composite_forward(
   penalized = simd_sum(penalized);
   visible = simd_sum(visible);
   if (lane != 0) return;
-  // Metal's fast exp(0) may not be 1, and an empty ray has no opacity.
+  // Metal's fast exp(0) may differ from 1, but the opacity of an empty ray must be 0.
   const float total = visible + ray_omitted[ray];
   const float seen = total > 0.0f ? 1.0f - exp(-total) : 0.0f;
   for (int c = 0; c < 3; ++c) {
@@ -73,7 +73,7 @@ METAL_FUNC void composite_forward(
   ray_penalty[ray] = penalized;
 }
 
-// Maximum remaining transmittance that is only the rounding error of 1 - opacity.
+// A remaining transmittance of at most this value may be only the rounding error of 1 - opacity.
 constant constexpr float composite_rounding = 1e-6f;
 
 // The gradient of density_i is, with
@@ -82,8 +82,9 @@ constant constexpr float composite_rounding = 1e-6f;
 //   width_i / p_i (T_i exp(-tau_i) g_i - sum_{j>i} weight_j g_j
 //                  + (1 - opacity) (d_opacity + d_color . expected))
 //
-// The sum is the forward result minus the contributions of the samples up to i. The gradients of
-// samples behind the end of a ray and of unused slots are zero. slots[0] is the number of slots.
+// The sum over j is computed as the forward result minus the contributions of the samples up to i.
+// Samples behind the end of a ray and unused slots have zero gradients. slots[0] is the number of
+// slots.
 template <typename Density, typename Color, typename Distances, typename Widths,
           typename RayStart, typename Inverse, typename Omitted, typename Expected,
           typename Penalty, typename Slots, typename RayColor, typename Opacity, typename Depth,
@@ -111,8 +112,8 @@ METAL_FUNC void composite_gradient(
     behind = fma(slope, ray_color[3 * ray + c] - opacity[ray] * base, behind);
     through = fma(slope, base, through);
   }
-  // Rounding errors are multiplied by the density. Without this guard and the next guard, the
-  // density of an opaque sample would grow without limit.
+  // Without this check and the next one, rounding errors in the gradient would let the density of
+  // an opaque sample grow without limit.
   const float remaining = 1.0f - opacity[ray];
   through *= remaining > composite_rounding ? remaining : 0.0f;
   const int end = ray_start[ray + 1];
@@ -133,7 +134,7 @@ METAL_FUNC void composite_gradient(
     }
     const float part = weight * along;
     const float rest = behind - simd_prefix_exclusive_sum(part) - part;
-    // Samples behind the end of the ray do not count: the difference is only a rounding error.
+    // After the last visible sample, the difference is only a rounding error.
     const float after = sample.passing >= EARLY_STOP_TRANSMITTANCE ? rest : 0.0f;
     behind -= simd_sum(part);
     optical += simd_sum(own);

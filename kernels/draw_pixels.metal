@@ -1,18 +1,18 @@
-// Pixels drawn from photos, and the rays through their centers. Cameras and lenses are as in
+// Drawing of pixels from photos, with the rays through their centers. Cameras and lenses are as in
 // nerfmac/geometry.
 //
 // One thread draws one pixel. fractions (3, count) in [0, 1) select the view, the row, and the
-// column of each pixel. places has a row of five values for each of the views[0] views: first
-// pixel, height, width, and the two values of the alias table. These values are the probability of
-// selecting the view of the row, in units of 2^-24, and the index of the alternative view (see
+// column of each pixel. places has one row of five values for each of the views[0] views: first
+// pixel, height, width, and the entry of the alias table. This entry consists of the probability of
+// selecting the row's view, in units of 2^-24, and the index of the alternative view (see
 // nerfmac/geometry/pixel_places.py). A pixel has CHANNELS bytes.
 
 struct DrawnDirection {
   float x, y, z;
 };
 
-// The direction that a fisheye lens projects to (x, y), with NEWTON_STEPS steps of Newton's method.
-// Its coefficients k1 to k4 are distortion[lens] and the next three values.
+// Returns the direction that a fisheye lens projects to (x, y), computed with NEWTON_STEPS steps of
+// Newton's method. The lens coefficients k1 to k4 are distortion[lens] and the next three values.
 template <int NEWTON_STEPS, typename Distortion>
 METAL_FUNC DrawnDirection draw_fisheye(float x, float y, Distortion distortion, int lens) {
   const float k1 = distortion[lens], k2 = distortion[lens + 1], k3 = distortion[lens + 2];
@@ -31,9 +31,9 @@ METAL_FUNC DrawnDirection draw_fisheye(float x, float y, Distortion distortion, 
   return DrawnDirection{side * x, side * y, precise::cos(angle)};
 }
 
-// The direction that a lens projects to (wanted_x, wanted_y), with NEWTON_STEPS steps of Newton's
-// method, or none for a lens without distortion. Its seven values from distortion[lens] on are k1,
-// k2, k3, k4, p1, p2, and 1 for a fisheye lens.
+// Returns the direction that a lens projects to (wanted_x, wanted_y), computed with NEWTON_STEPS
+// steps of Newton's method, or directly for a lens without distortion. The seven values from
+// distortion[lens] on are k1, k2, k3, k4, p1, p2, and a flag that is 1 for a fisheye lens.
 template <int NEWTON_STEPS, typename Distortion>
 METAL_FUNC DrawnDirection draw_undistorted(
     float wanted_x, float wanted_y, Distortion distortion, int lens) {
@@ -78,7 +78,7 @@ METAL_FUNC void draw_pixels(
   const int height = places[5 * view + 1], width = places[5 * view + 2];
   const int row = min(int(fractions[count + ray] * float(height)), height - 1);
   const int column = min(int(fractions[2 * count + ray] * float(width)), width - 1);
-  // There are fewer than 2^31 pixels, but there may be more bytes.
+  // There are fewer than 2^31 pixels, but the number of bytes may be larger.
   const size_t pixel = size_t(places[5 * view] + row * width + column);
   for (int c = 0; c < 4; ++c) {
     colors[4 * ray + c] =

@@ -9,7 +9,7 @@
 struct HashLevel {
   float scale;
   uint first, entries;
-  uint multiplier[3];  // what an axis' vertex number counts for in the index
+  uint multiplier[3];  // factor of the vertex number along each axis in the index
   bool is_hashed;
 };
 
@@ -28,8 +28,8 @@ METAL_FUNC HashLevel hash_level(uint level, Scales scales, Shapes shapes) {
   return result;
 }
 
-// The cell that contains a point. For the lower and upper face along each axis: the contribution to
-// the vertex indices, and the weight.
+// The cell that contains a point. For the lower and the upper face along each axis, it stores the
+// contribution to the vertex indices and the interpolation weight.
 struct HashCell {
   uint index[3][2];
   float weight[3][2];
@@ -40,7 +40,8 @@ METAL_FUNC HashCell hash_cell(Positions positions, uint point, HashLevel level) 
   HashCell cell;
   UNROLL
   for (int axis = 0; axis < 3; ++axis) {
-    // Half a cell of offset keeps the levels' vertices from lining up at the border.
+    // The offset of half a cell prevents the vertices of different levels from coinciding at the
+    // border.
     const float position = fma(level.scale, float(positions[3 * point + axis]), 0.5f);
     const float lowest = floor(position);
     cell.index[axis][0] = uint(int(lowest)) * level.multiplier[axis];
@@ -51,31 +52,31 @@ METAL_FUNC HashCell hash_cell(Positions positions, uint point, HashLevel level) 
   return cell;
 }
 
-// The table entries of the eight vertices of a cell. Bit `axis` of the vertex number selects the
-// upper face. All eight indices are computed before the first entry is read, so that reading has no
-// branches and a CPU compiler can vectorize it.
+// Computes the table entries of a cell's eight vertices. Bit `axis` of the vertex number selects
+// the upper face. All eight indices are computed before the first entry is read, so that the reads
+// have no branches and a CPU compiler can vectorize them.
 METAL_FUNC void hash_entries(HashCell cell, HashLevel level, thread uint* entries) {
   UNROLL
   for (int which = 0; which < 8; ++which) {
     const uint x = cell.index[0][which & 1];
     const uint y = cell.index[1][(which >> 1) & 1];
     const uint z = cell.index[2][(which >> 2) & 1];
-    if (level.is_hashed) {  // it has 2^k entries
+    if (level.is_hashed) {  // hashed levels have 2^k entries
       entries[which] = level.first + ((x ^ y ^ z) & (level.entries - 1));
-    } else {  // left at its upper border and outside [0, 1]
+    } else {  // the index exceeds the level at its upper border and outside [0, 1]
       const uint index = x + y + z;
       entries[which] = level.first + (index < level.entries ? index : index % level.entries);
     }
   }
 }
 
-// The trilinear weight of that vertex.
+// Returns the trilinear interpolation weight of the vertex `which`.
 METAL_FUNC float hash_weight(HashCell cell, int which) {
   return cell.weight[0][which & 1] * cell.weight[1][(which >> 1) & 1] *
          cell.weight[2][(which >> 2) & 1];
 }
 
-// A vertex's features, aligned so that one instruction reads or writes them.
+// The features of a vertex, aligned so that one instruction reads or writes all of them.
 template <int FEATURES, typename Scalar>
 struct alignas(FEATURES * sizeof(Scalar) < ALIGNMENT ? FEATURES * sizeof(Scalar)
                                                     : ALIGNMENT) HashRow {
@@ -94,7 +95,7 @@ METAL_FUNC void hash_store(device Scalar* rows, uint row, thread const float* va
   for (int i = 0; i < FEATURES; ++i) to->at[i] = Scalar(values[i]);
 }
 
-// The features of one point at one level.
+// Returns the features of one point at one level.
 template <int FEATURES, typename Positions, typename Table, typename Scales, typename Shapes>
 METAL_FUNC void hash_interpolate(Positions positions, uint point, uint level, Table table,
                                  Scales scales, Shapes shapes, thread float* features) {
@@ -112,7 +113,7 @@ METAL_FUNC void hash_interpolate(Positions positions, uint point, uint level, Ta
   }
 }
 
-// A thread writes the features of one level of a point.
+// Forward kernel: each thread writes the features of one point at one level.
 template <int FEATURES, typename Positions, typename Table, typename Scales,
           typename Shapes, typename Used, typename Encoded>
 METAL_FUNC void hash_encode_forward(
@@ -125,17 +126,18 @@ METAL_FUNC void hash_encode_forward(
   hash_store<FEATURES>(encoded, point * levels + thread_index.y, features);
 }
 
-// A run: neighboring lanes of a simdgroup with points in the same cell, as ray samples often are in
-// coarse levels. Their contributions to the table are summed first and then added once.
+// A run consists of neighboring lanes of a simdgroup with points in the same cell. In coarse
+// levels, consecutive samples of a ray often form runs. The table contributions of a run are summed
+// first, and the sum is added once.
 struct HashRun {
   bool is_first;  // whether this lane adds the sum of its run
   int ahead;      // number of lanes in the run after this one
   int reach;      // a power of two above `ahead` of every lane
 };
 
-// Every lane of the simdgroup must call this function. Lanes without a contribution are not part of
-// a run. If the mean length of the runs is below SHORTEST, contributions are not combined, because
-// summing would take more time than it saves.
+// Finds the run of this lane. Every lane of the simdgroup must call this function. Lanes without a
+// contribution are not part of a run. If the mean run length is below SHORTEST, contributions are
+// not combined, because summing would take more time than it saves.
 template <int SHORTEST>
 METAL_FUNC HashRun hash_run(int lane, HashCell cell, bool takes_part) {
   bool is_tied = bool(simd_shuffle_up(int(takes_part), 1)) && takes_part && lane > 0;
@@ -156,7 +158,7 @@ METAL_FUNC HashRun hash_run(int lane, HashCell cell, bool takes_part) {
   return run;
 }
 
-// The sum of the values from this lane to the last lane of its run.
+// Returns the sum of the values from this lane to the last lane of its run.
 METAL_FUNC float hash_run_sum(HashRun run, float value) {
   for (int distance = 1; distance < run.reach; distance *= 2) {
     const float further = simd_shuffle_down(value, distance);
@@ -165,8 +167,8 @@ METAL_FUNC float hash_run_sum(HashRun run, float value) {
   return value;
 }
 
-// The table gradient as floats. Several threads add to it in any order. `entry` is relative to the
-// first entry of the levels in a launch.
+// Accumulates the table gradient as floats. Several threads add to it in any order. `entry` is
+// relative to the first table entry of the levels in a launch.
 template <int FEATURES, typename Rows>
 struct HashFloats {
   Rows rows;
@@ -175,8 +177,8 @@ struct HashFloats {
   }
 };
 
-// The table gradient in fixed point: integers in a unit per level, so that sums do not depend on
-// the order of additions. per_unit contains the reciprocals of the units.
+// Accumulates the table gradient in fixed point, so that sums do not depend on the order of
+// additions. Each level has its own unit, and per_unit contains the reciprocals of the units.
 template <int FEATURES, typename Rows, typename PerUnit>
 struct HashUnits {
   Rows rows;
@@ -185,14 +187,15 @@ struct HashUnits {
     int units[FEATURES];
     for (int i = 0; i < FEATURES; ++i) {
       const float number = floor(sum[i] * per_unit[level] + 0.5f);
-      units[i] = abs(number) < 2147483648.0f ? int(number) : 0;  // NaN too; its level has no unit
+      units[i] = abs(number) < 2147483648.0f ? int(number) : 0;  // also for NaN
     }
     atomic_add_row<FEATURES>(rows, entry, units);
   }
 };
 
-// Adds gradients to `sums`, in whole simdgroups. A launch computes a range of levels. `part`
-// contains the index of the first level and the index of its first entry.
+// Adds gradients to `sums`. All lanes of a simdgroup must call this function. A launch computes a
+// range of levels. `part` contains the index of the first level and the index of its first table
+// entry.
 template <int FEATURES, int SHORTEST, typename Sums, typename Positions, typename Gradient,
           typename Scales, typename Shapes, typename Used, typename Part>
 METAL_FUNC void hash_add_gradient(
@@ -225,7 +228,7 @@ METAL_FUNC void hash_add_gradient(
   }
 }
 
-// Accumulates into table_gradient, initially zero. Runs in whole simdgroups.
+// Gradient kernel with floats: accumulates into table_gradient, which is initialized to zero.
 template <int FEATURES, int SHORTEST, typename Positions, typename Gradient, typename Scales,
           typename Shapes, typename Used, typename Part, typename TableGradient>
 METAL_FUNC void hash_encode_table_gradient(
@@ -236,7 +239,7 @@ METAL_FUNC void hash_encode_table_gradient(
                                         used, part);
 }
 
-// The same in fixed point.
+// Gradient kernel in fixed point: accumulates integers in units of each level.
 template <int FEATURES, int SHORTEST, typename Positions, typename Gradient, typename Scales,
           typename Shapes, typename Used, typename Part, typename PerUnit, typename Units>
 METAL_FUNC void hash_encode_table_units(
@@ -247,7 +250,8 @@ METAL_FUNC void hash_encode_table_units(
                                         used, part);
 }
 
-// Converts fixed point to floats with one thread per entry: thread_index = (entry, 0, 0).
+// Converts the fixed-point gradient to floats, with one thread per table entry: thread_index =
+// (entry, 0, 0).
 template <int FEATURES, typename Units, typename Unit, typename Shapes, typename TableGradient>
 METAL_FUNC void hash_encode_table_floats(
     uint3 thread_index, int entries, Units units, Unit unit, Shapes shapes,
@@ -269,7 +273,8 @@ METAL_FUNC void hash_encode_table_floats(
   hash_store<FEATURES>(table_gradient, entry, values);
 }
 
-// Sums over the levels with one thread per point: thread_index = (point, 0, 0).
+// Computes the gradient of the positions, summed over the levels, with one thread per point:
+// thread_index = (point, 0, 0).
 template <int FEATURES, typename Positions, typename Table, typename Gradient, typename Scales,
           typename Shapes, typename Used, typename PositionGradient>
 METAL_FUNC void hash_encode_position_gradient(
@@ -294,7 +299,8 @@ METAL_FUNC void hash_encode_position_gradient(
       }
       UNROLL
       for (int axis = 0; axis < 3; ++axis) {
-        // The weight's derivative: the other two axes' factors, signed by this axis' side.
+        // The derivative of the weight is the product of the other two axes' factors. Its sign
+        // depends on whether the vertex is on the lower or the upper face along this axis.
         float slope = (which >> axis) & 1 ? geometry.scale : -geometry.scale;
         UNROLL
         for (int other = 0; other < 3; ++other) {

@@ -7,8 +7,8 @@ struct LightSample {
   float weight;             // their difference
 };
 
-// A sample of optical depth `own` behind the optical depth `before`; `exists` is false for lanes
-// past the end of the ray.
+// Returns the weight and transmittances of a sample with optical depth `own` behind the optical
+// depth `before`. `exists` is false for lanes past the end of the ray.
 METAL_FUNC LightSample light_sample(bool exists, float own, float before) {
   LightSample sample;
   sample.reaching = exp(-before);

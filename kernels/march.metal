@@ -1,13 +1,14 @@
 #include "occupancy.h"
 #include "slots.h"
 
-// Marching rays through the occupancy grid. A first pass counts the samples of each ray in occupied
-// cells, and a second pass writes them into the slots that the counts determine.
+// Ray marching through the occupancy grid. A first pass counts the samples of each ray in occupied
+// cells. A second pass writes the samples into the slots that the counts determine.
 //
 // A ray is divided into intervals, one per step. Near the camera, steps have the length `step`.
-// From the distance step / cone on, each step is 1 + cone times as long as the previous one. The
+// Beyond the distance step / cone, each step is 1 + cone times as long as the previous one. The
 // position of interval k has a closed form, so a ray can skip an empty cell or brick in one stride
-// instead of step by step. In each interval of a ray, the sample is at the fraction `jitter`.
+// instead of step by step. In every interval of a ray, the sample is at the fraction `jitter` of
+// the interval.
 //
 // settings = [extent, near, step, cone, log(1 + cone), resolution, cascades]. The resolution and
 // the number of cascades are properties of the occupancy grid.
@@ -24,8 +25,8 @@ METAL_FUNC MarchSettings march_settings(Settings settings) {
                        settings[4], int(settings[5]), int(settings[6]), 1.0f / settings[2]};
 }
 
-// Number of steps, as a real number, up to a distance, and the inverse function. They are precise,
-// because the counting pass and the writing pass must agree.
+// The first function returns the number of steps up to a distance, as a real number, and the second
+// is its inverse. Both use precise math, because the counting pass and the writing pass must agree.
 METAL_FUNC float march_number(float distance, MarchSettings to) {
   if (to.cone * distance <= to.step) return distance / to.step;
   return (1.0f + precise::log(to.cone * distance / to.step) * (to.cone / to.growth)) / to.cone;
@@ -44,8 +45,8 @@ struct MarchRay {
   int intervals;  // number of intervals with a sample inside the scene cube
 };
 
-// The reciprocal of a direction component. If the ray is parallel to the faces, the reciprocal is
-// so large that the ray never reaches them.
+// Returns the reciprocal of a direction component. If the ray is parallel to the cell faces of the
+// axis, the reciprocal is so large that the ray never reaches them.
 METAL_FUNC float march_inverse(float slope) {
   return abs(slope) > PARALLEL_SLOPE ? 1.0f / slope : -FAR_DISTANCE;
 }
@@ -72,11 +73,11 @@ METAL_FUNC MarchRay march_ray(
 struct MarchProbe {
   float distance;  // of the interval's sample
   bool is_sample;  // whether the sample is in an occupied cell
-  int next;        // the first interval after this one that may have a sample
+  int next;        // next interval that may have a sample
 };
 
-// The distance along the ray, in cells, to the next face along one axis of an empty cell or brick.
-// `side` is its width in cells, a power of two.
+// Returns the distance along the ray, in cells, to the next face of an empty cell or brick along
+// one axis. `side` is the width of the cell or brick in cells, a power of two.
 METAL_FUNC float march_ahead(float place, float inverse, float side) {
   return ((floor(place * (1.0f / side)) + (inverse > 0.0f ? 1.0f : 0.0f)) * side - place) * inverse;
 }
@@ -94,23 +95,26 @@ METAL_FUNC MarchProbe march_probe(MarchRay r, int k, Bits bits, MarchSettings se
   const uint number = uint(cell.index), word = bits[number / BRICK_CELLS];
   probe.is_sample = (word >> (number % BRICK_CELLS)) & 1;
   if (probe.is_sample) return probe;
-  // Leave the empty cell, or its whole brick if that is empty: the nearest of three faces ahead.
+  // Leave the empty cell or, if its whole brick is empty, the brick, through the nearest of the
+  // three faces ahead.
   const float width = word == 0 ? float(BRICK_WIDTH) : 1.0f;
   const float depth = word == 0 ? float(BRICK_DEPTH) : 1.0f;
   const float ahead = min(min(march_ahead(cell.place.x, r.inverse.x, width),
                               march_ahead(cell.place.y, r.inverse.y, width)),
                           march_ahead(cell.place.z, r.inverse.z, depth));
   const float reached = probe.distance + ahead * cell.side;
-  // With a constant step, one product is enough. Latency counts, because strides are sequential.
+  // With a constant step length, one product is sufficient. Strides are sequential, so latency
+  // matters.
   const float strides = settings.cone * reached <= settings.step
                             ? ahead * cell.side * settings.per_step
                             : march_number(reached, settings) - r.first - r.jitter - float(k);
-  // Stop 0.001 steps early rather than late: a sample on the face belongs to the next cell.
+  // Stop 0.001 steps early rather than late, because a sample on the face belongs to the next cell.
   probe.next = k + max(1, int(ceil(strides - 1e-3f)));
   return probe;
 }
 
-// Advances k to the next sample of the ray and fills the probe; false after the last sample.
+// Advances k to the next sample of the ray and fills the probe. Returns false after the last
+// sample.
 template <typename Bits>
 METAL_FUNC bool march_search(
     MarchRay r, thread int& k, thread MarchProbe& probe, Bits bits, MarchSettings settings) {
@@ -122,15 +126,15 @@ METAL_FUNC bool march_search(
   return false;
 }
 
-// Where a simdgroup continues after probing intervals k to k + SIMD_WIDTH - 1: after the empty cell
-// of the last one, if it is in one.
+// Returns the interval at which a simdgroup continues after it has probed the intervals k to k +
+// SIMD_WIDTH - 1. If the last of them is in an empty cell, the simdgroup continues after this cell.
 METAL_FUNC int march_on(int k, MarchProbe probe) {
   return max(k + SIMD_WIDTH, simd_broadcast(probe.next, SIMD_WIDTH - 1));
 }
 
-// A simdgroup counts INTERLEAVED rays together, one stride of each in turn. Each stride of a ray
-// depends on the previous one, and strides of the other rays fill this latency.
-// thread_index = (simdgroup * SIMD_WIDTH + lane, 0, 0).
+// A simdgroup counts the samples of INTERLEAVED rays together and alternates between them after
+// each stride. Each stride of a ray depends on the previous one, and strides of other rays hide
+// this latency. thread_index = (simdgroup * SIMD_WIDTH + lane, 0, 0).
 template <int INTERLEAVED, typename Origins, typename Directions, typename Jitter, typename Bits,
           typename Settings, typename Counts>
 METAL_FUNC void march_count(
@@ -166,9 +170,9 @@ METAL_FUNC void march_count(
 }
 
 // A simdgroup writes the samples of one ray after the first skip[ray] samples. slots[0] is the
-// number of slots. Zeros are written to unused slots, and to slots of a ray for which no sample is
-// found. The counting pass is compiled separately, so its rounding may differ and it may count one
-// sample more.
+// number of slots. Zeros are written to unused slots and to slots of a ray for which no sample is
+// found. This can happen because the counting pass is compiled separately: its rounding may differ,
+// so it may count one sample more.
 template <typename Origins, typename Directions, typename Jitter, typename Bits, typename Settings,
           typename RayStart, typename Skip, typename Slots, typename Positions, typename Distances,
           typename Widths, typename RayOf>
@@ -208,8 +212,8 @@ METAL_FUNC void march_write(
   }
 }
 
-// Marks the cells of the samples that a ray would have up to the distance until[ray] if all cells
-// were occupied. One thread per ray; visible starts from zero.
+// Marks the cells of all samples that a ray would have up to the distance until[ray] if all cells
+// were occupied. There is one thread per ray, and `visible` is initialized to zero.
 template <typename Origins, typename Directions, typename Jitter, typename Until, typename Settings,
           typename Visible>
 METAL_FUNC void march_visible(
@@ -220,7 +224,7 @@ METAL_FUNC void march_visible(
   const MarchSettings to = march_settings(settings);
   const MarchRay r = march_ray(ray, origins, directions, jitter, to);
   const float end = until[ray];
-  int last = -1;  // most steps are in the same cell as the previous one
+  int last = -1;  // cell of the previous step, because most steps are in the same cell
   for (int k = 0; k < r.intervals; ++k) {
     const float distance = march_distance(r.first + r.jitter + float(k), to);
     if (distance > end) return;

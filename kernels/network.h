@@ -25,7 +25,7 @@ METAL_FUNC void network_forward(uint local, thread Tile<IN>& x, Stored stored,
       local, hidden[LAYERS - 1], stored + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH, out);
 }
 
-// A simdgroup's part of a network's gradient.
+// The part of a network's weight gradient that one simdgroup computes.
 template <int IN, int WIDTH, int LAYERS>
 struct NetworkGradient {
   MatrixGradient<IN, WIDTH> first;
@@ -56,7 +56,8 @@ METAL_FUNC void network_gradient_store(
   tile_gradient_store(local, gradient.last, out + IN * WIDTH + (LAYERS - 1) * WIDTH * WIDTH);
 }
 
-// Backward pass through one network: d belongs to its outputs, d_x to its inputs.
+// Backward pass through one network: d is the gradient of its outputs, and d_x is the gradient of
+// its inputs.
 template <int IN, int WIDTH, int LAYERS, int PADDING, typename Transposed, typename Space>
 METAL_FUNC void network_backward(
     uint local, thread Tile<IN>& x, thread Tile<WIDTH>* hidden, thread Tile<NETWORK_OUTPUTS>& d,

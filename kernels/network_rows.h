@@ -1,7 +1,7 @@
-// Functions of a row, a column, or a value for the tile functions of tile.h: they fill, scale, and
-// write the rows of tiles, and compute the activations after the last layer.
+// Function arguments for the tile functions in tile.h. They fill, scale, and write rows of tiles,
+// and compute the activations after the last layer.
 
-// Address of the values of a row in an array.
+// Returns the address of a row's values in an array.
 template <typename Values>
 struct NetworkRead {
   Values values;
@@ -14,7 +14,7 @@ METAL_FUNC NetworkRead<Values> network_read(Values values, int columns) {
   return NetworkRead<Values>{values, columns};
 }
 
-// Address of the direction basis for the ray of a row.
+// Returns the address of the direction basis for a row's ray.
 template <typename Basis, typename Ray>
 struct NetworkBasis {
   Basis basis;
@@ -43,8 +43,9 @@ METAL_FUNC NetworkWrite<Values> network_write(Values values, int columns) {
   return NetworkWrite<Values>{values, columns};
 }
 
-// The same for a gradient: a value that is too large for half precision becomes the largest half.
-// If a value is not finite, the weight gradients are not finite either, and the step is skipped.
+// Writes a row's gradients to an array. A value that is too large for half precision becomes the
+// largest half. If a value is not finite, the weight gradients are not finite either, and the step
+// is skipped.
 template <typename Values>
 struct NetworkWriteGradient {
   Values values;
@@ -108,7 +109,7 @@ struct NetworkSigmoidSlope {
   }
 };
 
-// Whether any of a row's results has a gradient.
+// Returns whether any result of a row has a nonzero gradient.
 template <typename DensityGradient, typename ColorGradient>
 struct NetworkHasGradient {
   DensityGradient d_density;

@@ -3,15 +3,17 @@
 
 // The density and color networks in one pass (Mueller et al. 2022, section 5.4). The density
 // network maps the features of a position to a density and an embedding. The color network maps the
-// embedding and a basis of the direction to a color. Layers have no biases, with ReLU between them.
-// A simdgroup computes all layers for sixteen samples at a time without storing activations in
-// device memory (tile.h). The gradient kernel computes the activations again.
+// embedding and the spherical harmonics of the direction to a color. Layers have no biases, and the
+// activation between them is ReLU. A simdgroup computes all layers for sixteen samples at a time
+// without storing activations in device memory (tile.h). The gradient kernel computes the
+// activations again.
 //
-// density and color contain the matrices of each network one after the other, each row-major
-// (inputs, outputs). stored contains the matrices of both networks in the layout of tile.h: all
+// density and color contain the concatenated matrices (inputs, outputs) of each network in
+// row-major order. stored contains the matrices of both networks in the layout of tile.h: first all
 // matrices, then all transposed matrices.
 
-// The element of an IN x OUT matrix, or of its transpose, at `index` of stored.
+// Returns the element of an IN x OUT matrix, or of its transpose, that belongs at `index` of
+// stored.
 template <int IN, int OUT, bool IS_TRANSPOSED>
 METAL_FUNC uint networks_element(uint index) {
   if (IS_TRANSPOSED) {
@@ -22,7 +24,7 @@ METAL_FUNC uint networks_element(uint index) {
   return place.x * OUT + place.y;
 }
 
-// The same for all matrices of a network.
+// Returns the element that belongs at `index` of stored, for all matrices of a network.
 template <int IN, int WIDTH, int LAYERS, int OUT, bool IS_TRANSPOSED>
 METAL_FUNC uint networks_source(uint index) {
   constexpr uint FIRST = IN * WIDTH, SQUARE = WIDTH * WIDTH, LAST = FIRST + (LAYERS - 1) * SQUARE;
@@ -32,7 +34,7 @@ METAL_FUNC uint networks_source(uint index) {
   return begin + networks_element<WIDTH, WIDTH, IS_TRANSPOSED>(index - begin);
 }
 
-// One thread per element of stored.
+// Writes stored, with one thread per element.
 template <int IN, int WIDTH, int DENSITY_LAYERS, int COLOR_LAYERS, typename Density,
           typename Color, typename Stored>
 METAL_FUNC void networks_store(
@@ -56,13 +58,13 @@ METAL_FUNC void networks_store(
   }
 }
 
-// Maximum number of values of a row that a layer of either network reads.
+// Maximum number of inputs of any layer of either network.
 constexpr int networks_longest(int in, int width) {
   const int wider = in > width ? in : width;
   return wider > COLOR_INPUTS ? wider : COLOR_INPUTS;
 }
 
-// Density only, of the first used[0] rows. A simdgroup computes sixteen rows.
+// Computes only the density of the first used[0] rows. A simdgroup computes sixteen rows.
 template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, typename Features, typename Used,
           typename Stored, typename Density>
 METAL_FUNC void networks_density(
@@ -80,7 +82,8 @@ METAL_FUNC void networks_density(
   tile_each<1>(local, sums, block, network_write(density, 1));
 }
 
-// Density and color of one tile. A function provides the ray directions of the rows.
+// Computes density and color of one tile. A function argument provides the ray directions of the
+// rows.
 template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOR_LAYERS,
           typename Features, typename Directions, typename Stored, typename Density,
           typename Color>
@@ -105,7 +108,7 @@ METAL_FUNC void networks_tile(uint local, TileBlock rows, Features features, Dir
   tile_each<3>(local, sums, rows, network_write(color, 3));
 }
 
-// Density and color of the first used[0] rows; other rows are not written.
+// Computes density and color of the first used[0] rows. Other rows are not written.
 template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOR_LAYERS,
           typename Features, typename Basis, typename Ray, typename Used, typename Stored,
           typename Density, typename Color>

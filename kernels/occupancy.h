@@ -1,8 +1,8 @@
 #include "bounds.h"
 
-// Geometry of the occupancy grid. Cascade c is a cube of side 2^c around (0.5, 0.5, 0.5), divided
-// into `resolution` cells along each axis. A point belongs to the smallest cascade that contains
-// it.
+// Geometry of the occupancy grid. Cascade c is a cube with side length 2^c around (0.5, 0.5, 0.5),
+// divided into `resolution` cells along each axis. A point belongs to the smallest cascade that
+// contains it.
 //
 // Cells are numbered brick by brick. A brick has 4 x 4 x 2 cells, and its bits are one word. Within
 // a brick, the index of a cell increases along x first, then along y, and then along z. The bricks
@@ -11,16 +11,16 @@
 // partly inside a smaller cascade.
 
 struct OccupancyCell {
-  float3 place;  // position in units of cells, from the cascade's lowest corner
+  float3 place;  // position in cells, relative to the cascade's lowest corner
   float side;    // a cell's side, in scene units
-  int index;     // the cell's number; -1 outside every cascade
+  int index;     // index of the cell, or -1 outside all cascades
 };
 
 METAL_FUNC OccupancyCell occupancy_cell(float3 position, int resolution, int cascades) {
   const float3 offset = bounds_offset(position);
   const float reach = bounds_farthest(offset);
   int cascade = 0;
-  float size = 1.0f, cells = float(resolution);  // of a side, and a unit of length
+  float size = 1.0f, cells = float(resolution);  // side of the cascade; cells per unit of length
   while (cascade < cascades && reach >= 0.5f * size) {
     ++cascade;
     size *= 2.0f;

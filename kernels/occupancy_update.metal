@@ -1,8 +1,8 @@
-// Selection of occupancy grid cells, and update of the grid with new density estimates.
+// Selection of occupancy grid cells, and grid updates with new density estimates.
 
-// The largest estimate in each cell. Metal has an atomic maximum for integers only. Estimates are
-// not negative, and the bits of nonnegative floats, compared as integers, have the same order as
-// the floats. There is one thread per estimate, and peaks are initialized to zero.
+// Computes the largest estimate in each cell. Metal has an atomic maximum only for integers.
+// Estimates are not negative, and the bits of nonnegative floats, compared as integers, have the
+// same order as the floats. There is one thread per estimate, and peaks are initialized to zero.
 template <typename Cells, typename Estimates, typename Peaks>
 METAL_FUNC void occupancy_splat(
     uint3 thread_index, int count, Cells cells, Estimates estimates, Peaks peaks) {
@@ -12,7 +12,8 @@ METAL_FUNC void occupancy_splat(
       &peaks[cells[i]], as_type<uint>(float(estimates[i])), memory_order_relaxed);
 }
 
-// One bit per cell: whether its value exceeds threshold[0]. One thread per word, which is a brick.
+// Computes one bit per cell: whether its value exceeds threshold[0]. Each thread writes the word of
+// one brick.
 template <typename Values, typename Threshold, typename Bits>
 METAL_FUNC void occupancy_pack(
     uint3 thread_index, int cells, Values values, Threshold threshold, Bits bits) {
@@ -25,17 +26,17 @@ METAL_FUNC void occupancy_pack(
   bits[word] = packed;
 }
 
-// The set bit with rank draws[i] / 2^32 of the number of set bits, rounded down; 0 if no bit is
-// set. ends[word] is the number of set bits in that word of words[0] and all words before it. The
-// rank is an integer, because a float cannot represent neighboring ranks above 2^24. One thread per
-// draw.
+// Finds the set bit with the rank floor(draws[i] n / 2^32), where n is the number of set bits. If
+// no bit is set, the result is 0. There are words[0] words, and ends[word] is the number of set
+// bits in this word and all words before it. The rank is an integer, because a float cannot
+// represent neighboring ranks above 2^24. There is one thread per draw.
 template <typename Bits, typename Ends, typename Draws, typename Words, typename Cells>
 METAL_FUNC void occupancy_choose(
     uint3 thread_index, int count, Bits bits, Ends ends, Draws draws, Words words, Cells cells) {
   const uint i = thread_index.x;
   if (i >= uint(count)) return;
   const int total = ends[words[0] - 1];
-  // Without a set bit the rank is -1, and the first word already ends after it.
+  // If no bit is set, the rank is -1, and the search finds the first word.
   const int rank = total > 0 ? int(mulhi(uint(draws[i]), uint(total))) : -1;
   int low = 0, high = words[0] - 1;  // range of the word to find
   while (low < high) {

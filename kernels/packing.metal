@@ -2,7 +2,7 @@
 //
 // ends[r] is the total number of samples of the rays 0 to r, so ends never decreases.
 
-// Number of ends that are at most `most`.
+// Returns how many ends are at most `most`.
 template <typename Ends>
 METAL_FUNC int packing_count(Ends ends, int rays, int most) {
   int low = 0, high = rays;  // the count is one of these
@@ -17,8 +17,8 @@ METAL_FUNC int packing_count(Ends ends, int rays, int most) {
   return low;
 }
 
-// ray_start[r] = ends[r - 1], limited so that rays have no slots from the first ray on whose
-// samples end after slots[0]. There is one thread per element of ray_start.
+// ray_start[r] = ends[r - 1], limited so that the first ray with samples beyond slots[0] and all
+// later rays have no slots. There is one thread per element of ray_start.
 template <typename Ends, typename Slots, typename RayStart>
 METAL_FUNC void packing_starts(
     uint3 thread_index, int rays, Ends ends, Slots slots, RayStart ray_start) {
@@ -29,8 +29,8 @@ METAL_FUNC void packing_starts(
   ray_start[i] = fitting > 0 ? ends[fitting - 1] : 0;
 }
 
-// samples_per_ray[0] = max(mean(kept), mean(marched) slots / capacity), over the rays that begin
-// within the capacity of marched samples. sizes = [capacity, slots]. One thread in all.
+// samples_per_ray[0] = max(mean(kept), mean(marched) slots / capacity), over the rays with a first
+// marched sample within the capacity. sizes = [capacity, slots]. The kernel uses a single thread.
 template <typename MarchedEnds, typename KeptEnds, typename Sizes, typename SamplesPerRay>
 METAL_FUNC void packing_samples_per_ray(
     uint3 thread_index, int rays, MarchedEnds marched_ends, KeptEnds kept_ends, Sizes sizes,

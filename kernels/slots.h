@@ -1,4 +1,4 @@
-// The slots of packed samples: position, distance, width and ray of each.
+// Slots of packed samples. Each slot has a position, a distance, a width, and a ray.
 
 // Marks a slot as unused.
 template <typename Positions, typename Distances, typename Widths, typename RayOf>

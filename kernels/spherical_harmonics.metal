@@ -1,6 +1,6 @@
-// Real spherical harmonics of the degrees 0 to 3 (sixteen functions) as polynomials of a unit
-// direction, with the order and the signs of tiny-cuda-nn, where they are called "degree 4". There
-// is one thread per direction.
+// Real spherical harmonics of degrees 0 to 3 (sixteen functions) as polynomials of a unit
+// direction. The order and the signs are as in tiny-cuda-nn, which calls these functions "degree
+// 4". There is one thread per direction.
 
 template <typename Basis>
 METAL_FUNC void spherical_harmonics(float x, float y, float z, Basis basis) {

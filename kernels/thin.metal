@@ -1,12 +1,12 @@
 #include "light.h"
 #include "slots.h"
 
-// Thinning packed samples. A first pass counts the samples that each ray keeps, and a second pass
-// writes them into the slots that the counts determine.
+// Thinning of packed samples. A first pass counts the samples that are kept on each ray. A second
+// pass writes these samples into the slots that the counts determine.
 //
 // A visible sample is kept with a probability p of 1, 1/2, 1/4, ..., or 1/32. The probability is
 // the smallest of these values above weight / below[0]. If below[0] is 0, every visible sample is
-// kept. Samples are selected with systematic sampling: probabilities are added up along the ray,
+// kept. Samples are selected by systematic sampling: probabilities are added up along the ray,
 // beginning with the offset of the ray in [0, 1), and a sample is kept if its probability increases
 // the integer part of the sum. Probabilities are represented by integers, so that both passes
 // agree. A simdgroup thins one ray: thread_index = (ray * SIMD_WIDTH + lane, 0, 0).
@@ -17,13 +17,14 @@ struct ThinSample {
   float omitted;  // its optical depth, if it is visible but not kept
 };
 
-// Optical depth and sum of probabilities in front of the samples of a simdgroup on its ray.
+// Optical depth and sum of probabilities in front of the samples that a simdgroup processes.
 struct ThinRay {
   float optical;
   int sum;
 };
 
-// Sample `i` of a ray that ends before `end`. `ray` advances past the samples of the simdgroup.
+// Evaluates sample `i` of a ray with the slots up to `end`, and advances `ray` past the simdgroup's
+// samples.
 template <typename Density, typename Widths, typename Below>
 METAL_FUNC ThinSample thin_sample(
     int i, int end, Density density, Widths widths, Below below, thread ThinRay& ray) {
@@ -75,9 +76,9 @@ METAL_FUNC void thin_clear(
 // Writes the kept samples of ray r to the slots kept_start[r] to kept_start[r + 1] - 1. For each
 // kept sample, the kernel also writes 1 / probability and the optical depth of the samples omitted
 // in front of it. For each ray, the kernel writes the optical depth of all omitted samples.
-// slots[0] is the number of slots. Unused slots are cleared, and so are slots of a ray for which no
-// sample is found: the counting pass is compiled separately and may round a probability
-// differently.
+// slots[0] is the number of slots. Unused slots are cleared. Slots of a ray for which no sample is
+// found are also cleared, because the counting pass is compiled separately and may round a
+// probability differently.
 template <typename Density, typename Widths, typename RayStart, typename Offsets,
           typename Below, typename Positions, typename Distances, typename KeptStart,
           typename Slots, typename KeptPositions, typename KeptDistances, typename KeptWidths,

@@ -1,4 +1,4 @@
-// The rows of a tile, if they are neighbors: `count` rows from row `first` on. A tile always has
+// Rows of a tile that are consecutive: `count` rows, beginning with row `first`. A tile always has
 // sixteen rows, even if `count` is larger.
 struct TileBlock {
   int first, count;

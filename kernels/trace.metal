@@ -3,21 +3,21 @@
 #include "spherical_harmonics.metal"
 #include "networks.metal"
 
-// Whole rays in one pass: marching, encoding, networks, and compositing, until the transmittance is
-// below EARLY_STOP_TRANSMITTANCE.
+// Tracing of whole rays in one pass: marching, encoding, networks, and compositing, until the
+// transmittance is below EARLY_STOP_TRANSMITTANCE.
 //
 // A simdgroup traces TRACE_RAYS rays at once and processes one sample of each ray at a time, so
 // that the tiles of the networks are full. A simdgroup has a queue of TRACE_QUEUE neighboring rays
 // of the image. When a ray ends, the next ray in the queue replaces it.
 
-// Simdgroups per threadgroup: as many as fit in threadgroup memory.
+// Returns the number of simdgroups per threadgroup: as many as fit in threadgroup memory.
 constexpr int trace_simdgroups(int in) {
   return in > NARROW_TRACE_FEATURES && TILE_SIMDGROUPS > WIDE_TRACE_SIMDGROUPS
              ? WIDE_TRACE_SIMDGROUPS
              : TILE_SIMDGROUPS;
 }
 
-// Values shared by the lanes of a simdgroup, with a row for each of its rays.
+// Values that the lanes of a simdgroup share, with one row for each of its rays.
 template <int IN>
 struct TraceSpace {
   tile_value features[TRACE_RAYS * IN];
@@ -26,15 +26,14 @@ struct TraceSpace {
   float color[TRACE_RAYS * 3];
 };
 
-// Samples are in the middle of their intervals.
+// Places samples in the middle of their intervals.
 struct TraceJitter {
   METAL_FUNC float operator[](uint) const { return 0.5f; }
 };
 
-// The index of the ray with number `i` in the order of tracing. If `width` is not 0, the rays are
-// the pixels of an image with `width` columns. An image that can be divided into blocks of 8 x 4
-// pixels is traced block by block, because the rays of a block are more coherent than the rays of a
-// row.
+// Returns the index of the ray that is traced as number `i`. If `width` is not 0, the rays are the
+// pixels of an image with `width` columns. An image that can be divided into blocks of 8 x 4 pixels
+// is traced block by block, because the rays of a block are more coherent than the rays of a row.
 METAL_FUNC int trace_index(int i, int rays, int width) {
   const int columns = 8, rows = 4;  // of a block
   if (width == 0 || width % columns != 0 || rays % (rows * width) != 0) return i;
@@ -50,7 +49,7 @@ struct TraceRay {
   bool has_sample;
   float distance;  // of the sample
   float transmittance, depth;
-  float median;  // distance where the transmittance decreased to 1/2; 0 if it has not
+  float median;  // distance at which the transmittance fell to 1/2, or 0
   float color[3];
 };
 
@@ -81,7 +80,7 @@ METAL_FUNC void trace_finish(
   ray.has_sample = false;
 }
 
-// Adds the contribution of a ray sample, and continues with the next interval.
+// Adds a sample's contribution to its ray, and continues with the next interval.
 template <typename Color>
 METAL_FUNC void trace_composite(
     thread TraceRay& ray, float density, Color color, MarchSettings settings) {
@@ -94,7 +93,7 @@ METAL_FUNC void trace_composite(
   for (int c = 0; c < 3; ++c) ray.color[c] = fma(weight, color[c], ray.color[c]);
   ray.depth = fma(weight, ray.distance, ray.depth);
   if (ray.transmittance > 0.5f && passing <= 0.5f) {
-    // Optical depth grows linearly over the sample's interval.
+    // The optical depth grows linearly within the sample's interval.
     const float fraction = log(2.0f * ray.transmittance) / own;
     ray.median = fma(fraction - 0.5f, width, ray.distance);
   }
@@ -103,7 +102,7 @@ METAL_FUNC void trace_composite(
   ++ray.k;
 }
 
-// The features of a position, in scene coordinates.
+// Returns the features of a position in scene coordinates.
 template <int LEVELS, int FEATURES, typename Table, typename Scales, typename Shapes,
           typename Features>
 METAL_FUNC void trace_encode(
@@ -143,7 +142,8 @@ METAL_FUNC void trace(
   }
 
   for (;;) {
-    // Rays that ended are replaced together, so that neighboring rays cross empty space together.
+    // All rays that have ended are replaced at the same time, so that neighboring rays cross empty
+    // space together.
     bool is_busy = false;
     for (;;) {
       int free = 0;

@@ -1,4 +1,4 @@
-"""nerfmac: neural radiance fields on Apple GPUs, NVIDIA GPUs and plain CPUs.
+"""nerfmac: neural radiance fields on Apple GPUs, NVIDIA GPUs, and CPUs.
 
 scene = nerfmac.load_scene("path/to/scene")
 run = nerfmac.train(scene, seconds=60)
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nerfmac.public import *  # noqa: F403 - the names for editors and type checkers
-else:  # hidden from type checkers: they would accept any misspelled name as an attribute
+else:  # hidden from type checkers, which would otherwise accept any misspelled attribute
 
     def __dir__() -> list[str]:
         return sorted(__getattr__("__all__"))
 
     def __getattr__(name: str) -> Any:
         if name == "__version__":
-            from nerfmac.version import version  # here, this name is the module
+            from nerfmac.version import version  # here, `version` is the submodule
 
             return version()
         # The public names are imported on first use: importing MLX and NumPy takes a second, and
@@ -28,7 +28,7 @@ else:  # hidden from type checkers: they would accept any misspelled name as an 
         if name.startswith("__") and name != "__all__":
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         public = import_module("nerfmac.public")
-        if name in globals():  # a module of nerfmac that this import has loaded
+        if name in globals():  # a submodule of nerfmac, loaded by the import above
             return globals()[name]
         if name != "__all__" and name not in public.__all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Entry point of `python -m nerfmac`, which runs the command `nerfmac`."""
+"""Entry point of `python -m nerfmac`, equivalent to the command `nerfmac`."""
 
 from nerfmac.app.cli import main
 

@@ -1,4 +1,4 @@
-"""The public names of nerfmac, which `import nerfmac` provides. This module requires MLX."""
+"""Public names of nerfmac, available after `import nerfmac`. This module requires MLX."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +89,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "Viewer":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # Imported here, because only the viewer requires the packages for notebooks.
+    # Imported lazily: only the viewer needs the notebook packages.
     from nerfmac.app.viewer import Viewer
 
     return Viewer

@@ -1,7 +1,7 @@
-"""The version of nerfmac, from the git tag and commit or from the installed package.
+"""Version of nerfmac, determined from the git tag and commit or from the installed package.
 
-The build uses this module too (`tool.hatch.version` in pyproject.toml). The version is not computed
-on import.
+The build also uses this module (`tool.hatch.version` in pyproject.toml). Importing the module does
+not compute the version.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ def version() -> str:
     """Return the version of the package that contains this file.
 
     - `0.2.0`: the commit with the tag `v0.2.0`, or a package built from this commit
-    - `0.2.0+12.g557ba1e`: 12 commits later, at 557ba1e; `.dirty` follows if tracked files differ
-    - `0.0.0+g557ba1e`: a commit without an earlier tag
-    - `UNKNOWN`: a copy without git that was not installed
+    - `0.2.0+12.g557ba1e`: 12 commits after the tag, at commit 557ba1e. If tracked files have been
+      modified, the suffix `.dirty` is added.
+    - `0.0.0+g557ba1e`: a commit with no earlier tag
+    - `UNKNOWN`: a copy of the source files that is neither a git checkout nor installed
     """
     return version_of(Path(__file__).parents[1], _ARCHIVED)
 
 
 def version_of(root: Path, archived: str) -> str:
-    """Return the version of the package in the folder `root`: a checkout, site-packages, or a copy.
+    """Return the version of nerfmac in the folder `root`.
 
-    `archived` is the value of `_ARCHIVED`, either replaced by `git archive` or unchanged.
+    `root` is a git checkout, a site-packages folder, or a copy of the source files. `archived` is
+    the value of `_ARCHIVED`, either replaced by `git archive` or unchanged.
     """
-    if (root / ".git").exists():  # a file in a worktree
+    if (root / ".git").exists():  # in a worktree, .git is a file
         return _from_description(_describe(root)) or UNKNOWN
     if (root / "PKG-INFO").is_file():  # an unpacked sdist
         return PathDistribution(root).version
@@ -52,8 +54,8 @@ def version_of(root: Path, archived: str) -> str:
 def _describe(root: Path) -> str:
     """Return the output of `git describe`.
 
-    The output is empty if git is not installed, or if git refuses to read a checkout that belongs
-    to another user.
+    If git is not installed, or if it refuses to read a checkout that belongs to another user, the
+    result is an empty string.
     """
     words = ("describe", "--tags", "--match=v[0-9]*", "--always", "--dirty")
     try:
@@ -66,8 +68,10 @@ def _describe(root: Path) -> str:
 
 
 def _from_description(described: str) -> str | None:
-    """Convert the output of `git describe`, such as `v0.2.0-12-g557ba1e-dirty`, to a PEP 440
-    version."""
+    """Convert `git describe` output, such as `v0.2.0-12-g557ba1e-dirty`, to a PEP 440 version.
+
+    If the output cannot be parsed, return None.
+    """
     found = _DESCRIBED.fullmatch(described)
     if not described or not found:
         return None

@@ -1,4 +1,4 @@
-"""Compute devices, and kernels that are compiled for and launched on the current device."""
+"""Compute devices, and kernels compiled for the current device."""
 
 import mlx.core as mx
 

@@ -1,10 +1,10 @@
-"""Generations of Apple GPUs and their rates of atomic additions per second.
+"""Estimated rates of atomic additions for each generation of Apple GPUs.
 
-These rates have not been measured with nerfmac. They are derived from a public measurement in the
-README of iRath96/metal-hashmlp. On an M1 Max, the hash grid gradient, which consists of about 33.5
-million additions, takes 30 ms with atomic floats and 1.8 ms with non-atomic additions. On an M3
-Max, the hash grid gradient takes 1.2 ms with atomic floats. The rate of a chip is assumed to be
-proportional to its arithmetic throughput.
+The rates have not been measured with nerfmac. They are derived from a public measurement in the
+README of iRath96/metal-hashmlp. The hash grid gradient in that measurement performs about 33.5
+million additions. On an M1 Max, it takes 30 ms with atomic float additions and 1.8 ms with
+non-atomic additions. On an M3 Max, it takes 1.2 ms with atomic float additions. The rate of a chip
+is assumed to be proportional to its arithmetic throughput.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ according to the measurement in the module docstring. Generations 13 and 14 (M1,
 compare-and-exchange loop (dougallj/applegpu, pull request 25)."""
 
 LONGEST_LAUNCH = 0.1
-"""Maximum acceptable duration of a launch in seconds. macOS stops GPU work that delays the
+"""Maximum acceptable duration of a kernel launch, in seconds. macOS stops GPU work that delays the
 display."""
 
 SLOWEST = 2.6e12
@@ -41,11 +41,11 @@ def has_native_floats(of: int | None) -> bool:
 
 
 def additions_per_second(of: int, rate: float, *, floats: bool) -> float:
-    """Return the number of atomic additions per second, of floats or integers.
+    """Estimate how many atomic additions an Apple GPU performs per second.
 
     Args:
-        of: Generation of the chip.
-        rate: Float32 operations per second of the chip.
+        of: GPU generation of the chip, such as 13 for an M1.
+        rate: Arithmetic throughput of the chip, in float32 operations per second.
         floats: True for additions of floats, False for additions of integers.
 
     Returns:
@@ -57,10 +57,11 @@ def additions_per_second(of: int, rate: float, *, floats: bool) -> float:
 
 
 def additions_per_launch(*, floats: bool) -> float:
-    """Return the number of atomic additions in a launch of `LONGEST_LAUNCH` on a chip like the M1.
+    """Return how many atomic additions fit in a launch of `LONGEST_LAUNCH` seconds.
 
-    In the relaxed mode (`nerfmac.backend.watchdog`), the number is divided by `SHORTER`. On devices
-    other than Apple GPUs, the number is infinite.
+    The arithmetic throughput is assumed to be that of an M1, the slowest chip. In the relaxed mode
+    (`nerfmac.backend.watchdog`), the number is divided by `SHORTER`. On devices other than Apple
+    GPUs, it is infinite.
     """
     if current_device() != "metal":
         return float("inf")

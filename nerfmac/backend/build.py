@@ -1,11 +1,11 @@
-"""Compilation on the user's machine, and a cache of compiled files.
+"""Compilation of kernels on the user's machine, with a cache of the compiled files.
 
-The name of a cached file contains a digest of all inputs of the compilation. The inputs of a shared
+The name of a cached file contains a digest of all inputs to the compilation. The inputs of a shared
 library are the source files, the compiler flags, and the versions of the compiler, the system, and
 Python. The instruction sets of the processor are also an input, because different machines may
 share a cache folder. The source files of the extension contain the versions of MLX and nanobind. If
-an input changes, a new library is built, and the old library is not loaded. Files are written under
-a temporary name and then renamed, so several processes can build at the same time.
+an input changes, nerfmac builds a new library and no longer loads the old one. Files are written
+under a temporary name and then renamed, so several processes can compile at the same time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class BuildError(RuntimeError):
 
 
 class Cached(Protocol):
-    """A program that is compiled once on this machine and stored in the kernel cache."""
+    """Protocol for programs that are compiled once on this machine and stored in the kernel
+    cache."""
 
     @property
     def stem(self) -> str:
@@ -67,8 +68,8 @@ class Library(NamedTuple):
     """A shared library and the sources that it is compiled from."""
 
     stem: str  # beginning of the file name
-    sources: dict[str, str]  # dictionary from file name to source code
-    flags: tuple[str, ...] = ()  # compiler flags in addition to the flags of all libraries
+    sources: dict[str, str]  # source code, keyed by file name
+    flags: tuple[str, ...] = ()  # compiler flags, in addition to the flags for all libraries
 
     def path(self) -> Path:
         """Return the path of the file in the cache. Raises `BuildError` if no compiler is found."""
@@ -103,8 +104,8 @@ class Library(NamedTuple):
 def compiler() -> str:
     """Return the path of the C++ compiler.
 
-    If the environment variable CXX is set, the compiler is `$CXX`. By default, the compiler is the
-    first of c++, g++, and clang++ that is on the PATH.
+    If the environment variable CXX is set, its value is the compiler. If CXX is not set, the first
+    of c++, g++, and clang++ on the PATH is used.
 
     Raises:
         BuildError: If no compiler is found.
@@ -120,9 +121,9 @@ def compiler() -> str:
 
 
 def _is_stand_in(path: str) -> bool:
-    """Return whether a compiler path is only a placeholder for Apple's command line tools.
+    """Return whether the compiler at `path` is only a placeholder for Apple's command line tools.
 
-    Until the command line tools are installed, the compilers in /usr/bin on macOS are placeholders.
+    On macOS, the compilers in /usr/bin are placeholders until the command line tools are installed.
     A placeholder opens a window that offers to install the tools.
     """
     if platform.system() != "Darwin" or Path(path).parent != Path("/usr/bin"):
@@ -133,7 +134,7 @@ def _is_stand_in(path: str) -> bool:
 
 @cache
 def compiler_version() -> str:
-    """Return the version of the compiler and its target processor in one line."""
+    """Return the compiler's version and target processor as one line."""
     command = [compiler(), "--version"]
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -146,9 +147,10 @@ def compiler_version() -> str:
 
 
 def shared_library(library: Library) -> Path:
-    """Return the path of a shared library, which is compiled first if it is not in the cache.
+    """Return the path of a shared library in the cache.
 
-    Raises `BuildError` if compilation fails.
+    If the cache does not contain the library, it is compiled first. Raises `BuildError` if
+    compilation fails.
     """
     compile_together([library])
     return library.path()

@@ -1,8 +1,8 @@
 """Control of `mx.compile`: disable compilation, or disable kernel fusion on CUDA.
 
-The CUDA compiler takes three seconds for a fused kernel, because MLX compiles 42 variants of each
-kernel sequentially. Fusion is useful for a training step, which runs thousands of times. A
-computation that runs rarely starts sooner with the precompiled kernels of MLX, and is almost as
+On CUDA, compiling a fused kernel takes three seconds, because MLX compiles 42 variants of each
+kernel sequentially. Fusion is worthwhile for a training step, because the step runs thousands of
+times. If a computation runs rarely, MLX's precompiled kernels start it sooner and are almost as
 fast.
 """
 
@@ -33,7 +33,7 @@ _is_off = False
 
 @contextmanager
 def uncompiled() -> Iterator[None]:
-    """Return a context manager in which functions compiled with `mx.compile` run uncompiled."""
+    """Return a context manager that makes functions compiled with `mx.compile` run uncompiled."""
     global _is_off
     before, _is_off = _is_off, True
     mx.disable_compile()
@@ -47,7 +47,8 @@ def uncompiled() -> Iterator[None]:
 
 @contextmanager
 def unfused() -> Iterator[None]:
-    """Return a context manager that disables kernel fusion of new compiled functions on CUDA."""
+    """Return a context manager that disables kernel fusion for functions compiled inside it on
+    CUDA."""
     choose_mode = _compile_mode() if current_device() == "cuda" and not _is_off else _keep_mode
     choose_mode(_NO_FUSE)
     try:
@@ -57,7 +58,7 @@ def unfused() -> Iterator[None]:
 
 
 def compiled_with_records(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function whose arguments and results contain NamedTuples with `mx.compile`.
+    """Compile a function with `mx.compile` and preserve NamedTuples in its arguments and results.
 
     MLX converts NamedTuples in arguments and results to plain tuples. The compiled function
     converts them back to NamedTuples. All calls must use the same NamedTuple classes.
@@ -83,7 +84,7 @@ def compiled_with_records(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _Kind = tuple[type, list["_Kind"]] | None
-"""Class of a NamedTuple with the kinds of its fields, or None for any other value."""
+"""Class of a NamedTuple and the kinds of its fields, or None for any other value."""
 
 
 def _kind(value: Any) -> _Kind:
@@ -96,7 +97,7 @@ def _as_record(kind: _Kind, value: Any) -> Any:
 
 
 def compile_seldom(function: Function) -> Function:
-    """Compile a function that runs rarely with `mx.compile`, without kernel fusion on CUDA."""
+    """Compile a function that runs rarely. On CUDA, `mx.compile` then does not fuse its kernels."""
     compiled: Any = mx.compile(function)
 
     def run(*arguments: Any) -> Any:
@@ -116,12 +117,13 @@ class Traces:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        """Number of traces by function name."""
+        """Number of traces, keyed by function name."""
 
     def compiled(self, function: Function, name: str) -> Function:
-        """Compile `function` with `mx.compile`, and count how often MLX traces the function.
+        """Compile `function` with `mx.compile` and count how often MLX traces it.
 
-        The traces are counted under `name`. A second trace is logged as an error in nerfmac.
+        The traces are counted under `name`. From the second trace on, a warning reports an error in
+        nerfmac.
         """
 
         def traced(*arguments: Any) -> Any:
@@ -136,13 +138,13 @@ class Traces:
 
     @property
     def needless(self) -> int:
-        """Number of unnecessary traces, which are all traces of a function except the first."""
+        """Number of unnecessary traces. Only the first trace of each function is necessary."""
         return self.counts.total() - len(self.counts)
 
 
 @cache
 def _compile_mode() -> Callable[[int], object]:
-    """Return the C++ function `set_compile_mode` of MLX, or `_keep_mode` if it is not found.
+    """Return MLX's C++ function `set_compile_mode`, or `_keep_mode` if it is not found.
 
     The C++ function has no Python binding.
     """
@@ -158,4 +160,4 @@ def _compile_mode() -> Callable[[int], object]:
 
 
 def _keep_mode(_mode: int) -> None:
-    """Replace `set_compile_mode` of MLX if it is not available: ignore the mode and do nothing."""
+    """Do nothing. This function replaces MLX's `set_compile_mode` where it is not available."""

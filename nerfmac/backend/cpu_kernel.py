@@ -2,8 +2,7 @@
 convention.
 
 The kernel body is compiled as C++ inside a loop over the grid. The kernel runs on all cores as an
-MLX operation (extension.cpp), and can be used in `mx.compile` and `mx.grad` like any other
-operation.
+MLX operation (extension.cpp), so `mx.compile` and `mx.grad` support it like any other operation.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ Template = Sequence[tuple[str, int | bool | mx.Dtype]]
 
 _TYPES = {mx.float32: "float", mx.int32: "int", mx.uint32: "unsigned", mx.uint8: "unsigned char"}
 
-# The flag -ffast-math is not used, because it reorders all sums. Kernels request reordering only
-# where it is harmless. With -ffast-math, the compiler also assumes that there are no NaNs, so a
-# diverged run would not be detected.
+# The flag -ffast-math is not used, because it reorders all sums. Kernels allow reordering only
+# where it is harmless. With -ffast-math, the compiler also assumes that there are no NaNs, so
+# nerfmac could not detect that a run has diverged.
 _FLAGS = (
-    "-std=c++14",  # as in Metal; headers of later standards take three times as long to compile
+    "-std=c++14",  # as in Metal; with later standards, headers take three times as long to compile
     *("-march=native", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"),
 )
 
-# Names end in _ so that no input of a kernel shadows them. __restrict pointers as parameters and a
-# signed loop counter let compilers vectorize the loop over threads.
+# Names end in _ so that the names of kernel inputs cannot shadow them. With __restrict pointers as
+# parameters and a signed loop counter, compilers can vectorize the loop over threads.
 _WRAPPER = """
 static inline void grid_(
     const uint3 begin_, const uint3 end_{parameters}) {{
@@ -56,11 +55,10 @@ extern "C" void run(
 
 @dataclass(frozen=True, eq=False)
 class CpuKernel:
-    """CPU kernel with the body `source`. The kernel is compiled for the types of the arrays in each
-    call.
+    """CPU kernel with the body `source`, compiled for the array types of each call.
 
     If `atomic_outputs` is True, each row of the grid (fixed y and z) runs in order on one thread.
-    If different rows write to different elements, results are bitwise reproducible.
+    If the rows also write to different elements, results are bitwise reproducible.
     """
 
     name: str
@@ -119,7 +117,7 @@ class CpuKernel:
         template: Template = (),
         **_unused: Any,
     ) -> Library:
-        """Return the library of the kernel for the arguments of a call."""
+        """Return the library that runs the kernel for the given call arguments."""
         types = (*(array.dtype for array in inputs), *output_dtypes)
         names = (*self.input_names, *self.output_names)
         text = _program(names, types, len(inputs), tuple(template), self.source, self.header)
@@ -159,10 +157,10 @@ def _library(name: str, text: str) -> Library:
 
 @cache
 def _function(name: str, text: str) -> int:
-    """Return the address of the function in the compiled program `text`.
+    """Compile the source code `text` to a shared library and return its function's address.
 
-    The library remains loaded.
-    Raises `BuildError` if the program does not compile or the library cannot be loaded.
+    The library is never unloaded. Raises `BuildError` if the program does not compile or the
+    library cannot be loaded.
     """
     path = shared_library(_library(name, text))
     try:

@@ -1,9 +1,9 @@
-"""`CudaKernel`, the counterpart of `CpuKernel` for CUDA, with the same calling convention.
+"""`CudaKernel`, the CUDA counterpart of `CpuKernel`, with the same calling convention.
 
-`mx.fast.cuda_kernel` compiles a kernel when its result is evaluated, one kernel at a time and again
-in every process. Most of the compile time is spent on the headers of MLX. `CudaKernel` compiles
-kernels without these headers, in parallel on all processors, and caches the binaries on disk.
-`mx.fast.precompiled_cuda_kernel` launches the compiled kernels.
+`mx.fast.cuda_kernel` compiles a kernel when its result is evaluated. It compiles one kernel at a
+time, and every process compiles all kernels again. Most of the compile time is spent on MLX's
+headers. `CudaKernel` compiles kernels without these headers, in parallel on all processors, and
+caches the binaries on disk. `mx.fast.precompiled_cuda_kernel` launches the compiled kernels.
 """
 
 from __future__ import annotations
@@ -43,15 +43,14 @@ extern "C" __global__ void {name}({parameters}) {{
 
 
 class Cubin(NamedTuple):
-    """CUDA program of a kernel. The cache stores the binary of the program for the GPU of this
-    machine."""
+    """CUDA program of a kernel. The cache stores its binary for this machine's GPU."""
 
-    name: str  # unique for each source code, because MLX caches loaded kernels under their names
+    name: str  # unique for each source code, because MLX caches loaded kernels by name
     text: str  # contains {name} instead of the kernel name
 
     @property
     def stem(self) -> str:
-        """Name without the digest, which is the beginning of the file name in the cache."""
+        """Name without the digest. The file name in the cache begins with it."""
         return self.name.rpartition("_")[0]
 
     def path(self) -> Path:
@@ -79,8 +78,7 @@ class Cubin(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CudaKernel:
-    """CUDA kernel with the body `source`. The kernel is compiled for the types of the arrays in
-    each call."""
+    """CUDA kernel with the body `source`, compiled for the array types of each call."""
 
     name: str
     input_names: Sequence[str]
@@ -140,7 +138,7 @@ class CudaKernel:
         template: Sequence[tuple[str, int]] = (),
         **_unused: Any,
     ) -> Cubin:
-        """Return the program of the kernel for the arguments of a call.
+        """Return the program that runs the kernel for the given call arguments.
 
         Raises `InputError` if the dtype of an array is not supported.
         """
@@ -149,7 +147,7 @@ class CudaKernel:
         return _cubin(self, types, ranks, tuple(template))
 
     def _shaped(self) -> list[int]:
-        """Return the indices of the inputs that have a shape parameter in the kernel body."""
+        """Return the indices of the inputs whose shapes the kernel body uses."""
         return [i for i, name in enumerate(self.input_names) if f"{name}_shape" in self.source]
 
 
@@ -161,7 +159,7 @@ def _cubin(
     template: tuple[tuple[str, int], ...],
 ) -> Cubin:
     """Return the program for arrays of the given types. `ranks` contains the number of axes of each
-    input in `_shaped`."""
+    input listed by `_shaped`."""
     names, inputs = (*kernel.input_names, *kernel.output_names), len(kernel.input_names)
     parameters = [
         f"{'const ' if i < inputs else ''}{type_in_c(name, dtype, _TYPES, 'as CUDA')}* {name}"

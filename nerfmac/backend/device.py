@@ -1,7 +1,7 @@
-"""The compute device, which determines the back end of the kernels.
+"""Selection of the compute device.
 
-The compute device is always the default device of MLX. On a GPU, kernels run as Metal or CUDA,
-depending on the build of MLX. On the CPU, kernels run as compiled C++.
+The compute device is always MLX's default device. It determines the back end of the kernels: Metal
+or CUDA on a GPU, depending on the MLX build, and compiled C++ on the CPU.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ARCHITECTURE = re.compile(r"applegpu_g(\d+)")
 DEVICES = ("auto", "metal", "cuda", "cpu")
 
 _pretended: tuple[str, int | None] | None = None  # arguments of `pretended`
-_took_cpu = False  # whether `choose_device`, not the user, made the CPU MLX's default
+_took_cpu = False  # whether `choose_device`, not the user, made the CPU the default device
 
 
 def gpu() -> str | None:
@@ -58,7 +58,8 @@ def choose_device(name: str = "auto") -> str:
             f"device is {name!r}; MLX finds only {available} on this machine, which auto selects"
         )
     if chosen == "cuda":
-        # By default, MLX stores compiled kernels in a temporary folder. A restart deletes it.
+        # By default, MLX stores compiled kernels in a temporary folder that is deleted at a
+        # restart.
         os.environ.setdefault("MLX_PTX_CACHE_DIR", str(cache_folder() / "ptx"))
     log.debug("device %s, %s", chosen, why)
     wanted = mx.cpu if chosen == "cpu" else mx.gpu
@@ -69,18 +70,18 @@ def choose_device(name: str = "auto") -> str:
 
 
 def _automatic() -> tuple[str, str]:
-    """Return the device that `auto` selects, and the reason."""
+    """Return the device that `auto` selects and the reason for this choice."""
     available = gpu()
     if available is None:
         return "cpu", "as MLX finds no GPU"
-    # On a machine with a GPU, the default of MLX is the GPU. If it is the CPU, the user chose it.
+    # On a machine with a GPU, MLX's default device is the GPU unless the user has chosen the CPU.
     if mx.default_device().type == mx.cpu and not _took_cpu:
         return "cpu", "as the user made it MLX's default device"
     return available, "the GPU that MLX finds"
 
 
 def refuse_windows() -> None:
-    """Raise `InputError` if the operating system is Windows, which nerfmac does not support."""
+    """Raise `InputError` on Windows, because nerfmac does not support it."""
     if platform.system() == "Windows":
         raise checks.InputError("nerfmac runs on macOS and Linux, not on Windows")
 
@@ -95,7 +96,7 @@ def current_device() -> str:
 
 @contextmanager
 def pretended(name: str, generation: int | None = None) -> Iterator[None]:
-    """Return a context manager that makes `current_device` return `name` on any machine.
+    """Return a context manager that makes `current_device` return `name`, for tests on any machine.
 
     Args:
         name: Device to simulate.
@@ -112,8 +113,8 @@ def pretended(name: str, generation: int | None = None) -> Iterator[None]:
 def apple_generation() -> int | None:
     """Return the generation of the Apple GPU: 13 for M1, 14 for M2, 15 for M3, and so on.
 
-    MLX reports an architecture such as `applegpu_g13s`, where the last letter is the chip size.
-    The result is None for unknown architectures and other GPUs.
+    MLX reports an architecture such as `applegpu_g13s`, where the last letter is the chip size. The
+    result is None if the architecture is unknown or the GPU is not an Apple GPU.
     """
     if _pretended or current_device() != "metal":
         return _pretended[1] if _pretended else None

@@ -1,8 +1,9 @@
-"""The MLX operation in extension.cpp, which is built once against the installed MLX and loaded.
+"""Build and load the MLX operation in extension.cpp that runs CPU kernels.
 
-Python can pass arrays to the operation only if its nanobind has the same ABI as MLX's nanobind, and
-MLX's C++ interface changes between releases. Therefore, the operation is built only for `VERSIONS`
-and tested before a kernel uses it. Only CPU kernels require this operation and nanobind.
+The operation is built once against the installed MLX. Python can pass arrays to it only if it was
+built with the same nanobind ABI as MLX, and MLX's C++ interface changes between releases.
+Therefore, nerfmac builds the operation only for `VERSIONS` and tests it before a kernel uses it.
+Only CPU kernels require this operation and nanobind.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from nerfmac.backend.host import processors
 from nerfmac.common.installing import pip_install
 
 VERSIONS = {"mlx": ("0.32.3", "0.33"), "nanobind": ("3.0.1", "4")}
-"""Supported versions of each package: at least the first version and below the second."""
+"""Supported versions of each package, from the first version up to but excluding the second."""
 
 _NAME = "nerfmac_cpu_extension"
 
 
 @cache
 def extension() -> ModuleType:
-    """Return the extension module, which is built on first use.
+    """Return the extension module. On first use, it is built and loaded.
 
     Raises `BuildError` if the extension cannot be built or loaded.
     """
@@ -40,7 +41,8 @@ def extension() -> ModuleType:
     sources = {
         "extension.cpp": Path(__file__).with_name("extension.cpp").read_text(),
         "nanobind.cpp": (nanobind / "src" / "nb_combined.cpp").read_text(),
-        # A comment with the versions, so that the digest in the library name depends on them.
+        # This comment contains the versions, so that the digest in the library name depends on
+        # them.
         "versions.cpp": f"// mlx {versions['mlx']}, nanobind {versions['nanobind']}\n",
     }
     path = shared_library(Library(_NAME, sources, _flags(Path(mx.__file__).parent, nanobind)))
@@ -86,8 +88,10 @@ def _release(text: str) -> tuple[int, ...]:
 
 
 def _folder(package: str) -> Path:
-    """Return the folder of a package without importing it. Raises `BuildError` if it is not
-    found."""
+    """Return the folder that contains a package, without importing it.
+
+    Raises `BuildError` if the package is not found.
+    """
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise BuildError(f"{package} is installed, but cannot be found")
@@ -116,8 +120,10 @@ def _flags(mlx: Path, nanobind: Path) -> tuple[str, ...]:
 
 
 def _loaded(path: Path) -> ModuleType:
-    """Load and test the module at `path`. Raises `ImportError`, or `TypeError` if the test
-    fails."""
+    """Load and test the module at `path`.
+
+    Raises `ImportError` if the module cannot be loaded, and `TypeError` if the test fails.
+    """
     spec = importlib.util.spec_from_file_location(_NAME, path)
     assert spec is not None
     assert spec.loader is not None

@@ -1,8 +1,8 @@
-"""Selection between the kernel of an operation and its reference in plain MLX.
+"""Selection between an operation's kernel and its reference implementation in plain MLX.
 
-If the machine cannot run kernels, all operations run as references, and a warning is logged once.
-The environment variable NERFMAC_DISABLE_KERNELS selects the reference for individual operations,
-which helps to find a faulty kernel.
+If the machine cannot run kernels, all operations use their references, and a warning is logged
+once. To find a faulty kernel, set the environment variable NERFMAC_DISABLE_KERNELS to the names of
+the operations that should use their references.
 """
 
 from __future__ import annotations
@@ -24,38 +24,41 @@ from nerfmac.common.checks import InputError
 
 log = logging.getLogger("nerfmac")
 
-_DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1 for all kernels, or operations separated by commas
+_DISABLE = "NERFMAC_DISABLE_KERNELS"  # 1 for all kernels, or a comma-separated list of operations
 
 # Minimum compute capability. Older GPUs lack the instructions for matrix products and integer sums
 # in kernels/dialects/cuda.
 _OLDEST_GPU = (8, 0)
 
 users_operations: set[str] = set()
-"""Names of operations with user-defined kernels, which NERFMAC_DISABLE_KERNELS also accepts."""
+"""Names of operations with user-defined kernels. NERFMAC_DISABLE_KERNELS also accepts them."""
 
 
 def working_dtype() -> mx.Dtype:
-    """Return the type of features and activations.
+    """Return the dtype that kernels use for features and activations.
 
     Returns:
-        float16 if kernels run on a GPU, otherwise float32.
+        `float16` if kernels run on a GPU, otherwise `float32`.
     """
     return mx.float32 if backend() in ("cpu", "reference") else mx.float16
 
 
 def backend(operation: str | None = None) -> str:
-    """Return the back end of `operation`, or of all kernels: metal, cuda, cpu, or reference."""
+    """Return the back end of `operation` or, for None, of kernels in general.
+
+    The result is `metal`, `cuda`, `cpu`, or `reference`.
+    """
     return "reference" if why_reference(operation) else current_device()
 
 
 def runs_kernel(operation: str) -> bool:
-    """Return whether `operation` runs as a kernel instead of as its plain MLX reference."""
+    """Return whether `operation` runs its kernel instead of its reference in plain MLX."""
     return why_reference(operation) is None
 
 
 @contextmanager
 def kernels_disabled() -> Iterator[None]:
-    """Return a context manager in which every operation runs as its reference."""
+    """Return a context manager that makes every operation use its reference."""
     before = os.environ.get(_DISABLE)
     os.environ[_DISABLE] = "1"
     try:
@@ -68,15 +71,15 @@ def kernels_disabled() -> Iterator[None]:
 
 
 def why_reference(operation: str | None = None, *, builds: bool = True) -> str | None:
-    """Return the reason why an operation runs as its reference, or None if the kernel runs.
+    """Return the reason why an operation uses its reference, or None if its kernel runs.
 
     Args:
         operation: Name of the operation, or None for kernels in general.
         builds: Whether to build the extension for CPU kernels as a test. If False, only the
-            requirements are checked, and no compiler starts.
+            requirements are checked, without starting a compiler.
 
     Returns:
-        The reason, or None if the kernel runs.
+        Reason for the error message, or None if the kernel runs.
 
     Raises:
         InputError: If NERFMAC_DISABLE_KERNELS contains an unknown operation.
@@ -90,8 +93,10 @@ def why_reference(operation: str | None = None, *, builds: bool = True) -> str |
 
 
 def references() -> dict[str, str]:
-    """Return the operations that run as references, as a dictionary from name to reason in one
-    line."""
+    """Return the operations that use their references.
+
+    The result is a dictionary from operation name to a one-line reason.
+    """
     known = sorted({*operations(), *users_operations})
     return {name: why.splitlines()[0] for name in known if (why := why_reference(name))}
 
@@ -116,8 +121,8 @@ def why_no_extension() -> str | None:
     """
     try:
         extension()
-        # Kernels use compiler flags that the extension does not use, and a compiler may reject
-        # these flags.
+        # Kernels and the extension use different compiler flags. Therefore, compile a small kernel
+        # to check that the compiler accepts the flags for kernels.
         probe = CpuKernel("nerfmac_probe", [], ["one"], "one[0] = 1;", dialect_source("cpu"))
         probe(inputs=[], output_shapes=[(1,)], output_dtypes=[mx.int32], grid=(1, 1, 1))
     except BuildError as error:

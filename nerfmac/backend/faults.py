@@ -1,21 +1,21 @@
 """Classification of MLX errors after a GPU failure, by the message of the `RuntimeError`.
 
-MLX raises a `ValueError` instead if a threadgroup is too large.
+If a threadgroup is too large, MLX raises a `ValueError` instead.
 
 The messages are from MLX 0.32.4 (its allocators and mlx/backend/metal/device.cpp). On Metal, a
-message contains text from the macOS framework IOGPU, and on CUDA, text from the CUDA runtime. A
-later call than the failed call may raise the error. The CPU back end of MLX raises no error if
-memory runs out, because the system ends the process.
+message contains text from the macOS framework IOGPU. On CUDA, it contains text from the CUDA
+runtime. The error may be raised by a later call than the one that failed. If memory runs out on a
+CPU, MLX raises no error, because the system ends the process.
 """
 
 from __future__ import annotations
 
 NO_MEMORY = (
     "[malloc] Unable to allocate ",  # Metal and CUDA
-    "[metal::malloc] Attempting to allocate ",  # larger than the maximum size of a buffer
+    "[metal::malloc] Attempting to allocate ",  # larger than the maximum buffer size
     "[metal::malloc] Resource limit (",  # too many buffers
     "Insufficient Memory",  # launch on Metal, kIOGPUCommandBufferCallbackErrorOutOfMemory
-    " failed: out of memory",  # call of a CUDA function
+    " failed: out of memory",  # raised by a CUDA function
 )
 """Phrases in MLX errors that indicate a lack of memory."""
 
@@ -23,16 +23,16 @@ ENDED = (
     "Impacting Interactivity",  # the launch delayed the display (ml-explore/mlx issue 3267)
     "Caused GPU Timeout Error",
     "Caused GPU Hang Error",
-    "Ignored (for causing prior/excessive GPU errors)",  # follows one of the above
-    " failed: the launch timed out and was terminated",  # CUDA, on a GPU that has a display
+    "Ignored (for causing prior/excessive GPU errors)",  # follows one of the errors above
+    " failed: the launch timed out and was terminated",  # CUDA, on a GPU with a display attached
 )
-"""Phrases in MLX errors that indicate GPU work stopped by the operating system."""
+"""Phrases in MLX errors that indicate that the operating system stopped GPU work."""
 
 TOO_MANY_THREADS = "maximum allowed threads per threadgroup"
 """Phrase in the `ValueError` for a threadgroup that is too large for a kernel."""
 
 DISCARDED = "Discarded (victim of GPU error/recovery)"
-"""Phrase in the error for a launch that macOS discards because other work on the GPU failed."""
+"""Phrase in the error for a launch that macOS discarded because other GPU work had failed."""
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
@@ -41,7 +41,7 @@ def is_out_of_memory(error: RuntimeError) -> bool:
 
 
 def is_ended_by_macos(error: RuntimeError) -> bool:
-    """Return whether an error means that macOS stopped GPU work, so that the process can continue.
+    """Return whether `error` means that macOS stopped GPU work, so that the process can continue.
 
     The corresponding error on CUDA is not included, because all later CUDA calls would fail.
     """
@@ -50,7 +50,7 @@ def is_ended_by_macos(error: RuntimeError) -> bool:
 
 
 def in_words(error: RuntimeError | ValueError) -> str | None:
-    """Return an explanation of MLX's `error` with advice, or None for other errors."""
+    """Return an explanation of an MLX error, with advice, or None if the error is unknown."""
     if isinstance(error, ValueError):
         if TOO_MANY_THREADS not in str(error):
             return None

@@ -1,4 +1,4 @@
-"""Properties of the host: the processor, and the cache folder for compiled kernels and choices."""
+"""Properties of the host: its processor, and the cache folder for compiled kernels and variants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CPUINFO = Path("/proc/cpuinfo")
 
 
 def cache_folder() -> Path:
-    """Return the cache folder: `$NERFMAC_CACHE` or, by default, a subfolder of the user's cache.
+    """Return the cache folder: `$NERFMAC_CACHE` if set, otherwise a subfolder of the user's cache.
 
     Raises `InputError` if the user has no home folder.
     """

@@ -1,6 +1,6 @@
-"""`Kernel`, a function in a Metal file that can be launched on several back ends.
+"""`Kernel`, a function written in Metal that can be launched on several back ends.
 
-The kernel body that MLX compiles is a single call of this function:
+The kernel body that MLX compiles is a single call to this function:
 
     function<TEMPLATE...>(thread_position_in_grid, rows, inputs..., outputs..., space)
 """
@@ -41,19 +41,19 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """Function written in Metal that is launched over a grid of threads as an MLX operation.
+    """Function written in Metal, launched over a grid of threads as an MLX operation.
 
     The function runs as Metal on an Apple GPU, as CUDA on an NVIDIA GPU, and as C++ on a CPU. Each
-    kernel also requires a reference in plain MLX, which is the fourth back end, `reference`. The
-    reference is used if the machine cannot run kernels, and tests compare kernels with it. Call a
-    kernel only if `nerfmac.backend.runs_kernel(operation)` is True.
+    kernel also requires a reference implementation in plain MLX. The reference is the fourth back
+    end, `reference`. It runs if the machine cannot run kernels, and tests compare the kernel with
+    it. Call a kernel only if `nerfmac.backend.runs_kernel(operation)` is True.
 
-    The arguments of the function are the thread index in the grid, the number `rows`, the inputs,
-    the outputs, and the `space` if it is set. Arrays are pointers to elements in row-major order.
-    The pointer types are template parameters, because MLX chooses the address space: `constant` for
-    inputs with fewer than eight elements, and `device` for larger inputs. If the thread index is
-    not below `rows`, the function must return immediately, because CUDA rounds the grid up to whole
-    threadgroups. The function must write every element of the outputs.
+    The function's arguments are the thread index in the grid, the number `rows`, the inputs, the
+    outputs, and, if set, the `space`. Arrays are pointers to elements in row-major order. The
+    pointer types are template parameters, because MLX chooses the address space: `constant` for
+    inputs with fewer than eight elements, and `device` for larger inputs. CUDA rounds the grid up
+    to whole threadgroups, so the function must return immediately if the thread index is not less
+    than `rows`. The function must write every output element.
 
     The source code is Metal, restricted to the subset that the files in `kernels/` use. A simdgroup
     has `SIMD_WIDTH` threads: 32 on a GPU, and one on a CPU. In Python, `SIMD_WIDTH` is
@@ -61,7 +61,7 @@ class Kernel:
     rows * simd_width() threads. On a CPU, arrays are float32, int32, uint32, or uint8. CUDA also
     supports float16.
 
-    A gradient is a separate kernel, which `mx.custom_function` connects to the forward kernel. If
+    A gradient is a separate kernel. Connect it to the forward kernel with `mx.custom_function`. If
     several threads add to one element, the kernel must use `atomic_add_row` and set `accumulates`.
 
     Raises:
@@ -96,8 +96,7 @@ class Kernel:
     """Name of the operation, for `runs_kernel` and the variable `NERFMAC_DISABLE_KERNELS`. Without
     a `source`, the function is in nerfmac's `kernels/<operation>.metal`."""
     function: str
-    """Name of the function. The argument `template` of a launch contains its first template
-    parameters."""
+    """Name of the function. The launch argument `template` sets its first template parameters."""
     inputs: tuple[str, ...]
     """Names of the arrays that the function reads."""
     outputs: tuple[str, ...]
@@ -107,11 +106,11 @@ class Kernel:
     the input NAME. The first axis of the grid has one thread or one simdgroup for each row."""
     space: str | None = None
     """Declaration of a threadgroup array named `space`, such as "float space[64]", or None. Metal
-    allows this declaration only in the body of a kernel."""
+    allows this declaration only in a kernel body."""
     accumulates: bool = False
-    """Whether the function adds to its outputs. In this case, outputs are initialized to zero and,
-    on Metal, have atomic elements. On a CPU, each row of the grid (fixed y and z) runs on one
-    thread, so different rows must add to different elements."""
+    """Whether the function adds to its outputs. If True, outputs are initialized to zero and, on
+    Metal, have atomic elements. On a CPU, each row of the grid (fixed y and z) runs on one thread,
+    so different rows must add to different elements."""
     source: Path | str | None = None
     """Path of a .metal file, or Metal source code. `#include "NAME"` searches for headers in the
     folder of the file, then in the kernels folder of nerfmac. The file is read at the first launch.
@@ -140,25 +139,26 @@ class Kernel:
         """Launch the kernel.
 
         Args:
-            inputs: Arrays, as many as the kernel has `inputs`.
+            inputs: Input arrays, in the order of the kernel's `inputs`.
             grid: Number of threads in x, y, and z. An empty grid launches nothing and returns
                 zeros.
-            group: Number of threads of a threadgroup, along x. By default, at most 256.
+            group: Number of threads per threadgroup, along x. By default, at most 256.
             output_shapes: Shape of each output.
             output_dtypes: Type of each output.
-            template: Pairs of name and value for the first template parameters, in order.
+            template: Names and values of the first template parameters, in order.
             zeroed: Whether outputs are initialized to zero. If the kernel has `accumulates`,
                 outputs are always initialized to zero.
 
         Returns:
-            Output arrays, in the order of `outputs`. MLX evaluates them when they are needed.
+            Output arrays, in the order of `outputs`. They are lazy: MLX evaluates them when they
+            are needed.
 
         Raises:
-            InputError: If the number of inputs is wrong. At the first launch on a device, also if
-                the function or a header is missing, or if `source` does not compile.
-            RuntimeError: If a Metal kernel does not compile. MLX compiles a Metal kernel when its
-                outputs are evaluated, and raises the error with the messages of the compiler.
-            BuildError: If a kernel of nerfmac cannot be built, or no kernel can be built on this
+            InputError: If the number of inputs is wrong. The first launch on a device also raises
+                it if the function or a header is missing, or if `source` does not compile.
+            RuntimeError: If a Metal kernel does not compile. MLX compiles the kernel when its
+                outputs are evaluated, and the error contains the compiler's messages.
+            BuildError: If a built-in kernel cannot be built, or if no kernel can be built on this
                 machine.
         """
         if len(inputs) != len(self.inputs):
@@ -189,19 +189,19 @@ class Kernel:
 
     @property
     def source_name(self) -> str:
-        """Name of the file or of the source code of the function, for messages."""
+        """File name or, for source code passed as a string, a name for use in messages."""
         if self.source is None:
             return f"{self.operation}.metal"
         return self.source.name if isinstance(self.source, Path) else f"source of {self.operation}"
 
     def text(self, device: str) -> str:
-        """Return the source code for a device, without the body.
+        """Return the source code for a device, without the kernel body.
 
         Args:
             device: "metal", "cuda", or "cpu".
 
         Returns:
-            Source code that precedes the body of the kernel.
+            Source code that precedes the kernel body.
 
         Raises:
             InputError: If the source file cannot be read or does not contain the function.
@@ -214,11 +214,11 @@ class Kernel:
         return text
 
     def body(self, template: tuple[str, ...]) -> str:
-        """Return the body of the kernel: a call of its function with all arguments.
+        """Return the kernel body: a call to the kernel's function with all arguments.
 
         Args:
-            template: Template arguments of the function. Pass an empty tuple if the function is not
-                a template.
+            template: Template arguments for the function, or an empty tuple if it is not a
+                template.
 
         Returns:
             Source code.
@@ -237,13 +237,13 @@ def _launch_here(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.a
 
 
 # This is a context variable, because one thread may compile with dummy launches while another
-# renders.
+# thread renders.
 _launch: ContextVar[Callable[..., list[mx.array]]] = ContextVar("launch", default=_launch_here)
 
 
 @contextmanager
 def launched_by(launch: Callable[..., list[mx.array]]) -> Iterator[None]:
-    """Return a context manager in which `launch` is called instead of launching kernels.
+    """Return a context manager that calls `launch` instead of launching kernels.
 
     The replacement applies to all kernels that the current thread launches.
 
@@ -252,7 +252,7 @@ def launched_by(launch: Callable[..., list[mx.array]]) -> Iterator[None]:
             and returns the list of outputs.
 
     Returns:
-        Context manager. At the end of its block, the previous way to launch kernels is restored.
+        Context manager that restores the previous launch function on exit.
     """
     before = _launch.set(launch)
     try:
@@ -269,8 +269,8 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
     text, body = kernel.text(device), kernel.body(template)
     name = f"nerfmac_{kernel.function}"
     if kernel.source is not None:
-        # MLX caches kernels under their names. Kernels with different source code may share a
-        # function name, so a digest of the source code makes the name unique.
+        # MLX caches kernels by name. Kernels with different source code may share a function name,
+        # so the name also contains a digest of the source code.
         everything = repr((text, body, kernel.inputs, kernel.outputs, kernel.accumulates))
         name += f"_{hashlib.sha256(everything.encode()).hexdigest()[:12]}"
     built = _MAKERS[device](
@@ -285,13 +285,13 @@ def _build(kernel: Kernel, device: str, template: tuple[str, ...]) -> Any:
     return built
 
 
-_kernels: dict[int, Kernel] = {}  # by the id of the built kernel, which `_build` keeps alive
+_kernels: dict[int, Kernel] = {}  # keyed by the id of the built kernel, which `_build` caches
 
 
 def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:
-    """Return the `Kernel` of a compiled kernel.
+    """Return the `Kernel` that a compiled kernel was built from.
 
-    `built` is the compiled kernel that the function in `launched_by` receives.
+    `built` is the compiled kernel that `launched_by` passes to its function.
     """
     return _kernels[id(built)]
 
@@ -299,10 +299,10 @@ def kernel_of(built: Callable[..., list[mx.array]]) -> Kernel:
 def compile_ahead(build_graph: Callable[[], object]) -> None:
     """Compile all kernels that `build_graph` launches, in parallel on all processors.
 
-    Without this function, each kernel is compiled at its first launch, and no two kernels are
-    compiled at the same time. During `build_graph`, launches return zeros, so the graph must not
-    depend on values. On an Apple GPU, the system compiles kernels at the first launch, so this
-    function only logs a message. Raises `BuildError` if compilation fails.
+    Without this function, each kernel is compiled at its first launch, one kernel at a time. During
+    `build_graph`, launches return zeros, so the graph must not depend on array values. On an Apple
+    GPU, the system compiles kernels at their first launch, so this function only logs a message.
+    Raises `BuildError` if compilation fails.
     """
     if backend() == "metal":
         announce_compiling()
@@ -320,5 +320,5 @@ def compile_ahead(build_graph: Callable[[], object]) -> None:
 
 
 def simd_width() -> int:
-    """Return the number of threads in a simdgroup: 32 on a GPU, one on a CPU."""
+    """Return the number of threads in a simdgroup: 32 on a GPU and 1 on a CPU."""
     return OF_DEVICES["SIMD_WIDTH"][current_device()]

@@ -1,4 +1,4 @@
-"""Description of the device and software on which a measurement was made, as JSON values."""
+"""Description of the device and software used for a measurement, as JSON values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SETTINGS = ("MTL_", "METAL_")  # prefixes of the environment variables that Met
 
 
 def machine() -> dict[str, str]:
-    """Return the current device, its back end, and the result of `software`."""
+    """Return the current device, its back end, and the software versions from `software`."""
     return {
         "device": current_device(),
         "device_name": device_name(),

@@ -1,8 +1,8 @@
-"""Memory of the current device: size, limit for MLX, and current use.
+"""Memory of the current device: its size, the limit for MLX, and the current use.
 
 On a CPU, the size is the memory that this process may use. If memory runs out on a CPU, no
-operation raises an error: the system ends the process, or MLX 0.32.4 ends the process when it
-allocates the next array.
+exception is raised: either the system ends the process, or MLX 0.32.4 ends it when it allocates the
+next array.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ GIB = 2**30
 """Number of bytes in a gibibyte."""
 
 CACHE_FRACTION = 1 / 4
-"""Maximum size of MLX's cache of free buffers, as a fraction of the memory limit. By default, the
-cache of MLX may use the whole memory limit, but on a Mac, other programs share the memory."""
+"""Maximum size of MLX's buffer cache, as a fraction of the memory limit. By default, MLX's cache
+may grow to the whole memory limit, but on a Mac, other programs share the memory."""
 
 
 def memory_bytes() -> int:
-    """Return the memory in bytes of the GPU or, on a CPU, the memory that this process may use."""
+    """Return the GPU memory in bytes or, on a CPU, the memory that this process may use."""
     if current_device() != "cpu":
         info = mx.device_info()  # the keys differ between Metal and CUDA
         for key in ("max_recommended_working_set_size", "total_memory", "memory_size"):
@@ -37,7 +37,7 @@ def memory_bytes() -> int:
 
 
 def check_memory_limit(gib: float | None, fraction: float | None) -> None:
-    """Check the arguments of `limit_memory`.
+    """Check the arguments of `limit_memory` without changing the limit.
 
     Raises `InputError` if both limits are set, or if a limit is out of range.
     """
@@ -57,7 +57,7 @@ def limit_memory(gib: float | None = None, fraction: float | None = None) -> int
         fraction: Limit as a fraction of the device memory, or None.
 
     Returns:
-        Limit in bytes.
+        The limit that was set, in bytes. It is at most the device memory.
 
     Raises:
         InputError: If both limits are set, or if a limit is out of range.
@@ -79,7 +79,7 @@ def active_memory_bytes() -> int:
 
 
 def peak_memory_bytes() -> int:
-    """Return the peak memory use in bytes of MLX on a GPU or, on a CPU, of this process."""
+    """Return the peak memory use in bytes: MLX's on a GPU, and this process's on a CPU."""
     if current_device() != "cpu":
         return int(mx.get_peak_memory())
     import resource  # not available on Windows, where nerfmac exits with a message before this line
@@ -91,17 +91,16 @@ def peak_memory_bytes() -> int:
 def host_memory_bytes(root: Path = Path("/")) -> int:
     """Return the host memory in bytes that this process may use.
 
-    The result is the smallest of three limits: the memory of the machine, the memory limit of the
-    control groups (cgroups v1 and v2, for example of a container), and the remaining address space
-    under `ulimit -v`. `root` is the folder that contains /proc and /sys.
+    The result is the smallest of three limits: the physical memory, the cgroup memory limit
+    (cgroups v1 and v2, used by containers), and the remaining address space under `ulimit -v`.
+    `root` is the folder that contains /proc and /sys.
     """
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([physical, *_group_limits(root), *_address_space()])
 
 
 def _group_limits(root: Path) -> Iterator[int]:
-    """Yield the limits in bytes of the control groups of this process and of their parent
-    groups."""
+    """Yield the memory limits in bytes of this process's control groups and their parents."""
     try:
         lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -115,7 +114,7 @@ def _group_limits(root: Path) -> Iterator[int]:
         for folder in (inner, *inner.parents):
             if not folder.is_relative_to(base):
                 break
-            # In a container, the folder of the group may be `base` itself, and the other folders
+            # In a container, the control group's folder may be `base` itself, and the other folders
             # may be missing.
             try:
                 yield int((folder / name).read_text(encoding="utf-8"))

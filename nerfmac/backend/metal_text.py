@@ -1,8 +1,8 @@
-"""Recording of the Metal source code and the launch of every kernel, on any machine.
+"""Recording of Metal source code and kernel launches on any machine.
 
-MLX generates the signature of a kernel when the kernel is called, which requires Metal. However,
-`mx.export_function` can record a call on any machine. The recorded source code is the input that
-MLX passes to the Metal compiler, except for MLX's header, which includes metal_stdlib. Kernels can
+MLX generates a kernel's signature when the kernel is called, and calling it requires Metal.
+However, `mx.export_function` can record a call on any machine. The recorded source code is the code
+that MLX passes to the Metal compiler, without MLX's header that includes metal_stdlib. Kernels can
 therefore be read, checked, and executed on a machine without an Apple GPU.
 """
 
@@ -18,14 +18,14 @@ from nerfmac.backend import device, kernel
 from nerfmac.backend.compiling import uncompiled
 
 DEVICE_SIZE = 8
-"""Minimum number of elements of an input that MLX passes in the address space `device`. Smaller
-inputs are in the address space `constant`."""
+"""Minimum number of elements for which MLX passes an input in the address space `device`. It passes
+smaller inputs in the address space `constant`."""
 
 Size = tuple[int, int, int]
 
 
 class Launch(NamedTuple):
-    """Launch of a kernel, as MLX would execute it on Metal."""
+    """Kernel launch, as MLX would execute it on Metal."""
 
     name: str  # name in MLX: kernel name, template arguments, and input dtypes
     text: str
@@ -37,24 +37,25 @@ class Launch(NamedTuple):
 
     @property
     def specialization(self) -> str:
-        """Kernel name in MLX without the prefix that all kernels share."""
+        """MLX's kernel name without the prefix that all kernels share."""
         return self.name.removeprefix("custom_kernel_nerfmac_")
 
     def zeros(self) -> list[mx.array]:
-        """Return outputs of zeros, for a launch that is not executed."""
+        """Return arrays of zeros with the output shapes, as results of a launch that is not
+        executed."""
         return list(map(mx.zeros, self.output_shapes, self.output_dtypes))
 
 
 StandIn = Callable[[Launch, Sequence[mx.array]], list[mx.array]]
-"""Substitute for the GPU, a function that computes the outputs of a launch from its inputs."""
+"""Substitute for the GPU: a function that computes a launch's outputs from its inputs."""
 
 
 @contextmanager
 def on_metal(stand_in: StandIn) -> Iterator[None]:
     """Return a context manager that simulates a Metal device and passes launches to `stand_in`.
 
-    Functions of `mx.compile` run uncompiled, because compiled functions contain launches on another
-    device.
+    Functions compiled with `mx.compile` run uncompiled, because compiled functions may contain
+    launches on another device.
     """
 
     def launch(build: Callable[..., list[mx.array]], **call: Any) -> list[mx.array]:
@@ -66,9 +67,10 @@ def on_metal(stand_in: StandIn) -> Iterator[None]:
 
 @contextmanager
 def recorded() -> Iterator[dict[str, Launch]]:
-    """Return a context manager that records launches in a dictionary instead of running them.
+    """Return a context manager that records kernel launches in a dictionary instead of running
+    them.
 
-    The keys are kernel names. Instead of running, kernels return zeros of the output shapes.
+    The keys are kernel names. In the context, kernels return zeros with the output shapes.
     """
     launches: dict[str, Launch] = {}
 
@@ -90,7 +92,7 @@ def exported(build: Callable[..., list[mx.array]], call: dict[str, Any]) -> Laun
             recorded_arguments.append(event["arguments"])
 
     # Zeros replace the inputs, because only shapes and types are recorded and the inputs may belong
-    # to another trace.
+    # to another MLX trace.
     inputs = [mx.zeros(array.shape, array.dtype) for array in call["inputs"]]
     mx.export_function(note, lambda *arrays: build(**{**call, "inputs": list(arrays)}), *inputs)
     (arguments,) = recorded_arguments

@@ -1,6 +1,6 @@
-"""NVIDIA's run-time compiler (NVRTC), which compiles CUDA C++ to a binary for one GPU.
+"""Compilation of CUDA C++ to a binary for one GPU, with NVIDIA's run-time compiler (NVRTC).
 
-The CUDA build of MLX has already loaded the library. Calls through ctypes release Python's global
+MLX's CUDA build has already loaded the NVRTC library. Calls through ctypes release Python's global
 interpreter lock, so several threads can compile at the same time.
 """
 
@@ -30,11 +30,12 @@ def version() -> str:
 def compile_cubin(name: str, text: str, capability: tuple[int, int]) -> bytes:
     """Compile the program `text` to a binary for GPUs with a compute `capability`, such as (9, 0).
 
-    Raises `BuildError` if the compiler is not found, or if the program does not compile. The
-    message then contains `name` and the first lines of the compiler messages.
+    Raises `BuildError` if the compiler is not found, or if the program does not compile. In the
+    second case, the message contains `name` and the first lines of the compiler output.
     """
     library, program = _library(), ctypes.c_void_p()
-    # The dialect defines `device` as an empty macro, but some macros of the toolkit contain it.
+    # The CUDA dialect of the kernels defines `device` as an empty macro, but some toolkit macros
+    # contain the word.
     everything_on_the_gpu = "--device-as-default-execution-space"
     architecture = f"--gpu-architecture=sm_{capability[0]}{capability[1]}"
     options = (architecture, everything_on_the_gpu, *_include())
@@ -72,8 +73,10 @@ def _library() -> Any:
 
 @cache
 def _include() -> tuple[str, ...]:
-    """Return the option for the header folder of the CUDA toolkit, which is searched in the same
-    places as in MLX."""
+    """Return the compiler option for the CUDA toolkit's header folder.
+
+    The folder is searched in the same locations as in MLX.
+    """
     roots = (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda")
     folders = [Path(folder) / "include" for folder in roots if folder]
     for packages in (*site.getsitepackages(), site.getusersitepackages()):

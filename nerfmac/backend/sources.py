@@ -1,4 +1,4 @@
-"""Source code of the kernels: `kernels/*.metal`, their headers, and a dialect for each back end."""
+"""Kernel source code: `kernels/*.metal`, their headers, and a dialect for each back end."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"(?P<name>[^"\n]+)"[ \t]*(//.
 
 @cache
 def kernels_folder() -> Path:
-    """Return the folder of the kernels, inside the installed package or next to it in the
-    repository."""
+    """Return the kernels folder: inside the package if installed, next to it in the repository."""
     candidates = (
         Path(str(files("nerfmac"))) / "kernels",
         Path(__file__).resolve().parents[2] / "kernels",
@@ -31,19 +30,19 @@ def kernels_folder() -> Path:
 
 @cache
 def operations() -> tuple[str, ...]:
-    """Return the names of all operations that have kernels, sorted."""
+    """Return the sorted names of all operations that have kernels."""
     return tuple(sorted(path.stem for path in kernels_folder().glob("*.metal")))
 
 
 def dialect_source(dialect: str) -> str:
-    """Return the source code that precedes every kernel in a dialect.
+    """Return the source code that precedes every kernel on a back end.
 
     Args:
         dialect: `metal`, `cuda`, or `cpu`.
 
     Returns:
-        Declarations of the shared constants, and the header that defines the Metal names that are
-        missing in the dialect.
+        Declarations of the shared constants, and the header that defines the Metal names that the
+        back end's language lacks.
     """
     header = (kernels_folder() / "dialects" / dialect / "prelude.h").read_text()
     return declarations(dialect) + header
@@ -51,10 +50,10 @@ def dialect_source(dialect: str) -> str:
 
 @cache
 def kernel_source(operation: str, dialect: str) -> str:
-    """Return the source code of `kernels/<operation>.metal` with its headers, for `metal`, `cuda`,
-    or `cpu`.
+    """Return the source code of `kernels/<operation>.metal` with its headers.
 
-    A header of a dialect replaces the common header with the same name.
+    `dialect` is `metal`, `cuda`, or `cpu`. If a dialect has a header with the same name as a common
+    header, the dialect's header is used.
     """
     text = (kernels_folder() / f"{operation}.metal").read_text()
     return dialect_source(dialect) + "\n" + _pasted(text, _header_folders(dialect), set())
@@ -63,10 +62,10 @@ def kernel_source(operation: str, dialect: str) -> str:
 def user_source(source: Path | str, name: str, dialect: str) -> str:
     """Return the source code of a user-defined kernel with its headers.
 
-    Headers are searched in the folder of the file, then in `kernels/`. The result contains `#line`
-    directives, so that compiler messages refer to lines of the user's files. Raises `InputError` if
-    a file cannot be read, contains characters that are not ASCII, or includes a missing header. MLX
-    requires ASCII.
+    Headers are searched first in the folder that contains the file, then in `kernels/`. The result
+    contains `#line` directives, so that compiler messages refer to lines of the user's files. MLX
+    requires ASCII source code. Raises `InputError` if a file cannot be read, contains non-ASCII
+    characters, or includes a missing header.
     """
     folders = _header_folders(dialect)
     if isinstance(source, Path):
@@ -93,7 +92,7 @@ def _header_folders(dialect: str) -> tuple[Path, ...]:
 def _pasted(text: str, folders: Sequence[Path], included: set[Path], name: str = "") -> str:
     """Replace the first include of each header in `text` with the contents of the header.
 
-    If `name` is not empty, the result contains `#line` directives with this name.
+    If `name` is not empty, the result contains `#line` directives with this file name.
     """
 
     def paste(match: re.Match[str]) -> str:

@@ -1,12 +1,12 @@
-"""Selection of variants, for operations with several implementations.
+"""Selection between several implementations (variants) of the same operation.
 
 The fastest variant depends on the chip. A variant is selected, in order of precedence, with the
 context manager `using`, with the environment variable NERFMAC_VARIANTS (for example
 `hash_encode_gradient=fixed,march_count=two`), or by `nerfmac tune`. The command `nerfmac tune`
-measures all variants and caches the fastest variant for the chip, the MLX version, the kernel
-source code, and the model sizes (see `tuned_for`). The default is the first variant of the device.
-The selection applies when a graph is built, so functions that `mx.compile` has already compiled do
-not change.
+measures all variants and caches the fastest one for the chip, the MLX version, the kernel source
+code, and the model sizes (see `tuned_for`). If nothing selects a variant, the device's first
+variant is used. The selection applies when a graph is built, so it does not affect functions that
+`mx.compile` has already compiled.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _VARIABLE = "NERFMAC_VARIANTS"
 
 
 class Variants(NamedTuple):
-    """Variants of an operation that may be the fastest. The first one is the default."""
+    """Variants of one operation, for each type of device. The first variant is the default."""
 
     on_gpu: tuple[str, ...]
     on_cpu: tuple[str, ...]
@@ -45,7 +45,7 @@ class Variants(NamedTuple):
 
     @property
     def here(self) -> tuple[str, ...]:
-        """Variants that can be selected on the current device."""
+        """Variants that `nerfmac tune` compares on the current device."""
         if current_device() == "cpu":
             return self.on_cpu
         is_first = self.on_first_macs and not has_native_floats(apple_generation())
@@ -53,35 +53,37 @@ class Variants(NamedTuple):
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Variants of all devices, without duplicates. Every device can run all of them."""
+        """Variants for all devices, without duplicates. Every device can run every variant."""
         return tuple(dict.fromkeys(self.on_gpu + self.on_cpu))
 
 
 VARIANTS: Mapping[str, Variants] = {
     # An M1 has no instruction that atomically adds a float to memory (Mesa lists the instructions
-    # in src/asahi/compiler), so its compiler emits a compare-and-exchange loop. The loop repeats if
-    # several threads add to the same entry. According to the rates in backend/apple.py, the loop
-    # would add 120 ms to a training step of the preset base. The variant `summed` first sums the
-    # values of neighboring threads of a simdgroup that share an entry. The variant `fixed` adds
-    # integers, which takes one instruction on every GPU, and the sum does not depend on the order.
-    # On a CPU, different threads add to different entries.
+    # in src/asahi/compiler). Apple's compiler emits a compare-and-exchange loop instead, which
+    # repeats if several threads add to the same entry. According to the rates in backend/apple.py,
+    # the loop would add 120 ms to a training step of the preset base. The variant `summed` first
+    # sums the values of neighboring threads in a simdgroup that share an entry. The variant `fixed`
+    # adds integers: every GPU has an instruction for this addition, and the sum does not depend on
+    # the order. On a CPU, different threads add to different entries, so no atomic addition is
+    # necessary.
     "hash_encode_gradient": Variants(
         ("float", "summed", "fixed"), ("float",), on_first_macs=("fixed", "summed", "float")
     ),
-    # Number of rays per simdgroup. Counting waits for reads of the grid, and processing other rays
-    # hides this latency, but more rays use more registers. On x86-64 CPUs with AVX-512, four rays
-    # are fastest.
+    # Number of rays that a simdgroup counts alternately. Counting waits for reads of the grid, and
+    # processing other rays in the meantime hides this latency. However, more rays use more
+    # registers. On x86-64 CPUs with AVX-512, four rays are fastest.
     "march_count": Variants(("one", "two", "four"), ("four", "two", "eight")),
-    # Number of threadgroups, each with a separate partial sum of the weight gradients. The best
-    # number is the number of threadgroups that run at the same time (an M1 has 8 cores, an H200 has
-    # 132), because more threadgroups only add partial sums. On a CPU, the number is constant, so
-    # that sums do not depend on the number of cores.
+    # Number of threadgroups. Each threadgroup computes a separate partial sum of the weight
+    # gradients. The best choice is the number of threadgroups that run at the same time (an M1 has
+    # 8 cores, an H200 has 132), because each additional threadgroup only increases the number of
+    # partial sums. On a CPU, the number is constant, so that sums do not depend on the number of
+    # cores.
     "networks_gradient": Variants(("groups_256", "groups_64", "groups_512"), ("groups_32",)),
-    # Layout of a tile in threadgroup memory, where eight rows are read at a time. With `close`, all
-    # rows begin in the same memory bank, so the eight reads conflict. With `padded`, there are 16
-    # bytes between rows, as in MLX's matrix products on Apple GPUs (kernels/steel/gemm/gemm.h,
-    # tgp_padding). The padding uses an eighth more threadgroup memory, so fewer threadgroups may
-    # run at the same time.
+    # Layout of a matrix tile in threadgroup memory, where eight rows are read at a time. With
+    # `close`, all rows begin in the same memory bank, so the eight reads conflict. With `padded`,
+    # 16 unused bytes separate the rows, as in MLX's matrix products on Apple GPUs
+    # (kernels/steel/gemm/gemm.h, tgp_padding). The padding increases threadgroup memory by one
+    # eighth, so fewer threadgroups may run at the same time.
     "networks_gradient_rows": Variants(("padded", "close"), ("close",)),
 }
 
@@ -91,8 +93,8 @@ _using: ContextVar[Mapping[str, str]] = ContextVar("variants", default={})  # no
 def variant(name: str) -> str:
     """Return the selected variant of the operation `name` on the current device.
 
-    Outside `tuned_for`, the choices of `nerfmac tune` are not used. Raises `InputError` if
-    NERFMAC_VARIANTS contains an unknown operation or variant.
+    Variants chosen by `nerfmac tune` are used only inside the context manager `tuned_for`. Raises
+    `InputError` if NERFMAC_VARIANTS contains an unknown operation or variant.
     """
     sizes = _sizes.get()
     tuned = _stored(current_device(), sizes) if sizes else {}
@@ -101,15 +103,15 @@ def variant(name: str) -> str:
 
 
 def variants_here(config: Config) -> dict[str, str]:
-    """Return the selected variant of each operation in `VARIANTS` for `config` on the current
-    device."""
+    """Return the variant selected for `config` on the current device, for each operation in
+    `VARIANTS`."""
     with tuned_for(config):
         return {name: variant(name) for name in VARIANTS}
 
 
 @contextmanager
 def using(**chosen: str) -> Iterator[None]:
-    """Return a context manager in which this thread uses the `chosen` variants.
+    """Return a context manager that selects the `chosen` variants for this thread.
 
     Raises `InputError` if an operation or a variant is unknown.
     """
@@ -122,10 +124,10 @@ def using(**chosen: str) -> Iterator[None]:
 
 
 def repeatable() -> AbstractContextManager[None]:
-    """Return a context manager in which graphs have bitwise reproducible results.
+    """Return a context manager that makes the results of graphs bitwise reproducible.
 
-    Only the gradient of the hash encoding adds floats atomically, in an order that varies. In the
-    context, this thread uses the variant `fixed` of this operation, which adds integers.
+    Only the hash encoding gradient adds floats atomically, in an order that varies between runs. In
+    the context, this thread uses the operation's variant `fixed`, which adds integers.
     """
     return using(hash_encode_gradient="fixed")
 
@@ -161,11 +163,11 @@ _sizes: ContextVar[str] = ContextVar("sizes", default="")
 
 @contextmanager
 def tuned_for(config: Config) -> Iterator[None]:
-    """Return a context manager that selects the cached choices of `nerfmac tune` for `config`.
+    """Return a context manager that selects the variants that `nerfmac tune` cached for `config`.
 
-    The selection applies to the current thread. The choices depend on the model sizes, but not on
-    the extent or resolution of the scene, so choices that `nerfmac tune` made without a scene are
-    used with every scene.
+    The selection applies to the current thread. The cached variants depend on the model sizes but
+    not on the scene's extent or resolution, so the results of `nerfmac tune` without a scene apply
+    to every scene.
     """
     before = _sizes.set(_sizes_of(config))
     try:
@@ -186,8 +188,8 @@ def _sizes_of(config: Config) -> str:
 
 
 def path(config: Config) -> Path:
-    """Return the path of the file that stores the selection for the current device and the sizes of
-    `config`."""
+    """Return the path of the file that caches the variants for the current device and model
+    sizes."""
     return _path(current_device(), _sizes_of(config))
 
 
@@ -196,7 +198,7 @@ def _path(device: str, sizes: str) -> Path:
 
 
 def keep(config: Config, chosen: Mapping[str, str], measured: Mapping[str, Any]) -> Path:
-    """Write the fastest variants on the current device, and the measurements, to `path(config)`.
+    """Write the variants `chosen` for the current device, and the measurements, to `path(config)`.
 
     Returns the path. Raises `InputError` if the file cannot be written.
     """
@@ -209,14 +211,13 @@ def keep(config: Config, chosen: Mapping[str, str], measured: Mapping[str, Any])
 
 
 def is_tuned(config: Config) -> bool:
-    """Return whether the cache contains selected variants for the current device and the sizes in
-    `config`."""
+    """Return whether variants are cached for the current device and the model sizes in `config`."""
     return bool(_stored(current_device(), _sizes_of(config)))
 
 
 @cache
 def _stored(device: str, sizes: str) -> Mapping[str, str]:
-    """Return the stored variants. The result is empty if the file does not exist or is broken."""
+    """Return the cached variants. If the file is missing or damaged, the result is empty."""
     file = _path(device, sizes)
     if not file.is_file():
         return {}
@@ -231,7 +232,7 @@ def _stored(device: str, sizes: str) -> Mapping[str, str]:
 
 @cache
 def _digest(device: str, sizes: str) -> str:
-    """Return a hash of all values that determine the fastest variants, such as the chip and the
+    """Return a hash of everything that determines the fastest variants, such as the chip and the
     kernel source code."""
     texts = [kernel_source(operation, device) for operation in operations()]
     parts = (device_name(), version("mlx"), repr(dict(VARIANTS)), sizes, *texts)

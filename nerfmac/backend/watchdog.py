@@ -1,11 +1,11 @@
-"""Recovery from the macOS watchdog, which stops GPU work that delays the display.
+"""Recovery after the macOS watchdog has stopped GPU work because it delayed the display.
 
 If the watchdog stops GPU work, MLX raises a `RuntimeError`, and the results of all unfinished
 launches are lost (ml-explore/mlx issue 3267). The function `resumed` then waits, enables the
-relaxed mode with shorter launches (`is_relaxed`), and restarts after the last finished item.
+relaxed mode with shorter launches (`is_relaxed`), and continues after the last finished item.
 
-Arrays that were being computed when the work was stopped count as evaluated, but their values are
-undefined. The caller must restart from arrays that were evaluated before, or from new arrays.
+MLX considers arrays that were being computed at that moment to be evaluated, but their values are
+undefined. The caller must continue from arrays that had been evaluated earlier, or from new arrays.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ PAUSE = 5.0
 RETRIES = 3
 """Maximum number of consecutive attempts to continue after the watchdog has stopped GPU work."""
 SHORTER = 4
-"""Factor by which the relaxed mode reduces the duration of launches."""
+"""Divisor of the target launch duration in the relaxed mode."""
 
 _is_relaxed = False  # from the first failure to the end of the process
 
 
 def is_relaxed() -> bool:
-    """Return whether the system has stopped GPU work of this process.
+    """Return whether macOS has stopped GPU work of this process.
 
     If the result is True, the process is in the relaxed mode: at most one training step is in
     flight, and the target duration of launches is divided by `SHORTER`.
@@ -52,16 +52,16 @@ def resumed(
     *,
     on_failure: Callable[[], object] = lambda: None,
 ) -> Iterator[Item]:
-    """Yield the items of `begin(0)`. If the watchdog stops GPU work, continue with `begin(done)`.
+    """Yield items, and continue after the last finished item if the watchdog stops GPU work.
 
     Args:
-        begin: Function that returns the remaining items, given the number of items that have been
-            yielded.
-        retries: Maximum number of consecutive failures after which `begin` is called again.
-        on_failure: Callback after each of these failures, before the pause.
+        begin: Function that returns the remaining items, given the number of items that have
+            already been yielded. It is called with 0 first.
+        retries: Maximum number of consecutive attempts to continue.
+        on_failure: Callback after each failure, before the pause.
 
     Raises:
-        RuntimeError: If there is another error, or too many consecutive failures.
+        RuntimeError: If MLX raises an error for another reason, or if all `retries` fail.
     """
     done = failures = 0
     while True:
@@ -79,24 +79,24 @@ def resumed(
 
 
 def retried(compute: Callable[[], Result], on_failure: Callable[[], object]) -> Result:
-    """Return the result of `compute`. Call it again if the watchdog stops the computation.
+    """Return the result of `compute`, and call it again if the watchdog stops the computation.
 
     Args:
-        compute: Function that evaluates its arrays.
+        compute: Function that computes and evaluates its result.
         on_failure: Callback as in `resumed`.
 
     Raises:
-        The same exceptions as `resumed`.
+        RuntimeError: Under the same conditions as `resumed`.
     """
     return next(iter(resumed(lambda _done: (compute() for _ in range(1)), on_failure=on_failure)))
 
 
 def to_numpy(array: mx.array) -> npt.NDArray[Any]:
-    """Return the values of `array` on the host.
+    """Convert an MLX array to a NumPy array.
 
     NumPy reads an MLX array through a C function (MLX's python/src/buffer.h). If the evaluation
-    fails in this function, the process ends. The array is therefore evaluated before, so that an
-    error raises an exception.
+    fails inside this C function, the process ends. The array is therefore evaluated beforehand, so
+    that a failure raises an exception.
     """
     mx.eval(array)
     return np.array(array)

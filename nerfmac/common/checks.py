@@ -1,7 +1,8 @@
-"""Argument checks, which raise `InputError` with the name, the value, and the expected values.
+"""Argument checks. A failed check raises `InputError` with the argument's name, its value, and the
+expected values.
 
-The command line prints the message of an `InputError` and exits with code 2. Any other exception
-is a program error and keeps its traceback.
+The command line prints the message of an `InputError` and exits with code 2. Any other exception is
+a bug in nerfmac and is shown with its traceback.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # help pages use this module, and appear sooner without these imports
+if TYPE_CHECKING:  # not imported at run time, so that `--help` starts faster
     import mlx.core as mx
     import numpy as np
     import numpy.typing as npt
@@ -22,16 +23,16 @@ float32."""
 
 
 class InputError(ValueError):
-    """Error in the arguments, options, or files that the user provides.
+    """Error in arguments, options, or files provided by the user.
 
-    The message contains the error, its location, and the expected value.
+    The message describes the problem, its location, and the expected value.
     """
 
 
 @contextmanager
 def prefix_errors(where: str) -> Iterator[None]:
-    """Return a context manager that prefixes `InputError` messages with `where`, such as a file
-    name."""
+    """Return a context manager that adds the prefix `where`, such as a file name, to `InputError`
+    messages."""
     try:
         yield
     except InputError as error:
@@ -39,7 +40,7 @@ def prefix_errors(where: str) -> Iterator[None]:
 
 
 def shape(name: str, values: mx.array, expected: Sequence[int | None]) -> None:
-    """Raise `InputError` unless `values` has the `expected` shape. None matches any size."""
+    """Raise `InputError` unless `values` has the `expected` shape. None matches any axis length."""
     if values.ndim != len(expected) or any(
         want is not None and got != want for got, want in zip(values.shape, expected, strict=True)
     ):
@@ -58,9 +59,10 @@ def dtype(name: str, values: mx.array, *allowed: mx.Dtype) -> None:
 def number(
     name: str, value: float, *, low: float = -math.inf, high: float = math.inf, whole: bool = False
 ) -> None:
-    """Raise `InputError` unless `value` is finite, in [low, high], and, if `whole`, an integer."""
+    """Raise `InputError` unless `value` is a finite number in [low, high] and, if `whole`, an
+    integer."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    is_number = is_number and abs(value) < 1e300  # a larger integer does not fit in a float
+    is_number = is_number and abs(value) < 1e300  # larger integers do not fit in a float
     if not is_number or not math.isfinite(value) or (whole and value != int(value)):
         raise InputError(f"{name} is {value!r}; expected {'an integer' if whole else 'a number'}")
     if not low <= value <= high:
@@ -76,7 +78,7 @@ def optional_number(
     high: float = math.inf,
     whole: bool = False,
 ) -> None:
-    """Raise `InputError` unless `value` is None or passes the check of `number`."""
+    """Raise `InputError` unless `value` is None or a number that passes the check `number`."""
     if value is not None:
         number(name, value, low=low, high=high, whole=whole)
 
@@ -84,15 +86,15 @@ def optional_number(
 def finite(name: str, values: npt.ArrayLike, expected: tuple[int, ...]) -> npt.NDArray[np.float64]:
     """Return a float64 copy of `values`.
 
-    Raises `InputError` if the shape is not `expected`, or if a value is NaN or larger than
-    `LARGEST` in absolute value.
+    Raises `InputError` if the shape is not `expected`, or if a value is NaN or its absolute value
+    exceeds `LARGEST`.
     """
     import numpy as np
 
     array = np.array(values, np.float64)
     if array.shape != expected:
         raise InputError(f"{name} has shape {array.shape}; expected {expected}")
-    if not (np.abs(array) <= LARGEST).all():  # False for NaN too
+    if not (np.abs(array) <= LARGEST).all():  # also False for NaN
         raise InputError(f"{name} has a value that is not finite or larger than {LARGEST:g}")
     return array
 
@@ -106,13 +108,13 @@ def flag(name: str, value: bool) -> None:
 def kind(name: str, value: object, allowed: type, expected: str) -> None:
     """Raise `InputError` unless `value` has the type `allowed`.
 
-    `expected` is the description of the type in the message.
+    The error message describes the allowed type as `expected`.
     """
     if not isinstance(value, allowed):
         raise InputError(f"{name} is {value!r}; expected {expected}")
 
 
 def choice(name: str, value: str, allowed: Collection[str]) -> None:
-    """Raise `InputError` unless `value` is one of the `allowed` words."""
+    """Raise `InputError` unless `value` is one of the `allowed` strings."""
     if value not in allowed:
         raise InputError(f"{name} is {value!r}; expected one of: {', '.join(sorted(allowed))}")

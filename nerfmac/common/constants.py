@@ -1,8 +1,8 @@
 """Constants that the Python code and the kernels share.
 
-`nerfmac.backend.sources` declares each constant, with the same name, before the source code of
-every kernel, and `nerfmac.app.export` declares it before the shaders of the exported page.
-Therefore, kernels do not repeat these numbers.
+`nerfmac.backend.sources` prepends declarations of the constants, with the same names, to the source
+code of every kernel. `nerfmac.app.export` prepends declarations to the shaders of the exported
+page. Therefore, no kernel or shader defines these values again.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 EARLY_STOP_TRANSMITTANCE = 1e-4
-"""Transmittance threshold at which a ray ends. Samples behind the end of a ray are ignored."""
+"""Transmittance below which a ray ends. Samples behind the end are ignored."""
 
 DENSITY_LIMIT = 15.0
-"""Maximum natural logarithm of the density. A density of e^15 per scene unit is opaque within one
-marching step.
+"""Upper bound of the natural logarithm of the density. A density of e^15 per scene unit is opaque
+within one marching step.
 
-Without the limit, the optical depth of a ray becomes infinite if a network output exceeds 88."""
+Without this limit, the optical depth of a ray would become infinite if a network output exceeded
+88."""
 
 THINNING_UNITS = 32
-"""Integer that represents a probability of 1 in `nerfmac.ops.thin`. The integer is a power of
-two."""
+"""Integer that represents a probability of 1 in `nerfmac.ops.thin`. It must be a power of two."""
 
 FRACTION_UNITS = 2**24
-"""Integer that represents 1 where fractions are compared as integers. float32 represents all
+"""Integer that represents 1 where fractions are compared as integers. float32 can represent all
 integers from 0 to 2^24 exactly."""
 
 LONGEST_STEP = 0.5
@@ -34,25 +34,26 @@ SCENE_CENTER = 0.5
 """Coordinate of the center of the scene cube and of all cascades on each axis, in scene units."""
 
 PARALLEL_SLOPE = 1e-9
-"""Component of a unit direction along an axis below which the ray counts as perpendicular to the
-axis."""
+"""Threshold on a component of a unit direction. If the component along an axis is smaller, the ray
+counts as perpendicular to that axis."""
 
 FAR_DISTANCE = 1e9
-"""Distance greater than the distance of any sample. Metal's fast math does not support infinity."""
+"""Distance that is greater than the distance of any sample. It replaces infinity, because Metal's
+fast math does not support infinity."""
 
 BRICK_WIDTH = 4
-"""Number of cells along x and along y in an occupancy grid brick."""
+"""Number of cells in an occupancy grid brick along x and along y."""
 
 BRICK_DEPTH = 2
-"""Number of cells along z in an occupancy grid brick."""
+"""Number of cells in an occupancy grid brick along z."""
 
 BRICK_CELLS = BRICK_WIDTH**2 * BRICK_DEPTH
-"""Number of cells in a brick. The number must be 32, because the bits of a brick are one 32-bit
+"""Number of cells in a brick. It must be 32, because a brick stores one bit per cell in a 32-bit
 word."""
 
 HASH_PRIME_Y = 2654435761
-"""Factor of the y coordinate in the spatial hash of a vertex. The same number is the factor of
-multiplicative hashes."""
+"""Factor of the y coordinate in the spatial hash of a vertex. Multiplicative hashes use the same
+factor."""
 
 HASH_PRIME_Z = 805459861
 """Factor of the z coordinate in the spatial hash of a vertex."""
@@ -70,25 +71,25 @@ TILE_ROWS = 16
 """Number of rows of the matrix tile that a simdgroup computes."""
 
 NARROW_TRACE_FEATURES = 64
-"""Maximum number of encoding features with which all simdgroups of a threadgroup trace rays. With
-more features, the threadgroup memory is sufficient only for WIDE_TRACE_SIMDGROUPS simdgroups."""
+"""Maximum number of encoding features for which all simdgroups of a threadgroup trace rays. With
+more features, threadgroup memory suffices for only WIDE_TRACE_SIMDGROUPS simdgroups."""
 
 WIDE_TRACE_SIMDGROUPS = 2
-"""Maximum number of simdgroups per threadgroup that trace rays if the number of features is above
-NARROW_TRACE_FEATURES."""
+"""Maximum number of simdgroups per threadgroup that trace rays if there are more than
+NARROW_TRACE_FEATURES features."""
 
 OF_DEVICES = {
     "SIMD_WIDTH": {"metal": 32, "cuda": 32, "cpu": 1},
     "TILE_SIMDGROUPS": {"metal": 4, "cuda": 4, "cpu": 1},
-    # On an H200 a longer queue, with fewer simdgroups, takes a fifth more time.
+    # On an H200, a longer queue with fewer simdgroups takes 20 % more time.
     "TRACE_QUEUE": {"metal": 32, "cuda": 32, "cpu": 512},
 }
-"""Constants that depend on the device: number of threads of a simdgroup, number of simdgroups of a
-threadgroup that multiplies matrices, and number of rays that a simdgroup traces."""
+"""Constants that depend on the device: threads per simdgroup, simdgroups per threadgroup in matrix
+products, and rays that each simdgroup traces."""
 
 
 def shared_constants() -> dict[str, int | float]:
-    """Return the constants that are the same on every device, by their names."""
+    """Return the constants that are the same on every device, keyed by name."""
     return {
         name: value
         for name, value in globals().items()
@@ -97,7 +98,7 @@ def shared_constants() -> dict[str, int | float]:
 
 
 def declarations(device: str) -> str:
-    """Return C++ declarations of all constants.
+    """Return C++ declarations of all constants for a device.
 
     Args:
         device: `metal`, `cuda`, or `cpu`.

@@ -1,4 +1,4 @@
-"""Lazy imports of the optional packages that the extras of nerfmac install."""
+"""Imports of optional packages on first use. nerfmac's extras install these packages."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ def needed(module: str, extra: str, what: str) -> Any:
 
     Args:
         module: Module to import.
-        extra: Extra of nerfmac that installs the package of the module.
+        extra: nerfmac extra that installs the module's package.
         what: Beginning of the error message, such as "snapshots need".
 
     Returns:
         The imported module.
 
     Raises:
-        InputError: If the module is not installed, with the command that installs it.
+        InputError: If the module is not installed. The message contains the command that installs
+            it.
     """
     try:
         return import_module(module)

@@ -1,6 +1,6 @@
-"""Atomic file writing, and checks of paths.
+"""Atomic file writing and path checks.
 
-To be written atomically, a file is written under a temporary name and then renamed.
+An atomic write creates the file under a temporary name and then renames it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from nerfmac.common.checks import InputError
 _DEVICE_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
 _HERE = f"{crc32(platform.node().encode()):08x}"
-"""Hash of the host name. The names of partial files contain this hash, because other machines may
-write to the same disk."""
+"""Hash of the host name. Names of partial files contain it, because other machines may write to the
+same disk."""
 
 _appearing: dict[Path, Path] = {}
 """Final path of each partial file that this process is writing."""
 
 
 def user_path(path: str | os.PathLike[str]) -> Path:
-    """Expand a leading ~ in a user's `path` to the home folder."""
+    """Expand a leading ~ in a path entered by a user to the home folder."""
     return Path(path).expanduser()
 
 
@@ -45,7 +45,7 @@ def partial_path(path: Path) -> Path:
 
 
 def leads_out(path: Path, folder: Path) -> bool:
-    """Return whether `path` is outside of `folder` or is the folder itself, after resolving `..`.
+    """Return whether `path` is outside `folder` or the folder itself, after resolving `..`.
 
     Symbolic links are not followed.
     """
@@ -69,7 +69,7 @@ def appearing(path: Path) -> Iterator[Path]:
     _appearing[partial] = named
     try:
         try:
-            partial.touch()  # fail now, not after minutes of work
+            partial.touch()  # fails now instead of after minutes of work
         except OSError as error:
             raise InputError(f"{named} cannot be written: {error.strerror}") from error
         yield partial
@@ -88,11 +88,11 @@ def appearing(path: Path) -> Iterator[Path]:
 
 
 def _flush(path: Path) -> None:
-    """Wait until the contents of a file, or the entries of a folder, are on the disk.
+    """Flush a file's contents or a folder's entries to disk, and wait until this is done.
 
-    On a Mac, `fsync` leaves data in the cache of the drive, and F_FULLFSYNC also flushes this cache
-    (see Apple's man page of fsync). Network disks and folders without read permission may reject
-    both calls.
+    On a Mac, `fsync` may leave data in the drive's cache, so F_FULLFSYNC is used to flush this
+    cache as well (see Apple's fsync man page). Network disks and folders without read permission
+    may reject both calls.
     """
     import fcntl  # not available on Windows, where nerfmac exits with a message before this line
 
@@ -114,7 +114,7 @@ def _flush(path: Path) -> None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove the partial files of `path` from killed processes in its folder.
+    """Remove partial files of `path` that killed processes have left in its folder.
 
     Partial files of running processes and of other machines are not removed.
     """
@@ -150,7 +150,7 @@ def read_json(path: Path) -> Any:
     error contains its line number.
     """
     try:
-        return json.loads(path.read_bytes())  # detects UTF-8, with or without a mark, and UTF-16
+        return json.loads(path.read_bytes())  # detects UTF-8 and UTF-16
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except json.JSONDecodeError as error:
@@ -174,7 +174,7 @@ def make_folder(folder: Path) -> None:
 def check_free(folder: Path) -> None:
     """Raise `InputError` unless `folder` is empty and writable, or can be created.
 
-    Hidden files, such as .DS_Store of the Finder, are ignored.
+    Hidden files, such as the Finder's .DS_Store, are ignored.
     """
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not above.is_dir() and above != folder:
@@ -195,5 +195,6 @@ def visible_names(folder: Path) -> set[str]:
 
 
 def counted(name: str) -> list[str | int]:
-    """Return a sort key for file names that compares numbers by value: 9.jpg is before 10.jpg."""
+    """Return a sort key for file names that compares numbers by value, so that 9.jpg precedes
+    10.jpg."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]

@@ -1,4 +1,4 @@
-"""Conversion of parameters to float16, for files that other programs read."""
+"""Conversion of parameters to float16, for export to other programs."""
 
 from __future__ import annotations
 

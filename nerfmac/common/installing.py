@@ -1,5 +1,5 @@
-"""Commands that install packages, and reasons why MLX is missing. This module imports no
-packages."""
+"""Installation commands for error messages, and reasons why MLX is missing. This module does not
+import any third-party package."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ OLDEST_MACOS = 14
 """Oldest major version of macOS for which MLX has packages."""
 
 MLX = (("cpu", ["mlx[cpu]"]), ("cuda", ["mlx[cuda13]"]))
-"""Extras of nerfmac that install the MLX library on Linux, each with its main requirements."""
+"""nerfmac's extras that install the MLX library on Linux, each with its main requirements."""
 
 
 def pip_install(*requirements: str) -> str:
     """Return the command that installs `requirements` for this Python.
 
-    In an environment created by uv, pip is missing, and the command uses uv. If the environment is
-    not active, the command uses `python -m pip`, because `pip` would belong to another Python.
+    An environment created by uv contains no pip, so the command uses uv there. If the environment
+    is not active, the command uses `python -m pip`, because plain `pip` would belong to another
+    Python.
     """
     tool = f"{sys.executable} -m pip install"
     if not find_spec("pip"):
@@ -34,10 +35,10 @@ def pip_install(*requirements: str) -> str:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs the packages of an extra.
+    """Return the command that installs an extra's packages.
 
-    If `uv sync` would remove the packages again, the result warns about it. The command does not
-    install `nerfmac` itself, because that name may belong to another project in a package index.
+    If `uv sync` would remove the packages again, the result includes a warning. The command does
+    not install `nerfmac` itself, because another project may use that name on a package index.
     """
     packages = extra_packages(extra)
     if not packages:
@@ -49,7 +50,7 @@ def install(extra: str) -> str:
 
 
 def extra_packages(extra: str) -> list[str]:
-    """Return the requirements of an extra of nerfmac, such as `trimesh>=4.6`.
+    """Return the requirements of one of nerfmac's extras, such as `trimesh>=4.6`.
 
     The list is empty if nerfmac is imported from a folder without being installed.
     """
@@ -62,10 +63,12 @@ def extra_packages(extra: str) -> list[str]:
 
 
 def why_no_mlx(error: ImportError) -> str | None:
-    """Return why `import mlx.core` raised `error`, with the remedy, or None if it is unknown."""
+    """Return why `import mlx.core` raised `error` and how to fix it, or None if the cause is
+    unknown."""
     if platform.system() == "Darwin":
         return _why_not_on_this_mac()
-    # On Linux the package `mlx` contains no library; a separate package does, for CPU or CUDA.
+    # On Linux, the package `mlx` contains no library. A separate package for CPU or CUDA provides
+    # it.
     if "libmlx.so: cannot open" in str(error):
         cpu, cuda = (pip_install(*extra_packages(extra) or packages) for extra, packages in MLX)
         return (

@@ -13,7 +13,7 @@ from nerfmac.common.checks import LARGEST, InputError
 from nerfmac.common.files import read_json
 
 ROW = 400
-"""Maximum number of characters of a row of numbers in an error message."""
+"""Maximum length, in characters, of a row of numbers in an error message."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Fields:
     """A JSON object and its location in a file.
 
     Every reading method raises `InputError` with the location, the key, the value, and the expected
-    values. A key may only be absent if a `default` is given.
+    values. If no `default` is given, a missing key is also an error.
     """
 
     values: Mapping[str, Any]
@@ -30,8 +30,7 @@ class Fields:
 
     @classmethod
     def of(cls, values: Any, where: str) -> Fields:
-        """Return the fields of the JSON object `values`. Raises `InputError` if it is not an
-        object."""
+        """Wrap the JSON object `values`. Raises `InputError` if `values` is not an object."""
         if not isinstance(values, dict):
             raise InputError(f"{where} is {_shown(values)}; expected an object")
         return cls(values, where)
@@ -40,7 +39,8 @@ class Fields:
         return key in self.values
 
     def wrong(self, key: str, expected: str) -> InputError:
-        """Return an `InputError` that reports the value of `key` and the `expected` values."""
+        """Return an `InputError` that reports the value of `key` and the values that are
+        `expected`."""
         shown = _shown(self.values[key]) if key in self.values else "missing"
         return InputError(f"{self.where}: {key} is {shown}; expected {expected}")
 
@@ -74,7 +74,8 @@ class Fields:
         return int(value)
 
     def count(self, key: str, default: int | None = None) -> int:
-        """Return the value of `key`, a positive integer. JSON may contain it as 540.0."""
+        """Return the value of `key`, a positive integer. A JSON number such as 540.0 is also
+        accepted."""
         value = self.number(key, default, above=0)
         if value != int(value):
             raise self.wrong(key, "a whole number")
@@ -124,7 +125,7 @@ class Fields:
         return value
 
     def like(self, key: str, example: float | str) -> Any:
-        """Return the value of `key`, which has the same type as `example`: float, int, or str."""
+        """Return the value of `key` if it has the same type as `example`: float, int, or str."""
         if isinstance(example, float):
             return self.number(key)
         value, kind = self._present(key), type(example)
@@ -174,7 +175,7 @@ class Fields:
 def read_fields(path: Path) -> Fields:
     """Return the JSON object in the file `path`.
 
-    Raises `InputError` if the file is not valid JSON or contains another value than an object.
+    Raises `InputError` if the file is not valid JSON, or if its value is not an object.
     """
     values = read_json(path)
     if not isinstance(values, dict):
@@ -188,15 +189,15 @@ def _shown(value: Any) -> str:
         shown = json.dumps(value, default=lambda other: type(other).__name__, skipkeys=True)
     except RecursionError:
         shown = f"a deeply nested {type(value).__name__}"
-    # A row of numbers is not truncated, because any of the numbers may be the wrong one.
+    # A row of numbers is not truncated, because any of the numbers may be wrong.
     is_row = isinstance(value, list) and all(isinstance(each, int | float) for each in value[:17])
     longest = ROW if is_row else 60
     return shown if len(shown) <= longest else shown[:longest] + "..."
 
 
 def _is_number(value: object) -> bool:
-    # In Python, True is an integer, and the JSON reader accepts NaN and Infinity. These values are
-    # rejected.
+    # In Python, True is an integer, and the JSON reader accepts NaN and Infinity. All of these
+    # values are rejected here.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return abs(value) <= LARGEST

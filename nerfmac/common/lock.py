@@ -1,7 +1,7 @@
 """A lock that prevents two processes from writing to the same folder.
 
-The lock is `flock` on a file in the folder. The system releases it when the process ends, even
-after a crash. Reading requires no lock.
+The lock is an `flock` on a file in the folder. The system releases the lock when the process ends,
+even after a crash. Reading requires no lock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from nerfmac.common.checks import InputError
 
 LOCK = ".lock"
-"""Name of the locked file. The file contains the name of the process that holds the lock."""
+"""Name of the lock file. The file contains the name of the process that holds the lock."""
 
 log = logging.getLogger("nerfmac")
 
@@ -40,13 +40,13 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _lock(path: Path) -> int | None:
-    """Lock the file at `path`, and return its descriptor, or None if locks are not supported."""
+    """Lock the file at `path` and return its descriptor, or None if locks are not supported."""
     import fcntl  # not available on Windows, where nerfmac exits with a message before this line
 
     while True:
         try:
             file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError:  # writing the first file reports the reason
+        except OSError:  # the reason is reported later, when the first file is written
             return None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,8 +1,8 @@
 """Bundling of ES modules into one module, for pages that cannot load other files.
 
-Browsers and Node can also run the modules without bundling. In the bundle, each module follows the
-modules that it imports, and the main module is last. Bundling removes all imports between modules,
-and removes the keyword `export` in all modules except the main module. In the bundle, all modules
+Browsers and Node can also run the modules unbundled. In the bundle, each module follows the modules
+that it imports, and the main module is last. Bundling removes all imports between modules. It also
+removes the keyword `export` from all modules except the main module. All modules in the bundle
 share one scope, so no two modules may declare the same name.
 """
 
@@ -16,7 +16,7 @@ _IMPORT = re.compile(r'^import \{[^}]*\} from "((?:\.{1,2}/)+[\w/-]+\.js)";\n', 
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class)\b)", re.MULTILINE)
 
 Read = Callable[[str], str]
-"""Function that returns the source code of a module at a path relative to the common folder."""
+"""Function that returns a module's source code, given its path relative to the common folder."""
 
 
 def joined_modules(read: Read, main: str) -> str:

@@ -1,4 +1,4 @@
-"""Progress bars that appear only if the work takes long."""
+"""Progress bars that appear only for work that takes a long time."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ DELAY = 1.5
 
 
 def delayed_progress(progress: bool) -> dict[str, Any]:
-    """Return tqdm arguments for a bar that appears after `DELAY` seconds, and only in a
-    terminal."""
+    """Return tqdm arguments for a progress bar that appears after `DELAY` seconds.
+
+    The bar appears only in a terminal, and only if `progress` is True.
+    """
     return {"delay": DELAY, "leave": False, "disable": None if progress else True}

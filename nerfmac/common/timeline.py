@@ -1,12 +1,12 @@
-"""Recording of a timeline of the program for a trace viewer.
+"""Recording of a program timeline for a trace viewer.
 
     with recording() as timeline:
         with interval("step", number=3):
             event("found in the cache", kernel="adam")
     timeline.write(Path("trace.json"))
 
-Training, evaluation, the video encoder, and the viewer call `interval` and `event`. Outside of a
-`recording`, these calls do nothing. Each thread has a separate lane with nested intervals.
+Training, evaluation, the video encoder, and the viewer call `interval` and `event`. Outside a
+`recording`, these calls do nothing. Each thread has its own lane with nested intervals.
 
 The file is JSON in Chrome's trace event format ("Trace Event Format", Google 2016) with complete
 events (X), instants (i), and names (M). Times are in microseconds. Open the file in
@@ -29,7 +29,7 @@ from nerfmac.common.files import appearing
 
 
 class Entry(NamedTuple):
-    """An interval, or an event if `end` is None."""
+    """A recorded interval or, if `end` is None, an event."""
 
     name: str
     lane: str
@@ -83,7 +83,9 @@ _recorded: Timeline | None = None
 
 @contextmanager
 def recording() -> Iterator[Timeline]:
-    """Return a context manager that records all threads. An inner recording pauses the outer one.
+    """Return a context manager that records a timeline of all threads.
+
+    An inner recording pauses the outer one.
 
     Yields:
         Timeline that receives the entries.
@@ -99,7 +101,8 @@ def recording() -> Iterator[Timeline]:
 def interval(name: str, lane: str | None = None, **values: Any) -> AbstractContextManager[object]:
     """Return a context manager that records the duration of its block as an interval.
 
-    The interval is shown in the lane `lane`. By default, the lane is the current thread.
+    The trace viewer shows the interval in the lane `lane` or, by default, in the current thread's
+    lane.
     """
     return _NOTHING if _recorded is None else _Interval(_recorded, name, lane, values)
 
@@ -112,7 +115,7 @@ def event(name: str, **values: Any) -> None:
 
 
 class _Interval:
-    """Context manager that adds an interval to a timeline when it ends."""
+    """Context manager that adds its interval to a timeline on exit."""
 
     def __init__(
         self, timeline: Timeline, name: str, lane: str | None, values: dict[str, Any]

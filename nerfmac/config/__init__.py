@@ -1,8 +1,8 @@
-"""Configuration of a run, as frozen dataclasses with default values.
+"""Configuration of a run: frozen dataclasses with default values.
 
-A configuration can be read from JSON. Unknown keys in the JSON values are errors.
+A configuration can be read from JSON. An unknown key in the JSON values is an error.
 
-Most defaults are from Instant-NGP (Müller et al. 2022, and the `base.json` of its authors). Lengths
+Most defaults are from Instant-NGP (Müller et al. 2022, and `base.json` in its repository). Lengths
 are in scene units. The scene cube of an object-centered scene is the unit cube. The docstring of a
 setting is also the help text of its option in `nerfmac train --help-all`.
 """

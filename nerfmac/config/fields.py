@@ -1,5 +1,4 @@
-"""Settings of the encodings and networks, which map positions and directions to density and
-color."""
+"""Settings of the encodings and networks that map positions and directions to density and color."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ FEATURES = (1, 2, 4, 8)
 """Supported numbers of features per table entry, as in tiny-cuda-nn."""
 
 WIDEST_FEATURES = 128
-"""Maximum total number of features of all levels. The gradient kernel of the networks does not have
+"""Maximum total number of features over all levels. The networks' gradient kernel does not have
 enough threadgroup memory for more features."""
 
 WIDEST_LAYERS = 4
-"""Maximum total number of hidden layers of both networks at the largest width. With this number,
-the gradient kernel uses all registers."""
+"""Maximum number of hidden layers of both networks together at the largest width. With this many
+layers, the gradient kernel uses all registers."""
 
 WIDTHS = (16, 32, 64, 128)
 """Supported widths of hidden layers, as in the fully fused networks of tiny-cuda-nn."""
@@ -29,18 +28,18 @@ class HashGridConfig:
 
     levels: int = 16
     """Number of resolution levels of the grid. levels x features must be a multiple of 16. Larger
-    values give smaller ratios between resolutions and slower training."""
+    values reduce the ratio between consecutive resolutions and slow down training."""
     features: int = 2
-    """Number of features per table entry: 1, 2, 4, or 8. Larger values give larger tables and
-    slower training."""
+    """Number of features per table entry: 1, 2, 4, or 8. Larger values increase the table size and
+    slow down training."""
     log2_entries: int = 19
-    """Base-2 logarithm of the maximum number of table entries per level. Larger values give fewer
-    hash collisions and use more memory."""
+    """Base-2 logarithm of the maximum number of table entries per level. Larger values reduce hash
+    collisions but use more memory."""
     coarsest: int = 16
     """Number of cells along each side of the scene cube at the coarsest level."""
     finest: int | None = None
-    """Number of cells per scene unit at the finest level. By default (auto), it depends on the
-    resolution of the images."""
+    """Number of cells per scene unit at the finest level. By default (auto), the number depends on
+    the image resolution."""
 
     def __post_init__(self) -> None:
         checks.number("grid.levels", self.levels, low=2, high=32, whole=True)
@@ -60,13 +59,12 @@ class HashGridConfig:
             )
 
     def for_pixels(self, per_unit: float) -> HashGridConfig:
-        """Return this configuration with a `finest` level for `per_unit` pixels per scene unit, if
-        it is None.
+        """Set `finest` for images with `per_unit` pixels per scene unit if `finest` is None.
 
-        The finest level has about five cells for four pixels. A finer table learns details that
-        only one view contains. For the full-size Chair, 1024 cells for 835 pixels are better than
-        512 cells. For Lego at half size, 512 cells for 417 pixels are better than 1024 and 2048
-        cells.
+        The finest level has about five cells per four pixels. A finer level would also learn
+        details that only one view contains. For the Chair scene at full size, 1024 cells for 835
+        pixels give better results than 512 cells. For the Lego scene at half size, 512 cells for
+        417 pixels give better results than 1024 or 2048 cells.
         """
         if self.finest is not None:
             return self
@@ -75,21 +73,20 @@ class HashGridConfig:
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """Settings of the density network and the color network, which reads the outputs of the density
-    network."""
+    """Settings of the density network, and of the color network that reads its outputs."""
 
     width: int = 64
-    """Number of neurons per hidden layer: 16, 32, 64, or 128. Larger values give better quality and
-    slower training."""
+    """Number of neurons per hidden layer: 16, 32, 64, or 128. Larger values improve quality and
+    slow down training."""
     density_layers: int = 1
-    """Number of hidden layers of the density network, 1 to 4. At width 128, both networks have at
-    most 4 hidden layers in total. Larger values give slower training."""
+    """Number of hidden layers of the density network, 1 to 4. At width 128, both networks together
+    have at most 4 hidden layers. Larger values slow down training."""
     color_layers: int = 2
-    """Number of hidden layers of the color network, 1 to 4; see density-layers. Larger values give
-    slower training."""
+    """Number of hidden layers of the color network, 1 to 4; see density-layers. Larger values slow
+    down training."""
     density_bias: int = 0
-    """Constant that is subtracted from the logarithm of the density, exp(x - bias), if the images
-    have alpha. With larger values, the initial density is lower."""
+    """Constant subtracted from the logarithm of the density, exp(x - bias), if the images have
+    alpha. Larger values reduce the initial density."""
 
     def __post_init__(self) -> None:
         checks.number("networks.width", self.width, whole=True)
@@ -115,21 +112,22 @@ class VanillaConfig:
 
     width: int = 256
     """Number of neurons per hidden layer, an even number. The layer that reads the direction has
-    half as many."""
+    half as many neurons."""
     layers: int = 8
     """Number of hidden layers before the density output."""
     skip: int = 4
-    """Index, from 0, of the hidden layer after which the encoded position is concatenated again."""
+    """Index, from 0, of the hidden layer after which the encoded position is concatenated to the
+    activations again."""
     position_frequencies: int = 10
-    """Number of position encoding frequencies. Larger values give finer details."""
+    """Number of position encoding frequencies. Larger values reproduce finer details."""
     direction_frequencies: int = 4
-    """Number of direction encoding frequencies. Larger values give sharper reflections."""
+    """Number of direction encoding frequencies. Larger values reproduce sharper reflections."""
     coarse: int = 64
     """Number of evenly spaced samples per ray for the coarse network. Larger values detect thinner
-    objects and are slower."""
+    objects but slow down training and rendering."""
     fine: int = 128
     """Number of additional samples per ray where the coarse network predicts density. Larger values
-    give sharper renderings and are slower."""
+    give sharper renderings but slow down training and rendering."""
 
     def __post_init__(self) -> None:
         checks.number("vanilla.width", self.width, low=2, high=1024, whole=True)
@@ -137,7 +135,8 @@ class VanillaConfig:
             raise InputError(f"vanilla.width is {self.width}; expected an even number")
         checks.number("vanilla.layers", self.layers, low=2, high=32, whole=True)
         checks.number("vanilla.skip", self.skip, low=0, high=self.layers - 2, whole=True)
-        # Beyond 16 frequencies, float32 represents the argument of the sine with only a few bits.
+        # Beyond 16 frequencies, float32 represents the fractional part of the sine's argument with
+        # only a few bits.
         for name in ("position_frequencies", "direction_frequencies"):
             checks.number(f"vanilla.{name}", getattr(self, name), low=1, high=16, whole=True)
         checks.number("vanilla.coarse", self.coarse, low=2, high=1024, whole=True)

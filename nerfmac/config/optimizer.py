@@ -9,11 +9,11 @@ from nerfmac.common import checks
 
 
 class ParameterGroup(NamedTuple):
-    """Settings of Adam for one parameter, instead of the settings in `OptimizerConfig`."""
+    """Adam settings for one parameter that override the settings in `OptimizerConfig`."""
 
     rate: float  # learning rate
     l2: float  # factor of the L2 penalty
-    step: int | None = None  # number of updates, for bias correction; None if updated in all steps
+    step: int | None = None  # number of updates, for bias correction; None if updated in every step
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,13 @@ class OptimizerConfig:
     """Settings of Adam, the learning rate schedule, and the moving average of the parameters.
 
     The learning rate rises over `warmup_steps`, as in nerfacc's training of Instant-NGP. Without a
-    warm-up, Adam's first steps have full length for any gradient. In a dark scene, the colors then
-    became so dark that the gradient of the sigmoid vanished. If the length of the run is known, the
-    rate is constant up to the fraction `hold` of the run and then decays exponentially. Instant-NGP
-    uses the rate 0.01 for all parameters, and multiplies the rate by 0.33 at fixed steps. Networks
-    have a smaller learning rate than tables, because every sample contributes to the gradients of
-    the networks. The L2 penalty applies to networks only, because it would decay table entries that
-    a step does not read.
+    warm-up, Adam's first steps have full length even for small gradients. As a result, colors in a
+    dark scene became so dark that the gradient of the sigmoid vanished. If the length of the run is
+    known, the rate is constant up to the fraction `hold` of the run and then decays exponentially.
+    Instant-NGP uses the learning rate 0.01 for all parameters and multiplies it by 0.33 at fixed
+    steps. Networks have a smaller learning rate than tables, because every sample contributes to
+    the networks' gradients. The L2 penalty applies only to networks, because it would decay table
+    entries that a step does not read.
     """
 
     rate: float = 3e-2  # Learning rate after the warm-up. Reduce it if training diverges.
@@ -41,7 +41,7 @@ class OptimizerConfig:
     final_rate: float = 0.01  # Learning rate at the end of the run, as a fraction of `rate`.
     average: float = 0.95
     """Decay per step of the exponential moving average of the parameters. Renderings use the
-    average."""
+    averaged parameters."""
 
     def __post_init__(self) -> None:
         for name in ("rate", "epsilon", "final_rate"):
@@ -54,8 +54,10 @@ class OptimizerConfig:
         checks.number("optimizer.warmup_steps", self.warmup_steps, low=0, whole=True)
 
     def rate_at(self, progress: float, step: int) -> float:
-        """Return the learning rate of `step`, counted from 0, if the fraction `progress` of the run
-        is finished."""
+        """Return the learning rate at `step`, counted from 0.
+
+        `progress` is the finished fraction of the run, in [0, 1].
+        """
         rising = min((step + 1) / self.warmup_steps, 1.0) if self.warmup_steps else 1.0
         falling = max(0.0, (progress - self.hold) / (1.0 - self.hold))
         return self.rate * rising * self.final_rate**falling

@@ -1,4 +1,4 @@
-"""`Config`, which contains all settings of a run, and `PRESETS`, the predefined configurations."""
+"""`Config`, a class with all settings of a run, and `PRESETS`, the predefined configurations."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Encoding = Literal["hash", "dense", "frequency"]
 
 @dataclass(frozen=True, repr=False)
 class Config:
-    """All settings of a run, saved with it as `config.json`.
+    """All settings of a run. They are saved in the run's folder as `config.json`.
 
-    `Config()` is the preset `base`. `nerfmac.config.PRESETS` contains all presets, and `override`
-    replaces some of the settings.
+    `Config()` is the preset `base`. `nerfmac.config.PRESETS` contains all presets. Use
+    `nerfmac.config.override` to change individual settings.
 
     Raises:
         InputError: If a setting has a wrong type or value, or if `preset` is not `base` but all
@@ -37,11 +37,11 @@ class Config:
     preset: str = "base"  # Preset that the settings were taken from.
     seed: int = 0  # Seed of all random numbers, from 0 to 2^32 - 1.
     deterministic: bool = False
-    """Make training on a GPU reproducible bit for bit, for the same seed and number of steps, by
-    summing gradients as integers. Training on a CPU is always reproducible."""
+    """Sum gradients on a GPU as integers, so that training is bitwise reproducible for the same
+    seed and number of steps. Training on a CPU is always bitwise reproducible."""
     model: Model = "hash"
-    """hash uses an encoding and small MLPs. vanilla uses two large MLPs (Mildenhall et al.
-    2020)."""
+    """Model to train. hash is an encoding with small MLPs. vanilla is the original NeRF with two
+    large MLPs (Mildenhall et al. 2020)."""
     encoding: Encoding = "hash"
     """Position encoding for the model hash: a hash grid, dense grids without hashing, or sines and
     cosines."""
@@ -70,7 +70,7 @@ class Config:
         checks.choice("encoding", self.encoding, get_args(Encoding))
 
     def __repr__(self) -> str:
-        """Return the name of the preset, followed by a line for each setting that differs from the
+        """Return the preset name, followed by one line for each setting that differs from the
         preset."""
         of_preset = dict(flattened(self.unchanged.to_json()))
         changed = [item for item in flattened(self.to_json()) if item[1] != of_preset[item[0]]]
@@ -81,21 +81,22 @@ class Config:
 
     @property
     def unchanged(self) -> Config:
-        """Preset on which the configuration is based, without the changes to its settings."""
+        """The preset that this configuration is based on, without any changed settings."""
         return preset_of(self.model, self.preset)
 
     def for_scene(
         self, pixels_per_unit: float, *, has_alpha: bool, near_plane: float | None = None
     ) -> Config:
-        """Return the configuration with the settings that depend on the scene.
+        """Return a copy of the configuration, with automatic settings filled in for a scene.
 
         Args:
             pixels_per_unit: Image resolution, in pixels per scene unit.
             has_alpha: Whether the images have an alpha channel.
-            near_plane: Distance between the cameras and the nearest content, or None if unknown.
+            near_plane: Distance in scene units from the cameras to the nearest content, or None if
+                unknown.
 
         Returns:
-            Configuration with the settings for the scene.
+            Configuration in which the settings that depend on the scene are set.
         """
         networks = self.networks if has_alpha else replace(self.networks, density_bias=0)
         near = self.march.near
@@ -108,17 +109,16 @@ class Config:
         """Return the configuration as JSON values.
 
         Returns:
-            Dictionary with a dictionary for each group of settings.
+            Dictionary of settings. Each group of settings is a nested dictionary.
         """
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: Any) -> Config:
-        """Return the configuration from JSON values.
+        """Create a configuration from JSON values.
 
         Args:
-            values: Values in the format of `to_json`. Settings that are missing have their default
-                values.
+            values: Values in the format of `to_json`. Missing settings get their default values.
 
         Returns:
             Configuration.
@@ -130,7 +130,8 @@ class Config:
 
 
 def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the settings in the JSON `values` by their dotted names, such as "train.steps"."""
+    """Yield each setting in the JSON `values` as a dotted name, such as "train.steps", and a
+    value."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             yield from flattened(value, f"{prefix}{name}.")
@@ -179,16 +180,18 @@ def _from_json(kind: Any, json: Fields) -> Any:
 
 
 def _setting(json: Fields, name: str, hint: Any, default: Any) -> Any:
-    """Return the JSON value of a setting with the type `hint`. null is valid only if the default is
-    None."""
+    """Return the value of a setting with the type `hint` from JSON.
+
+    null is valid only if the setting's default is None.
+    """
     if default is not None:
         return json.like(name, default)
     (kind,) = (option for option in get_args(hint) if option is not NoneType)
     return None if json.is_null(name) else json.like(name, kind())
 
 
-# There are few steps along a ray: the shortest step and its growth with distance are four times as
-# large as in base.
+# Rays have few steps: the shortest step and its growth with distance are four times as large as in
+# base.
 _CPU_MARCH = MarchConfig(steps=256, cone=1 / 64, march_factor=4)
 _CPU_OPTIMIZER = OptimizerConfig(networks=0.5)
 _CPU_REFINE = RefineConfig(coarse_steps=500)  # a CPU trains for fewer steps
@@ -202,11 +205,12 @@ PRESETS: dict[str, Config] = {
         march=MarchConfig(max_samples=2**18),
         train=TrainConfig(steps=30_000),
     ),
-    # For a CPU, where the time per sample dominates: narrow networks with one hidden layer each,
-    # few steps along a ray, small tables, and few rays per step. With an initial density of 1, one
-    # or two flowers of the built-in scene vanished permanently with each of three seeds; with
-    # exp(-2), none vanished. march_factor is 1: omitting samples by thinning saves more time than
-    # thinning costs, but a larger factor finds too few additional samples.
+    # This preset is for CPUs, where the time per sample dominates. It has narrow networks with one
+    # hidden layer each, few steps along a ray, small tables, and few rays per step. With an initial
+    # density of 1, one or two flowers of the built-in scene vanished permanently with each of three
+    # seeds. With an initial density of exp(-2), no flower vanished. march_factor is 1, because a
+    # larger factor finds too few additional samples to be worth the time. Thinning nevertheless
+    # saves more time than it costs.
     "small": override(
         Config(),
         preset="small",
@@ -244,8 +248,8 @@ PRESETS: dict[str, Config] = {
 }
 
 
-# Network, rays per step, and sample budget of the vanilla model for each preset. The sizes in the
-# paper are for a GPU. On a CPU, a step would take a minute.
+# Network sizes, rays per step, and sample budget of the vanilla model for each preset. The sizes in
+# the paper are for a GPU: on a CPU, each step would take a minute.
 _VANILLA = {
     "big": (VanillaConfig(), 4096, 2**20),
     "base": (VanillaConfig(), 4096, 2**20),
@@ -255,10 +259,10 @@ _VANILLA = {
 
 
 def vanilla(config: Config) -> Config:
-    """Return the preset `config` for the vanilla model, trained as in Mildenhall et al. 2020.
+    """Adapt the preset `config` to the vanilla model, trained as in Mildenhall et al. 2020.
 
     The learning rate of Adam decays from 5e-4 to 5e-5, and the loss is the squared error without
-    regularization. Smaller networks use four times the learning rate.
+    regularization. Networks smaller than in the paper use four times these learning rates.
     """
     sizes, rays, max_samples = _VANILLA[config.preset]
     is_full = sizes == VanillaConfig()
@@ -290,7 +294,7 @@ def vanilla(config: Config) -> Config:
 
 
 def preset_of(model: str, name: str) -> Config:
-    """Return a preset for a model.
+    """Return a preset, adapted to a model.
 
     Args:
         model: `hash` for Instant-NGP (Müller et al. 2022), or `vanilla` for the original NeRF
@@ -324,15 +328,15 @@ def preset(name: str, device: str, memory_bytes: int, model: str = "hash") -> Co
 
 
 AUTOMATIC = {"base": 1.2e9, "small": 0.0}
-"""Memory in bytes that training uses on a GPU, for the presets that `auto` can select. The largest
-preset is first.
+"""GPU memory in bytes that training uses with each preset that `auto` can select, from the largest
+preset to the smallest.
 
-With base, the parameters, their average, and Adam's packed moments use 140 MB, and activations
+With base, the parameters, their average, and Adam's packed moments use 140 MB. Activations use
 about 1 GB."""
 MARGIN = 2.0
-"""Memory of the device that `auto` requires for a preset, relative to the memory in `AUTOMATIC`.
-The additional memory is used for images, cached buffers of MLX, and the viewer. On a Mac with 8 GB,
-the GPU can use two thirds of the memory, which is more than twice the memory that base requires.
+"""Device memory that `auto` requires for a preset, as a multiple of the memory in `AUTOMATIC`.
+Images, MLX's buffer cache, and the viewer use the additional memory. On a Mac with 8 GB, the GPU
+can use two thirds of the memory, so base is within this limit.
 """
 
 

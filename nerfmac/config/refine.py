@@ -21,25 +21,25 @@ class RefineConfig:
     poses: bool = False  # Refine the rotation and position of each camera.
     lenses: bool = False  # Refine focal length, k1, and k2 of each lens. Views can share a lens.
     exposures: bool | None = None
-    """Refine the exposure of each image, a factor per color channel. By default (auto), exposures
-    are refined if the colors of sparse points differ between images."""
-    colors: bool = False  # Refine the colors of each image by an affine map.
+    """Refine the exposure of each image, as one factor per color channel. By default (auto),
+    exposures are refined if the colors of sparse points differ between images."""
+    colors: bool = False  # Refine the colors of each image with its own affine map.
     every: int = 8  # After coarse-steps, update poses and lenses in every Nth step.
     pose_rate: float = 5e-4
     """Learning rate of poses after the warm-up. One step moves the image content by about this
-    angle, in radians. Reduce it if poses diverge."""
+    angle, in radians. Reduce the rate if poses diverge."""
     lens_rate: float = 2e-4
     """Learning rate of lenses after the warm-up. One step moves the image content by about this
-    angle, in radians. Reduce it if lenses diverge."""
+    angle, in radians. Reduce the rate if the lens parameters diverge."""
     exposure_rate: float = 2e-3  # Initial learning rate of exposures, in log brightness.
     color_rate: float = 1e-3  # Initial learning rate of the affine maps of colors.
     final_rate: float = 0.01
-    """Factor of the learning rates of poses, lenses, exposures, and colors at the end of the run,
-    in addition to the decay of the learning rate of the field."""
-    l2: float = 0.0  # Weight of the L2 penalty on refinements of the views.
+    """Ratio of the final to the initial learning rates of poses, lenses, exposures, and colors, in
+    addition to the decay of the field's learning rate."""
+    l2: float = 0.0  # Weight of the L2 penalty on the refined parameters of views.
     coarse_steps: int = 1000
-    """Number of steps over which levels fade in from coarse to fine (BARF), if poses or lenses are
-    refined."""
+    """Number of steps over which the levels of the encoding fade in from coarse to fine (BARF), if
+    poses or lenses are refined."""
     warmup_steps: int = 250  # Warm-up steps of the learning rates of poses and lenses.
 
     def __post_init__(self) -> None:
@@ -55,8 +55,7 @@ class RefineConfig:
 
     @property
     def changes_colors(self) -> bool:
-        """Whether exposures or colors are refined. Exposures and colors are refined for training
-        views only."""
+        """Whether exposures or colors are refined. Only training views have these parameters."""
         return bool(self.exposures or self.colors)
 
     @property
@@ -79,14 +78,14 @@ class RefineConfig:
         return self.cameras and step < self.coarse_steps
 
     def level_progress_at(self, step: int) -> float:
-        """Return the coarse-to-fine progress in [0, 1] at `step`, for `Field.coarse_to_fine`."""
+        """Return the coarse-to-fine progress at `step`, from 0 to 1, for `Field.coarse_to_fine`."""
         return _fraction(step, self.coarse_steps)
 
     def warmup_at(self, step: int) -> float:
         """Return the warm-up factor in [0, 1] for the learning rates of poses and lenses at `step`.
 
-        The warm-up is necessary because the first gradients of the cameras are random: the field is
-        not trained yet, but Adam normalizes gradients, so that the first updates have full length.
+        Before the field is trained, camera gradients are random. Adam normalizes gradients, so
+        without a warm-up, the first updates would nevertheless have full length.
         """
         return _fraction(step, self.warmup_steps)
 

@@ -1,4 +1,4 @@
-"""Settings of sampling: ray marching and the occupancy grid."""
+"""Settings of ray marching and the occupancy grid."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from nerfmac.common import checks
 from nerfmac.common.checks import InputError
 
 FIRST_INTERVAL = 4
-"""Number of training steps between the first updates of the occupancy grid. In Instant-NGP it is 1.
-On a CPU, an update takes as long as two steps."""
+"""Number of training steps between the first updates of the occupancy grid. In Instant-NGP, it is
+1. On a CPU, an update takes as long as two steps."""
 
 NEAR = 0.1
 """Near plane of scenes without sparse points, in scene units. It is also the smallest near plane
@@ -22,8 +22,8 @@ class MarchConfig:
     """Settings of ray marching and the sample budget."""
 
     steps: int = 1024
-    """Number of marching steps along the diagonal of the unit cube, which determines the length of
-    the shortest step. Larger values give finer surfaces and slower training."""
+    """Number of marching steps along the diagonal of the unit cube. This number determines the
+    length of the shortest step. Larger values give finer surfaces and slow down training."""
     render_step_divisor: int = 2
     """Divisor of the marching step for rendering. Larger values give finer images and slower
     rendering."""
@@ -33,20 +33,20 @@ class MarchConfig:
     points; without sparse points, it is 0.1. A larger near plane prevents haze in front of the
     cameras."""
     cone: float = 1 / 256
-    """Length of distant steps as a fraction of their distance from the camera, in scenes larger
-    than the unit cube. Larger values are faster and give coarser backgrounds. With 0, all steps
-    have the same length."""
+    """Length of distant marching steps as a fraction of their distance from the camera, in scenes
+    larger than the unit cube. Larger values are faster but give coarser backgrounds. With 0, all
+    steps have the same length."""
     max_samples: int = 2**17
-    """Maximum number of samples in a training step. Larger values give more rays per step, slower
-    steps, and use more memory."""
+    """Maximum number of samples in a training step. Larger values allow more rays per step, slow
+    down each step, and use more memory."""
     march_factor: int = 8
     """Number of samples that marching generates in a training step, as a multiple of max-samples.
-    Training uses only the samples that contribute to the colors of their rays. Larger values give
+    Training uses only the samples that contribute to the colors of their rays. Larger values allow
     more rays per step and use more memory."""
     thin_below: float = 0.01
-    """Threshold on the weight of a sample in the color of its ray, in scenes larger than the unit
-    cube. Samples with smaller weights are kept at random. Larger values give more rays per step and
-    noisier gradients. With 0, all visible samples are kept."""
+    """Threshold on a sample's weight in the color of its ray, in scenes larger than the unit cube.
+    Only a random subset of the samples below the threshold is kept. Larger values allow more rays
+    per step but give noisier gradients. With 0, all visible samples are kept."""
 
     def __post_init__(self) -> None:
         checks.number("march.steps", self.steps, low=16, high=4096, whole=True)
@@ -74,15 +74,15 @@ class OccupancyConfig:
     """Settings of the occupancy grid and its updates."""
 
     resolution: int = 128
-    """Number of cells along each axis of a cascade, a multiple of 16. With larger values, fewer
-    samples are in empty space, and the grid uses more memory."""
+    """Number of cells along each axis of a cascade, a multiple of 16. Larger values avoid more
+    samples in empty space, but the grid uses more memory."""
     threshold: float = 0.01
-    """Optical thickness of the shortest step above which a cell is occupied. If the mean optical
-    thickness over the cells of the unit cube is smaller, the mean replaces this threshold. With
-    larger values, marching skips more cells."""
+    """Threshold on the optical thickness of the shortest marching step in a cell. Cells above the
+    threshold are occupied. If the mean optical thickness of the cells in the unit cube is smaller,
+    the mean replaces this threshold. With larger values, marching skips more cells."""
     decay: float = 0.95
-    """Factor by which each update multiplies the density estimates of all cells. With smaller
-    values, cells become empty sooner."""
+    """Decay factor of all cells' density estimates in each update. With smaller values, cells
+    become empty sooner."""
     interval: int = 16
     """Maximum number of training steps between grid updates. The interval is 4 steps at the start
     of training and grows to this maximum."""
@@ -95,14 +95,14 @@ class OccupancyConfig:
     """Fraction of the cells that an update visits after the warm-up. Half of the visited cells are
     drawn from all cells and half from the occupied cells."""
     visibility_rays: int = 2**15
-    """Number of training rays that an update marches to determine the visible cells."""
+    """Number of training rays that each update uses to determine which cells are visible."""
     visibility_patience: int = 128
-    """Number of updates without a visible sample after which a cell counts as empty. Early in
-    training, fewer updates are sufficient."""
+    """Number of consecutive updates without a visible sample after which a cell counts as empty.
+    Early in training, fewer updates are sufficient."""
 
     def __post_init__(self) -> None:
         checks.number("occupancy.resolution", self.resolution, low=16, high=256, whole=True)
-        if self.resolution % 16:  # a brick of cells could be partly inside a smaller cascade
+        if self.resolution % 16:  # a brick could be partly inside a smaller cascade
             raise InputError(
                 f"occupancy.resolution is {self.resolution}; expected a multiple of 16"
             )

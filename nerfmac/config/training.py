@@ -1,4 +1,4 @@
-"""Settings of a training step: samples, rays, losses, and communication between ranks."""
+"""Settings of training: number of steps, rays, losses, and communication between ranks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from nerfmac.common import checks
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Settings of the training step, and the number of steps."""
+    """Number of training steps, and settings of each step."""
 
     steps: int = 20_000  # Number of training steps, unless --steps or --seconds is given.
-    rays: int = 4096  # Number of rays in the first step. Later steps adapt it to max-samples.
+    rays: int = 4096  # Number of rays in the first step. It later adapts to max-samples.
     max_rays: int = 2**16  # Maximum number of rays in a step.
     huber: float = 0.1  # Color error, in [0, 1], above which the loss is linear.
     disparity: float = 0.01
@@ -24,19 +24,20 @@ class TrainConfig:
     entropy: float = 0.0
     """Weight of the entropy loss. Larger values make rays either opaque or empty."""
     depth: float | None = None
-    """Initial weight of the depth loss, which moves surfaces to the sparse points. The depth loss
-    requires a scene with tracks. By default (auto), the weight is 0.02 if the sparse points have a
-    ground plane, such as a floor or table, and 0 if they have none."""
-    depth_rays: float = 1 / 16  # Fraction of the rays that pass through sparse points.
-    depth_until: float = 1.0  # Fraction of the run over which the depth loss decays to 0.
+    """Initial weight of the depth loss. The depth loss moves surfaces to the sparse points and
+    requires their tracks, which list the images that show each point. By default (auto), the weight
+    is 0.02 if the sparse points have a ground plane, such as a floor or table, and 0 if they have
+    none."""
+    depth_rays: float = 1 / 16  # Fraction of the rays that are drawn through sparse points.
+    depth_until: float = 1.0  # Fraction of the run after which the depth loss has decayed to 0.
     smoothness: float = 0.0
-    """Weight of the smoothness loss, a penalty on different depths at neighboring pixels of the
-    same color. If the loss is enabled, rays are drawn in pairs of neighboring pixels. With 0, the
-    smoothness loss is disabled."""
+    """Weight of the smoothness loss, a penalty on depth differences between neighboring pixels of
+    the same color. If the loss is enabled, rays are drawn in pairs of neighboring pixels. With 0,
+    the smoothness loss is disabled."""
     ground: float | None = None
-    """Weight of the ground loss, which moves density to the ground plane of the sparse points. By
-    default (auto), the weight is 0.05 if the depth loss is enabled and the sparse points have a
-    ground plane. If one of these conditions is not met, the weight is 0."""
+    """Weight of the ground loss. The ground loss moves density to the ground plane of the sparse
+    points. By default (auto), the weight is 0.05 if the depth loss is enabled and the sparse points
+    have a ground plane. Otherwise, the weight is 0."""
     gradient_scaling: float = 1.0
     """Distance from the camera, in scene units, below which the gradients of samples are reduced,
     to prevent haze in front of cameras. Gradient scaling applies only to scenes larger than the
@@ -67,10 +68,11 @@ class TrainConfig:
 
 @dataclass(frozen=True)
 class RanksConfig:
-    """Settings of the communication between ranks, for runs on several devices."""
+    """Settings of the communication between ranks, for training on several devices."""
 
     allreduce_dtype: Literal["bfloat16", "float32"] = "bfloat16"
-    """Data type of large arrays sent between ranks. float32 is exact but sends twice the bytes."""
+    """Data type of large arrays sent between ranks. float32 is exact but sends twice as many bytes
+    as bfloat16."""
 
     def __post_init__(self) -> None:
         checks.choice("ranks.allreduce_dtype", self.allreduce_dtype, ("bfloat16", "float32"))

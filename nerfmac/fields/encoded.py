@@ -2,7 +2,7 @@
 
 The density network reads the encoded position. The color network reads the outputs of the density
 network and spherical harmonics of the direction (Müller et al. 2022, section 5.4). With the hash
-encoding, this field is the field of Instant-NGP.
+encoding, it is the field of Instant-NGP.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from nerfmac.ops.trace import TraceGeometry, trace
 
 
 class EncodedField(Field):
-    """A field with an encoding of the position, a density network, and a color network.
+    """Field that consists of a position encoding, a density network, and a color network.
 
     Examples:
-        The hash grid has 8 levels with 2 features each, so the density network has 16 inputs. The
-        weights of the network are one array of 16 * 32 + 32 * 16 = 1024 values.
+        The hash grid has 8 levels with 2 features each, so the density network has 16 inputs. Its
+        weights are stored in one array of 16 * 32 + 32 * 16 = 1024 values.
 
         >>> from nerfmac.config import HashGridConfig, NetworkConfig
         >>> from nerfmac.fields.encodings import HashGrid
@@ -54,12 +54,12 @@ class EncodedField(Field):
     """
 
     def __init__(self, encoding: Encoding, networks: NetworkConfig) -> None:
-        """Combine an encoding and networks.
+        """Create a field from an encoding and network settings.
 
         Args:
-            encoding: Encoding of the position, built-in or custom. Its number of outputs is a
-                multiple of 16 and at most 128.
-            networks: Widths and numbers of layers of both networks.
+            encoding: Built-in or custom position encoding. Its number of outputs must be a multiple
+                of 16 and at most 128.
+            networks: Width and number of layers of both networks.
 
         Raises:
             InputError: If the number of outputs of the encoding is invalid.
@@ -76,18 +76,18 @@ class EncodedField(Field):
 
     @property
     def networks_shape(self) -> NetworksShape:
-        """Layer widths and numbers of layers of both networks."""
+        """Layer widths and numbers of layers of the density network and the color network."""
         return self._networks.shape
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """Declarations of the encoding parameters and of the flat network weights `density` and
+        """Declarations of the encoding's parameters and of the flat network weights `density` and
         `color`.
 
-        If the network kernel computes in half precision, the kernel clamps the gradients of
-        features. The gradient of the table of a `HashGrid` is then always finite, so
-        `has_bounded_gradient` is True. An overflow is still detected: if the gradients of features
-        were not finite before clamping, the gradients of the network weights are not finite either.
+        If the network kernel computes in half precision, it clamps the gradients of the features.
+        The gradient of a `HashGrid` table is then always finite, so `has_bounded_gradient` is True
+        for the table. An overflow is still detected: if feature gradients were not finite before
+        clamping, the gradients of the network weights are not finite either.
         """
         encoding = dict(self.encoding.parameter_specs)
         is_clamped = working_dtype() == mx.float16 and runs_kernel("networks")
@@ -96,7 +96,7 @@ class EncodedField(Field):
         return {**encoding, **self._networks.parameter_specs}
 
     def init(self, key: mx.array) -> Parameters:
-        """Initialize the parameters of the encoding and of the networks.
+        """Return random initial parameters of the encoding and the networks.
 
         Args:
             key: Random key.
@@ -110,7 +110,7 @@ class EncodedField(Field):
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Return the density and the color of packed samples.
+        """Return the density and color of packed samples.
 
         Args:
             parameters: Parameters of the field.
@@ -128,7 +128,7 @@ class EncodedField(Field):
         return self._networks(parameters, features, basis, samples.ray, used)
 
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Return the density at positions, without a gradient.
+        """Return the density at `position`, without a gradient.
 
         Args:
             parameters: Parameters of the field.
@@ -142,29 +142,29 @@ class EncodedField(Field):
     def density_of_first(
         self, parameters: Parameters, position: mx.array, used: mx.array
     ) -> mx.array:
-        """Return the density at the first positions of an array, without a gradient.
+        """Return the density at the first `used` positions, without a gradient.
 
         Args:
             parameters: Parameters of the field.
             position: Scene coordinates (points, 3).
-            used: (1,) int32, number of valid points at the start of `position`.
+            used: Number of valid points at the start of `position`, int32 array (1,).
 
         Returns:
-            Density (points,) per scene unit. Only the first `used` values are valid, and the other
+            Density (points,) per scene unit. Only the first `used[0]` values are valid. The other
             values are arbitrary.
         """
         features = self.encoding(parameters, position, used)
         return self._networks.density(parameters, features, used)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Return parameters that reduce the effect of fine levels of the encoding.
+        """Return parameters that reduce the effect of the encoding's fine levels.
 
-        Each row of the first matrix of the density network is multiplied by the coarse-to-fine
-        weight of its feature.
+        Each row of the density network's first matrix is multiplied by the coarse-to-fine weight of
+        its feature.
 
         Args:
             parameters: Parameters of the field.
-            level_progress: () float32, which grows from 0 to 1 as levels are added.
+            level_progress: float32 scalar that grows from 0 to 1 as finer levels are enabled.
 
         Returns:
             Parameters with modified weights of the density network.
@@ -182,11 +182,11 @@ class EncodedField(Field):
             occupied: Occupied cells of the scene.
 
         Returns:
-            Tracer, or None if the encoding is not a `HashGrid` or if the kernel cannot run.
+            Tracer, or None if the encoding is not a `HashGrid` or the kernel cannot run.
         """
         if not isinstance(self.encoding, HashGrid) or not runs_kernel("trace"):
             return None
-        # A GPU reads the table in half precision. The table is rounded here, once for all images.
+        # GPU kernels read the table in half precision. It is rounded here, once for all images.
         rounded = parameters | {"table": parameters["table"].astype(working_dtype())}
         sizes = TraceGeometry(occupied.geometry, self.encoding.levels, self._networks.shape)
         return partial(_traced, rounded, sizes, occupied.bits)

@@ -1,7 +1,7 @@
-"""Encodings, which map positions to the input features of a small MLP.
+"""Encodings of positions as input features for a small MLP.
 
-An encoding stores no parameters. Trained parameters, such as the table of a hash grid, are
-arguments of each call.
+An encoding stores no parameters. Trained parameters, such as a hash grid's table, are passed to
+each call.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from nerfmac.fields.field import Parameters, ParameterSpec
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.hash_encode import HashLevels, hash_encode
 
-_FINEST = 1024  # cells per scene unit at the finest level, if `grid.finest` is None
+_FINEST = 1024  # cells per scene unit at the finest level if `grid.finest` is None
 
 FIRST_LEVELS = 0.25
-"""Fraction of the levels that have full weight when coarse-to-fine begins."""
+"""Fraction of the levels that have full weight at the start of coarse-to-fine training."""
 
 
 def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
-    """Return weights that enable levels gradually, from the coarsest to the finest level.
+    """Return weights that gradually enable levels from coarse to fine.
 
     The weight of level k is
 
@@ -38,7 +38,7 @@ def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
 
     Args:
         levels: Number of levels.
-        level_progress: () float32 in [0, 1].
+        level_progress: float32 scalar in [0, 1].
 
     Returns:
         Weight of each level in [0, 1], float32 (levels,).
@@ -49,9 +49,10 @@ def coarse_to_fine_weights(levels: int, level_progress: mx.array) -> mx.array:
 
 
 class Encoding(ABC):
-    """Base class of encodings, which map positions to features.
+    """Base class of position encodings.
 
-    Implement this class to use a custom encoding with the networks of an `EncodedField`.
+    An encoding maps positions to features. Subclass it to use a custom encoding in an
+    `EncodedField`.
 
     Examples:
         >>> class RandomFourier(nerfmac.Encoding):  # Tancik et al. 2020
@@ -73,11 +74,12 @@ class Encoding(ABC):
     @property
     @abstractmethod
     def outputs(self) -> int:
-        """Number of features. The networks require a multiple of 16, at most 128."""
+        """Number of features. The networks require a multiple of 16 that is at most 128."""
 
     @property
     def parameter_specs(self) -> Mapping[str, ParameterSpec]:
-        """Names and declarations of the parameters. By default, an encoding has none."""
+        """Declarations of the parameters, keyed by name. By default, an encoding has no
+        parameters."""
         return {}
 
     def init(self, key: mx.array) -> Parameters:
@@ -95,7 +97,7 @@ class Encoding(ABC):
         """Return the coarse-to-fine weights of the features.
 
         Args:
-            level_progress: () float32 in [0, 1].
+            level_progress: float32 scalar in [0, 1].
 
         Returns:
             Weights (outputs,) float32.
@@ -111,19 +113,19 @@ class Encoding(ABC):
         Args:
             parameters: Parameters of the field, including the parameters of the encoding.
             position: Scene coordinates (points, 3).
-            used: (1,) int32, number of valid points at the start of `position`, or None for all
-                points. The features of other points are arbitrary.
+            used: Number of valid points at the start of `position`, int32 array (1,), or None if
+                all points are valid. The features of the other points are arbitrary.
 
         Returns:
-            Features (points, outputs) of the type `nerfmac.backend.working_dtype()`. The features
-            are differentiable with respect to the parameters. For camera refinement, the features
-            must also be differentiable with respect to the positions.
+            Features (points, outputs) with the dtype `nerfmac.backend.working_dtype()`. They must
+            be differentiable with respect to the parameters and, for camera refinement, with
+            respect to the positions.
         """
 
 
 @dataclass(frozen=True)
 class HashGrid(Encoding):
-    """The multiresolution hash encoding (Müller et al. 2022) of positions within `bounds`."""
+    """Multiresolution hash encoding (Müller et al. 2022) of positions inside `bounds`."""
 
     config: HashGridConfig
     bounds: Bounds
@@ -139,7 +141,7 @@ class HashGrid(Encoding):
         return self._levels(self.bounds.cells_across(finest))
 
     def _levels(self, finest: float) -> HashLevels:
-        """Return levels in geometric progression, from `coarsest` to `finest` cells along the
+        """Return levels in geometric progression, from `coarsest` to `finest` cells along the scene
         cube."""
         config = self.config
         growth = exp(log(finest / config.coarsest) / (config.levels - 1))
@@ -147,12 +149,12 @@ class HashGrid(Encoding):
 
     @property
     def outputs(self) -> int:
-        """Number of features of all levels together."""
+        """Total number of features of all levels."""
         return self.config.levels * self.config.features
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """Declaration of the table (entries, features)."""
+        """Declaration of the parameter `table` (entries, features)."""
         return {"table": ParameterSpec((self.levels.entries, self.config.features))}
 
     def init(self, key: mx.array) -> Parameters:
@@ -162,8 +164,10 @@ class HashGrid(Encoding):
         return {"table": mx.random.uniform(-1e-4, 1e-4, shape, key=key)}
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """Return the coarse-to-fine weights (outputs,). The features of a level have the same
-        weight."""
+        """Return the coarse-to-fine weights (outputs,) of the features.
+
+        All features of a level have the same weight.
+        """
         weights = coarse_to_fine_weights(self.config.levels, level_progress)
         return mx.repeat(weights, self.config.features)
 
@@ -176,10 +180,10 @@ class HashGrid(Encoding):
 
 
 class DenseGrid(HashGrid):
-    """Multiresolution dense grids, which store a separate entry for each vertex, without hashing.
+    """Multiresolution dense grids. Each vertex has its own table entry, without hashing.
 
-    The number of vertices of the finest grid is limited by the maximum number of table entries per
-    level (Müller et al. 2022, figure 2d).
+    The maximum number of table entries per level limits the resolution of the finest grid (Müller
+    et al. 2022, figure 2d).
     """
 
     @cached_property
@@ -187,11 +191,12 @@ class DenseGrid(HashGrid):
         """Levels with resolutions in geometric progression.
 
         The coarsest level has `coarsest` cells along each side of the scene cube. The finest level
-        has the highest resolution at which each vertex has a separate table entry.
+        has the highest resolution for which every vertex still has its own table entry.
         """
         vertices = floor(2 ** (self.config.log2_entries / 3) + 1e-9)
-        # In HashLevels, a level of c cells has ceil(c - 1) + 1 vertices, which is c, or c + 1 after
-        # rounding. Subtracting 1 ensures that the vertices fit in the table in both cases.
+        # In HashLevels, a level with c cells has ceil(c - 1) + 1 vertices along an axis. The result
+        # is c or, because of rounding errors, c + 1. Subtracting 1 ensures that the vertices fit in
+        # the table in both cases.
         return self._levels(max(vertices - 1, self.config.coarsest))
 
 
@@ -203,8 +208,8 @@ class Frequencies:
 
         (p, sin(2^0 pi p), cos(2^0 pi p), ..., sin(2^(L-1) pi p), cos(2^(L-1) pi p))
 
-    where L is `count` (Mildenhall et al. 2020, equation 4). As in the published code of the paper,
-    but not in the equation, the features include p itself.
+    where L is `count` (Mildenhall et al. 2020, equation 4). The features include p itself, as in
+    the paper's published code but not in its equation.
     """
 
     count: int
@@ -236,7 +241,8 @@ class Frequencies:
 
 @dataclass(frozen=True)
 class FrequencyEncoding(Encoding):
-    """Positional encoding of positions within `bounds`, padded with zeros to a multiple of 16."""
+    """Positional encoding of positions inside `bounds`, zero-padded to a multiple of 16
+    features."""
 
     frequencies: Frequencies
     bounds: Bounds
@@ -247,22 +253,25 @@ class FrequencyEncoding(Encoding):
         return -(-self.frequencies.outputs // 16) * 16
 
     def weights(self, level_progress: mx.array) -> mx.array:
-        """Return the coarse-to-fine weights (outputs,) of the features. Padding has weight 1."""
+        """Return the coarse-to-fine weights (outputs,) of the features. The weight of padding is
+        1."""
         padding = mx.ones(self.outputs - self.frequencies.outputs)
         return mx.concatenate([self.frequencies.weights(level_progress), padding])
 
     def __call__(
         self, parameters: Parameters, position: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """Return the features (points, outputs) of scene positions (points, 3). They are
-        differentiable."""
+        """Return the features (points, outputs) of scene positions (points, 3).
+
+        The features are differentiable.
+        """
         encoded = self.frequencies(self.bounds.to_symmetric(position))
         padding = mx.zeros((position.shape[0], self.outputs - self.frequencies.outputs))
         return mx.concatenate([encoded, padding], axis=1).astype(working_dtype())
 
 
 def encoding_of(config: Config, bounds: Bounds) -> Encoding:
-    """Create the configured encoding of positions within `bounds`."""
+    """Create the encoding selected in `config`, for positions inside `bounds`."""
     if config.encoding == "frequency":
         return FrequencyEncoding(Frequencies(config.vanilla.position_frequencies), bounds)
     return {"hash": HashGrid, "dense": DenseGrid}[config.encoding](config.grid, bounds)

@@ -1,8 +1,8 @@
-"""`Field`, the base class of radiance fields. Implement this class to train a custom field.
+"""`Field`, the base class of radiance fields. Subclass it to train a custom field.
 
-A field does not store its parameters, because they are arguments of each call. The same field can
-therefore be used with the parameters of a training step, with averaged parameters for rendering,
-and with the parameters of a checkpoint.
+A field does not store its parameters. They are passed to each call, so the same field can be
+evaluated with the parameters of a training step, with averaged parameters for rendering, and with
+the parameters of a checkpoint.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from nerfmac.ops.composite import Composited
 from nerfmac.ops.march import Occupied
 
 Parameters = Arrays
-"""Values of the field parameters, as a dictionary from name to float32 array."""
+"""Parameter values of a field: float32 arrays, keyed by parameter name."""
 
 Tracer = Callable[[Rays, int | None], Composited]
-"""Function that composites rays. If the rays are the pixels of an image in row-major order, the
-second argument is the image width. For other rays, the second argument is None."""
+"""Function that renders rays. If the rays are the pixels of an image in row-major order, its second
+argument is the image width. For other rays, the second argument is None."""
 
 
 @dataclass(frozen=True)
 class ParameterSpec:
-    """Declaration of a trained parameter, a float32 array.
+    """Declaration of a trained parameter. Parameters are float32 arrays.
 
     Examples:
         >>> nerfmac.ParameterSpec((3, 16), is_l2_regularized=True)
@@ -39,21 +39,22 @@ class ParameterSpec:
     shape: tuple[int, ...]
     """Shape of the array."""
     is_l2_regularized: bool = False
-    """Whether L2 regularization applies to the parameter. Use False for tables, because a step
-    reads only a few table entries, and the other entries must not decay."""
+    """Whether L2 regularization applies to the parameter. Use False for tables: a step reads only a
+    few table entries, and the other entries must not decay."""
     has_bounded_gradient: bool = False
     """Whether the gradient is always finite if the gradients of all other parameters are finite. A
     training step is skipped if a gradient is not finite. Training does not check a bounded
-    gradient, because the check of a large table would take 2 % of the time of a step."""
+    gradient, because checking a large table would take 2 % of the step time."""
 
 
 def shapes_of(specs: Mapping[str, ParameterSpec]) -> Shapes:
-    """Return the shape of each parameter in `specs`, by name."""
+    """Return the shapes of the parameters declared in `specs`, keyed by name."""
     return {name: spec.shape for name, spec in specs.items()}
 
 
 class Field(ABC):
-    """A radiance field. Positions are in scene coordinates, and density is per scene unit.
+    """Base class of radiance fields. Positions are in scene coordinates, and density is per scene
+    unit.
 
     Examples:
         >>> class Ball(nerfmac.Field):
@@ -80,7 +81,7 @@ class Field(ABC):
     @property
     @abstractmethod
     def parameter_specs(self) -> Mapping[str, ParameterSpec]:
-        """Names and declarations of the parameters."""
+        """Declarations of the parameters, keyed by name."""
 
     @abstractmethod
     def init(self, key: mx.array) -> Parameters:
@@ -97,7 +98,7 @@ class Field(ABC):
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Return the density and the color of packed samples.
+        """Return the density and color of packed samples.
 
         Args:
             parameters: Parameters of the field.
@@ -105,14 +106,14 @@ class Field(ABC):
             directions: Unit vectors (rays, 3), one for each ray.
 
         Returns:
-            Density (slots,) per scene unit and color (slots, 3) in [0, 1], differentiable with
-            respect to the parameters. All slots from `samples.ray_start[-1]` to the end are unused,
-            and their values are arbitrary.
+            Density (slots,) per scene unit and color (slots, 3) in [0, 1]. They must be
+            differentiable with respect to the parameters. The slots from `samples.ray_start[-1]` on
+            are unused, and their values are arbitrary.
         """
 
     @abstractmethod
     def density(self, parameters: Parameters, position: mx.array) -> mx.array:
-        """Return the density at positions. The density does not have to be differentiable.
+        """Return the density at `position`. It does not have to be differentiable.
 
         Args:
             parameters: Parameters of the field.
@@ -125,31 +126,31 @@ class Field(ABC):
     def density_of_first(
         self, parameters: Parameters, position: mx.array, used: mx.array
     ) -> mx.array:
-        """Return the density at the first positions of an array.
+        """Return the density at the first `used` positions.
 
-        Override this method to avoid evaluating points that are not used.
+        Override this method to skip the evaluation of unused points.
 
         Args:
             parameters: Parameters of the field.
             position: Scene coordinates (points, 3).
-            used: (1,) int32, number of valid points at the start of `position`.
+            used: Number of valid points at the start of `position`, int32 array (1,).
 
         Returns:
-            Density (points,) per scene unit. Only the first `used` values are valid, and the other
+            Density (points,) per scene unit. Only the first `used[0]` values are valid. The other
             values are arbitrary.
         """
         return self.density(parameters, position)
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Return parameters that suppress the finest levels. By default, the parameters do not
-        change.
+        """Return parameters that suppress the finest levels. By default, return `parameters`
+        unchanged.
 
-        Camera poses are refined more reliably if the field represents only coarse levels at first
+        Camera pose refinement is more reliable if the field begins with only its coarse levels
         (BARF, Lin et al. 2021, section 3.3).
 
         Args:
             parameters: Parameters of the field.
-            level_progress: () float32, which grows from 0 to 1 as levels are added.
+            level_progress: float32 scalar that grows from 0 to 1 as finer levels are enabled.
 
         Returns:
             Parameters to use in the training step.
@@ -164,6 +165,6 @@ class Field(ABC):
             occupied: Occupied cells of the scene.
 
         Returns:
-            Tracer, or None to render images in batches of samples.
+            Tracer, or None if images must be rendered in batches of samples.
         """
         return None

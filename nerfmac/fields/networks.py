@@ -1,5 +1,4 @@
-"""`StackedMlps`, a density network and a color network that reads the outputs of the density
-network."""
+"""`StackedMlps`, a density network and a color network that reads its outputs."""
 
 from __future__ import annotations
 
@@ -15,9 +14,9 @@ from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 
 @dataclass(frozen=True)
 class StackedMlps:
-    """The density network and the color network, without biases, with ReLU between layers.
+    """Density network and color network, without biases and with ReLU between layers.
 
-    The parameters `density` and `color` are the flat weights of the two networks.
+    The parameters `density` and `color` contain the flat weights of the two networks.
     """
 
     shape: NetworksShape
@@ -31,8 +30,8 @@ class StackedMlps:
         }
 
     def init(self, density: mx.array, color: mx.array) -> Parameters:
-        """Return initial weights, float32. `density` and `color` are the random keys of the
-        networks."""
+        """Return random initial weights in float32. `density` and `color` are random keys, one for
+        each network."""
         return {
             "density": uniform_by_layer(self.shape.density, density),
             "color": uniform_by_layer(self.shape.color, color),
@@ -46,7 +45,7 @@ class StackedMlps:
         ray: mx.array,
         used: mx.array,
     ) -> tuple[mx.array, mx.array]:
-        """Return density (slots,) and color (slots, 3), with arguments as in
+        """Return density (slots,) and color (slots, 3). The arguments are as in
         `ops.networks.networks`."""
         weights = parameters["density"], parameters["color"]
         return networks(features, basis, ray, used, *weights, self.shape)
@@ -54,8 +53,10 @@ class StackedMlps:
     def density(
         self, parameters: Parameters, features: mx.array, used: mx.array | None = None
     ) -> mx.array:
-        """Return density (points,) without a gradient, with arguments as in
-        `ops.networks.networks_density`."""
+        """Return density (points,) without a gradient.
+
+        The arguments are as in `ops.networks.networks_density`.
+        """
         weights = parameters["density"], parameters["color"]
         return networks_density(features, *weights, self.shape, used)
 
@@ -63,7 +64,7 @@ class StackedMlps:
 def uniform_by_layer(shape: MlpShape, key: mx.array) -> mx.array:
     """Return random weights of a network as a flat float32 array (shape.weights,).
 
-    The weights of each layer are initialized with `glorot_uniform`.
+    `glorot_uniform` initializes the weights of each layer.
     """
     keys = mx.random.split(key, len(shape.matrices))
     return mx.concatenate(
@@ -75,6 +76,6 @@ def uniform_by_layer(shape: MlpShape, key: mx.array) -> mx.array:
 
 
 def glorot_uniform(key: mx.array, inputs: int, outputs: int) -> mx.array:
-    """Return random weights (inputs, outputs) float32 (Glorot and Bengio 2010, equation 16)."""
+    """Return random float32 weights (inputs, outputs) (Glorot and Bengio 2010, equation 16)."""
     bound = sqrt(6.0 / (inputs + outputs))
     return mx.random.uniform(-bound, bound, (inputs, outputs), key=key)

@@ -1,13 +1,13 @@
 """`VanillaField`, the original NeRF: two MLPs that read encoded positions and directions.
 
 A coarse network estimates where the density along a ray is high. A fine network with the same
-layers is evaluated at the samples of the coarse network and at additional samples in these regions.
-Renderings show the output of the fine network (Mildenhall et al. 2020, section 5 and figure 7).
-Both networks are trained.
+layers is evaluated at the coarse network's samples and at additional samples where the density is
+high. Both networks are trained, and the fine network is used for rendering (Mildenhall et al. 2020,
+section 5 and figure 7).
 
 The activation of the density is softplus(x - 1), as in mip-NeRF (Barron et al. 2021). The original
-NeRF uses ReLU, whose gradient is zero for negative inputs. A network whose initial density is zero
-everywhere could therefore not be trained with ReLU.
+NeRF uses ReLU. Its gradient is zero for negative inputs, so a network with an initial density of
+zero everywhere could not be trained.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from nerfmac.geometry.samples import Samples
 
 @dataclass(frozen=True)
 class VanillaNetwork:
-    """The coarse or the fine network of a `VanillaField`. Parameter names begin with `name`.
+    """Coarse or fine network of a `VanillaField`. Its parameter names begin with `name`.
 
-    There are `layers` hidden layers. Layer `skip + 1` also reads the encoded position. The density
-    and the `bottleneck`, which has `width` features, are computed from the last hidden layer. The
-    layer `view`, with half the width, reads the bottleneck and the encoded direction. The color is
-    computed from the layer `view`.
+    The network has `layers` hidden layers. Layer `skip + 1` also reads the encoded position. The
+    last hidden layer determines the density and the `bottleneck` with `width` features. The layer
+    `view`, with half the width, reads the bottleneck and the encoded direction, and determines the
+    color.
 
-    A layer with two inputs has a matrix for each input and adds the two products. The sum is
-    equivalent to the product of a larger matrix with the concatenated inputs, but avoids a copy.
-    The product with the direction is computed once for each ray, not for each sample.
+    A layer with two inputs has a separate matrix for each input and adds the two products. The
+    result is the same as if a larger matrix were multiplied with the concatenated inputs, but no
+    copy is necessary. The product with the direction is computed only once per ray, not for each
+    sample.
     """
 
     name: str
@@ -43,20 +44,20 @@ class VanillaNetwork:
 
     @property
     def position(self) -> Frequencies:
-        """The encoding of positions."""
+        """Positional encoding of positions."""
         return Frequencies(self.config.position_frequencies)
 
     @property
     def direction(self) -> Frequencies:
-        """The encoding of directions."""
+        """Positional encoding of directions."""
         return Frequencies(self.config.direction_frequencies)
 
     @property
     def layers(self) -> dict[str, tuple[dict[str, int], int]]:
-        """Sizes of the layers by name.
+        """Sizes of the layers, keyed by layer name.
 
-        The value for a layer is a tuple of two items: a dictionary with the number of inputs of
-        each matrix by name, and the number of outputs of the layer.
+        Each value is a tuple of two items: the number of inputs of each matrix, keyed by matrix
+        name, and the number of outputs of the layer.
         """
         width, skip = self.config.width, self.config.skip
         layers: dict[str, tuple[dict[str, int], int]] = {
@@ -72,7 +73,7 @@ class VanillaNetwork:
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """Declarations of the matrices and the bias of each layer, without L2 regularization."""
+        """Declarations of each layer's matrices and bias, without L2 regularization."""
         specs = {}
         for layer, (matrices, outputs) in self.layers.items():
             for matrix, rows in matrices.items():
@@ -98,8 +99,10 @@ class VanillaNetwork:
         return parameters
 
     def trunk(self, parameters: Parameters, points: mx.array) -> tuple[mx.array, mx.array]:
-        """Return the density (points,) and the last hidden layer (points, width) at `points` in
-        [-1, 1]^3."""
+        """Return the density (points,) and the last hidden layer's activations (points, width).
+
+        `points` (points, 3) are in [-1, 1]^3.
+        """
         encoded = hidden = self.position(points)
         for layer in range(self.config.layers):
             is_fed = layer == self.config.skip + 1
@@ -113,7 +116,8 @@ class VanillaNetwork:
     ) -> tuple[mx.array, mx.array]:
         """Return density (points,) and color (points, 3) in [0, 1] at `points` in [-1, 1]^3.
 
-        `directions` are unit vectors (rays, 3), and `ray` int32 (points,) is the ray of each point.
+        `directions` (rays, 3) are unit vectors, and `ray` (points,) contains the int32 index of
+        each point's ray.
         """
         density, hidden = self.trunk(parameters, points)
         bottleneck = self._affine(parameters, "bottleneck", hidden)
@@ -122,8 +126,8 @@ class VanillaNetwork:
         return density, mx.sigmoid(self._affine(parameters, "color", view))
 
     def coarse_to_fine(self, parameters: Parameters, level_progress: mx.array) -> Parameters:
-        """Fade in the position frequencies by multiplying the matrix rows of each feature by its
-        weight."""
+        """Fade in position frequencies by scaling the matrix rows of each feature with its
+        coarse-to-fine weight."""
         weights = self.position.weights(level_progress)[:, None]
         names = f"{self.name}.0.weight", f"{self.name}.{self.config.skip + 1}.position"
         return parameters | {name: weights * parameters[name] for name in names}
@@ -136,18 +140,18 @@ class VanillaNetwork:
         matrix: str = "weight",
         addend: mx.array | None = None,
     ) -> mx.array:
-        """Multiply `inputs` by the matrix of a layer, and add `addend` or, by default, the bias."""
+        """Multiply `inputs` by a layer's matrix, and add `addend` or, by default, the layer's
+        bias."""
         if addend is None:
             addend = parameters[f"{self.name}.{layer}.bias"]
         return mx.addmm(addend, inputs, parameters[f"{self.name}.{layer}.{matrix}"])
 
 
 class VanillaField(Field):
-    """Field with a coarse network and a fine network for positions within `bounds`.
+    """Field with a coarse network and a fine network, for positions inside `bounds`.
 
-    The networks use coordinates in which the scene cube is [-1, 1]^3, and the density of the
-    networks is per unit of these coordinates. Therefore, training does not depend on the size of
-    the scene.
+    The networks use coordinates in which the scene cube is [-1, 1]^3, and their density is per unit
+    of these coordinates. Training therefore does not depend on the scene size.
     """
 
     def __init__(self, config: VanillaConfig, bounds: Bounds) -> None:
@@ -157,7 +161,7 @@ class VanillaField(Field):
 
     @property
     def parameter_specs(self) -> dict[str, ParameterSpec]:
-        """Declarations of the parameters of the coarse network, then of the fine network."""
+        """Declarations of the parameters: first the coarse network's, then the fine network's."""
         return self._coarse.parameter_specs | self._fine.parameter_specs
 
     def init(self, key: mx.array) -> Parameters:
@@ -168,21 +172,20 @@ class VanillaField(Field):
     def __call__(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Return density (slots,) per scene unit and color (slots, 3) in [0, 1] of the fine
-        network.
+        """Return the fine network's density (slots,) per scene unit and color (slots, 3) in [0, 1].
 
         `directions` (rays, 3) are unit vectors. The results are differentiable with respect to
-        parameters and positions.
+        `parameters` and to the sample positions.
         """
         return self._evaluate(self._fine, parameters, samples, directions)
 
     def coarse(
         self, parameters: Parameters, samples: Samples, directions: mx.array
     ) -> tuple[mx.array, mx.array]:
-        """Return the density and the color of the coarse network.
+        """Return the coarse network's density (slots,) and color (slots, 3).
 
-        The coarse network is the proposal field of a `HierarchicalSampler`. Arguments and results
-        are the same as for the fine network, in `__call__`.
+        A `HierarchicalSampler` uses the coarse network as its proposal field. Arguments and results
+        are as in `__call__`, which evaluates the fine network.
         """
         return self._evaluate(self._coarse, parameters, samples, directions)
 

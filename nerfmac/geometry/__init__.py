@@ -1,1 +1,2 @@
-"""Geometry: cameras, lenses, rays, samples, grid cells, and color, with one convention for each."""
+"""Geometry: cameras, lenses, rays, samples, grid cells, and colors. Each module defines its
+conventions."""

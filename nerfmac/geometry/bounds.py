@@ -1,8 +1,8 @@
-"""`Bounds`, the region of the scene that a field represents, and `Sphere`.
+"""`Bounds`, the region that a field covers, and `Sphere`.
 
-`kernels/bounds.h` contains the map from scene coordinates to encoding coordinates for the kernels.
-To use another map, change `to_unit`, `to_symmetric`, and `symmetric_scale` here, and `bounds_unit`
-there.
+For the kernels, `kernels/bounds.h` contains the map from scene coordinates to encoding coordinates.
+To change the map, change `to_unit`, `to_symmetric`, and `symmetric_scale` in this module, and
+`bounds_unit` in `kernels/bounds.h`.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Positions = Any
 
 
 class Sphere(NamedTuple):
-    """A sphere in scene space, for example around the main object."""
+    """Sphere in scene coordinates, for example around the main object."""
 
     center: tuple[float, float, float]
     radius: float
 
     def box(self, margin: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return the lowest and highest corner (3,) of a cube around the sphere.
+        """Return the lowest and highest corners, each (3,), of a cube around the sphere.
 
-        The corners are in scene coordinates. The side of the cube is `margin` times the diameter of
-        the sphere.
+        The corners are in scene coordinates. The side length of the cube is `margin` times the
+        sphere's diameter.
         """
         half = margin * self.radius
         return np.array(self.center) - half, np.array(self.center) + half
@@ -39,14 +39,15 @@ class Sphere(NamedTuple):
 
 @dataclass(frozen=True)
 class Bounds:
-    """The scene cube: an axis-aligned cube with the side `extent` in scene units around (0.5, 0.5,
-    0.5)."""
+    """Scene cube: an axis-aligned cube around (0.5, 0.5, 0.5) with side length `extent` in scene
+    units."""
 
     extent: float
 
     @property
     def cascades(self) -> int:
-        """Number of nested occupancy grids that cover the cube. Cascade c has the side 2^c."""
+        """Number of nested occupancy grids that cover the cube. Cascade c has side length 2^c in
+        scene units."""
         return max(0, ceil(log2(self.extent))) + 1
 
     @property
@@ -56,7 +57,8 @@ class Bounds:
 
     @property
     def corners(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Lowest and highest corner (3,) of the axis-aligned box that limits exports and crops."""
+        """Lowest and highest corners, each (3,), of the cube in scene coordinates. They limit
+        exports and crops."""
         half = self.extent / 2
         return np.full(3, SCENE_CENTER - half), np.full(3, SCENE_CENTER + half)
 
@@ -65,7 +67,7 @@ class Bounds:
 
         Args:
             position: Scene coordinates (..., 3).
-            tolerance: Fraction of its side by which the cube is enlarged.
+            tolerance: Enlargement of the cube, as a fraction of its side length.
 
         Returns:
             bool array (...), True for positions inside the enlarged cube.
@@ -75,17 +77,17 @@ class Bounds:
     def crossing(
         self, origins: mx.array, directions: mx.array, near: float
     ) -> tuple[mx.array, mx.array]:
-        """Return the distances at which rays enter and leave the cube.
+        """Return the entry and exit distances of rays that cross the cube.
 
         Args:
             origins: Ray origins (rays, 3) in scene coordinates.
             directions: Unit vectors (rays, 3).
-            near: Minimum distance at which a ray enters, in scene units.
+            near: Minimum entry distance, in scene units.
 
         Returns:
-            Two float32 arrays (rays,): the distances at which each ray enters and leaves the cube,
-            in scene units. If no point of the ray beyond `near` is inside the cube, the second
-            distance is not greater than the first.
+            Two float32 arrays (rays,): the entry distance and the exit distance of each ray, in
+            scene units. If a ray has no point inside the cube beyond `near`, its exit distance is
+            not greater than its entry distance.
         """
         half, origins = self.extent / 2, origins - SCENE_CENTER
         is_parallel = mx.abs(directions) < PARALLEL_SLOPE
@@ -97,7 +99,7 @@ class Bounds:
         return mx.maximum(enter, near), mx.where(is_outside, -1.0, leave)
 
     def to_unit(self, position: mx.array) -> mx.array:
-        """Convert scene coordinates to unit coordinates in [0, 1]^3, which grid encodings use.
+        """Convert scene coordinates to unit coordinates in [0, 1]^3, the input of grid encodings.
 
         Args:
             position: Scene coordinates (..., 3).
@@ -110,23 +112,23 @@ class Bounds:
         )
 
     def to_symmetric(self, position: mx.array) -> mx.array:
-        """Convert scene coordinates to coordinates in [-1, 1]^3, which frequency encodings use.
+        """Convert scene coordinates to coordinates in [-1, 1]^3, the input of frequency encodings.
 
         Args:
             position: Scene coordinates (..., 3).
 
         Returns:
-            Coordinates in [-1, 1]^3, (..., 3), differentiable with respect to `position`.
+            Coordinates (..., 3) in [-1, 1], differentiable with respect to `position`.
         """
         return (position - SCENE_CENTER) * self.symmetric_scale
 
     @property
     def symmetric_scale(self) -> float:
-        """Derivative of `to_symmetric`, the same for each axis, in 1 / scene unit."""
+        """Derivative of `to_symmetric`, in 1 / scene unit. It is the same for each axis."""
         return 2.0 / self.extent
 
     def cells_across(self, per_scene_unit: float) -> float:
-        """Return the number of cells along a side of the cube.
+        """Return the number of cells along each side of the cube.
 
         Args:
             per_scene_unit: Number of cells per scene unit.
@@ -138,8 +140,8 @@ class Bounds:
 
 
 def from_center(position: Positions) -> Any:
-    """Return the maximum norm (...) of the offset of each position from the scene center.
+    """Return each position's distance from the scene center in the maximum norm.
 
-    The maximum norm is the largest absolute value of the three coordinates, in scene units.
+    The result (...) is the largest absolute difference of the three coordinates, in scene units.
     """
     return abs(position - SCENE_CENTER).max(axis=-1)

@@ -1,8 +1,8 @@
-"""`Camera`, a single camera on the host, and `Cameras`, the stacked cameras of views on the device.
+"""`Camera`, a single camera on the host, and `Cameras`, stacked cameras on the device.
 
 Cameras have OpenGL axes: x is right, y is up, and z is backward, so a camera looks along its -z
-axis. A pose is the matrix [R | t] (3, 4) from camera to scene; t is the camera position in scene
-units. `geometry.lenses` maps directions to pixels.
+axis. A pose is the camera-to-scene matrix [R | t] (3, 4), where t is the camera position in scene
+coordinates. `geometry.lenses` maps directions to pixels.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nerfmac.geometry.lenses import Lens
 from nerfmac.geometry.pixel_places import COLUMNS, pixel_places
 
 PARALLEL = 1e-3
-"""Threshold below which viewing axes count as parallel, which is about 2 degrees. The threshold
+"""Threshold below which viewing axes count as parallel. It corresponds to about 2 degrees and
 applies to the smallest eigenvalue of mean(I - d d^T), where d is the unit direction of an axis."""
 
 
@@ -44,7 +44,8 @@ class Camera:
         object.__setattr__(self, "pose", pose)
 
     def __repr__(self) -> str:
-        """Describe the image size in pixels, the position in scene units, and the direction."""
+        """Describe the image size in pixels, the position in scene coordinates, and the viewing
+        direction."""
         eye, direction = self.pose[:, 3], 0.0 - self.pose[:, 2]
         shown = [f"({', '.join(f'{x:.2f}' for x in vector)})" for vector in (eye, direction)]
         size = f"{self.lens.width}x{self.lens.height}"
@@ -90,14 +91,14 @@ def _unit(vector: npt.NDArray[np.float64], complaint: str) -> npt.NDArray[np.flo
 def nearest_to_axes(
     eyes: npt.NDArray[np.float64], axes: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64] | None:
-    """Find the point nearest to a set of lines.
+    """Find the point that is nearest to a set of lines.
 
     Args:
         eyes: Points (n, 3) on the lines.
         axes: Unit directions (n, 3) of the lines.
 
     Returns:
-        The point (3,) with the minimum sum of squared distances from the lines, or None if the
+        The point (3,) that minimizes the sum of squared distances to the lines, or None if the
         lines are parallel.
     """
     across = np.eye(3) - axes[:, :, None] * axes[:, None, :]
@@ -108,7 +109,7 @@ def nearest_to_axes(
 
 @dataclass(frozen=True, eq=False)
 class Cameras:
-    """Cameras of n views on the device. Their image sizes may differ.
+    """Cameras of n views, stacked on the device. Their image sizes may differ.
 
     Attributes:
         intrinsics: fl_x, fl_y, cx, cy in pixels, float32 (n, 4).
@@ -117,8 +118,8 @@ class Cameras:
         poses: Camera-to-scene poses, float32 (n, 3, 4).
         places: Alias table for drawing pixels, int32 (n, 5); see `geometry.pixel_places`.
         sizes: Width and height of each view, in pixels.
-        is_distorted: Whether any camera is distorted. The value is a Python bool, so that compiled
-            functions can branch on it and skip undistortion for pinhole cameras.
+        is_distorted: Whether any camera has lens distortion. The value is a Python bool, so that
+            compiled functions can branch on it and skip undistortion for pinhole cameras.
         is_fisheye: Whether any camera is a fisheye camera. The value is a Python bool, so that
             compiled functions can branch on it.
     """
@@ -142,7 +143,7 @@ class Cameras:
 
     @classmethod
     def stack(cls, cameras: Sequence[Camera]) -> Self:
-        """Stack single cameras into `Cameras`. Raises `InputError` if there are no cameras."""
+        """Stack single cameras into `Cameras`. Raises `InputError` if `cameras` is empty."""
         if not cameras:
             raise InputError("there are no cameras to stack; pass at least one camera")
         lenses = [camera.lens for camera in cameras]
@@ -166,7 +167,7 @@ class Cameras:
 
     @property
     def pixels(self) -> int:
-        """Total number of pixels of all views."""
+        """Total number of pixels in all views."""
         return sum(width * height for width, height in self.sizes)
 
     def pixels_per_unit(self) -> float:
@@ -180,7 +181,7 @@ class Cameras:
     def __getitem__(self, index: int) -> Camera:
         """Return the camera of view `index` on the host.
 
-        The method waits until the device has finished its computations.
+        Indexing waits until the device has computed the arrays.
         """
         if not -len(self) <= index < len(self):
             raise IndexError(f"there is no camera {index}; the number of cameras is {len(self)}")

@@ -1,11 +1,11 @@
 """Indices and corners of occupancy grid cells, as in `kernels/occupancy.h`.
 
-Cascade c is a cube with the side 2^c around (0.5, 0.5, 0.5) in scene coordinates. The cube is
-divided into `resolution` cells along each axis. If there are several cascades, `resolution` is a
-multiple of 16. Cells are grouped into bricks of 4 x 4 x 2 cells. The occupancy bits of a brick are
-one 32-bit word, so a ray crosses an empty brick in one step. Within a brick, the index of a cell
-increases along x first, then along y, and then along z. The bricks within a cascade have the same
-order. The indices of a cascade follow the indices of the previous cascade.
+Cascade c is a cube with side length 2^c in scene units around (0.5, 0.5, 0.5). It is divided into
+`resolution` cells along each axis. If there are several cascades, `resolution` is a multiple of 16.
+Cells are grouped into bricks of 4 x 4 x 2 cells. A brick stores its occupancy bits in one 32-bit
+word, so a ray can cross an empty brick in one step. Within a brick, the cell index increases along
+x first, then along y, and then along z. The bricks of a cascade are in the same order. Each
+cascade's indices follow the indices of the previous cascade.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Integers = Any
 
 
 class Cells(NamedTuple):
-    """Occupancy grid cells, described by their cascades and their indices along x, y, and z.
+    """Occupancy grid cells, described by their cascade and their indices along x, y, and z.
 
     All arrays have the same shape.
     """
@@ -35,7 +35,8 @@ class Cells(NamedTuple):
 
 
 def number_of(cells: Cells, resolution: int) -> Integers:
-    """Return the linear index of each cell, in the order described in the module docstring."""
+    """Return the linear index of each cell. Bricks contain consecutive indices (see the module
+    docstring)."""
     wide, high, deep = BRICK
     cascade, x, y, z = cells
     brick = (cascade * (resolution // deep) + z // deep) * (resolution // high) + y // high
@@ -44,8 +45,7 @@ def number_of(cells: Cells, resolution: int) -> Integers:
 
 
 def cells_of(number: Integers, resolution: int) -> Cells:
-    """Return the cells with the linear indices `number`. This function is the inverse of
-    `number_of`."""
+    """Return the cells with the linear indices `number`. Inverse of `number_of`."""
     wide, high, deep = BRICK
     within, brick = number, number // (wide * high * deep)
     x = within % wide + wide * (brick % (resolution // wide))

@@ -12,8 +12,8 @@ def srgb_to_linear(values: mx.array) -> mx.array:
 
 def linear_to_srgb(values: mx.array) -> mx.array:
     """Convert linear light in [0, 1] to sRGB values."""
-    # The derivative of the power function is infinite at zero, so its argument is clipped to a
-    # positive value.
+    # The power function's derivative is infinite at zero, so its argument is clipped to a positive
+    # minimum.
     curve = 1.055 * mx.power(mx.maximum(values, 1e-6), 1 / 2.4) - 0.055
     return mx.where(values <= 0.0031308, values * 12.92, curve)
 
@@ -26,11 +26,11 @@ def exposed(values: mx.array, stops: float) -> mx.array:
 
 
 def over(rgba: mx.array, background: mx.array, blend: str) -> mx.array:
-    """Blend a straight-alpha sRGB image (..., 4) over a sRGB `background` (..., 3).
+    """Blend a straight-alpha sRGB image (..., 4) over an sRGB `background` (..., 3).
 
-    With `blend` = `srgb`, encoded values are blended, as in browsers and most radiance field
-    benchmarks. With `linear`, linear light is blended, which is physically correct. The result is
-    sRGB (..., 3).
+    If `blend` is `srgb`, encoded values are blended, as in browsers and most radiance field
+    benchmarks. If `blend` is `linear`, linear light is blended, as is physically correct. The
+    result is sRGB (..., 3).
     """
     rgb, alpha = rgba[..., :3], rgba[..., 3:]
     if blend == "srgb":

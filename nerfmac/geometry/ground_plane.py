@@ -1,10 +1,10 @@
-"""The ground plane of sparse points, such as a floor or a table.
+"""Estimation of the ground plane, such as a floor or a table, from sparse points.
 
-Structure from motion triangulates points on textured surfaces only. On a textureless floor, the
-photos do not determine the depth, because density at any distance along a ray can have the correct
-color. However, sparse points at seams and stains of the floor determine its plane. The ground plane
-is the horizontal plane that contains the most sparse points. Random sample consensus (RANSAC,
-Fischler and Bolles 1981) finds this plane. The convex hull of its points limits the plane.
+Structure from motion triangulates points only on textured surfaces. Photos of a textureless floor
+do not determine its depth, because density at any distance along a ray can have the correct color.
+However, sparse points at seams and stains of the floor determine its plane. The ground plane is the
+horizontal plane that contains the most sparse points. It is found by random sample consensus
+(RANSAC, Fischler and Bolles 1981). The convex hull of these points limits the plane.
 """
 
 from __future__ import annotations
@@ -23,32 +23,33 @@ Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 TOLERANCE = 0.01
-"""Maximum distance of an inlier from the ground plane, as a fraction of the distance between the
-point and the nearest camera."""
+"""Maximum distance of an inlier from the ground plane, as a fraction of the inlier's distance from
+the nearest camera."""
 TRIALS = 512
-"""Number of random planes in RANSAC. The plane with the most inliers is selected. If a quarter of
-the points are on one plane, the probability of missing this plane is 0.03 %."""
+"""Number of random planes that RANSAC tests. RANSAC selects the plane with the most inliers. If a
+quarter of the points are on one plane, the probability of missing it is 0.03 %."""
 MAX_POINTS = 4096
-"""Maximum number of points in the search for a plane. If there are more points, the search uses
-points at equal intervals in the list."""
+"""Maximum number of points that the search for a plane uses. If there are more points, the search
+uses an evenly spaced subset of the list."""
 MIN_SHARE = 0.05
 """Minimum number of inliers of a ground plane, as a fraction of all points."""
 LEVEL = 15.0
 """Maximum angle, in degrees, between the normal of a ground plane and the up direction."""
 DIRECTIONS = 64
-"""Number of half planes that bound the convex hull of the points on a plane."""
+"""Number of half planes whose intersection approximates the convex hull of the points on a
+plane."""
 WITHIN = 0.98
-"""Fraction of the points that are inside each half plane of the convex hull. The remaining points
-may be outliers."""
+"""Fraction of the points inside each half plane of the convex hull. The remaining points may be
+outliers."""
 
 
 class GroundPlane(NamedTuple):
-    """A plane with the convex hull of the points on it, in scene coordinates."""
+    """Plane and the convex hull of the points on it, in scene coordinates."""
 
     normal: Array  # (3,) unit vector
     offset: float  # normal @ position = offset on the plane
     axes: Array  # (2, 3) unit vectors along the plane
-    reach: Array  # (DIRECTIONS,) maximum extent of the hull along each direction in the plane
+    reach: Array  # (DIRECTIONS,) extent of the hull along each direction in the plane
 
     def distance(self, rays: Rays) -> mx.array:
         """Return the distance along each ray from its origin to the ground plane.
@@ -57,8 +58,8 @@ class GroundPlane(NamedTuple):
             rays: Rays in scene coordinates.
 
         Returns:
-            float32 array (rays,) in scene units. The distance is infinite if the ray does not
-            intersect the convex hull on the plane.
+            float32 array (rays,) in scene units. If a ray does not intersect the plane inside the
+            convex hull, its distance is infinite.
         """
         origin, direction = rays
         slope = _along(direction, self.normal)
@@ -80,13 +81,14 @@ def ground_plane(
 
     Args:
         points: (n, 3) positions in scene coordinates.
-        tolerance: (n,) maximum distance in scene units at which each point counts as an inlier.
+        tolerance: (n,) maximum distance of each point from the plane, in scene units, to count as
+            an inlier.
         up: Unit vector in the up direction.
-        seed: Seed of the random choice of planes.
+        seed: Seed for choosing random planes.
 
     Returns:
-        The least-squares plane of the inliers, or None if there are fewer than ten inliers or fewer
-        inliers than 5 % of the points.
+        The least-squares plane through the inliers, or None if there are fewer than ten inliers or
+        less than 5 % of the points are inliers.
     """
     step = max(-(-len(points) // MAX_POINTS), 1)
     points, tolerance = points[::step], tolerance[::step]
@@ -97,10 +99,10 @@ def ground_plane(
     normals = np.cross(second - first, third - first)
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
     misses = np.abs(points @ normals.T - np.einsum("ij,ij->i", normals, first))
-    # Three points on a line have the normal 0, so their plane is not level.
+    # Three points on a line yield the normal 0, so they do not count as a level plane.
     is_on_each = (misses <= tolerance[:, None]) & _is_level(normals, up)
     is_on = is_on_each[:, int(is_on_each.sum(axis=0).argmax())]
-    for _ in range(2):  # the least-squares plane has other inliers than the random plane
+    for _ in range(2):  # its inliers differ from the random plane's inliers
         if is_on.sum() < max(MIN_SHARE * len(points), 10):
             return None
         center = points[is_on].mean(axis=0)
@@ -134,7 +136,8 @@ def scene_ground_plane(
 
 
 def nearest_distance(points: Array, eyes: Array) -> Array:
-    """Return the distance (n,) of each point (n, 3) from the nearest camera, at `eyes` (m, 3)."""
+    """Return the distance (n,) from each point (n, 3) to the nearest camera position in `eyes` (m,
+    3)."""
     distance = np.full(len(points), np.inf)
     for eye in eyes:
         distance = np.minimum(distance, np.linalg.norm(points - eye, axis=1))
@@ -143,13 +146,14 @@ def nearest_distance(points: Array, eyes: Array) -> Array:
 
 def _along(vectors: mx.array, axis: Array) -> mx.array:
     """Return the inner products (n,) of vectors (n, 3) with an axis."""
-    # The inner product is computed as a sum of products, because a GPU may compute a matmul in
-    # TF32, with a mantissa of ten bits.
+    # The inner product is computed as a sum of products, because a GPU may compute a matmul in TF32
+    # with only ten mantissa bits.
     return (vectors * mx.array(axis, mx.float32)).sum(axis=1)
 
 
 def _is_level(normal: Array, up: tuple[float, float, float]) -> Flags:
-    """Return whether planes with unit normals (..., 3) are horizontal, bool (...)."""
+    """Return whether each plane with a unit normal (..., 3) is horizontal, as a bool array
+    (...)."""
     return np.asarray(np.abs(normal @ np.array(up)) >= np.cos(np.radians(LEVEL)))
 
 

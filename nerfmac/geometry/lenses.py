@@ -1,20 +1,20 @@
-"""Camera models, which map directions to pixels and pixels to directions.
+"""Camera models that map directions to pixels and pixels to directions.
 
-Pixel positions are in pixels, with x to the right and y down. The center of the top left pixel is
-(0.5, 0.5). A lens that is not a fisheye lens maps the direction (x, y, 1), where y is down, to a
-pixel with OpenCV's radial-tangential model:
+Image positions are in pixels, with x to the right and y down. The center of the top left pixel is
+(0.5, 0.5). Except for fisheye lenses, OpenCV's radial-tangential model maps the direction (x, y,
+1), where y is down, to a pixel:
 
     radial = 1 + k1 r^2 + k2 r^4 + k3 r^6 + k4 r^8,   r^2 = x^2 + y^2
     x' = x radial + 2 p1 x y + p2 (r^2 + 2 x^2),      column = fl_x x' + cx
     y' = y radial + 2 p2 x y + p1 (r^2 + 2 y^2),      row    = fl_y y' + cy
 
-A fisheye lens uses the model of Kannala and Brandt, as in OpenCV's fisheye module and COLMAP. A
-direction at the angle t from the optical axis is mapped to a point at the distance
+Fisheye lenses use the Kannala-Brandt model, as in OpenCV's fisheye module and COLMAP. It maps a
+direction at the angle t from the optical axis to a point at the distance
 
     t' = t (1 + k1 t^2 + k2 t^4 + k3 t^6 + k4 t^8)
 
 from the principal point, in focal lengths. Fisheye directions are unit vectors with three
-components, because the directions (x, y, 1) cannot represent fields of view of 180 degrees or more.
+components, because directions (x, y, 1) cannot represent fields of view of 180 degrees or more.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from nerfmac.common.checks import InputError
 from nerfmac.common.constants import LONGEST_STEP
 
 NEWTON_STEPS = 5
-"""Number of Newton steps that invert a lens distortion. For float32 precision, most lenses need 3
-steps and strongly distorted ones need 4."""
+"""Number of Newton steps that invert a lens distortion. For float32 precision, most lenses require
+3 steps, and strongly distorted lenses require 4."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Lens:
     """Camera intrinsics: focal lengths, principal point, and distortion of a `width` x `height`
     image.
 
-    Lengths are in pixels, and distortion coefficients have no unit. A fisheye lens has no p1 and
-    p2.
+    Lengths are in pixels, and the distortion coefficients are dimensionless. A fisheye lens has no
+    p1 or p2.
 
     Raises `InputError` if a size is not a positive integer, a focal length is not positive, a
     number is not finite, or a fisheye lens has p1 or p2.
@@ -97,17 +97,18 @@ class Lens:
 
     @property
     def tangents(self) -> tuple[float, float]:
-        """Tangents of half the horizontal and vertical fields of view, ignoring distortion."""
+        """Tangents of half the horizontal and half the vertical field of view, ignoring
+        distortion."""
         return 0.5 * self.width / self.fl_x, 0.5 * self.height / self.fl_y
 
     @property
     def is_distorted(self) -> bool:
-        """Whether the lens differs from a pinhole, which maps (x, y, 1) to (fl_x x + cx, fl_y y +
-        cy)."""
+        """Whether the lens differs from a pinhole. A pinhole maps (x, y, 1) to (fl_x x + cx, fl_y y
+        + cy)."""
         return self.is_fisheye or any(self.distortion)
 
     def scaled(self, width: int, height: int) -> Lens:
-        """Return the lens for a resampled image.
+        """Return the lens for the same image resampled to another size.
 
         Args:
             width: New image width in pixels.
@@ -121,29 +122,30 @@ class Lens:
         return replace(lens, fl_x=self.fl_x * x, fl_y=self.fl_y * y)
 
     def reduced(self, factor: int) -> Lens:
-        """Return the lens for an image that is averaged over blocks of pixels.
+        """Return the lens for an image that is reduced by averaging blocks of pixels.
 
         Args:
             factor: Width and height of a block in pixels. Incomplete blocks at the right and bottom
-                are omitted.
+                edges are dropped.
 
         Returns:
-            Lens for the smaller image, with lengths in its pixels.
+            Lens for the smaller image, with lengths in pixels of the smaller image.
         """
         lens = replace(self, width=self.width // factor, height=self.height // factor)
         lens = replace(lens, fl_x=self.fl_x / factor, fl_y=self.fl_y / factor)
         return replace(lens, cx=self.cx / factor, cy=self.cy / factor)
 
     def within(self, width: int, height: int) -> Lens:
-        """Return the lens for another image size that shows the whole image, centered.
+        """Return a lens for another image size that shows at least the same field of view,
+        centered.
 
         Args:
             width: New image width in pixels.
             height: New image height in pixels.
 
         Returns:
-            Lens with the same pixel aspect ratio. If the aspect ratio of the image changes, the
-            field of view is larger horizontally or vertically.
+            Lens with the same pixel aspect ratio. If the image's aspect ratio changes, the field of
+            view grows either horizontally or vertically.
         """
         scale = min(width / self.width, height / self.height)
         lens = replace(self, width=width, height=height, fl_x=self.fl_x * scale)
@@ -153,23 +155,23 @@ class Lens:
         return replace(lens, cx=cx, cy=cy)
 
     def rows(self, first: int, count: int) -> Lens:
-        """Return the lens for a range of image rows.
+        """Return the lens for an image cropped to a range of rows.
 
         Args:
             first: Index of the first row.
             count: Number of rows.
 
         Returns:
-            Lens of the rows `first` to `first + count - 1`.
+            Lens for the rows `first` to `first + count - 1`.
         """
         return replace(self, height=count, cy=self.cy - first)
 
 
 def focal_length(name: str, angle: float, size: int) -> float:
-    """Return the focal length in pixels of a lens that covers `angle` radians with `size` pixels.
+    """Return the focal length, in pixels, for which `size` pixels cover `angle` radians.
 
-    Raises `InputError` if the angle is not between 0 and pi. The message contains `name` as the
-    name of the angle.
+    Raises `InputError` if the angle is not between 0 and pi. The error message calls the angle
+    `name`.
     """
     checks.number(name, angle)
     if not 0 < angle < math.pi:
@@ -178,34 +180,33 @@ def focal_length(name: str, angle: float, size: int) -> float:
 
 
 def distort(point: mx.array, distortion: mx.array) -> mx.array:
-    """Apply the distortion of a lens to points on the image plane.
+    """Apply lens distortion to points on the image plane.
 
     Args:
-        point: Undistorted points (r, 2), which are the components x and y of the directions
-            (x, y, 1).
+        point: Undistorted points (r, 2): the components x and y of directions (x, y, 1).
         distortion: Coefficients k1, k2, k3, k4, p1, and p2, float32 (r, 6) or (1, 6).
 
     Returns:
-        Distorted points (r, 2) relative to the principal point, in focal lengths. They are called
-        x' and y' in the formulas of the module docstring.
+        Distorted points (r, 2) relative to the principal point, in focal lengths. The formulas in
+        the module docstring call them x' and y'.
     """
     x, y = _columns(point)
     return mx.concatenate(distort_with_slopes(x, y, _columns(distortion))[:2], axis=-1)
 
 
 def undistort(point: mx.array, distortion: mx.array) -> mx.array:
-    """Remove the distortion of a lens from points on the image plane, with Newton's method.
+    """Remove lens distortion from points on the image plane with Newton's method.
 
     Args:
         point: Distorted points (r, 2) relative to the principal point, in focal lengths.
         distortion: Coefficients k1, k2, k3, k4, p1, and p2, float32 (r, 6) or (1, 6).
 
     Returns:
-        Undistorted points (r, 2). If a lens is strongly distorted, the model maps no direction to
-        points beyond a certain radius, the fold. For such points, the result is arbitrary but
+        Undistorted points (r, 2). If distortion is strong, the model maps no direction to points
+        beyond a certain radius, the fold. Results for points beyond the fold are arbitrary but
         finite.
 
-    The number of Newton steps is fixed, so that the function can be compiled.
+    The number of Newton steps is fixed, so that `mx.compile` can compile the function.
     """
     wanted_x, wanted_y = x, y = _columns(point)
     coefficients = _columns(distortion)
@@ -214,7 +215,7 @@ def undistort(point: mx.array, distortion: mx.array) -> mx.array:
         miss_x, miss_y = got_x - wanted_x, got_y - wanted_y
         determinant = xx * yy - xy * xy
         # At the fold, the Jacobian is singular. The step is limited so that a pixel at the fold
-        # does not become NaN, because a single NaN would invalidate a training run.
+        # does not become NaN. A single NaN would invalidate a training run.
         inverse = 1.0 / mx.where(mx.abs(determinant) < 1e-6, 1e-6, determinant)
         step_x = (yy * miss_x - xy * miss_y) * inverse
         step_y = (xx * miss_y - xy * miss_x) * inverse
@@ -226,9 +227,9 @@ def undistort(point: mx.array, distortion: mx.array) -> mx.array:
 def fisheye_directions(point: mx.array, coefficients: mx.array) -> mx.array:
     """Return the unit directions (r, 3) that fisheye lenses map to points (r, 2).
 
-    In directions, x is right, y is down, and z is forward. `point` contains distorted points
-    relative to the principal point, in focal lengths. `coefficients` (r, 4) or (1, 4) contains k1
-    to k4. A fixed number of Newton steps inverts the model. If the model maps no direction to a
+    Directions have x right, y down, and z forward. `point` contains distorted points relative to
+    the principal point, in focal lengths. `coefficients` (r, 4) or (1, 4) contains k1 to k4. The
+    model is inverted with a fixed number of Newton steps. If the model maps no direction to a
     point, the result for this point is arbitrary but finite.
     """
     away = mx.sqrt(mx.sum(mx.square(point), axis=-1, keepdims=True))
@@ -241,7 +242,7 @@ def fisheye_directions(point: mx.array, coefficients: mx.array) -> mx.array:
         derivative = radial + 2.0 * square * slope
         step = (angle * radial - away) / mx.where(mx.abs(derivative) < 1e-6, 1e-6, derivative)
         angle = angle - mx.clip(step, -LONGEST_STEP, LONGEST_STEP)
-    # sin(angle) / away tends to 1 toward the axis.
+    # sin(angle) / away tends to 1 near the optical axis.
     side = mx.where(away < 1e-6, 1.0, mx.sin(angle) / mx.maximum(away, 1e-6))
     return mx.concatenate([side * point, mx.cos(angle)], axis=-1)
 
@@ -249,7 +250,7 @@ def fisheye_directions(point: mx.array, coefficients: mx.array) -> mx.array:
 def distort_with_slopes(
     x: mx.array, y: mx.array, coefficients: Sequence[mx.array]
 ) -> list[mx.array]:
-    """Apply the distortion of a lens to points, and compute the Jacobian matrix of the distortion.
+    """Apply lens distortion to points, and compute its Jacobian matrix.
 
     Args:
         x: Horizontal component (r, 1) of the undistorted points.
@@ -257,8 +258,8 @@ def distort_with_slopes(
         coefficients: k1, k2, k3, k4, p1, and p2, each (r, 1) or (1, 1).
 
     Returns:
-        Five arrays (r, 1): the distorted components x' and y', and the derivatives dx'/dx, dx'/dy,
-        and dy'/dy. The Jacobian matrix is symmetric, so dy'/dx equals dx'/dy.
+        Five arrays (r, 1): x', y', and the derivatives dx'/dx, dx'/dy, and dy'/dy. The Jacobian
+        matrix is symmetric, so dy'/dx equals dx'/dy.
     """
     k1, k2, k3, k4, p1, p2 = coefficients
     square = x * x + y * y

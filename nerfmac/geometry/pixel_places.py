@@ -1,7 +1,7 @@
-"""Alias table for drawing random pixels with equal probability from images of different sizes.
+"""Alias table for drawing pixels uniformly from images of different sizes.
 
-A random pixel is drawn in two steps: select a view with a probability proportional to its number of
-pixels, then select a pixel of this view uniformly. The alias method (Walker 1977) selects the view
+Drawing a pixel takes two steps: select a view with a probability proportional to its number of
+pixels, then select one of its pixels uniformly. The alias method (Walker 1977) selects the view
 with a single table lookup. Vose's algorithm (1991) constructs the table.
 """
 
@@ -26,12 +26,12 @@ def pixel_places(sizes: Sequence[tuple[int, int]]) -> npt.NDArray[np.int32]:
     Returns:
         int32 array (n, 5) with one row per view and these columns:
 
-        - `first`: index of the first pixel of the view, if the pixels of all views are concatenated
-          in row-major order. The index overflows if there are 2^31 pixels or more.
+        - `first`: index of the view's first pixel in the concatenated pixels of all views, in
+          row-major order. If there are 2^31 pixels or more, the index overflows.
         - `height` and `width`: size of the view in pixels.
-        - `kept` and `other`: entry of the alias table. A draw selects a row uniformly. It then
-          selects the view of this row with the probability `kept` / `FRACTION_UNITS`, and the view
-          with the index `other` with the remaining probability.
+        - `kept` and `other`: entry of the alias table. A draw first selects a row uniformly. It
+          then selects the row's view with probability `kept` / `FRACTION_UNITS`, and otherwise the
+          view with the index `other`.
     """
     counts = np.array([width * height for width, height in sizes], np.float64)
     first = np.cumsum([0, *counts[:-1]]) % 2**31

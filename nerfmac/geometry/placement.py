@@ -1,6 +1,6 @@
-"""`Placement`, the transform from file coordinates to scene coordinates.
+"""`Placement`, the transform from a file's coordinates to scene coordinates.
 
-A position in a file is mapped to scale * rotation @ position + offset.
+The transform maps a position in the file to scale * rotation @ position + offset.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ Array = npt.NDArray[np.float64]
 Direction = tuple[float, float, float]
 
 MIRROR = np.array([-1.0, 1.0, 1.0])
-"""Factors of the coordinates x, y, and z that mirror scene space in x."""
+"""Factors of x, y, and z that mirror scene space in x."""
 
 
 class Placement(NamedTuple):
-    """Transform from file coordinates to scene space, with the extent of the scene cube.
+    """Transform from file coordinates to scene coordinates, and the extent of the scene cube.
 
     `scale` is in scene units per file unit. `offset` (3,) and `extent` are in scene units.
-    `rotation` (3, 3) maps the axes of the file to the axes of the scene. If the axes of the file
-    are left-handed, its determinant is -1.
+    `rotation` (3, 3) maps the file's axes to the scene's axes. If the file's axes are left-handed,
+    the determinant of `rotation` is -1.
     """
 
     scale: float
@@ -32,26 +32,26 @@ class Placement(NamedTuple):
     rotation: Array = np.eye(3)
 
     def apply(self, pose: Array) -> npt.NDArray[np.float32]:
-        """Return the camera-to-scene pose of the camera-to-file `pose`, both (3, 4)."""
+        """Convert a camera-to-file `pose` (3, 4) to a camera-to-scene pose (3, 4)."""
         moved = self.rotation @ pose
         position = self.scale * moved[:, 3:] + self.offset[:, None]
         return np.concatenate([moved[:, :3], position], axis=1).astype(np.float32)
 
     def to_scene(self, position: npt.ArrayLike) -> Array:
-        """Map positions (..., 3) from the file's coordinates to scene space."""
+        """Convert positions (..., 3) from file coordinates to scene coordinates."""
         return self.scale * np.asarray(position, np.float64) @ self.rotation.T + self.offset
 
     def to_file(self, position: npt.ArrayLike) -> Array:
-        """Map positions (..., 3) from scene space to the file's coordinates."""
+        """Convert positions (..., 3) from scene coordinates to file coordinates."""
         return self.turned_to_file(np.asarray(position, np.float64) - self.offset) / self.scale
 
     def turned_to_scene(self, direction: Direction) -> Direction:
-        """Rotate a direction from the file's axes to scene space."""
+        """Rotate a direction from the file's axes to the scene's axes."""
         x, y, z = (self.rotation @ direction).tolist()
         return x, y, z
 
     def turned_to_file(self, direction: npt.ArrayLike) -> Array:
-        """Rotate directions (..., 3) from scene space to the file's axes."""
+        """Rotate directions (..., 3) from the scene's axes to the file's axes."""
         return np.asarray(direction, np.float64) @ self.rotation
 
     def box_to_file(self, low: npt.ArrayLike, high: npt.ArrayLike) -> tuple[Array, Array]:
@@ -62,22 +62,24 @@ class Placement(NamedTuple):
             high: Highest corner (3,) of the box in scene coordinates.
 
         Returns:
-            Lowest and highest corner (3,) of the smallest axis-aligned box in file coordinates that
-            contains the box. If the placement rotates the axes, the result is larger than the box.
+            Lowest and highest corners, each (3,), of the smallest axis-aligned box in file
+            coordinates that contains the given box. If the placement rotates the axes, the result
+            may be larger than the given box.
         """
         corners = self.to_file(list(product(*zip(np.array(low), np.array(high), strict=True))))
         return corners.min(axis=0), corners.max(axis=0)
 
     @property
     def is_mirrored(self) -> bool:
-        """Whether the axes of the file are left-handed, so that the transform mirrors space."""
+        """Whether the file's axes are left-handed, so that the transform mirrors space."""
         return bool(np.linalg.det(self.rotation) < 0)
 
     def mirrored(self) -> Placement:
-        """Return the placement with scene space mirrored in x about the center of the cube.
+        """Return a copy of the placement that also mirrors scene space in x about the cube's
+        center.
 
-        The results of different mirror planes differ only by a rotation. Mirroring in x preserves y
-        and z, one of which is usually the up direction.
+        The choice of the mirror plane changes the result only by a rotation. Mirroring in x
+        preserves y and z, and the up direction is usually one of them.
         """
         offset = 0.5 + MIRROR * (self.offset - 0.5)
         return self._replace(offset=offset, rotation=MIRROR[:, None] * self.rotation)

@@ -1,5 +1,7 @@
-"""Conversion of pixels to rays in scene space, with the camera axes of
-`nerfmac.geometry.cameras`."""
+"""Conversion of pixels to rays in scene coordinates.
+
+Camera axes are as in `nerfmac.geometry.cameras`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from nerfmac.geometry.lenses import fisheye_directions, undistort
 
 
 class Rays(NamedTuple):
-    """Rays, described by origins (r, 3) in scene coordinates and unit directions (r, 3).
+    """Rays, described by their origins (r, 3) in scene coordinates and unit directions (r, 3).
 
     Both arrays are float32.
     """
@@ -26,10 +28,10 @@ class Rays(NamedTuple):
 def rays_through(cameras: Cameras, view: mx.array, pixel: mx.array) -> Rays:
     """Return the rays from camera centers through pixel positions.
 
-    `view` int32 (r,) contains the index of the camera of each ray, and `pixel` float32 (r, 2)
-    contains x (right) and y (down) in pixels. The function can be compiled, with the arrays of
-    `cameras` captured or as arguments. Raises `InputError` if a shape or dtype is wrong. Indices
-    are not checked.
+    `view`, int32 (r,), contains the camera index of each ray, and `pixel`, float32 (r, 2), contains
+    x (right) and y (down) in pixels. `mx.compile` can compile the function, with the arrays in
+    `cameras` either captured or passed as arguments. Raises `InputError` if a shape or dtype is
+    wrong. The range of the indices is not checked.
     """
     checks.dtype("view", view, mx.int32)
     checks.dtype("pixel", pixel, mx.float32)
@@ -49,8 +51,8 @@ def _through(
 ) -> Rays:
     seen = directions((pixel - intrinsics[:, 2:]) / intrinsics[:, :2], distortion, is_fisheye)
     x, y, z = seen[:, :1], seen[:, 1:2], seen[:, 2:]
-    # Directions are rotated with sums of columns, because a GPU may compute a matmul in TF32, with
-    # a mantissa of ten bits.
+    # Directions are rotated with sums of columns, because a GPU may compute a matmul in TF32 with
+    # only ten mantissa bits.
     direction = poses[:, :, 0] * x - poses[:, :, 1] * y - poses[:, :, 2] * z
     length = mx.sqrt(mx.sum(mx.square(direction), axis=-1, keepdims=True))
     origin = mx.broadcast_to(poses[:, :, 3], direction.shape)
@@ -58,11 +60,11 @@ def _through(
 
 
 def directions(point: mx.array, distortion: mx.array | None, is_fisheye: bool) -> mx.array:
-    """Return the directions (r, 3), of any length, that lenses map to points.
+    """Return the directions (r, 3) that lenses map to points. Directions are not normalized.
 
-    In directions, x is right, y is down, and z is forward. `point` (r, 2) is relative to the
-    principal point, in focal lengths. `distortion` is (r, 7) or (1, 7) as in `Cameras`, or None for
-    pinhole cameras. `is_fisheye` specifies whether any lens is a fisheye lens.
+    Directions have x right, y down, and z forward. `point` (r, 2) is relative to the principal
+    point, in focal lengths. `distortion` is (r, 7) or (1, 7) as in `Cameras`, or None for pinhole
+    cameras. `is_fisheye` specifies whether any lens is a fisheye lens.
     """
     ahead = mx.ones((point.shape[0], 1))
     if distortion is None:
@@ -74,7 +76,7 @@ def directions(point: mx.array, distortion: mx.array | None, is_fisheye: bool) -
 
 
 def camera_rays(camera: Camera) -> Rays:
-    """Return the rays through all pixel centers of the camera, in row-major order."""
+    """Return the rays through the centers of all pixels of a camera, in row-major order."""
     cameras = Cameras.stack([camera])
     distortion = cameras.distortion if cameras.is_distorted else None
     width, height = camera.lens.width, camera.lens.height
@@ -88,13 +90,13 @@ def panorama_rays(camera: Camera, eye: float = 0.0) -> Rays:
 
     The columns cover 360 degrees. From left to right, they show the directions behind, to the left
     of, in front of, to the right of, and again behind the camera. The rows cover 180 degrees, from
-    top to bottom. The panorama uses only the image size and the principal point of the lens. If the
-    principal point is not at the image center, the panorama is shifted by the difference.
+    top to bottom. Of the camera intrinsics, only the image size and the principal point are used.
+    If the principal point is not at the image center, the panorama is shifted by the difference.
 
-    In stereo panoramas, `eye` is the distance of an eye from the camera position, in scene units.
-    The distance is positive for the right eye and negative for the left eye. The rays are tangent
-    to a circle around the camera, because the eyes of a viewer move along this circle when the head
-    turns (Peleg, Ben-Ezra, Pritch: Omnistereo: panoramic stereo imaging, 2001).
+    For stereo panoramas, `eye` is the offset of an eye from the camera position, in scene units:
+    positive for the right eye and negative for the left eye. The rays are tangent to a circle
+    around the camera, because a viewer's eyes move along this circle when the head turns (Peleg,
+    Ben-Ezra, Pritch: Omnistereo: panoramic stereo imaging, 2001).
     """
     lens, pose = camera.lens, mx.array(camera.pose)
     index = mx.arange(lens.width * lens.height)
@@ -115,7 +117,7 @@ def panorama_rays(camera: Camera, eye: float = 0.0) -> Rays:
 @mx.compile
 def _pixel_rays(
     index: mx.array,
-    width: mx.array,  # an array, because a number would compile a separate kernel for each width
+    width: mx.array,  # an array, because a number would require a new kernel for each width
     intrinsics: mx.array,
     distortion: mx.array | None,
     is_fisheye: bool,

@@ -1,8 +1,8 @@
-"""`Samples`: sample points of rays, packed without gaps in a fixed number of slots.
+"""`Samples`: sample points along rays, packed without gaps into a fixed number of slots.
 
 The samples of ray r are in the slots ray_start[r] to ray_start[r + 1] - 1, from front to back.
-`ray_start` never decreases. All slots from ray_start[-1] to the end are unused. In unused slots,
-position, distance, and width are zero. Results must not depend on unused slots.
+`ray_start` never decreases. The slots from ray_start[-1] on are unused, with zeros as position,
+distance, and width. Results must not depend on unused slots.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import mlx.core as mx
 
 
 class Thinning(NamedTuple):
-    """Correction of compositing for samples that were omitted at random.
+    """Compositing correction for samples that were omitted at random.
 
-    With this correction, transmittance and opacity refer to the whole ray.
+    With this correction, transmittance and opacity include the omitted samples.
     """
 
     inverse_probability: mx.array  # (slots,) float32, 1 / the probability of keeping the sample.
@@ -24,7 +24,7 @@ class Thinning(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """Samples of rays, packed in slots. Lengths are in scene units."""
+    """Samples along rays, packed into slots. Lengths are in scene units."""
 
     position: mx.array  # (slots, 3) float32, scene coordinates.
     distance: mx.array  # (slots,) float32, from the ray origin.
@@ -41,5 +41,5 @@ class Samples(NamedTuple):
 
     @property
     def fits(self) -> mx.array:
-        """Whether all requested samples of a ray are in slots, (rays,) bool."""
+        """Whether all requested samples of each ray have slots, (rays,) bool."""
         return self.ray_start[1:] - self.ray_start[:-1] == self.wanted

@@ -1,8 +1,8 @@
-"""`Tracks`: observations of sparse points in the training images.
+"""`Tracks`: observations of sparse points in images.
 
-Structure from motion triangulates each sparse point from its track, the pixels that show the point
-in several images. Each observation therefore determines the distance of the surface at the pixel,
-the empty space in front of the surface, and the color of the point. All images of the track show
+Structure from motion triangulates each sparse point from its track: the pixels in several images
+that show the point. Each observation therefore determines the distance to the surface at that
+pixel, the empty space in front of the surface, and the point's color. All images in a track show
 the point in the same color.
 """
 
@@ -20,38 +20,40 @@ Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 MOST_OBSERVATIONS = 2**20
-"""Approximate maximum number of observations, which use 32 MB of memory."""
+"""Approximate maximum number of observations. This number of observations uses 32 MB of memory."""
 FEWEST_VIEWS = 3
-"""Minimum number of training images of a track. Points in only two images are often wrong."""
+"""Minimum number of training images in a track. Points visible in only two images are often
+wrong."""
 HELD_OUT_EVERY = 5
-"""Interval of the sparse points that are excluded from training and used to measure surfaces: every
-fifth."""
+"""Interval between sparse points that are excluded from training, so that they can be used to
+evaluate surfaces: every fifth point is excluded."""
 
 
 class Tracks(NamedTuple):
-    """Observations of sparse points. An observation is an image pixel that shows a point."""
+    """Observations of sparse points. Each observation is an image pixel that shows a point."""
 
     view: Integers  # (observations,) index of the image.
     pixel: Array  # (observations, 2) x right and y down, in image pixels.
     point: Integers  # (observations,) index of the point.
-    points: Array  # (points, 3) positions.
-    error: Array  # (points,) mean reprojection error in pixels of COLMAP's images.
+    points: Array  # (points, 3) point positions.
+    error: Array  # (points,) mean reprojection error, in pixels of COLMAP's images.
 
     def __repr__(self) -> str:
         return f"Tracks({len(self.view)} observations of {len(self.points)} points)"
 
     def observed(self, is_kept: Flags) -> Self:
-        """Return only the observations selected by `is_kept` (observations,)."""
+        """Return the tracks with only the observations for which `is_kept` (observations,) is
+        True."""
         kept = {name: getattr(self, name)[is_kept] for name in ("view", "pixel", "point")}
         return self._replace(**kept)
 
     def of_views(self, indices: Integers, factor: Array) -> Self:
-        """Return the tracks in other images.
+        """Return the tracks with views and pixels converted to another set of images.
 
         Args:
-            indices: Index (views,) of each view in the list of other images, or -1 to drop the
-                observations of the view.
-            factor: Factor (views,) by which the pixel positions of each view are multiplied.
+            indices: Index (views,) of each view in the other set of images, or -1 to drop the
+                view's observations.
+            factor: Scale factor (views,) for the pixel positions in each view.
 
         Returns:
             Tracks with view indices and pixel positions in the other images.
@@ -63,9 +65,8 @@ class Tracks(NamedTuple):
     def held_out(self) -> Flags:
         """Return which points are excluded from training, bool (points,).
 
-        Every fifth of the points that are visible in at least `FEWEST_VIEWS` images is excluded.
-        COLMAP sometimes reconstructs several points at the same position. Such points count as one
-        point.
+        Of the points visible in at least `FEWEST_VIEWS` images, every fifth is excluded. COLMAP
+        sometimes reconstructs several points at the same position. They count as a single point.
         """
         _, place = np.unique(self.points, axis=0, return_inverse=True)
         shown = np.bincount(place[self.point], minlength=len(self.points))
@@ -73,14 +74,14 @@ class Tracks(NamedTuple):
         return np.isin(place, candidates[HELD_OUT_EVERY - 1 :: HELD_OUT_EVERY])
 
     def transformed(self, to: Placement) -> Self:
-        """Return the tracks with their points in the scene space of a placement."""
+        """Return the tracks with their points converted to scene coordinates by a placement."""
         return self._replace(points=to.to_scene(self.points))
 
     def well_seen(self, fewest: int = FEWEST_VIEWS, most: int = MOST_OBSERVATIONS) -> Self:
         """Return the tracks of points in at least `fewest` images, with about `most` observations.
 
-        If there are too many observations, only points at equal intervals in the list are kept,
-        with all of their observations.
+        If there are too many observations, an evenly spaced subset of the points is kept, with all
+        observations of each point.
         """
         shown = np.bincount(self.point, minlength=len(self.points))
         is_kept = shown >= fewest
@@ -102,7 +103,7 @@ def distances_of(tracks: Tracks, eyes: npt.NDArray[Any]) -> Array:
         eyes: Camera positions (views, 3).
 
     Returns:
-        Distances (observations,) in the unit of the positions.
+        Distances (observations,), in the same unit as the positions.
     """
     way = tracks.points[tracks.point] - np.asarray(eyes, np.float64)[tracks.view]
     return np.linalg.norm(way, axis=1)

@@ -1,4 +1,4 @@
-"""`Views`: the images of a split on the device, with their cameras."""
+"""`Views`: the images and cameras of a split, on the device."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 Color = tuple[float, float, float]
 
 SAMPLED_PIXELS = 2**16
-"""Number of random pixels for estimating the mean color of a split."""
+"""Number of random pixels used to estimate the mean color of a split."""
 
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """Pixels, cameras, and names of the views of a split, on the device.
+    """Views of a split on the device: pixels, cameras, and names.
 
     Attributes:
         pixels: uint8 (pixels, 3 or 4) with straight alpha, view by view in row-major order. Views
             may differ in size.
         cameras: Cameras of the views.
         names: Names of the views.
-        kept: bool (pixels,), False for masked pixels. None if the views have no masks.
+        kept: bool (pixels,), False for masked pixels, or None if the views have no masks.
         tracks: Observations of sparse points in these views, or None. Only the training split has
             tracks.
         find_ground: Function that finds the ground plane of the sparse points, or None. Only the
-            training split has one.
+            training split has this function.
     """
 
     pixels: mx.array
@@ -57,7 +57,7 @@ class Views:
         return self.find_ground() if self.find_ground else None
 
     def image(self, index: int) -> mx.array:
-        """Return the image of a view.
+        """Return a view's image without compositing.
 
         Args:
             index: Index of the view.
@@ -68,13 +68,13 @@ class Views:
         return self._of_view(self.pixels, index)
 
     def kept_of(self, index: int) -> mx.array | None:
-        """Return the mask of a view.
+        """Return a view's mask.
 
         Args:
             index: Index of the view.
 
         Returns:
-            bool array (h, w), False for masked pixels. None if the views have no masks.
+            bool array (h, w), False for masked pixels, or None if the views have no masks.
         """
         return None if self.kept is None else self._of_view(self.kept, index)[..., 0]
 
@@ -102,12 +102,12 @@ class Views:
     def blended(
         self, index: int, background: Color = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> mx.array:
-        """Return the image of a view, composited over a background, on the device.
+        """Composite a view's image over a background, on the device.
 
         Args:
             index: Index of the view.
             background: sRGB color in [0, 1].
-            blend: Space in which alpha is composited: `srgb` or `linear`.
+            blend: Color space for compositing: `srgb` or `linear`.
 
         Returns:
             sRGB image, float32 (h, w, 3) in [0, 1].
@@ -120,12 +120,12 @@ class Views:
     def photo(
         self, index: int, background: Color = (1.0, 1.0, 1.0), blend: str = "srgb"
     ) -> npt.NDArray[np.float32]:
-        """Return the image of a view, composited over a background, in host memory.
+        """Composite a view's image over a background, and copy the result to host memory.
 
         Args:
             index: Index of the view.
             background: sRGB color in [0, 1].
-            blend: Space in which alpha is composited: `srgb` or `linear`.
+            blend: Color space for compositing: `srgb` or `linear`.
 
         Returns:
             sRGB image, float32 (h, w, 3) in [0, 1].

@@ -1,12 +1,12 @@
-"""Operations with a reference in plain MLX, and with kernels where kernels are faster.
+"""Operations with a reference implementation in plain MLX, and kernels where they are faster.
 
-The module of an operation contains a public function that checks the arguments, the reference that
-defines the operation, and the launches of the kernel and of its gradient kernel. The decorator
-`operation` combines the kernel and the reference. An operation runs the kernel if `runs_kernel`
-returns True for its name. If `runs_kernel` returns False, the operation runs the reference.
+Each operation's module contains a public function that checks the arguments, the reference that
+defines the operation, and functions that launch the kernel and its gradient kernel. The decorator
+`operation` combines the kernel and the reference. If `runs_kernel` returns True for an operation's
+name, the operation runs its kernel. If not, it runs its reference.
 
-Kernels and references have the same dtypes, so each operation can be replaced by its reference
-independently of the others. Features, tables, and activations may be float32 or
-`nerfmac.backend.working_dtype()`. Kernels convert these arrays to the working dtype, and return
-features and their gradients in the working dtype. All other floats are float32.
+Kernels and references use the same dtypes, so each operation can be replaced by its reference
+independently of the other operations. Features, tables, and activations may be float32 or
+`nerfmac.backend.working_dtype()`. Kernels convert these arrays to the working dtype and return
+features and their gradients in the working dtype. All other floating-point arrays are float32.
 """

@@ -1,15 +1,15 @@
-"""One step of the Adam optimizer for an array, in a single pass (Kingma and Ba 2015, algorithm 1).
+"""Adam optimizer step for one array in a single pass (Kingma and Ba 2015, algorithm 1).
 
-If the gradient of an element, including the L2 term, is zero, the value and the moments of the
-element do not change, as in tiny-cuda-nn. A step reads only a few entries of a table, and momentum
-must not change the other entries.
+As in tiny-cuda-nn, an element with a zero gradient, including the L2 term, keeps its value and its
+moments. A training step reads only a few entries of a table, and momentum must not change the other
+entries.
 
-Because memory bandwidth limits the speed, both moments of an element are packed into one 32-bit
-word. The second moment is stored with the exponent of a float32 and 12 bits of the fraction. The
-first moment is at most `most_first` times the square root of the second moment (Cauchy-Schwarz
-inequality). The ratio of the first moment to this bound is stored in 12 bits with stochastic
-rounding. The random bits for rounding are derived from the gradient. The parameter update uses both
-moments before rounding.
+Memory bandwidth limits the speed, so both moments of an element are packed into one 32-bit word.
+The second moment is stored as a float32 exponent and 12 fraction bits. The first moment is at most
+`most_first` times the square root of the second moment (Cauchy-Schwarz inequality). The ratio of
+the first moment to this bound is stored in 12 bits with stochastic rounding. The random bits for
+rounding are derived from the gradient. The parameter update uses the moments before they are
+rounded.
 """
 
 from __future__ import annotations
@@ -28,15 +28,18 @@ from nerfmac.ops.operation import operation
 
 @cache
 def _kernel(axes: int) -> Kernel:
-    """Return the kernel for arrays with `axes` axes. Flattening arrays would add operations to
-    every step."""
+    """Return the Adam kernel for arrays with `axes` axes.
+
+    Each number of axes has its own kernel, because flattening arrays would add operations to every
+    step.
+    """
     rows = " * ".join(f"gradient_shape[{axis}]" for axis in range(axes)) or "1"
     inputs = ("parameters", "moments", "gradient", "unscale", "step")
     return Kernel("adam", "adam", inputs, ("new_parameters", "new_moments"), rows)
 
 
 class Step(NamedTuple):
-    """Settings of Adam in one step, including the bias correction."""
+    """Adam settings for one step, including bias correction."""
 
     beta1: float  # decay of the first moment
     beta2: float  # decay of the second moment
@@ -47,13 +50,13 @@ class Step(NamedTuple):
 
 
 def most_first(beta1: float, beta2: float) -> float:
-    """Return the upper bound of |first moment| / sqrt(second moment).
+    """Return an upper bound of |first moment| / sqrt(second moment).
 
     The moments are (1 - beta1) sum beta1^k g_k and (1 - beta2) sum beta2^k g_k^2, where g_k is the
     gradient k steps ago.
 
     Args:
-        beta1: Decay of the first moment. Its square is less than `beta2`.
+        beta1: Decay of the first moment. Its square must be less than `beta2`.
         beta2: Decay of the second moment.
 
     Returns:
@@ -65,22 +68,22 @@ def most_first(beta1: float, beta2: float) -> float:
 def adam_step(
     parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
 ) -> tuple[mx.array, mx.array]:
-    """Return the parameters and their moments after one step of Adam.
+    """Return parameters and moments after one Adam step.
 
-    Elements with a zero gradient, including the gradient of the L2 regularization, keep their
-    values and their moments.
+    Elements with a zero gradient, including the L2 term, keep their values and moments.
 
     Args:
         parameters: float32 of any shape.
-        moments: uint32 of that shape, from `pack_moments`; zeros before the first step.
-        gradient: float32 of that shape.
-        unscale: (1,) float32, factor on the gradient: one over the loss scale. With 0, parameters
-            and moments do not change.
-        step: Fields of a `Step` as an array, (6,) float32. They are an array because they change
-            from step to step, and a compiled function would treat Python numbers as constants.
+        moments: uint32 with the shape of `parameters`, from `pack_moments`. Zeros before the first
+            step.
+        gradient: float32 with the shape of `parameters`, multiplied by the loss scale.
+        unscale: (1,) float32, factor applied to the gradient: the reciprocal of the loss scale. If
+            it is 0, parameters and moments do not change.
+        step: Fields of a `Step` as a float32 array (6,). The values change in every step, and a
+            compiled function would treat Python numbers as constants.
 
     Returns:
-        New parameters and new moments, with the shapes and types of the arguments.
+        New parameters and new moments, with the same shapes and dtypes as the arguments.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -97,7 +100,7 @@ def adam_step(
 def adam_reference(
     parameters: mx.array, moments: mx.array, gradient: mx.array, unscale: mx.array, step: mx.array
 ) -> tuple[mx.array, mx.array]:
-    """Plain-MLX reference of `adam_step`, with its arguments and results."""
+    """Reference implementation of `adam_step` in plain MLX, with the same arguments and results."""
     beta1, beta2, size, epsilon, l2, most = (step[i] for i in range(len(Step._fields)))
     first, second = unpack_moments(moments, most)
     slope = mx.where(unscale != 0, unscale * gradient + l2 * parameters, 0.0)
@@ -124,10 +127,10 @@ def _adam(
 def pack_moments(
     first: mx.array, second: mx.array, most: mx.array | float, dither: mx.array | float = 0.5
 ) -> mx.array:
-    """Pack both float32 moments of each element into one uint32; see the module docstring.
+    """Pack the two float32 moments of each element into one uint32.
 
-    `most` is `most_first(beta1, beta2)`. `dither` in [0, 1) is added to the 12-bit fraction of the
-    first moment before the fraction is rounded down.
+    `most` is `most_first(beta1, beta2)`. `dither` in [0, 1) is added to the first moment's 12-bit
+    ratio before it is rounded down. The module docstring describes the format.
     """
     high = (mx.view(second, mx.uint32) + 1024) >> 11
     bound = most * mx.sqrt(mx.view(high << 11, mx.float32))
@@ -139,13 +142,12 @@ def pack_moments(
 
 
 def _dither(gradient: mx.array) -> mx.array:
-    """Return pseudo-random numbers in [0, 1), computed by hashing the bits of the gradient."""
+    """Return pseudo-random numbers in [0, 1), computed by hashing the gradient's bits."""
     return ((mx.view(gradient, mx.uint32) * HASH_PRIME_Y) >> 8).astype(mx.float32) / FRACTION_UNITS
 
 
 def unpack_moments(packed: mx.array, most: mx.array | float) -> tuple[mx.array, mx.array]:
-    """Return the first and second moments, float32. This function is the inverse of
-    `pack_moments`."""
+    """Return the first and second moments as float32 arrays. Inverse of `pack_moments`."""
     second = mx.view((packed >> 12) << 11, mx.float32)
     fraction = ((packed & 4095).astype(mx.int32) - 2048).astype(mx.float32) / 2047.0
     return fraction * most * mx.sqrt(second), second

@@ -4,14 +4,14 @@
     T_i = exp(-(omitted_i + sum_{j<i} tau_j))
     opacity = 1 - exp(-(omitted + sum_i tau_i))
 
-(Mildenhall et al. 2020, equation 3.) A ray ends before the first sample with T_i below 1e-4.
-The samples of ray r are in the slots ray_start[r] : ray_start[r + 1]. Slots after the last ray
-belong to no ray. Density is per scene unit; width and distance are in scene units.
+(Mildenhall et al. 2020, equation 3.) A ray ends before the first sample with T_i below 1e-4. The
+samples of ray r are in the slots ray_start[r] : ray_start[r + 1]. Slots after the last ray are
+unused. Density is per scene unit, and width and distance are in scene units.
 
 If `thin` omitted samples at random, p_i is the probability that sample i was kept, and omitted_i is
 the optical depth of the samples omitted in front of sample i. The optical depth of all samples
 omitted on the ray is called omitted. Transmittance and opacity are therefore exact. In the sums for
-color and depth, and in all gradients, a kept sample has the weight 1 / p_i to represent omitted
+color and depth, and in all gradients, a kept sample is multiplied by 1 / p_i to represent omitted
 samples:
 
     d color / d tau_i   = (T_i exp(-tau_i) color_i - sum_{j>i} weight_j color_j) / p_i
@@ -19,15 +19,15 @@ samples:
 
 Without thinning, p_i is 1 and omitted_i is 0.
 
-The gradient of a squared error is twice the error times the gradient of the color. With thinning,
-the error and the gradient are random and correlated, so the mean of their product is biased toward
-haze. The caller may therefore pass the expected color of each ray, which is the pixel color in
-training. Colors are summed relative to the expected color, as a control variate:
+The gradient of a squared error is twice the error times the color gradient. With thinning, the
+error and the color gradient are random and correlated, so the mean of their product is biased
+toward haze. The caller may therefore pass the expected color of each ray. In training, it is the
+pixel color. The expected color serves as a control variate: colors are summed relative to it:
 
     color = opacity expected + sum_i weight_i (color_i - expected)
 
-The control variate does not change the mean of the color, and without thinning, it does not change
-the color. With thinning, the noise of the color is proportional to the remaining error.
+The control variate does not change the mean color. Without thinning, it does not change the color
+at all. With thinning, the noise of the color is proportional to the remaining error.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _GRADIENT = Kernel(
 
 
 class Composited(NamedTuple):
-    """Color, opacity and depth of rays in front of a black background."""
+    """Color, opacity, and depth of rays over a black background."""
 
     color: mx.array  # (rays, 3) float32, premultiplied by opacity
     opacity: mx.array  # (rays,) float32, in [0, 1]
@@ -87,11 +87,11 @@ class Composited(NamedTuple):
 def composite(
     density: mx.array, color: mx.array, samples: Samples, expected: mx.array | None = None
 ) -> Composited:
-    """Composite packed samples front to back.
+    """Composite packed samples along each ray, front to back.
 
     The optical depth of sample i is density_i width_i. Its transmittance T_i is exp(-x), where x is
-    the optical depth of all samples in front of it. The color of a ray is the sum of
-    weight_i color_i, where
+    the optical depth of all samples in front of it. A ray's color is the sum of weight_i color_i,
+    where
 
         weight_i = T_i (1 - exp(-density_i width_i))
 
@@ -103,19 +103,19 @@ def composite(
         color: (slots, 3) float32.
         samples: The samples. Their distances increase along each ray, and their widths are not
             negative.
-        expected: (rays, 3) float32, expected color of each ray, which reduces the noise of thinning
-            and does not change the mean color. None is the same as black.
+        expected: (rays, 3) float32, expected color of each ray. It reduces the noise of thinning
+            without changing the mean color. None is the same as black.
 
     Returns:
-        `Composited`, differentiable with respect to `density` and `color`. No gradient flows to the
-        samples or to `expected`.
+        Color, opacity, and depth of each ray, differentiable with respect to `density` and `color`.
+        No gradient flows to the samples or to `expected`.
 
     Raises:
         InputError: If an array has a wrong shape or type.
 
     Examples:
-        Two rays share one packed array. `ray_start` specifies that ray 0 has the slots 0 and 1, and
-        ray 1 has slot 2. Slot 3 is unused. With a density of ln 2 and a width of 1, every sample
+        Two rays share one packed array. According to `ray_start`, ray 0 has slots 0 and 1, and ray
+        1 has slot 2. Slot 3 is unused. With a density of ln 2 and a width of 1, every sample
         absorbs half of the light that reaches it. The weights of ray 0 are therefore 1/2 and 1/4,
         and ray 1 has one weight of 1/2.
 
@@ -149,21 +149,21 @@ def composite_penalized(
     penalty: mx.array,
     expected: mx.array | None = None,
 ) -> tuple[Composited, mx.array]:
-    """Composite packed samples, and compute the weighted sum of an additional value along each ray.
+    """Composite packed samples, and sum a weighted penalty along each ray.
 
-    A loss that is linear in the weights can be computed as such a sum, without an additional pass
-    over the samples.
+    If a loss is linear in the weights, this sum computes it without an additional pass over the
+    samples.
 
     Args:
         density: (slots,) float32, not negative.
         color: (slots, 3) float32.
         samples: The samples, as in `composite`.
-        penalty: (slots,) float32, value of each sample.
+        penalty: (slots,) float32, penalty of each sample.
         expected: (rays, 3) float32, as in `composite`.
 
     Returns:
-        The result of `composite`, and the sums (rays,) float32 of weight times penalty. Both are
-        differentiable with respect to `density`. No gradient flows to `penalty`.
+        The result of `composite`, and the sum of weight times penalty for each ray, (rays,)
+        float32. Both are differentiable with respect to `density`. No gradient flows to `penalty`.
 
     Raises:
         InputError: If an array has a wrong shape or type.
@@ -197,7 +197,7 @@ def composite_penalized(
 
 
 def sample_weights(density: mx.array, samples: Samples) -> mx.array:
-    """Return the weight of each sample in the color of its ray.
+    """Return each sample's weight in the color of its ray.
 
     The weights are computed in plain MLX on every back end, as a parallel scan with log2(slots)
     passes.
@@ -207,8 +207,8 @@ def sample_weights(density: mx.array, samples: Samples) -> mx.array:
         samples: The samples.
 
     Returns:
-        Array (slots,) float32, differentiable with respect to `density`. In unused slots, the
-        weight is 0.
+        float32 array (slots,), differentiable with respect to `density`. The weight of unused slots
+        is 0.
     """
     thinning = samples.thinning
     scale, omitted = (thinning.inverse_probability, thinning.omitted) if thinning else (None, None)
@@ -216,7 +216,8 @@ def sample_weights(density: mx.array, samples: Samples) -> mx.array:
 
 
 def composite_reference(density, color, *samples):  # type: ignore[no-untyped-def]
-    """Composite in plain MLX, with the arguments and results of the kernel `composite_forward`."""
+    """Reference implementation in plain MLX, with the arguments and results of the kernel
+    `composite_forward`."""
     distances, widths, ray_start, *thinned, expected, penalty, ray_omitted = samples
     inverse_probability, omitted = thinned
     slots, rays = density.shape[0], ray_start.shape[0] - 1
@@ -224,7 +225,7 @@ def composite_reference(density, color, *samples):  # type: ignore[no-untyped-de
         return mx.zeros((rays, 3)), mx.zeros(rays), mx.zeros(rays), mx.zeros(rays)
     along = weights_along(density, widths, ray_start, inverse_probability, omitted)
     expected = mx.stop_gradient(expected)
-    # Slots that belong to no ray may contain NaN, and zero times NaN is not zero.
+    # Unused slots may contain NaN, and zero times NaN is not zero.
     distances, penalty = (
         mx.where(along.is_visible, mx.stop_gradient(values), 0.0) for values in (distances, penalty)
     )
@@ -238,12 +239,12 @@ def composite_reference(density, color, *samples):  # type: ignore[no-untyped-de
 
 
 class Along(NamedTuple):
-    """Optical depths and weights of samples along their rays. Each array is (slots,)."""
+    """Optical depths and weights of samples along their rays. Each array has the shape (slots,)."""
 
-    ray: mx.array  # int32, ray of the slot; 0 if the slot belongs to no ray
+    ray: mx.array  # int32, index of the slot's ray; 0 in unused slots
     is_visible: mx.array  # bool
-    optical: mx.array  # float32, optical depth, whose gradient is multiplied by 1 / p
-    before: mx.array  # float32, optical depth of the samples on the same ray in front of it
+    optical: mx.array  # float32, optical depth; its gradient is multiplied by 1 / p
+    before: mx.array  # float32, optical depth of the ray's samples in front of this sample
     weight: mx.array  # float32, 0 if not visible
 
 
@@ -254,18 +255,18 @@ def weights_along(
     inverse_probability: mx.array | None = None,
     omitted: mx.array | None = None,
 ) -> Along:
-    """Return the weights of samples in plain MLX, with arguments as in `composite` and
+    """Compute the weights of samples in plain MLX. The arguments are as in `composite` and
     `Thinning`."""
     slots = density.shape[0]
     slot = mx.arange(slots)
     is_alive = slot < ray_start[-1]
-    # The number of rays that end at or before a slot is the index of the slot's ray.
+    # The index of a slot's ray is the number of rays that end at or before this slot.
     ended = mx.zeros(slots + 1, mx.int32).at[ray_start[1:]].add(1)
     ray = mx.where(is_alive, mx.cumsum(ended)[:slots], 0)
     density, widths = (mx.where(is_alive, values, 0.0) for values in (density, widths))
     tau = density * mx.stop_gradient(widths)
     scale = mx.ones(slots) if inverse_probability is None else inverse_probability
-    # The value is tau, but the gradient is the gradient of tau / p.
+    # The value is tau, but its gradient is that of tau / p.
     optical = mx.stop_gradient(tau) + (tau - mx.stop_gradient(tau)) * scale
     before = sum_before(optical, slot - ray_start[ray])
     transmittance = mx.exp(-(before if omitted is None else omitted + before))
@@ -275,11 +276,11 @@ def weights_along(
 
 
 def sum_before(values: mx.array, place: mx.array) -> mx.array:
-    """Return the sum (slots,) of the values before each slot on its ray.
+    """Return, for each slot, the sum of the values in earlier slots of the same ray.
 
-    `place` is the index of the sample on its ray. The sums are computed with a parallel scan by
-    doubling (Hillis and Steele 1986). A difference of cumulative sums over all rays would be
-    simpler, but its rounding error grows with the number of rays.
+    `place` is the index of each sample along its ray. The sums (slots,) are computed with a
+    parallel scan by doubling (Hillis and Steele 1986). A difference of cumulative sums over all
+    rays would be simpler, but its rounding error would grow with the number of rays.
     """
     values = _earlier(values, place, 1)
     shift = 1
@@ -290,8 +291,8 @@ def sum_before(values: mx.array, place: mx.array) -> mx.array:
 
 
 def _earlier(values: mx.array, place: mx.array, shift: int) -> mx.array:
-    """Return the value `shift` samples before each slot on its ray, or zero if the ray has no such
-    sample."""
+    """Return the value `shift` samples before each slot on the same ray, or 0 at the start of a
+    ray."""
     shifted = mx.concatenate([mx.zeros(shift), values[:-shift]])
     return mx.where(place >= shift, shifted, 0.0)
 

@@ -1,5 +1,4 @@
-"""Drawing of random pixels for a training step, with the rays through these pixels and their
-colors."""
+"""Drawing of random pixels for a training step, with their rays and colors."""
 
 from __future__ import annotations
 
@@ -21,10 +20,10 @@ BATCH = 2**12
 """Number of rays in a batch of `ray_batches`."""
 
 REACH = 1 / 32
-"""Maximum distance between paired neighboring pixels, as a fraction of the image height and
+"""Maximum distance between the two pixels of a pair, as a fraction of the image height and
 width."""
 
-_END = 1.0 - 2.0**-20  # fraction in the last row and column of images with sides up to 2^20
+_END = 1.0 - 2.0**-20  # selects the last row or column of images with sides up to 2^20
 
 _TAKES = Signature(pixels=(mx.uint8, "pixels", "channels"), fractions=(mx.float32, 3, "rays"))
 _GIVES = Signature(
@@ -43,7 +42,7 @@ _DRAW = Kernel(
 
 
 class Drawn(NamedTuple):
-    """Rays, colors, and views of drawn pixels."""
+    """Randomly drawn pixels: their rays, colors, and views."""
 
     rays: Rays  # rays through the centers of the pixels
     color: mx.array  # (rays, 4) float32 in [0, 1], with straight alpha; 1 without alpha
@@ -51,48 +50,49 @@ class Drawn(NamedTuple):
 
 
 def draw_pixels(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
-    """Draw the pixels that `fractions` select.
+    """Draw random pixels from all views, as selected by `fractions`.
 
     Args:
         pixels: (pixels, 3 or 4) uint8, concatenated pixels of all views in row-major order.
         cameras: One camera for each view.
-        fractions: (3, rays) float32 in [0, 1). The three rows select the view, the image row, and
+        fractions: (3, rays) float32 in [0, 1). Its three rows select the view, the image row, and
             the image column of each ray. If the fractions are uniformly distributed, all pixels are
-            drawn with equal probability.
+            equally likely.
 
     Returns:
         Rays through the centers of the drawn pixels, and the colors and views of these pixels.
 
     Raises:
-        InputError: If a shape or type is wrong, or if the number of pixels differs from the total
-            image size of the cameras. Also if there are 2^31 pixels or more, because an int32
-            cannot represent their number.
+        InputError: If a shape or type is wrong, if the number of pixels differs from the total
+            image size of the cameras, or if there are 2^31 pixels or more, which an int32 cannot
+            represent.
     """
     checks.number("pixels of all views", cameras.pixels, high=2**31 - 1)
-    # Each axis has a separate fraction, because a single float32 has only 2^24 different fractions,
-    # fewer than the number of pixels in many scenes.
+    # The view, the row, and the column have separate fractions, because a single float32 can
+    # represent only 2^24 different fractions, and many scenes have more pixels.
     _TAKES.check(pixels, fractions, pixels=cameras.pixels)
     checks.number("channels of pixels", pixels.shape[1], low=3, high=4)
     return _draw(pixels, cameras, fractions)
 
 
 def random_rays(pixels: mx.array, cameras: Cameras, count: int, key: mx.array) -> Rays:
-    """Return rays through `count` pixels drawn with the random `key`, as in `draw_pixels`."""
+    """Return rays through `count` random pixels, drawn with `draw_pixels` and the random `key`."""
     return draw_pixels(pixels, cameras, mx.random.uniform(shape=(3, count), key=key)).rays
 
 
 def ray_batches(pixels: mx.array, cameras: Cameras, most: int, key: mx.array) -> Iterator[Rays]:
     """Yield batches of random rays through the pixels of all views.
 
-    Each batch has BATCH rays. Together, the batches have at least `most` rays, or as many rays as
-    there are pixels if this number is smaller.
+    Each batch has BATCH rays. The batches together have at least `most` rays or, if the views have
+    fewer pixels, at least one ray per pixel.
     """
     count = -(-min(pixels.shape[0], most) // BATCH)
     return (random_rays(pixels, cameras, BATCH, each) for each in mx.random.split(key, count))
 
 
 def draw_pixels_reference(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
-    """Draw pixels in plain MLX, with the arguments and results of `draw_pixels`."""
+    """Reference implementation of `draw_pixels` in plain MLX, with the same arguments and
+    results."""
     view, first, row, column, width = _chosen(cameras, fractions)
     place = mx.stack([column, row], axis=-1).astype(mx.float32) + 0.5
     color = pixels[first + row * width + column].astype(mx.float32) / 255.0
@@ -115,14 +115,14 @@ def _draw(pixels: mx.array, cameras: Cameras, fractions: mx.array) -> Drawn:
 
 
 def chosen_pixels(cameras: Cameras, fractions: mx.array) -> mx.array:
-    """Return the indices (rays,) int32 of the pixels that `draw_pixels` draws."""
+    """Return the indices of the pixels that `draw_pixels` draws, int32 (rays,)."""
     _, first, row, column, width = _chosen(cameras, fractions)
     return first + row * width + column
 
 
 def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
-    """Return int32 arrays for each ray: the view, its first pixel, the row, the column, and the
-    view width."""
+    """Return five int32 arrays (rays,): view, index of its first pixel, row, column, and view
+    width."""
     share = fractions[0] * len(cameras)
     view = mx.minimum(share.astype(mx.int32), len(cameras) - 1)
     _, _, _, kept, other = cameras.places[view].T
@@ -134,18 +134,18 @@ def _chosen(cameras: Cameras, fractions: mx.array) -> tuple[mx.array, ...]:
 
 
 def next_to_each_other(pixel_draws: mx.array) -> tuple[mx.array, int]:
-    """Replace random pixels by pairs of neighboring pixels.
+    """Replace half of the random pixels, so that pixels form pairs of neighbors.
 
-    Ray i + pairs is moved into the neighborhood of ray i, in the same view. Its row and its column
-    differ by at most `REACH` times the image height and width, and the differences are uniformly
-    distributed.
+    The pixel of ray i + pairs is moved near the pixel of ray i, in the same view. The row and
+    column of the two pixels differ by at most `REACH` times the image height and width. The
+    differences are uniformly distributed.
 
     Args:
-        pixel_draws: (3, rays) random fractions in [0, 1), which select the view, the row, and the
-            column of each pixel as in `draw_pixels`.
+        pixel_draws: (3, rays) random fractions in [0, 1) that select the view, the row, and the
+            column of each pixel, as in `draw_pixels`.
 
     Returns:
-        The fractions (3, rays) of the paired pixels, and the number of pairs, rays // 2.
+        The fractions (3, rays) that select the paired pixels, and the number of pairs, rays // 2.
     """
     pairs = pixel_draws.shape[1] // 2
     first, second, rest = mx.split(pixel_draws, (pairs, 2 * pairs), axis=1)

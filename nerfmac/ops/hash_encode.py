@@ -1,7 +1,7 @@
 """Multiresolution hash encoding: trilinear interpolation of table entries at several resolutions.
 
-The encoding is described in Müller et al. 2022, section 3 and equations 2 to 4. The grid follows
-the conventions of tiny-cuda-nn: level l has scale_l = coarsest * growth^l - 1 and ceil(scale_l) + 1
+Müller et al. 2022, section 3 and equations 2 to 4, describe the encoding. The grid follows
+tiny-cuda-nn's conventions: level l has scale_l = coarsest * growth^l - 1 and ceil(scale_l) + 1
 vertices along each axis. A point x has the coordinate x * scale_l + 0.5 in the grid of level l. A
 level with at most 2^log2_entries vertices is stored as a dense grid. The other levels are hashed
 with the primes 1, 2654435761, and 805459861.
@@ -23,8 +23,8 @@ from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
 CORNERS = 8
-"""Number of corners of a grid cell. In each level, the encoding of a point reads one table row per
-corner, and the gradient adds to one table row per corner."""
+"""Number of corners of a grid cell. At each level, encoding a point reads one table row per corner,
+and its gradient adds to the same rows."""
 
 _TAKES = Signature(
     positions=(mx.float32, "points", 3),
@@ -74,21 +74,22 @@ _POSITION_GRADIENT = Kernel(
 
 @dataclass(frozen=True)
 class HashLevels:
-    """Resolutions and table sizes of the levels."""
+    """Resolutions and table sizes of the levels of a hash encoding."""
 
     levels: int  # number of levels
     log2_entries: int  # base-2 logarithm of the maximum number of entries per level
     coarsest: int  # number of cells along an axis at level 0
-    growth: float  # ratio of the numbers of cells along an axis of consecutive levels
+    growth: float  # ratio of the resolutions of consecutive levels
 
     @cached_property
     def scales(self) -> tuple[float, ...]:
-        """Number of grid units per unit of position, for each level."""
+        """Scale of each level: number of grid units per unit of position."""
         return tuple(self.coarsest * self.growth**level - 1.0 for level in range(self.levels))
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
-        """Vertices along an axis, index of the first entry, and number of entries of each level."""
+        """For each level: number of vertices along an axis, index of the first entry, number of
+        entries."""
         shapes, first = [], 0
         for scale in self.scales:
             vertices = ceil(scale) + 1
@@ -106,7 +107,8 @@ class HashLevels:
         """Return the levels as kernel inputs.
 
         Returns:
-            Scales (levels,) float32, and the number of levels followed by `shapes`, uint32.
+            Scales (levels,) float32, and a flat uint32 array that contains the number of levels
+            followed by `shapes`.
         """
         numbers = [number for shape in self.shapes for number in shape]
         return mx.array(self.scales, mx.float32), mx.array([self.levels, *numbers], mx.uint32)
@@ -124,7 +126,7 @@ class HashLevels:
         return [range(i, min(i + size, self.levels)) for i in range(0, self.levels, size)]
 
     def is_hashed(self, level: int) -> bool:
-        """Return whether vertices of a level may share an entry.
+        """Return whether several vertices of a level may share a table entry.
 
         Args:
             level: Index of the level.
@@ -139,10 +141,10 @@ class HashLevels:
 def hash_encode(
     positions: mx.array, table: mx.array, levels: HashLevels, used: mx.array | None = None
 ) -> mx.array:
-    """Return the features of `positions`, interpolated in every level and concatenated.
+    """Encode positions: interpolate table entries at every level, and concatenate the features.
 
-    In a level, the position x has the grid coordinate x * scale + 0.5. Its features are the
-    trilinear interpolation of the features of the 8 vertices around it.
+    At each level, the position x has the grid coordinate x * scale + 0.5. The features of the 8
+    surrounding vertices are interpolated trilinearly.
 
     Args:
         positions: (points, 3) float32 in [0, 1]. For positions outside this range, vertex indices
@@ -150,12 +152,12 @@ def hash_encode(
         table: (levels.entries, features) float32. On a GPU, float16 is also supported. The number
             of features is 1, 2, 4, or 8.
         levels: Resolutions and table sizes of the levels.
-        used: (1,) int32, number of valid points, or None for all points. The features of other
-            points are arbitrary and have no gradient.
+        used: (1,) int32, number of valid points at the start of `positions`, or None if all points
+            are valid. The features of the other points are arbitrary and have no gradient.
 
     Returns:
-        (points, levels.levels * features), float16 on a GPU and float32 on a CPU, differentiable
-        with respect to `positions` and `table`.
+        Features (points, levels.levels * features), float16 on a GPU and float32 on a CPU. They are
+        differentiable with respect to `positions` and `table`.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -163,9 +165,9 @@ def hash_encode(
     Examples:
         The first level has 2 vertices along each axis and the second level has 4, so the table has
         8 + 64 rows. The first feature of each row is the index of the row, and the second feature
-        is 1. The first point is exactly at a vertex of both levels, in the rows 7 and 50. The
-        second point is at the center of a cell of both levels, so its features are the mean of 8
-        rows.
+        is 1. The first point is exactly at a vertex of both levels. These vertices have the rows 7
+        and 50. The second point is at a cell center of both levels, so its features are the mean of
+        8 rows.
 
         >>> from nerfmac.ops.hash_encode import HashLevels, hash_encode
         >>> levels = HashLevels(levels=2, log2_entries=6, coarsest=2, growth=2.0)
@@ -182,7 +184,7 @@ def hash_encode(
 
 
 def hash_encode_reference(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.array:
-    """Encode all points in plain MLX, with the arguments and results of `hash_encode`."""
+    """Reference implementation of `hash_encode` in plain MLX, for all points."""
     encoded = []
     for level, scale in enumerate(levels.scales):
         place = positions * mx.array(scale, mx.float32) + 0.5
@@ -215,7 +217,7 @@ def _used_reference(
     positions: mx.array, table: mx.array, used: mx.array, *, levels: HashLevels
 ) -> mx.array:
     is_used = (mx.arange(positions.shape[0]) < used)[:, None]
-    # Points after the first `used` ones may be NaN.
+    # Points after the first `used` points may be NaN.
     encoded = hash_encode_reference(mx.where(is_used, positions, 0.0), table, levels)
     return mx.where(is_used, encoded, 0.0).astype(working_dtype())
 
@@ -236,9 +238,9 @@ def _hash_encode(
 @_hash_encode.vjp
 def _hash_encode_vjp(primals, cotangent, _output, *, levels):  # type: ignore[no-untyped-def]
     positions, table, used = primals
-    if cotangent.size < DEVICE_SIZE:  # the kernels read rows of it from `device` memory
+    if cotangent.size < DEVICE_SIZE:  # the kernels read its rows from `device` memory
         cotangent = mx.pad(cotangent, [(0, DEVICE_SIZE), (0, 0)])
-    # MLX evaluates only arrays that are used, so an unused gradient is not computed.
+    # MLX evaluates only arrays that are used, so it does not compute an unused gradient.
     d_table = _table_gradient(positions, cotangent, used, levels, table.shape[1])
     (d_positions,) = _POSITION_GRADIENT(
         *(positions, table.astype(working_dtype()), cotangent, *levels.arrays(), used),
@@ -251,8 +253,9 @@ def _hash_encode_vjp(primals, cotangent, _output, *, levels):  # type: ignore[no
 
 
 _SHORTEST = {"float": 3, "summed": 1, "fixed": 3}
-"""Minimum mean number of consecutive samples in the same cell, for each variant of the gradient
-kernel. From this number on, the kernel sums their gradients before it adds the sum to the table."""
+"""Threshold on the mean number of consecutive samples in the same cell, for each variant of the
+gradient kernel. From this threshold on, the kernel sums the gradients of consecutive samples before
+it adds the sum to the table."""
 
 
 def _table_gradient(
@@ -293,13 +296,12 @@ def _table_gradient(
 
 
 def _units(cotangent: mx.array, used: mx.array, levels: int) -> tuple[mx.array, mx.array]:
-    """Return the fixed-point scale 1 / unit and the unit of the gradient of each level, both
-    (levels,).
+    """Return the fixed-point scale 1 / unit and the unit for each level's gradient, as float32
+    arrays (levels,).
 
     The unit is the smallest power of two for which the absolute gradients of all points sum to less
-    than 2^30 units. The sum of an entry is not larger, because interpolation weights are at most 1.
-    If the sum is not finite, the unit and the gradient of the whole level are NaN. Both arrays are
-    float32.
+    than 2^30 units. No table entry can have a larger sum, because interpolation weights are at most
+    1. If the sum is not finite, the unit is NaN, and so is the gradient of the whole level.
     """
     is_used = (mx.arange(cotangent.shape[0]) < used)[:, None]
     size = mx.abs(mx.where(is_used, cotangent, 0.0).astype(mx.float32)).sum(axis=0)

@@ -1,4 +1,4 @@
-"""Ray marching through the occupancy grid, which generates packed samples in occupied cells.
+"""Ray marching through the occupancy grid, to generate packed samples in occupied cells.
 
 Steps near the camera have the length `step`. Beyond the distance step / cone, the step length is
 proportional to the distance, like the footprint of a pixel (Müller et al. 2022, appendix E.1). The
@@ -7,9 +7,10 @@ number of steps from the ray origin to the distance t is
     n(t) = t / step                                               for t <= step / cone
     n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone   beyond
 
-A ray enters the scene cube at the distance `enter`, which is at least `near`. Interval k of the ray
-begins at the step number n(enter) + k, and its sample is at the step number n(enter) + k + jitter.
-Marching omits an interval if its sample is in an empty cell or outside the cube.
+A ray enters the scene cube at the distance `enter`, or at `near` if `enter` would be smaller.
+Interval k of the ray begins at the step number n(enter) + k, and its sample is at the step number
+n(enter) + k + jitter. Marching omits an interval if its sample is in an empty cell or outside the
+cube.
 """
 
 from __future__ import annotations
@@ -30,8 +31,7 @@ from nerfmac.ops.operation import operation
 from nerfmac.ops.packing import ray_starts
 from nerfmac.ops.signature import Signature
 
-# Number of rays that a simdgroup, or a thread on a CPU, counts alternately; see
-# kernels/march.metal.
+# Number of rays that a simdgroup (on a CPU, a thread) counts alternately; see kernels/march.metal.
 _INTERLEAVED = {"one": 1, "two": 2, "four": 4, "eight": 8}
 
 _TAKES = Signature(
@@ -78,20 +78,21 @@ class MarchGeometry:
 
     @property
     def most_intervals(self) -> int:
-        """Maximum number of intervals of a ray, along the diagonal of the cube."""
+        """Maximum number of intervals along a ray, reached on the diagonal of the cube."""
         diagonal = self.bounds.diagonal
         if self.cone * diagonal <= self.step:
             return ceil(diagonal / self.step) + 1
-        # Steps are shortest at the camera, so a diagonal that begins at the camera has the most
-        # intervals.
+        # Steps are shortest near the camera, so a ray that begins at a corner and follows the
+        # diagonal has the most intervals.
         steps = log(self.cone * diagonal / self.step)
         return ceil((1 + steps * self.cone / log(1 + self.cone)) / self.cone) + 1
 
     def settings(self) -> mx.array:
-        """Return the geometry as the kernel input `settings`.
+        """Return the geometry as the array `settings` that kernels read.
 
         Returns:
-            Array (7,) float32: lengths, resolution, and cascades.
+            float32 array (7,) with lengths in scene units, the resolution, and the number of
+            cascades.
         """
         lengths = (self.bounds.extent, self.near, self.step, self.cone, log(1 + self.cone))
         return mx.array([*lengths, self.resolution, self.bounds.cascades], mx.float32)
@@ -112,22 +113,22 @@ def march(
     slots: int,
     wanted: mx.array | None = None,
 ) -> Samples:
-    """Generate the samples of rays in occupied cells. The result is not differentiable.
+    """Generate samples along rays in occupied cells. The result is not differentiable.
 
-    Each ray is divided into intervals, beginning at the point where the ray enters the scene cube.
-    Each interval has one sample. Samples in empty cells are omitted.
+    Each ray is divided into intervals, beginning where the ray enters the scene cube. Each interval
+    has one sample. Samples in empty cells are omitted.
 
     Args:
         origins: (rays, 3) float32, scene coordinates.
         directions: (rays, 3) float32, unit vectors.
-        jitter: (rays,) float32 in [0, 1), position of the samples of each ray within their
-            intervals.
+        jitter: (rays,) float32 in [0, 1), position of each ray's samples within their intervals,
+            where 0 is the start.
         occupied: Occupied cells, the scene cube, and the marching steps.
-        slots: Maximum total number of samples. Slots are assigned to rays in order. If there are
-            not enough slots for all samples of a ray, this ray and all later rays have no samples
+        slots: Maximum total number of samples. Slots are assigned to rays in order. If the slots
+            are insufficient for all samples of a ray, this ray and all later rays get no samples
             (see `Samples.fits`).
-        wanted: (rays,) int32, number of samples to use from the start of each ray, or None for all
-            samples.
+        wanted: (rays,) int32, number of samples to generate from the start of each ray, or None for
+            all samples.
 
     Returns:
         Packed samples. Slots without a sample are zero.
@@ -139,7 +140,7 @@ def march(
         Three rays cross the unit cube in steps of 1/4, and all cells are occupied. Ray 0 crosses
         the whole cube and has 4 samples. Ray 1 misses the cube. Ray 2 begins at the center of the
         cube and has 2 samples. The samples of ray r are in the slots from `ray_start[r]` to
-        `ray_start[r + 1]`, so the last 2 of the 8 slots are unused.
+        `ray_start[r + 1] - 1`. The last 2 of the 8 slots are unused.
 
         >>> from nerfmac.ops.march import MarchGeometry, Occupied, march
         >>> cube = nerfmac.Bounds(extent=1.0)
@@ -155,7 +156,7 @@ def march(
         >>> samples.distance.tolist()
         [1.125, 1.375, 1.625, 1.875, 0.125, 0.375, 0.0, 0.0]
 
-        Only 5 slots are not enough for ray 2, so this ray has no samples:
+        With only 5 slots, there are not enough slots for ray 2, so this ray has no samples:
 
         >>> march(origins, directions, mx.full(3, 0.5), occupied, slots=5).fits
         array([True, True, False], dtype=bool)
@@ -163,7 +164,7 @@ def march(
     arrays = origins, directions, jitter, occupied
     if wanted is None:
         wanted = count_samples(*arrays)
-    skip = mx.array(np.zeros(wanted.shape[0], np.int32))  # constant, so no step computes it
+    skip = mx.array(np.zeros(wanted.shape[0], np.int32))  # constant, so steps do not compute it
     ray_start = ray_starts(wanted, slots)
     return write_samples(*arrays, slots, ray_start, skip)._replace(wanted=wanted)
 
@@ -177,7 +178,7 @@ def count_samples(
         origins, directions, jitter, occupied: Arguments of `march`.
 
     Returns:
-        Number of samples (rays,) int32, without a limit on the number of slots.
+        Number of samples of each ray, (rays,) int32, without a limit on the total number.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -217,7 +218,7 @@ def write_samples(
     ray_start: mx.array,
     skip: mx.array,
 ) -> Samples:
-    """Write the samples of rays to given slots.
+    """Write the samples of rays to the slots given by `ray_start`.
 
     Args:
         origins, directions, jitter, occupied: Arguments of `march`.
@@ -234,8 +235,8 @@ def write_samples(
     rays = origins.shape[0]
     _SLOTS_OF_RAYS.check(ray_start, skip, **{"rays": rays, "rays + 1": rays + 1})
     written = _write(origins, directions, jitter, occupied, slots, ray_start, skip)
-    # Gradients are stopped at the results instead of at the arguments of the reference. If two
-    # calls stop them at the same rays, mx.compile in MLX 0.32 may lose an array.
+    # Gradients are stopped at the results instead of at the reference's arguments. If two calls
+    # stopped them at the same rays, mx.compile in MLX 0.32 might lose an array.
     position, distance, width, ray = map(mx.stop_gradient, written)
     return Samples(position, distance, width, ray, ray_start, ray_start[1:] - ray_start[:-1])
 
@@ -245,7 +246,7 @@ def _write_reference(origins, directions, jitter, occupied, slots, ray_start, sk
     number = mx.cumsum(is_sample.astype(mx.int32), axis=1) - 1 - skip[:, None]
     own = ray_start[1:, None] - ray_start[:-1, None]
     is_kept = is_sample & (number >= 0) & (number < own)
-    # Samples that are not kept are written to an extra slot, which `pack` removes.
+    # Samples that are not kept are written to an extra slot that `pack` removes.
     slot = mx.where(is_kept, ray_start[:-1, None] + number, slots).reshape(-1)
     ray = mx.broadcast_to(mx.arange(origins.shape[0])[:, None], is_sample.shape)
 
@@ -272,15 +273,15 @@ def _write(origins, directions, jitter, occupied, slots, ray_start, skip):  # ty
 def march_reference(
     origins: mx.array, directions: mx.array, jitter: mx.array, occupied: Occupied
 ) -> tuple[mx.array, mx.array, mx.array, mx.array]:
-    """Generate the samples of all intervals of rays in plain MLX, without packing.
+    """Generate a sample in every interval of each ray in plain MLX, without packing.
 
     Args:
         origins, directions, jitter, occupied: Arguments of `march`.
 
     Returns:
-        Whether each interval has a sample, bool (rays, intervals), and the positions
-        (rays, intervals, 3), distances (rays, intervals), and widths (rays, intervals) of samples
-        in all intervals, including intervals that are omitted.
+        Whether each interval has a sample, bool (rays, intervals), and the positions (rays,
+        intervals, 3), distances (rays, intervals), and widths (rays, intervals) for all intervals,
+        including omitted ones.
     """
     geometry = occupied.geometry
     enter, leave = geometry.bounds.crossing(origins, directions, geometry.near)
@@ -304,8 +305,10 @@ def is_occupied(position: mx.array, bits: mx.array, geometry: MarchGeometry) -> 
 
 
 def cell_of(position: mx.array, geometry: MarchGeometry) -> mx.array:
-    """Return the occupancy cell index of each position (..., 3), int32 (...); -1 outside all
-    cascades."""
+    """Return the index of the occupancy cell that contains each position (..., 3), int32 (...).
+
+    The index is -1 for positions outside all cascades.
+    """
     resolution, cascades = geometry.resolution, geometry.bounds.cascades
     sizes = mx.array([2.0**c for c in range(cascades)])
     cascade = (from_center(position)[..., None] >= 0.5 * sizes).astype(mx.int32).sum(axis=-1)

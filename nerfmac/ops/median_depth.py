@@ -1,8 +1,8 @@
-"""Median depth: the distance where the transmittance along a ray decreases to one half.
+"""Median depth: the distance along a ray at which the transmittance falls to one half.
 
 Thin haze in front of a surface changes the mean distance of the density along a ray, but hardly
-changes the median. Within the interval of a sample, the density is constant, so the optical depth
-grows linearly.
+changes the median. The density is constant within each sample's interval, so the optical depth
+grows linearly there.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from nerfmac.ops.composite import Composited, weights_along
 
 
 def median_distance(density: mx.array, samples: Samples, reaching: mx.array) -> mx.array:
-    """Return the distance where the transmittance of each ray decreases to one half.
+    """Return the distance along each ray at which the transmittance falls to one half.
 
     The distance is computed in plain MLX on every back end and has no gradient. The kernel `trace`
     uses the same formula.
 
     Args:
         density: (slots,) float32 per scene unit, not negative.
-        samples: Samples without thinning, so that no sample is omitted.
+        samples: Samples without thinning.
         reaching: (rays,) transmittance in front of the first sample of each ray, in [0, 1].
 
     Returns:
-        Array (rays,) float32 in scene units. The distance is 0 if the transmittance of a ray is
-        below one half in front of its first sample, or if it is above one half behind its last
-        sample.
+        float32 array (rays,) in scene units. If a ray's transmittance is already below one half in
+        front of its first sample, or still above one half behind its last sample, the distance is
+        0.
     """
     rays = samples.ray_start.shape[0] - 1
     if density.shape[0] == 0 or rays == 0:
@@ -43,11 +43,11 @@ def median_distance(density: mx.array, samples: Samples, reaching: mx.array) -> 
 
 
 def with_median(seen: Composited, median: mx.array) -> Composited:
-    """Replace the depth of composited rays by the product of median distance and opacity.
+    """Replace the depth of composited rays with the median distance times the opacity.
 
     Args:
         seen: Composited rays.
-        median: (rays,) float32, the result of `median_distance`. Where it is 0, the depth does not
+        median: (rays,) float32, result of `median_distance`. Where it is 0, the depth does not
             change.
 
     Returns:

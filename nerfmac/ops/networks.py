@@ -1,13 +1,13 @@
-"""The density and color networks, which map features and directions to density and color.
+"""Density and color networks that map features and directions to density and color.
 
-The density network maps the features of a position to an embedding. The first value x of the
-embedding determines the density exp(x - density_bias). The color network maps the embedding and a
-basis of the direction to the color (Müller et al. 2022, section 5.4). Layers have no biases, the
-activation between them is ReLU, and the color output has a sigmoid.
+The density network maps the features of a position to an embedding. The embedding's first value x
+determines the density, exp(x - density_bias). The color network maps the embedding and the
+spherical harmonics of the direction to the color (Müller et al. 2022, section 5.4). Layers have no
+biases. Hidden layers use ReLU, and the color output uses a sigmoid.
 
-The weights of a network are one flat array, the concatenated matrices (inputs, outputs) of all
-layers in row-major order. The networks are equivalent to the fully fused networks of tiny-cuda-nn
-(Müller et al. 2021), whose matrices are the transposes (outputs, inputs).
+The weights of a network are stored in one flat array: the matrices (inputs, outputs) of all layers
+in row-major order, one after the other. The networks are equivalent to tiny-cuda-nn's fully fused
+networks (Müller et al. 2021), which store the transposed matrices (outputs, inputs).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from nerfmac.ops.networks_shape import MlpShape, NetworksShape
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
-# Number of partial sums of the weight gradients, one for each threadgroup. On a CPU, the number is
+# Number of partial sums of the weight gradients, one per threadgroup. On a CPU, the number is
 # fixed, so that results do not depend on the number of cores.
 _GROUPS = {"groups_32": 32, "groups_64": 64, "groups_256": 256, "groups_512": 512}
-_PADDING = {"close": 0, "padded": 8}  # values after each row of a tile in threadgroup memory
+_PADDING = {"close": 0, "padded": 8}  # unused values after each row of a tile in threadgroup memory
 _SPACE = {"metal": 32 * 2**10, "cuda": 48 * 2**10}  # bytes of threadgroup memory per kernel
 
 _TAKES = Signature(
@@ -68,14 +68,14 @@ def networks(
     color_weights: mx.array,
     shape: NetworksShape,
 ) -> tuple[mx.array, mx.array]:
-    """Return density and color of packed samples.
+    """Evaluate the density and color networks for packed samples.
 
     Args:
         features: (slots, shape.features) float32. On a GPU, float16 is also supported.
         basis: (rays, 16) float32, spherical harmonics of each ray direction.
-        ray: (slots,) int32, ray of each sample.
-        used: (1,) int32, number of slots with samples. The results of other slots are arbitrary and
-            have no gradient.
+        ray: (slots,) int32, index of each sample's ray.
+        used: (1,) int32, number of slots with samples. The results for the other slots are
+            arbitrary and have no gradient.
         density_weights: (shape.density.weights,) float32.
         color_weights: (shape.color.weights,) float32.
         shape: Widths of the layers.
@@ -88,10 +88,10 @@ def networks(
         InputError: If a shape or type is wrong.
 
     Examples:
-        Each network has one hidden layer, so it has two matrices in one flat array. With weights of
-        zero, the outputs are zero before the activations. The density is therefore exp(0) = 1, and
-        the color is sigmoid(0) = 0.5. The first 3 of 4 slots contain a sample: two of ray 0 and one
-        of ray 1.
+        Each network has one hidden layer, so its flat array contains two matrices. All weights are
+        zero, so the outputs before the activations are zero. The density is therefore exp(0) = 1,
+        and the color is sigmoid(0) = 0.5. The first 3 of 4 slots contain samples: two of ray 0 and
+        one of ray 1.
 
         >>> from nerfmac.ops.networks import networks
         >>> from nerfmac.ops.networks_shape import NetworksShape
@@ -127,14 +127,14 @@ def networks_density(
     shape: NetworksShape,
     used: mx.array | None = None,
 ) -> mx.array:
-    """Return the density of points without their color. The kernel has no gradient.
+    """Evaluate only the density network, without a gradient.
 
     Args:
         features: (points, shape.features) float32. On a GPU, float16 is also supported.
         density_weights, color_weights: Weights as in `networks`.
         shape: Widths of the layers.
-        used: (1,) int32, number of valid points, or None for all points. The results of other
-            points are arbitrary.
+        used: (1,) int32, number of valid points, or None if all points are valid. The results for
+            the other points are arbitrary.
 
     Returns:
         Density (points,) float32.
@@ -148,7 +148,7 @@ def networks_density(
 
 
 def stored_weights(density: mx.array, color: mx.array, shape: NetworksShape) -> mx.array:
-    """Return the weights of both networks in the order of tile.h, followed by the transposed
+    """Return the weights of both networks in the layout of tile.h, followed by the transposed
     matrices."""
     template = [each for each in shape.template if each[0] != "DENSITY_BIAS"]
     size = 2 * (density.size + color.size)
@@ -164,7 +164,7 @@ def stored_weights(density: mx.array, color: mx.array, shape: NetworksShape) -> 
 
 
 def _check(features: mx.array, density: mx.array, color: mx.array, shape: NetworksShape) -> int:
-    """Check the arrays, and return the number of rows of the features."""
+    """Check the shapes and types, and return the number of rows of `features`."""
     weights = {"density weights": shape.density.weights, "color weights": shape.color.weights}
     return _TAKES.check(features, density, color, features=shape.features, **weights)["slots"]
 
@@ -173,8 +173,7 @@ def _check(features: mx.array, density: mx.array, color: mx.array, shape: Networ
 def truncated_exp(x: mx.array) -> mx.array:
     """Return exp(min(x, DENSITY_LIMIT)).
 
-    The gradient is the gradient of exp at x clipped to [-DENSITY_LIMIT, DENSITY_LIMIT], as in
-    Instant-NGP.
+    As in Instant-NGP, the gradient is exp(x) with x clipped to [-DENSITY_LIMIT, DENSITY_LIMIT].
     """
     return mx.exp(mx.minimum(x, DENSITY_LIMIT))
 
@@ -185,8 +184,10 @@ def _truncated_exp_vjp(x, cotangent, _output):  # type: ignore[no-untyped-def]
 
 
 def mlp_reference(inputs: mx.array, weights: mx.array, shape: MlpShape) -> mx.array:
-    """Evaluate a network in plain MLX: map `inputs` (rows, shape.inputs) to (rows,
-    shape.outputs)."""
+    """Evaluate a network in plain MLX.
+
+    `inputs` has the shape (rows, shape.inputs), and the result has the shape (rows, shape.outputs).
+    """
     *hidden, last = shape.split(weights)
     for matrix in hidden:
         inputs = mx.maximum(inputs @ matrix, 0.0)
@@ -196,7 +197,7 @@ def mlp_reference(inputs: mx.array, weights: mx.array, shape: MlpShape) -> mx.ar
 def _embedded(
     features: mx.array, weights: mx.array, shape: NetworksShape
 ) -> tuple[mx.array, mx.array]:
-    """Return density and embedding, computed in plain MLX."""
+    """Compute the density and the embedding in plain MLX."""
     embedding = mlp_reference(features.astype(mx.float32), weights, shape.density)
     return cast(mx.array, truncated_exp(embedding[:, 0] - shape.density_bias)), embedding
 
@@ -212,7 +213,7 @@ def _density(features, density_weights, color_weights, used, shape):  # type: ig
         *(features.astype(working_dtype()), used),
         stored_weights(density_weights, color_weights, shape),
         **_tiles(points),
-        template=shape.template[:4],  # without the arguments of the color network
+        template=shape.template[:4],  # without the color network's arguments
         output_shapes=[(points,)],
         output_dtypes=[mx.float32],
     )
@@ -261,7 +262,8 @@ def _networks_vjp(primals, cotangents, _outputs, *, shape):  # type: ignore[no-u
 
 
 def _tiles(rows: int) -> dict[str, Any]:
-    """Return the grid and threadgroup of a launch with one simdgroup per tile of the `rows`."""
+    """Return the grid and threadgroup size of a launch with one simdgroup per tile of `rows`
+    rows."""
     return _groups(-(-rows // (TILE_ROWS * _simdgroups())))
 
 
@@ -279,8 +281,10 @@ def gradient_groups() -> int:
 
 
 def gradient_padding(shape: NetworksShape) -> int:
-    """Return the padding, in values, after each row of the gradient tiles; 0 if memory is
-    insufficient."""
+    """Return the padding, in values, after each row of the gradient tiles.
+
+    If threadgroup memory is insufficient, the padding is 0.
+    """
     if simd_width() == 1:
         return 0
     padding = _PADDING[variant("networks_gradient_rows")]

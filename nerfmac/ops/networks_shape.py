@@ -13,9 +13,9 @@ from nerfmac.common.constants import COLOR_INPUTS, NETWORK_OUTPUTS
 
 @dataclass(frozen=True)
 class MlpShape:
-    """Widths of the layers of one network, and the number of its hidden layers.
+    """Layer widths and number of hidden layers of one network.
 
-    Widths are multiples of 16, the side of the matrix tiles in the kernels.
+    Widths are multiples of 16, because the kernels compute matrix tiles with 16 rows and columns.
 
     Raises:
         InputError: If a width is not a positive multiple of 16, or the number of hidden layers is
@@ -37,7 +37,7 @@ class MlpShape:
 
     @property
     def matrices(self) -> list[tuple[int, int]]:
-        """Shape (inputs, outputs) of the matrix of each layer."""
+        """Shape (inputs, outputs) of each layer's matrix."""
         widths = [self.inputs, *[self.hidden] * self.hidden_layers, self.outputs]
         return list(pairwise(widths))
 

@@ -1,6 +1,6 @@
-"""Selection of occupancy grid cells, and update of the grid with density estimates.
+"""Selection of occupancy grid cells, and grid updates with density estimates.
 
-The method is described in Müller et al. 2022, appendix E.2.
+Müller et al. 2022, appendix E.2, describe the method.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
         count: Number of cells.
 
     Returns:
-        (count,) float32; not differentiable.
+        float32 array (count,) without a gradient.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -66,14 +66,14 @@ def _splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
 
 
 def pack_bits(values: mx.array, threshold: mx.array) -> mx.array:
-    """Pack one bit for each value: 1 if the value is above a threshold, otherwise 0.
+    """Pack one bit per value: 1 if the value is above the threshold, otherwise 0.
 
     Args:
         values: (count,) float32. `count` is a multiple of BRICK_CELLS.
         threshold: (1,) float32.
 
     Returns:
-        (count / BRICK_CELLS,) uint32. The lowest bit of a word belongs to its first value.
+        uint32 array (count / BRICK_CELLS,). The lowest bit of each word belongs to its first value.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -103,13 +103,15 @@ def _pack(values: mx.array, threshold: mx.array) -> list[mx.array]:
 
 
 def choose(bits: mx.array, draws: mx.array) -> mx.array:
-    """Return random occupied cells.
+    """Draw random occupied cells.
 
     If n bits are set, a draw selects the set bit with the index floor(draw n / 2^32).
 
     Args:
-        bits: (words,) uint32, one bit per cell, low bit first; up to 2^26 words.
-        draws: (count,) uint32, uniform over all 2^32 values, such as words of random keys.
+        bits: (words,) uint32, at most 2^26 words. Each bit belongs to a cell, beginning with the
+            lowest bit.
+        draws: (count,) uint32, random numbers that are uniform over all 2^32 values, such as words
+            of random keys.
 
     Returns:
         Cell indices, int32 (count,). If no bit is set, all indices are 0.
@@ -122,7 +124,8 @@ def choose(bits: mx.array, draws: mx.array) -> mx.array:
 
 
 def _set_bits(words: mx.array) -> mx.array:
-    """Return the number of set bits of each word, int32, by adding up adjacent groups of bits."""
+    """Return the number of set bits in each word, int32. Adjacent groups of bits are added
+    pairwise."""
     words = words - ((words >> 1) & 0x55555555)
     words = (words & 0x33333333) + ((words >> 2) & 0x33333333)
     return (((words + (words >> 4)) & 0x0F0F0F0F) * 0x01010101 >> 24).astype(mx.int32)
@@ -132,8 +135,8 @@ def _choose_reference(bits: mx.array, draws: mx.array) -> mx.array:
     is_set = (bits[:, None] >> mx.arange(BRICK_CELLS, dtype=mx.uint32)) & 1
     is_set = is_set.reshape(-1).astype(mx.int32)
     ends, count = mx.cumsum(is_set), is_set.shape[0]
-    # List the set bits without gaps. Each set bit is written at its rank, and other bits are
-    # written to an extra element.
+    # List the indices of the set bits without gaps. Each set bit is written at its rank among the
+    # set bits, and other bits are written to an extra element.
     chosen = mx.zeros(count + 1, mx.int32)
     chosen[mx.where(is_set == 1, ends - 1, count)] = mx.arange(count, dtype=mx.int32)
     rank = (draws.astype(mx.uint64) * ends[-1].astype(mx.uint64)) >> 32

@@ -1,4 +1,4 @@
-"""`Operation`: a kernel together with its reference in plain MLX and its gradient.
+"""`Operation`: a kernel, its gradient, and its reference implementation in plain MLX.
 
     @operation("power", reference=power_reference)
     def _power(x, *, exponent):
@@ -10,8 +10,8 @@
 
     cubes = _power(x, exponent=3)
 
-An operation works like `mx.custom_function`, but plain MLX replaces the kernel if the machine
-cannot run kernels.
+An operation works like `mx.custom_function`. However, if the machine cannot run kernels, the
+reference replaces the kernel and its gradient.
 """
 
 from __future__ import annotations
@@ -29,46 +29,46 @@ Function = Callable[..., Any]
 
 
 class Operation(Generic[Arguments, Result]):
-    """A function that launches a kernel or, if the machine cannot run kernels, calls the
+    """Function that launches a kernel or, if the machine cannot run kernels, calls its
     reference."""
 
     def __init__(self, name: str, launch: Function, reference: Callable[Arguments, Result]) -> None:
-        """Combine a launch and a reference. Use the decorator `operation` instead of this
+        """Combine a launch function and a reference. Use the decorator `operation` instead of this
         constructor.
 
         Args:
             name: Name of the operation, as in `nerfmac.backend.runs_kernel`.
-            launch: Function that launches the kernel. The function returns the same structure as
-                the reference, or the list of outputs of a `Kernel`. A list is converted to one
-                array or a tuple of arrays.
+            launch: Function that launches the kernel. It returns the same structure as the
+                reference, or a `Kernel`'s list of outputs. A list is converted to one array or a
+                tuple of arrays.
             reference: Function with the same arguments and results, in plain MLX.
         """
         self._name, self._launch, self._reference = name, launch, reference
         self._vjp: Function | None = None
 
     def vjp(self, gradient: Function) -> Function:
-        """Register the gradient of the kernel. This method is a decorator.
+        """Register the kernel's gradient. This method is a decorator.
 
         Args:
-            gradient: Function with the same signature as for `mx.custom_function` (arguments,
-                cotangents, and outputs), and with the keyword arguments of the kernel. The function
-                returns one gradient for each argument.
+            gradient: Function with the same positional arguments as for `mx.custom_function`
+                (primals, cotangents, and outputs) and with the operation's keyword arguments. It
+                returns one gradient per positional argument of the operation.
 
         Returns:
-            `gradient` itself.
+            `gradient`, unchanged.
         """
         self._vjp = gradient
         return gradient
 
     def __call__(self, *arrays: Arguments.args, **constants: Arguments.kwargs) -> Result:
-        """Compute the operation.
+        """Run the kernel or the reference.
 
         Args:
-            arrays: Positional arguments. If the operation has a gradient, they are arrays.
-            constants: Keyword arguments, which have no gradient.
+            arrays: Positional arguments. If the operation has a gradient, they must be arrays.
+            constants: Keyword arguments. They have no gradient.
 
         Returns:
-            Result of the kernel or of the reference. Both have the same structure.
+            Result of the kernel or the reference. Both have the same structure.
         """
         if not runs_kernel(self._name):
             return self._reference(*arrays, **constants)
@@ -89,7 +89,7 @@ class Operation(Generic[Arguments, Result]):
 def operation(
     name: str, reference: Callable[Arguments, Result]
 ) -> Callable[[Function], Operation[Arguments, Result]]:
-    """Return a decorator that makes an `Operation` of a function that launches a kernel.
+    """Return a decorator that converts a function that launches a kernel to an `Operation`.
 
     Args:
         name: Name of the operation, as in `nerfmac.backend.runs_kernel`.

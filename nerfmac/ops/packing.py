@@ -1,5 +1,4 @@
-"""Packing of ray samples into slots: the first slot of each ray, and the number of slots per
-ray."""
+"""Packing of ray samples into slots: the first slot of each ray, and the mean number of slots."""
 
 from __future__ import annotations
 
@@ -26,15 +25,15 @@ _PER_RAY = Kernel(
 def ray_starts(counts: mx.array, slots: int) -> mx.array:
     """Return the first slot of each ray, as in `Samples`.
 
-    Slots are assigned to rays in order. If there are not enough slots for all samples of a ray,
-    this ray and all later rays have no samples.
+    Slots are assigned to rays in order. If the slots are insufficient for all samples of a ray,
+    this ray and all later rays get no slots.
 
     Args:
         counts: (rays,) int32, number of samples of each ray.
         slots: Total number of slots.
 
     Returns:
-        First slot of each ray, followed by the number of slots in use: (rays + 1,) int32.
+        int32 array (rays + 1,): the first slot of each ray, followed by the number of slots in use.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -61,15 +60,14 @@ def _starts(counts: mx.array, slots: int) -> list[mx.array]:
 
 
 def samples_per_ray(marched: mx.array, kept: mx.array, capacity: int, slots: int) -> mx.array:
-    """Return the mean number of slots that a ray requires, for choosing the next number of rays.
+    """Return the mean number of slots per ray. It determines the number of rays in later steps.
 
-    If a step has at most slots / result rays, there is space for the marched samples and for the
-    samples after thinning. The result is
+    With at most slots / result rays, the expected numbers of marched samples and of samples after
+    thinning are within their limits. The result is
 
         max(mean(kept), mean(marched) slots / capacity)
 
-    The means are over the rays whose samples begin within `capacity`, because later rays were not
-    evaluated.
+    Rays with a first sample beyond `capacity` were not evaluated, so the means do not include them.
 
     Args:
         marched: (rays,) int32, number of marched samples of each ray.
@@ -78,7 +76,7 @@ def samples_per_ray(marched: mx.array, kept: mx.array, capacity: int, slots: int
         slots: Maximum total number of samples after thinning.
 
     Returns:
-        Mean number of slots per ray, () float32. The result is 0 if there are no rays.
+        Mean number of slots per ray, a float32 scalar. If there are no rays, the result is 0.
 
     Raises:
         InputError: If a shape or type is wrong.

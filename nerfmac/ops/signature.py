@@ -1,10 +1,10 @@
-"""`Signature` declares the names, types, and shapes of the arrays of an operation.
+"""`Signature` declares the names, dtypes, and shapes of an operation's arrays.
 
     _TAKES = Signature(color=(mx.float32, "slots", 3), widths=(mx.float32, "slots"))
     slots = _TAKES.check(color, widths)["slots"]
 
-The type of an array is followed by the lengths of its axes. A length is a number or a name. All
-axes with the same name have the same length.
+Each tuple contains the dtype of an array, followed by the lengths of its axes. A length is a number
+or a name. All axes with the same name must have the same length.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ Dtype = mx.Dtype | Callable[[], mx.Dtype]
 
 
 class Signature:
-    """Ordered names of arrays, each with one or several allowed types and the lengths of its
-    axes."""
+    """Ordered names of arrays, each with one or more allowed dtypes and the lengths of its axes."""
 
     def __init__(self, **arrays: tuple[Dtype | tuple[Dtype, ...] | int | str, ...]) -> None:
         self._arrays: Mapping[str, tuple[Any, ...]] = arrays
@@ -37,7 +36,7 @@ class Signature:
 
         Args:
             arrays: Arrays in the order of the signature.
-            lengths: Lengths of named axes that are known in advance.
+            lengths: Lengths of named axes that the caller already knows.
 
         Returns:
             Length of each named axis.
@@ -65,8 +64,8 @@ class Signature:
     def outputs(self, **lengths: int) -> dict[str, Any]:
         """Return the keyword arguments `output_shapes` and `output_dtypes` of a kernel launch.
 
-        The outputs are the arrays of this signature, each of which must have a single type.
-        `lengths` contains the lengths of the named axes.
+        The outputs are the arrays in this signature. Each array must have a single dtype. `lengths`
+        contains the lengths of the named axes.
         """
         return {
             "output_shapes": [

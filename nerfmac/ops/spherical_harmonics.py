@@ -1,7 +1,7 @@
-"""Real spherical harmonics of directions: the sixteen functions of the degrees 0 to 3.
+"""Real spherical harmonics of directions: the sixteen functions of degrees 0 to 3.
 
-The order and the signs of the functions are the same as in tiny-cuda-nn, where these sixteen
-functions are called "degree 4".
+The order and the signs of the functions are as in tiny-cuda-nn. tiny-cuda-nn calls these sixteen
+functions "degree 4".
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _GRADIENT = Kernel(
 
 
 def spherical_harmonics(directions: mx.array) -> mx.array:
-    """Evaluate the spherical harmonics at directions.
+    """Evaluate the spherical harmonics of degrees 0 to 3 at directions.
 
     Args:
         directions: Unit vectors (count, 3) float32.
 
     Returns:
-        Values (count, 16) float32, differentiable with respect to `directions`. The gradient is the
-        gradient of the polynomials and is not projected onto the sphere.
+        Values (count, 16) float32, differentiable with respect to `directions`. The gradient is
+        that of the polynomials, without projection onto the sphere.
 
     Raises:
         InputError: If the shape or type is wrong.
@@ -49,7 +49,8 @@ def spherical_harmonics(directions: mx.array) -> mx.array:
 
 
 def spherical_harmonics_reference(directions: mx.array) -> mx.array:
-    """Evaluate the spherical harmonics in plain MLX, as `spherical_harmonics` does."""
+    """Reference implementation of `spherical_harmonics` in plain MLX, with the same arguments and
+    results."""
     x, y, z = (directions[:, axis] for axis in range(3))
     x2, y2, z2 = x * x, y * y, z * z
     return mx.stack(

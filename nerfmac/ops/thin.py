@@ -1,25 +1,25 @@
-"""Thinning: keep a random subset of the visible samples, preferably samples with a large weight.
+"""Thinning: keep a random subset of the visible samples and prefer samples with large weights.
 
 A sample with the weight weight_i (as in `composite`) is kept with the probability
 
     p_i = 1, 1/2, 1/4, ..., or 1/32, the smallest value above weight_i / below
 
-The color, depth, and gradients of a kept sample are multiplied by 1 / p_i, so that the sample also
-represents omitted samples. The width of a kept sample does not change. Instead, `Thinning` stores
-the optical depth of the omitted samples, so that transmittance and opacity are exact for the whole
-ray. If the widths were multiplied by 1 / p_i, transmittance and opacity would be random. To avoid
-this noise, training with random backgrounds would then build opaque walls in front of cameras.
+A kept sample's contributions to color, depth, and gradients are multiplied by 1 / p_i, so that it
+also represents omitted samples. Its width does not change. Instead, `Thinning` stores the optical
+depth of the omitted samples, so that transmittance and opacity are exact for the whole ray. If the
+widths were multiplied by 1 / p_i, transmittance and opacity would be random. Training with random
+backgrounds would then build opaque walls in front of cameras to reduce this noise.
 
 A ray ends where its transmittance falls below the threshold of `composite`. Samples behind the end
-are omitted, and `Thinning` does not include them. The other samples are selected with systematic
-sampling. Probabilities are added up along the ray, beginning with the offset of the ray. A sample
-is kept if adding its probability increases the integer part of the sum. Probabilities are powers of
-two, so that rounding rarely changes the selection.
+are dropped and do not count as omitted samples. The other samples are selected by systematic
+sampling: probabilities are added up along the ray, beginning with the ray's offset, and a sample is
+kept if its probability increases the integer part of the sum. Probabilities are powers of two, so
+that rounding rarely changes the selection.
 
 Most samples of a ray contribute almost no color, because they are in thin haze, in front of a
 surface, or inside an object. Instant-NGP trains on all of these samples. nerfacc omits all samples
-with an opacity below `alpha_thre`. Thinning omits most of them, so that a training step can process
-more rays with the same number of samples.
+with an opacity below `alpha_thre`. Thinning omits most of these samples, so that a training step
+can process more rays with the same number of samples.
 """
 
 from __future__ import annotations
@@ -73,18 +73,19 @@ def thin(
 ) -> Samples:
     """Keep a random subset of the visible samples. The result is not differentiable.
 
-    A sample is kept with a probability of 1, 1/2, 1/4, ..., or 1/32. The probability is the
-    smallest of these values above weight / `below`, where weight is the weight of the sample in the
-    color of its ray. `composite` corrects the colors, so that their means do not change.
+    Each sample is kept with a probability of 1, 1/2, 1/4, ..., or 1/32: the smallest of these
+    values above weight / `below`, where weight is the sample's weight in the color of its ray.
+    `composite` corrects the colors, so that their means do not change.
 
     Args:
-        samples: Packed samples. A ray without slots for all of its samples has no samples in the
-            result.
+        samples: Packed samples. If a ray lacks slots for some of its samples, the result contains
+            no samples of this ray.
         density: (slots of `samples`,) float32, not negative.
-        offsets: (rays,) float32 in [0, 1), initial value of the sum of probabilities of each ray.
+        offsets: (rays,) float32 in [0, 1), initial value of each ray's sum of probabilities.
         slots: Maximum total number of kept samples. Slots are assigned to rays in order, as in
             `march`.
-        below: Weight from which a sample is always kept. With 0, all visible samples are kept.
+        below: Weight threshold. Samples with at least this weight are always kept. If it is 0, all
+            visible samples are kept.
 
     Returns:
         Packed samples with the correction `Samples.thinning` for `composite`.
@@ -109,7 +110,7 @@ def count_kept(
     offsets: mx.array,
     below: float,
 ) -> mx.array:
-    """Count the samples of each ray that `thin` keeps.
+    """Count the samples that `thin` would keep on each ray.
 
     Args:
         density: (slots,) float32, not negative.
@@ -118,8 +119,8 @@ def count_kept(
         offsets, below: Arguments of `thin`.
 
     Returns:
-        Number of kept samples of each ray, (rays,) int32. If `below` is 0, all samples in front of
-        the end of the ray are counted.
+        Number of kept samples on each ray, (rays,) int32. If `below` is 0, all samples in front of
+        the ray's end are counted.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -137,7 +138,8 @@ def count_kept_reference(
     offsets: mx.array,
     below: float,
 ) -> mx.array:
-    """Count the kept samples in plain MLX, with the arguments and the result of `count_kept`."""
+    """Reference implementation of `count_kept` in plain MLX, with the same arguments and
+    results."""
     rays = offsets.shape[0]
     if density.shape[0] == 0 or rays == 0:
         return mx.zeros(rays, mx.int32)
@@ -156,7 +158,7 @@ def _count(density, widths, ray_start, offsets, below):  # type: ignore[no-untyp
 
 
 class _Choice(NamedTuple):
-    """Result of thinning for each sample, as arrays (slots,)."""
+    """Result of thinning for each sample. All arrays have the shape (slots,)."""
 
     ray: mx.array  # int32
     shares: mx.array  # int32, probability in units of 1 / THINNING_UNITS
@@ -184,7 +186,7 @@ def _choice(
 
 
 def _count_before(values: mx.array, ray_start: mx.array, ray: mx.array) -> mx.array:
-    """Return the sum (slots,) of the integers before each slot on its ray."""
+    """Return, for each slot, the sum of the integers in earlier slots of the same ray."""
     sums = mx.cumsum(values) - values
     return sums - sums[mx.minimum(ray_start[:-1], values.shape[0] - 1)][ray]
 
@@ -199,7 +201,7 @@ def _write_reference(samples, density, offsets, kept_start, slots, below):  # ty
     ray = choice.ray
     number = _count_before(choice.is_kept.astype(mx.int32), ray_start, ray)
     has_room = choice.is_kept & (number < (kept_start[1:] - kept_start[:-1])[ray])
-    # Samples that are not kept are written to an extra slot, which `pack` removes.
+    # Samples that are not kept are written to an extra slot that `pack` removes.
     slot = mx.where(has_room, kept_start[:-1][ray] + number, slots)
 
     def pack(values: mx.array, empty: float = 0.0) -> mx.array:

@@ -1,13 +1,13 @@
-"""Tracing of whole rays in one kernel, which combines `march`, `hash_encode`, `networks`, and
+"""Tracing of whole rays in one kernel that combines `march`, `hash_encode`, `networks`, and
 `composite`.
 
 The kernel processes each ray sample by sample, until the ray leaves the scene or its transmittance
-is below 1e-4. Therefore, no samples behind surfaces are evaluated, no samples are stored, and the
-host does not wait between operations. The operation has no gradient and is for rendering only.
+falls below 1e-4. It therefore evaluates no samples behind surfaces and stores no samples, and the
+host does not wait between operations. The operation has no gradient and is used only for rendering.
 
-The depth of a ray is the product of its opacity and its median depth, the distance at which the
-transmittance falls to one half (see `nerfmac.ops.median_depth`). If the transmittance of the whole
-ray is above one half, the depth is the same as in `composite`.
+The returned depth is the opacity times the median depth of each ray (see
+`nerfmac.ops.median_depth`). If the transmittance of the whole ray is above one half, the depth is
+the same as in `composite`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _TRACE = Kernel(
 
 @dataclass(frozen=True)
 class TraceGeometry:
-    """Scene cube, occupancy grid, levels of the encoding, and widths of the networks."""
+    """Scene cube, occupancy grid, encoding levels, and network widths."""
 
     march: MarchGeometry  # scene cube, grid, and steps
     levels: HashLevels  # levels of the hash encoding
@@ -76,7 +76,7 @@ def trace(
     color_weights: mx.array,
     width: int | None = None,
 ) -> Composited:
-    """Composite the colors of a field along rays, with samples in the middle of marching intervals.
+    """Render rays through a field, with samples in the middle of the marching intervals.
 
     Args:
         rays: Origins and unit directions (rays, 3) float32, in scene coordinates.
@@ -84,9 +84,9 @@ def trace(
         geometry: The scene cube, the grids, and the networks.
         table: Table as in `hash_encode`, for unit coordinates of the scene cube.
         density_weights, color_weights: Weights as in `networks`.
-        width: Image width in pixels if the rays are the pixels of an image in row-major order. None
-            for other rays. With a width, neighboring pixels are traced together, which changes only
-            the speed.
+        width: Image width in pixels if the rays are the pixels of an image in row-major order, or
+            None for other rays. With a width, neighboring pixels are traced together. This affects
+            only the speed.
 
     Returns:
         Color, opacity, and depth of each ray.
@@ -113,7 +113,7 @@ def _trace_reference(
     color_weights: mx.array,
     _width: int | None,
 ) -> Composited:
-    # The host waits for the number of samples, because the number determines the array shapes.
+    # The host waits for the number of samples, because it determines the array shapes.
     along = (*rays, mx.full(rays.origin.shape[:1], 0.5), Occupied(geometry.march, bits))
     counts = count_samples(*along)
     ray_start = mx.concatenate([mx.zeros(1, mx.int32), mx.cumsum(counts)])

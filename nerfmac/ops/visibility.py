@@ -1,8 +1,8 @@
-"""Visibility along rays: termination distances, and the occupancy grid cells up to these distances.
+"""Visibility along rays: termination distances, and the occupancy grid cells that rays reach.
 
 As in `composite`, a ray ends in front of the first sample with a transmittance below 1e-4. Samples
-behind the end of a ray require no color and have no gradient. To find the end of each ray, the
-density of all marched samples is evaluated in parallel.
+behind this end require no color and have no gradient. To find the end of each ray, the density of
+all marched samples is evaluated in parallel.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from nerfmac.ops.signature import Signature
 from nerfmac.ops.thin import count_kept
 
 Density = Callable[[mx.array, mx.array], mx.array]
-"""Function that returns densities (capacity,) at positions (capacity, 3). Only the first `used`
-(1,) int32 values are valid."""
+"""Function that returns densities (capacity,), given positions (capacity, 3) and the number of
+valid positions, int32 (1,)."""
 
 _TAKES = Signature(
     origins=(mx.float32, "rays", 3),
@@ -43,18 +43,18 @@ _VISIBLE = Kernel(
 def termination_distances(
     density: Density, rays: Rays, jitter: mx.array, occupied: Occupied, capacity: int
 ) -> mx.array:
-    """Return the distance at which each ray ends. The result is not differentiable.
+    """Return the termination distance of each ray. The result is not differentiable.
 
     Args:
-        density: Function that evaluates the field.
+        density: Function that evaluates the density of the field.
         rays, jitter: Arrays as in `march`.
         occupied: Cells to sample.
-        capacity: Maximum total number of samples to evaluate. If the capacity is insufficient for
-            all samples of a ray, this ray and all later rays are not evaluated.
+        capacity: Maximum total number of samples to evaluate. If it is insufficient for all samples
+            of a ray, this ray and all later rays are not evaluated.
 
     Returns:
-        Distance (rays,) float32 in scene units. The distance is `FAR_DISTANCE` if the transmittance
-        behind the last sample is above the threshold, and 0 if the ray was not evaluated.
+        Distance (rays,) float32 in scene units. If the transmittance behind a ray's last sample is
+        above the threshold, the distance is `FAR_DISTANCE`. If a ray was not evaluated, it is 0.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -75,9 +75,9 @@ def termination_distances(
 def visible_cells(
     rays: Rays, jitter: mx.array, until: mx.array, geometry: MarchGeometry
 ) -> mx.array:
-    """Return which occupancy grid cells contain a sample position of any ray.
+    """Return which occupancy grid cells rays reach before they end.
 
-    Marching visits all cells in this function, including cells that are not occupied.
+    In this function, marching also visits cells that are not occupied.
 
     Args:
         rays, jitter: Arrays as in `march`.
@@ -85,8 +85,8 @@ def visible_cells(
         geometry: The scene cube, the grid, and the steps.
 
     Returns:
-        bool array (cells,), True for each cell that contains a sample position of a ray up to its
-        termination distance.
+        bool array (cells,), True for each cell that contains a sample position in front of the
+        termination distance of its ray.
 
     Raises:
         InputError: If a shape or type is wrong.
@@ -102,7 +102,7 @@ def _visible_reference(
     everywhere = Occupied(geometry, mx.full((words,), 2**32 - 1, mx.uint32))
     is_position, position, distance, _ = march_reference(*rays, jitter, everywhere)
     is_visible = is_position & (distance <= until[:, None])
-    # Positions beyond the termination distance are written to an extra cell, which is removed.
+    # Positions beyond the termination distance are written to an extra cell that is removed below.
     cell = mx.where(is_visible, cell_of(position, geometry), geometry.cells)
     return mx.zeros(geometry.cells + 1, mx.bool_).at[cell].maximum(is_visible)[:-1]
 

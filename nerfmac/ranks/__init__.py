@@ -1,8 +1,8 @@
-"""Ranks, which are processes on one or several machines that train one model together.
+"""Distributed training with ranks: processes on one or more machines that train one model together.
 
 Ranks are started by `mlx.launch -n 4 -- nerfmac train ...` or by any program that sets MLX's
-environment variables. Each rank has the whole scene and the whole model, and draws its share of the
-rays of a step. Gradients or parameters are averaged with `mlx.core.distributed`. A single process
+environment variables. Each rank stores the whole scene and the whole model, and processes a part of
+each step's rays. Gradients or parameters are averaged with `mlx.core.distributed`. A single process
 does not communicate.
 """
 

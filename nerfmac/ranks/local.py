@@ -1,4 +1,4 @@
-"""Starting of ranks on this machine, like `mlx.launch -n N`. With NCCL, each rank uses a separate
+"""Launch ranks on this machine, like `mlx.launch -n N`. With NCCL, each rank uses a separate
 GPU."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HOST = "127.0.0.1"
 
 _PORTS = range(20000, 32768)
 """Range of ports for ranks, below the ephemeral ports of Linux and macOS. A rank takes seconds to
-start, and in this time, the system could assign an ephemeral port to another program."""
+start. In the meantime, the system could assign an ephemeral port to another program."""
 
 
 def start_local(
@@ -27,13 +27,14 @@ def start_local(
 
     Args:
         command: Program and arguments.
-        count: Number of ranks. If it is 1, the command runs as a single process without ranks.
-        folder: Existing folder for the list of hosts.
+        count: Number of ranks. If it is 1, the command runs as a single process without
+            communication.
+        folder: Existing folder to which the list of hosts is written.
         backend: `ring`, or `nccl` to use a separate GPU for each rank.
-        popen: Additional arguments of `subprocess.Popen`.
+        popen: Additional arguments for `subprocess.Popen`.
 
     Returns:
-        Started processes, in the order of the ranks.
+        The started processes, in rank order.
     """
     if count == 1:
         own = {name: value for name, value in os.environ.items() if name != "MLX_RANK"}

@@ -1,11 +1,11 @@
-"""Detection of lost ranks, so that training ends on all ranks if one rank ends.
+"""Detection of lost ranks, so that training stops on all ranks if one rank ends.
 
-With the ring backend, if a rank ends, the next collective operation usually raises an exception
-immediately on the neighboring ranks. If the rank ends between two collective operations, the
-neighboring ranks may wait forever (MLX 0.32.4). With NCCL and JACCL, the other ranks always wait
-for a rank that has ended or hangs. A `Watch` therefore ends a process that has waited too long, or
-that receives a termination signal while it waits. `mlx.launch` sends a termination signal when
-another rank has ended.
+If a rank ends with the ring backend, the next collective operation usually raises an exception
+immediately on the neighboring ranks. However, if the rank ends between two collective operations,
+its neighbors may wait forever (MLX 0.32.4). With NCCL and JACCL, the other ranks always wait for a
+rank that has ended or hangs. A `Watch` therefore ends a process that has waited too long, or that
+receives a termination signal while it waits. `mlx.launch` sends this signal when another rank has
+ended.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ log = logging.getLogger("nerfmac")
 Item = TypeVar("Item")
 
 LOST = 2
-"""Exit code of a rank that gives up waiting for other ranks, the same code as for an
-`InputError`."""
+"""Exit code of a rank that stops waiting for other ranks. An `InputError` has the same exit
+code."""
 
 GRACE = 10.0
-"""Grace period in seconds: how long a rank may wait or take to save its state after a signal before
-its process ends."""
+"""Grace period in seconds. After a signal, a rank may wait this long, and saving its state may take
+this long, before its process is terminated."""
 
 _VARIABLE = "NERFMAC_RANK_TIMEOUT"
 _SECONDS = "120"
 
 
 class LostRankError(RuntimeError):
-    """This rank cannot continue, because another rank has ended.
+    """Error for a rank that cannot continue because another rank has ended.
 
     The message describes how the failure of the other rank was detected.
     """
 
 
 def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Generator[Item]:
-    """Yield items that the ranks compute together, with a time limit for each item.
+    """Yield items that the ranks compute together, and enforce a time limit for each item.
 
     Args:
         ranks: Ranks that compute together.
@@ -57,7 +57,7 @@ def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Gen
         save: Function that saves the state if another rank is lost, as in `Watch`.
 
     Yields:
-        The items. The time that the caller uses between two items does not count.
+        The items. The caller's time between two items does not count toward the limit.
 
     Raises:
         LostRankError: If a collective operation fails because another rank has ended.
@@ -73,7 +73,7 @@ def watched(ranks: Ranks, items: Iterable[Item], save: Callable[[], str]) -> Gen
 @contextmanager
 def noticed(ranks: Ranks) -> Iterator[None]:
     """Return a context manager that converts MLX errors in collective operations to
-    `LostRankError`."""
+    `LostRankError`s."""
     try:
         yield
     except RuntimeError as error:
@@ -87,19 +87,18 @@ def noticed(ranks: Ranks) -> Iterator[None]:
 class Watch:
     """Context manager that ends the process if `beat` is not called within a time limit.
 
-    The limit is 120 seconds, or the value of the environment variable NERFMAC_RANK_TIMEOUT in
-    seconds, where 0 disables the limit. Python cannot interrupt a collective operation, so the
-    whole process ends with a message and the exit code 2. If there is only one rank, there is no
-    limit.
+    By default, the limit is 120 seconds. The environment variable NERFMAC_RANK_TIMEOUT sets another
+    limit in seconds, or disables the limit if it is 0. Python cannot interrupt a collective
+    operation, so the whole process ends with a message and exit code 2. A single rank has no limit.
     """
 
     def __init__(self, ranks: Ranks, save: Callable[[], str]) -> None:
-        """Create a watch.
+        """Create a watch. The time limit begins with the first call of `beat`.
 
         Args:
             ranks: Ranks that compute together.
-            save: Function that saves the state and returns a sentence with the location. The
-                function is called on another thread and may only use evaluated arrays.
+            save: Function that saves the state and returns a sentence that states the location. It
+                is called on another thread, so it may use only evaluated arrays.
 
         Raises:
             InputError: If NERFMAC_RANK_TIMEOUT is invalid.
@@ -116,8 +115,8 @@ class Watch:
     def __enter__(self) -> Watch:
         if self._ranks.size > 1:
             self._told.setblocking(False)
-            # Signal handlers in Python run on the main thread, which may be waiting in a collective
-            # operation.
+            # Python runs signal handlers on the main thread, but that thread may be waiting in a
+            # collective operation.
             if threading.current_thread() is threading.main_thread():
                 self._before = signal.set_wakeup_fd(self._told.fileno(), warn_on_full_buffer=False)
             threading.Thread(target=self._watch, daemon=True).start()
@@ -131,12 +130,12 @@ class Watch:
     ) -> None:
         if self._before is not None:
             signal.set_wakeup_fd(self._before)
-        self._told.close()  # this ends the thread
+        self._told.close()  # ends the watching thread
         if self._ranks.size == 1:
             self._signals.close()
 
     def beat(self) -> None:
-        """Restart the time limit. Call this method when training has progressed."""
+        """Restart the time limit. Call this method whenever training has made progress."""
         self._last = time.monotonic()
 
     def pause(self) -> None:

@@ -1,6 +1,6 @@
-"""`Ranks`, the processes that train one model together, and their collective operations.
+"""`Ranks`: the processes that train one model together, and their collective operations.
 
-All ranks must call the same collective operations in the same order. A sum is computed once and
+All ranks must call the same collective operations in the same order. Each sum is computed once and
 then distributed, so the result is bitwise identical on all ranks.
 """
 
@@ -20,8 +20,8 @@ from nerfmac.common.checks import InputError
 AllreduceDtype = Literal["bfloat16", "float32"]
 
 LARGE = 2**16
-"""Minimum number of elements of a large array. `weighted_mean` sends each large array separately in
-the `AllreduceDtype`, and sends all smaller arrays together."""
+"""Minimum number of elements of a large array. `weighted_mean` sends each large array separately,
+converted to the `AllreduceDtype`. It sends all smaller arrays together."""
 
 _VARIABLES = {
     "nccl": ("NCCL_HOST_IP", "NCCL_PORT", "MLX_WORLD_SIZE"),
@@ -33,7 +33,7 @@ _VARIABLES = {
 
 @dataclass(frozen=True)
 class Ranks:
-    """The processes that train one model together, and the rank of this process."""
+    """Processes that train one model together, and the rank of this process."""
 
     rank: int = 0
     size: int = 1
@@ -42,11 +42,12 @@ class Ranks:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the first rank, which writes files, prints, and shows progress bars."""
+        """Whether this is the first rank. Only the first rank writes files, prints, and shows
+        progress bars."""
         return self.rank == 0
 
     def own(self, drawn: mx.array) -> mx.array:
-        """Return the columns (rows, n) of this rank from `drawn` (rows, size * n)."""
+        """Return this rank's columns (rows, n) of `drawn` (rows, size * n)."""
         if self.size == 1:
             return drawn
         share = drawn.shape[1] // self.size
@@ -73,12 +74,13 @@ class Ranks:
         Small arrays and the weight are sent together in float32.
 
         Args:
-            arrays: float32 arrays of this rank by name.
-            weight: Weight of this rank, () float32.
-            dtype: Data type in which large arrays are sent.
+            arrays: This rank's float32 arrays, keyed by name.
+            weight: Weight of this rank, a float32 scalar.
+            dtype: Data type to which large arrays are converted before they are sent.
 
         Returns:
-            Weighted means by name, float32. If the weights of all ranks are 0, the means are 0.
+            Weighted means in float32, keyed by name. If the weights of all ranks are 0, the means
+            are 0.
         """
         if self.size == 1:
             return dict(arrays)
@@ -99,7 +101,7 @@ class Ranks:
         return means
 
     def of_first(self, arrays: Mapping[str, mx.array]) -> dict[str, mx.array]:
-        """Return the `arrays` of the first rank on all ranks, bit for bit.
+        """Broadcast the `arrays` of the first rank to all ranks, bit for bit.
 
         Shapes and types must be the same on all ranks.
         """
@@ -108,19 +110,19 @@ class Ranks:
         received = {}
         for name, values in arrays.items():
             words = mx.view(values.reshape(-1), mx.uint32 if values.dtype.size == 4 else mx.uint8)
-            # Arrays are sent one at a time, so that the zeros of the other ranks are never all in
-            # memory.
+            # Arrays are sent one at a time, so that the zeros that replace them on the other ranks
+            # are never all in memory.
             words = self.sum(words if self.is_first else mx.zeros_like(words))
             received[name] = mx.view(words, values.dtype).reshape(values.shape)
             mx.eval(received[name])
         return received
 
     def number_of_first(self, value: float) -> float:
-        """Return the `value` of the first rank on all ranks."""
+        """Broadcast the `value` of the first rank to all ranks."""
         if self.size == 1:
             return value
-        # The value is sent in two parts, because one float32 cannot represent a day with
-        # milliseconds.
+        # The value is sent in two parts, because a float32 cannot represent a day in seconds with
+        # millisecond precision.
         whole = float(int(value))
         both = mx.array([whole, value - whole]) * float(self.is_first)
         return float(np.array(self.sum(both), np.float64).sum())
@@ -139,17 +141,17 @@ class Ranks:
         """Return whether the arrays are bitwise identical on all ranks.
 
         Args:
-            arrays: Arrays of this rank by name, with dtypes of 32 bits. All ranks call this method
-                with the same names and shapes.
+            arrays: This rank's arrays, keyed by name, with 32-bit dtypes. All ranks must pass the
+                same names and shapes.
 
         Returns:
-            True on all ranks if the checksums of the arrays are identical on all ranks. False on
-            all ranks if a checksum differs. With a single rank, the result is True.
+            True if the checksums of the arrays are identical on all ranks, otherwise False. All
+            ranks get the same result. With a single rank, the result is True.
         """
         return self.size == 1 or self._is_alike([_checksum(values) for values in arrays.values()])
 
     def check_alike(self, what: str, text: str) -> None:
-        """Check that a text is identical on all ranks.
+        """Check that `text` is identical on all ranks.
 
         Args:
             what: Description of the text for the error message.
@@ -177,7 +179,7 @@ _current = ALONE
 
 
 def current_ranks() -> Ranks:
-    """Return the ranks that `join` has connected, or `ALONE` before a call of `join`."""
+    """Return the ranks that `join` has connected. If `join` has not been called, return `ALONE`."""
     return _current
 
 
@@ -192,8 +194,9 @@ def join() -> Ranks:
     """Connect to the other ranks that the environment variables specify.
 
     The variables are MLX_RANK with MLX_HOSTFILE (ring), with NCCL_HOST_IP, NCCL_PORT, and
-    MLX_WORLD_SIZE (NCCL), or with MLX_IBV_DEVICES (JACCL), as in MLX. Without them, the result is
-    `ALONE`. Later calls return the same ranks. Raises `InputError` if the ranks cannot connect.
+    MLX_WORLD_SIZE (NCCL), or with MLX_IBV_DEVICES (JACCL), as in MLX. If these variables are not
+    set, the result is `ALONE`. Later calls return the same ranks. Raises `InputError` if the ranks
+    cannot connect.
     """
     global _current
     backend = _selected_backend()
@@ -217,7 +220,7 @@ def _selected_backend() -> str | None:
 
 
 def _checksum(values: mx.array) -> mx.array:
-    """Return a checksum uint32 (1,).
+    """Return a checksum of an array, uint32 (1,).
 
     If two arrays differ in a single element, their checksums differ. If two arrays differ in
     several elements, their checksums almost certainly differ.

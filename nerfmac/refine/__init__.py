@@ -1,2 +1,1 @@
-"""Refinement of the training views together with the field: poses, lenses, exposures, and
-colors."""
+"""Joint optimization of the field with the training views' poses, lenses, exposures, and colors."""

@@ -19,7 +19,7 @@ Poses = npt.NDArray[np.float64]
 
 
 def align_poses(poses: Poses, initial: Poses, refined: Poses) -> Poses:
-    """Transform poses with the similarity transform that best maps initial to refined cameras.
+    """Apply the similarity transform that best maps the initial to the refined training cameras.
 
     The rotation is the mean of the rotations from each initial camera to its refined camera, so a
     single camera is sufficient. Scale and shift are a least-squares fit of the camera positions.
@@ -44,6 +44,7 @@ def align_poses(poses: Poses, initial: Poses, refined: Poses) -> Poses:
 
 
 def align_cameras(cameras: Cameras, initial: Cameras, refined: Cameras) -> Cameras:
-    """Move `cameras` by the similarity that best maps `initial` to `refined` training cameras."""
+    """Move `cameras` by the similarity transform that best maps the cameras `initial` to
+    `refined`."""
     poses = (np.array(group.poses, np.float64) for group in (cameras, initial, refined))
     return replace(cameras, poses=mx.array(align_poses(*poses).astype(np.float32)))

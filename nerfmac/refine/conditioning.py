@@ -1,14 +1,14 @@
-"""Preconditioning of camera parameters, so that each parameter moves the image by a similar amount.
+"""Preconditioning of camera parameters, so that all parameters move the image by similar amounts.
 
-Rotating a camera has almost the same effect on its image as moving the camera sideways, and rolling
-the camera has only a small effect. The six pose variables are therefore P x, where x are the
-trained parameters and
+Rotating a camera changes its image in almost the same way as moving it sideways, and rolling the
+camera has only a small effect. The six pose variables are therefore computed as P x, where x are
+the trained parameters and
 
     P = (S + 0.1 diag(S))^(-1/2),   S = mean of J^T J over points,   J = d(direction) / d(pose)
 
 (CamP, Park et al. 2023, section 4). The length of a change of x is then approximately the image
-motion in radians. CamP uses one matrix for a pose and its lens. In nerfmac, many poses share a
-lens, so the lens has a separate matrix.
+motion in radians. CamP uses one joint matrix for a pose and its lens. In nerfmac, many poses share
+a lens, so each lens has a separate matrix.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from nerfmac.geometry.cameras import Cameras
 Array = npt.NDArray[np.float64]
 
 DAMPING = 0.1
-"""Damping factor from CamP, which limits the scale of parameters that barely change the image."""
+"""Damping factor from CamP. It limits the scale of parameters that barely change the image."""
 GRID = (-0.4, 0.0, 0.4)
-"""Coordinates of the sample points in an image relative to its center, as fractions of its width
+"""Image coordinates of the sample points relative to the image center, as fractions of the width
 and height."""
 DEPTHS = (0.6, 0.8, 1.0, 1.5, 3.0)
 """Depths of the sample points, as multiples of the distance between the camera and the scene
@@ -50,7 +50,7 @@ def pose_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
 
 
 def _pose_jacobian(poses: Array, x: Array, y: Array, depth: Array) -> Array:
-    """Return the Jacobian d(x, y) / d(pose), (n, 2, 6), at the points depth * (x, y, -1) in camera
+    """Return the Jacobians d(x, y) / d(pose), (n, 2, 6), at the points depth * (x, y, -1) in camera
     axes."""
     one, zero = np.ones_like(x), np.zeros_like(x)
     axes = poses[:, :, :3].swapaxes(1, 2)  # (n, axis, 3)
@@ -66,8 +66,8 @@ def lens_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
     """Return the matrices P (n, 3, 3) that map parameters x to lenses: (log focal factor, k1, k2) =
     P x.
 
-    The matrices are means over the points of `GRID` except the center, because lens changes do not
-    move the center.
+    Each matrix is computed from the mean over all points of `GRID` except the center, because lens
+    changes do not move the center.
     """
     sizes, lenses = np.array(cameras.sizes, float), np.array(cameras.intrinsics, np.float64)
     total = np.zeros((len(sizes), 3, 3))
@@ -83,7 +83,7 @@ def lens_conditioning(cameras: Cameras) -> npt.NDArray[np.float32]:
 
 
 def _inverse_roots(total: Array) -> npt.NDArray[np.float32]:
-    """Return the matrices (S + DAMPING diag(S))^(-1/2) for each S in `total` (n, k, k)."""
+    """Return the matrix (S + DAMPING diag(S))^(-1/2) for each matrix S in `total` (n, k, k)."""
     diagonal = np.einsum("nii->ni", total)[:, :, None] * np.eye(total.shape[1])
     values, vectors = np.linalg.eigh(total + DAMPING * diagonal)
     return np.einsum("nik,nk,njk->nij", vectors, values**-0.5, vectors).astype(np.float32)

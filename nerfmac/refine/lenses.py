@@ -1,18 +1,19 @@
-"""`SharedLenses`, the lenses that several views share, and their refinement.
+"""`SharedLenses`: lenses that several views may share, and their refinement.
 
-Views with the same size and the same intrinsics share a lens. Three variables of a lens are
-refined: the logarithm of a factor for both focal lengths, and additions to k1 and k2. These
-variables are P x, where x are the trained parameters and P is the matrix from `lens_conditioning`.
-The principal point is not refined, because moving the principal point has almost the same effect as
-rotating the camera.
+Views with the same size and the same intrinsics share a lens. For each lens, three variables are
+refined: the logarithm of a common factor for both focal lengths, and additive changes of k1 and k2.
+The variables are computed as P x, where x are the trained parameters and P is the matrix from
+`lens_conditioning`. The principal point is not refined, because moving the principal point has
+almost the same effect as rotating the camera.
 
 `lens_jvp` computes the gradients of pixel directions with respect to the lens, to first order. A
-pixel at the fixed position m has the direction (x, y, 1) with focal distort(x, y) = m, so that
+pixel at a fixed position m has the direction (x, y, 1) for which focal distort(x, y) = m.
+Therefore,
 
     d(x, y) = -J^-1 (distort(x, y) dlog focal + d distort(x, y)),   J = d distort / d(x, y)
 
-where only the coefficients vary in the last term. For a fisheye lens, the same formula applies to
-the angle.
+In the last term, only the coefficients vary. For a fisheye lens, the same formula applies to the
+angle.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _LEAST = 1e-6
 
 
 class SharedLenses:
-    """The different lenses of `cameras`, in the order of the first view with each lens."""
+    """Distinct lenses of `cameras`, in the order of the first view with each lens."""
 
     def __init__(self, cameras: Cameras) -> None:
         keys = _keys(cameras)
@@ -51,12 +52,14 @@ class SharedLenses:
 
     @cached_property
     def of_views(self) -> mx.array:
-        """Index of the lens of each view, int32 (views,)."""
+        """Index of each view's lens, int32 (views,)."""
         return mx.array([self._index[key] for key in _keys(self._cameras)], mx.int32)
 
     def changes(self, parameters: mx.array) -> mx.array:
-        """Return the log focal factors and the changes of k1 and k2, (lenses, 3), given
-        `parameters` (lenses, 3)."""
+        """Return the lens changes (lenses, 3) for `parameters` (lenses, 3).
+
+        The columns are the log focal factor and the changes of k1 and k2.
+        """
         return (self._conditioning * parameters[:, None, :]).sum(axis=2)
 
     def refined(self, cameras: Cameras, changes: mx.array) -> Cameras:
@@ -79,10 +82,11 @@ class SharedLenses:
     def direction_jvp(
         self, refined: Cameras, changes: mx.array, rays: Rays, view: mx.array
     ) -> mx.array:
-        """Return zeros (rays, 3) with the gradients of ray directions with respect to `changes`.
+        """Return zeros (rays, 3) that have the gradients of ray directions with respect to
+        `changes`.
 
-        `refined` contains the cameras with these `changes`, and `view` (rays,) the view of each
-        ray.
+        `refined` are the cameras after these `changes`, and `view` (rays,) contains each ray's
+        view.
         """
         axes = refined.poses[view, :, :3] * mx.array([1.0, -1.0, -1.0])  # y down, z forward
         direction = (axes * rays.direction[:, :, None]).sum(axis=1)  # in camera axes
@@ -101,13 +105,13 @@ def _keys(cameras: Cameras) -> list[Hashable]:
 def lens_jvp(
     direction: mx.array, stretch: mx.array, distortion: mx.array, is_fisheye: bool
 ) -> mx.array:
-    """Return zeros (r, 3) with the gradients of directions with respect to `stretch` and
+    """Return zeros (r, 3) that have the gradients of directions with respect to `stretch` and
     `distortion`.
 
-    `direction` (r, 3) is the unit direction of the ray of each pixel through the current lens, with
-    x right, y down, and z forward. `stretch` (r, 1) is 0, the logarithm of a factor for the focal
-    length. `distortion` (r, 7) is as in `Cameras`. `is_fisheye` specifies whether any lens is a
-    fisheye lens.
+    `direction` (r, 3) is the unit direction to which the current lens maps each pixel, with x
+    right, y down, and z forward. `stretch` (r, 1) is the logarithm of a factor for the focal
+    length, with the value 0. `distortion` (r, 7) is as in `Cameras`. `is_fisheye` specifies whether
+    any lens is a fisheye lens.
     """
     direction = mx.stop_gradient(direction)
     straight = _straight(direction, stretch, distortion)
@@ -145,5 +149,5 @@ def _fisheye(direction: mx.array, stretch: mx.array, distortion: mx.array) -> mx
 
 
 def _change(values: mx.array) -> mx.array:
-    """Return zero with the gradient of `values`."""
+    """Return zeros that have the gradient of `values`."""
     return values - mx.stop_gradient(values)

@@ -1,22 +1,21 @@
-"""`CameraRefinement` refines the poses, lenses, exposures, and colors of the training views.
+"""`CameraRefinement` optimizes poses, lenses, exposures, and colors of the training views.
 
-A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are along the axes
-of the scene (so(3) x R^3). Rotation vector and shift are a linear function of six parameters per
-view (see `nerfmac.refine.conditioning`). Views from one camera share a lens
-(`nerfmac.refine.lenses`).
+A pose [R | t] becomes [exp(w) R | t + v]. The rotation vector w and the shift v are in scene axes
+(so(3) x R^3). They are a linear function of six parameters per view (see
+`nerfmac.refine.conditioning`). Views from one camera share a lens (`nerfmac.refine.lenses`).
 
-Exposures multiply the linear light of red, green, and blue by exp(parameter). The sRGB color c
-becomes (1 + A) c + b, where the 3 x 3 matrix A and the vector b are parameters of each view. The
-affine map is the same as in Urban Radiance Fields (Rematas et al. 2022, section 3.3), but its
-parameters are optimized directly instead of predicted from a latent code. nerfmac uses affine maps
-instead of the appearance embeddings of NeRF-W, because embeddings would be an input of the color
-network. The mean over the views is subtracted from exposures and colors. The field therefore
-represents the mean exposure and colors of the images. Views without refined parameters, such as
-test views, also have this mean exposure and these mean colors.
+An exposure multiplies the linear light of red, green, and blue by exp(parameter). A color map
+changes the sRGB color c to (1 + A) c + b, where the 3 x 3 matrix A and the vector b are parameters
+of each view. This affine map is from Urban Radiance Fields (Rematas et al. 2022, section 3.3), but
+its parameters are optimized directly instead of being predicted from a latent code. nerfmac does
+not use the appearance embeddings of NeRF-W, because they would be an input of the color network.
+The mean over the views is subtracted from exposures and color maps. The field therefore represents
+the mean exposure and the mean colors of the images. Views without refined parameters, such as test
+views, are rendered with this exposure and these colors.
 
 Gradients with respect to poses and lenses are computed from the gradients of sample positions and
-ray directions. A sample x on a ray with origin o moves by dv + dw x (x - o). A lens changes the
-direction of the ray. The distance between a sample and its camera is constant
+ray directions. A sample x on a ray with origin o moves by dv + dw x (x - o). A lens changes the ray
+direction. The distance between a sample and its camera is treated as constant
 (`compute_cam_gradient_train_nerf` of Instant-NGP; BARF, Lin et al. 2021). The derivative with
 respect to w is computed at the refined pose, to first order.
 """
@@ -40,23 +39,23 @@ from nerfmac.refine.conditioning import pose_conditioning
 from nerfmac.refine.lenses import LENS_PARAMETERS, SharedLenses
 
 POSES = "views.poses"
-"""Name of the pose parameters (views, 6), which `pose_conditioning` maps to a rotation in radians
+"""Name of the pose parameters (views, 6). `pose_conditioning` maps them to a rotation in radians
 and a shift in scene units."""
 LENSES = "views.lenses"
-"""Name of the lens parameters (lenses, 3), which `lens_conditioning` maps to the log focal factor
+"""Name of the lens parameters (lenses, 3). `lens_conditioning` maps them to the log focal factor
 and the changes of k1 and k2."""
 EXPOSURES = "views.exposures"
-"""Name of the exposure parameters (views, 3), the logarithms of factors for the linear light of
-red, green, and blue."""
+"""Name of the exposure parameters (views, 3): logarithms of factors for the linear light of red,
+green, and blue."""
 COLORS = "views.colors"
 """Name of the color parameters (views, 12): the matrix A in row-major order, then the vector b."""
 
-_MIN_OPACITY = 1e-4  # lower bound of a divisor; rays with a lower opacity are black
+_MIN_OPACITY = 1e-4  # lower bound of divisors; rays with lower opacity are black
 
 
 @dataclass(frozen=True)
 class CameraRefinement:
-    """Refinement of poses, lenses, exposures, and colors, as enabled by the configuration.
+    """Refinement of the poses, lenses, exposures, and colors that the configuration enables.
 
     By default, no refinement is enabled.
     """
@@ -76,13 +75,13 @@ class CameraRefinement:
 
     @cached_property
     def lenses(self) -> SharedLenses:
-        """Lenses of the training views. This property requires views."""
+        """Lenses of the training views. Requires training views."""
         assert self.initial is not None
         return SharedLenses(self.initial)
 
     @property
     def shapes(self) -> Shapes:
-        """Names and shapes of the parameters. All parameters are float32."""
+        """Shapes of the float32 parameters, keyed by name."""
         shapes: Shapes = {}
         if self.config.poses:
             shapes[POSES] = (self._views, 6)
@@ -95,14 +94,14 @@ class CameraRefinement:
         return shapes
 
     def init(self) -> Parameters:
-        """Return initial parameters, which are zero and change neither cameras nor colors."""
+        """Return initial parameters. They are zero, so they do not change any camera or color."""
         return {name: mx.zeros(shape) for name, shape in self.shapes.items()}
 
     def rates(self, step: int, factor: float, progress: float) -> dict[str, ParameterGroup]:
-        """Return the settings of Adam for each parameter in `step`, counted from 0.
+        """Return the Adam settings of each parameter at `step`, counted from 0.
 
         `factor` is the learning rate of the field in this step divided by `OptimizerConfig.rate`,
-        and `progress` is the finished fraction of the run.
+        and `progress` is the fraction of the run that is complete.
         """
         config = self.config
         decay = factor * config.final_rate**progress
@@ -120,8 +119,10 @@ class CameraRefinement:
         }
 
     def trained(self, parameters: Parameters, *, learns_cameras: bool) -> Parameters:
-        """Return the `parameters` that a step trains. Poses and lenses are included only if
-        `learns_cameras` is True."""
+        """Return the subset of `parameters` that a step trains.
+
+        Poses and lenses are included only if `learns_cameras` is True.
+        """
         frozen = () if learns_cameras else (POSES, LENSES)
         return {name: values for name, values in parameters.items() if name not in frozen}
 
@@ -138,9 +139,9 @@ class CameraRefinement:
         return replace(cameras, poses=moved_poses(self.initial.poses, deltas))
 
     def with_lenses(self, cameras: Cameras, parameters: Parameters) -> Cameras:
-        """Return `cameras` with refined lenses.
+        """Return `cameras` with their lenses replaced by refined lenses.
 
-        If no training view has the lens of a camera, this camera does not change.
+        If no training view uses a camera's lens, that camera does not change.
         """
         if not self.config.lenses or self.initial is None:
             return cameras
@@ -148,19 +149,19 @@ class CameraRefinement:
         return self.lenses.refined(cameras, changes)
 
     def pose_deltas(self, parameters: Parameters) -> mx.array:
-        """Return the rotation vector in radians and the shift in scene units of each camera,
-        (views, 6)."""
-        # The product is computed as a sum, because a GPU may compute a matmul in TF32, with a
-        # mantissa of ten bits.
+        """Return the pose changes (views, 6): a rotation vector in radians and a shift in scene
+        units."""
+        # The product is computed as a sum, because a GPU may compute a matmul in TF32 with only ten
+        # mantissa bits.
         return (self._conditioning * parameters[POSES][:, None, :]).sum(axis=2)
 
     def warp_samples(
         self, parameters: Parameters, samples: Samples, rays: Rays, view: mx.array
     ) -> tuple[Samples, mx.array]:
-        """Return `samples` and ray directions (rays, 3), unchanged but with gradients for the
-        cameras.
+        """Return `samples` and ray directions (rays, 3) with unchanged values, but with gradients
+        for the cameras.
 
-        `view` int32 (rays,) is the training view of each ray.
+        `view`, int32 (rays,), contains the index of each ray's training view.
         """
         turn, shift = mx.zeros_like(rays.direction), None
         if self.config.lenses:
@@ -168,10 +169,10 @@ class CameraRefinement:
             turn = self.lenses.direction_jvp(self.cameras(parameters), changes, rays, view)
         if self.config.poses:
             deltas = self.pose_deltas(parameters)
-            delta = (deltas - mx.stop_gradient(deltas))[view]  # zero, with a gradient
+            delta = (deltas - mx.stop_gradient(deltas))[view]  # zeros that have a gradient
             turn = turn + mx.linalg.cross(delta[:, :3], rays.direction)
             shift = delta[:, 3:]
-        # One gather for rotation and shift, because each gather is a separate launch.
+        # Rotation and shift share one gather, because each gather is a separate launch.
         motion = turn if shift is None else mx.concatenate([turn, shift], axis=1)
         motion = motion[samples.ray]
         position = samples.position + samples.distance[:, None] * motion[:, :3]
@@ -180,7 +181,7 @@ class CameraRefinement:
         return samples._replace(position=position), rays.direction + turn
 
     def expose(self, seen: Composited, parameters: Parameters, view: mx.array) -> Composited:
-        """Apply the exposure and color map of the training `view`, int32 (rays,), of each ray."""
+        """Apply the exposure and the color map of each ray's training `view`, int32 (rays,)."""
         if self.config.exposures:
             logarithms = parameters[EXPOSURES]
             factor = mx.exp(logarithms - logarithms.mean(axis=0))[view]
@@ -197,7 +198,7 @@ class CameraRefinement:
 
 
 def moved_poses(poses: mx.array, deltas: mx.array) -> mx.array:
-    """Rotate and shift `poses` (n, 3, 4) by `deltas` (n, 6): [exp(w) R | t + v].
+    """Rotate and shift `poses` (n, 3, 4) by `deltas` (n, 6) to [exp(w) R | t + v].
 
     The exponential is computed with Rodrigues' formula (1840).
     """

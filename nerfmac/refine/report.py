@@ -1,4 +1,4 @@
-"""Report of the changes by refinement, as JSON values and as a line of text."""
+"""Report on how much refinement has changed the views, as JSON values and as a line of text."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from nerfmac.fields.field import Parameters
 from nerfmac.refine.refinement import COLORS, EXPOSURES, LENSES, POSES, CameraRefinement
 
 GRAY = 0.5
-"""Gray value in [0, 1]. The reported color change of a view is the amount by which the color map of
-the view changes this gray value."""
+"""Gray value in [0, 1]. The reported color change of a view is the difference that its color map
+makes to this gray value."""
 
 
 def refinement_report(refinement: CameraRefinement, parameters: Parameters) -> dict[str, Any]:
-    """Return the median and the maximum change over the views as JSON values, or {} without
-    refinement.
+    """Return the median and maximum changes over the views as JSON values.
 
-    - `poses`: rotation in `degrees` and `shift` in scene units, with motion that all cameras share.
-    - `lenses`: for each lens, number of `views`, `focal_factor`, and changes of `k1` and `k2`.
-    - `exposures`: `stops` of the color channel that changes most.
-    - `colors`: change of a medium `gray`, in [0, 1], of the channel that changes most.
+    If nothing is refined, the result is an empty dictionary. The possible keys are:
+
+    - `poses`: rotation in `degrees` and `shift` in scene units, including motion that all cameras
+      share.
+    - `lenses`: for each lens, the number of `views`, the `focal_factor`, and the changes of `k1`
+      and `k2`.
+    - `exposures`: change in `stops` of the color channel that changes most.
+    - `colors`: change of medium `gray`, in [0, 1], in the channel that changes most.
 
     The mean exposure and the mean color map of the views are subtracted from exposures and colors.
     """

@@ -1,7 +1,7 @@
-"""Detection of images that differ in exposure or white balance, from the colors along tracks.
+"""Detection of exposure and white balance differences between images, from the colors of tracks.
 
-All pixels of a track show the same point. The linear light of red, green, and blue in observation o
-of point p in image v is therefore, except for noise and specular reflections,
+All pixels of a track show the same point. Apart from noise and specular reflections, the linear
+light of red, green, and blue in observation o of point p in image v is therefore
 
     log light_o = log gain_v + log color_p
 
@@ -24,28 +24,28 @@ from nerfmac.geometry.views import Views
 Array = npt.NDArray[np.float64]
 
 DARKEST, BRIGHTEST = 0.01, 0.9
-"""Range of linear light in [0, 1] for valid observations. Noise dominates darker observations, and
-brighter observations may be clipped."""
+"""Range of linear light, in [0, 1], of valid observations. Darker observations are dominated by
+noise, and brighter observations may be clipped."""
 MOST_OBSERVATIONS = 2**17
-"""Approximate maximum number of observations for estimating gains. If there are more observations,
-points at equal intervals in the list are used."""
+"""Approximate maximum number of observations used to estimate gains. If there are more
+observations, an evenly spaced subset of the points is used."""
 FEWEST_IN_IMAGE = 10
-"""Minimum number of observations in an image for a valid gain."""
+"""Minimum number of observations in an image. With fewer observations, the image has no valid
+gain."""
 FEWEST_IMAGES = 5
-"""Minimum number of images with a valid gain for a valid spread."""
+"""Minimum number of images with a valid gain. With fewer images, no spread is computed."""
 TURNS = 10
-"""Number of iterations of median polish. Several iterations are necessary if gains drift slowly
-along the camera path."""
+"""Number of median polish iterations. Several iterations are necessary if gains drift slowly along
+the camera path."""
 DIFFERENT = 0.08
-"""Minimum spread of log gains that indicates different exposures. Measured spreads are 0.04 for a
-video with constant light and 0.12 for photos with automatic exposure."""
+"""Threshold on the spread of log gains. A larger spread indicates different exposures. Measured
+spreads are 0.04 for a video with constant light and 0.12 for photos with automatic exposure."""
 
 
 def gain_spread(views: Views) -> Array | None:
-    """Return the robust standard deviation (3,) of the log gains of the images in red, green, and
-    blue.
+    """Return a robust standard deviation (3,) of the images' log gains for red, green, and blue.
 
-    The result is None if the `views` have no tracks or too few.
+    If `views` has too few tracks or none, the result is None.
     """
     if views.tracks is None:
         return None
@@ -60,7 +60,7 @@ def gain_spread(views: Views) -> Array | None:
 
 
 def observed_light(views: Views, tracks: Tracks) -> Array:
-    """Return the mean linear light (observations, 3) in [0, 1] of 3 x 3 pixels around each
+    """Return the mean linear light (observations, 3), in [0, 1], of the 3 x 3 pixels around each
     observation."""
     width, height = np.array(views.cameras.sizes).T[:, tracks.view]
     first = np.array(views.cameras.places)[tracks.view, 0]
@@ -74,9 +74,10 @@ def observed_light(views: Views, tracks: Tracks) -> Array:
 
 
 def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
-    """Return the log gains (views, 3) of images, given the log `light` (observations, 3).
+    """Estimate the log gains (views, 3) of images from the log `light` (observations, 3).
 
-    The median over the images is 0. The gain of an image with too few observations is NaN.
+    The gains are shifted so that their median over the images is 0. If an image has too few
+    observations, its gain is NaN.
     """
     shown = np.bincount(tracks.view, minlength=views)
     gains = np.zeros((views, 3))
@@ -89,7 +90,8 @@ def image_gains(tracks: Tracks, light: Array, views: int) -> Array:
 
 
 def _medians(values: Array, group: npt.NDArray[np.int64], groups: int = 0) -> Array:
-    """Return the medians (groups, 3) of the `values` (n, 3) in each group; 0 for an empty group."""
+    """Return the medians (groups, 3) of the `values` (n, 3) in each group, or 0 for an empty
+    group."""
     counts = np.bincount(group, minlength=groups)
     starts = np.cumsum(counts) - counts
     medians = np.zeros((len(counts), 3))

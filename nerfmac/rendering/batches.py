@@ -1,8 +1,8 @@
-"""Rendering in batches of a fixed size, used if no kernel can trace whole rays.
+"""Rendering in batches of a fixed size, for cases in which no kernel can trace whole rays.
 
-With a fixed batch size, one compiled function renders images of any size, and memory use is
-bounded. `SampleBatches` skips empty space and samples behind surfaces. `RayBatches` evaluates every
-sample and is used for samplers without an occupancy grid.
+With a fixed batch size, a single compiled function renders images of any size, and memory use is
+bounded. `SampleBatches` skips empty space and most samples behind surfaces. `RayBatches` evaluates
+every sample and supports samplers without an occupancy grid.
 """
 
 from __future__ import annotations
@@ -26,24 +26,25 @@ from nerfmac.sampling.sampler import Sampler
 Indices = npt.NDArray[np.signedinteger]
 Floats = npt.NDArray[np.float32]
 Shade = Callable[[Samples, mx.array, mx.array], tuple[Composited, mx.array]]
-"""Function that returns composited rays and their median distances (rays,). Its arguments are
-samples, ray directions (rays, 3), and transmittances (rays,) in front of the samples."""
+"""Function that returns composited rays and their median distances (rays,), given samples, ray
+directions (rays, 3), and the transmittances (rays,) in front of the samples."""
 
 FIRST_ROUND = 8
 """Maximum number of samples per ray that `SampleBatches` evaluates in the first round."""
 
 MIDDLE = 0.5
-"""Value that replaces all random numbers in renderings, so that samples are in the middle of their
-intervals."""
+"""Value that replaces all random numbers during rendering, so that samples are in the middle of
+their intervals."""
 
 
 class RayBatches:
-    """Renders rays in batches. The number of rays per batch is limited by the number of slots."""
+    """Renderer that evaluates all samples of a batch of rays. The number of slots limits the batch
+    size."""
 
     def __init__(
         self, shade: Shade, sampler: Sampler, parameters: Arrays, sampling: Arrays, slots: int
     ) -> None:
-        """Create a renderer. `sampling` is the sampler state, and `slots` the maximum number of
+        """Create a renderer. `sampling` is the sampler state, and `slots` is the maximum number of
         samples per batch."""
         self._rays = max(slots // sampler.most_samples, 1)
 
@@ -64,7 +65,7 @@ class RayBatches:
             if missing:  # all batches have the same size: the last one is padded with its first ray
                 batch = [mx.concatenate([v, mx.repeat(v[:1], missing, 0)]) for v in batch]
             seen.append(Composited(*self._batch(*batch)))
-            mx.eval(seen[-1])  # for each batch, because all batches need too much memory
+            mx.eval(seen[-1])  # separately, because all batches together need too much memory
         fields = (mx.concatenate(list(parts)) for parts in zip(*seen, strict=True))
         return Composited(*(values[: len(rays.origin)] for values in fields))
 
@@ -72,7 +73,7 @@ class RayBatches:
 class SampleBatches:
     """Renders rays in rounds, with the next few samples of each ray that is not yet opaque.
 
-    Samples in occupied cells are counted first, and rays without samples show the background. The
+    First, the samples in occupied cells are counted. Rays without samples show the background. The
     number of samples per ray doubles with each round, so few samples behind surfaces are evaluated.
     """
 
@@ -120,7 +121,7 @@ class SampleBatches:
                 seen, crossing = self._see(rays, chosen, *reached)
                 color[chosen] += transmittance[chosen, None] * seen[0]
                 depth[chosen] += transmittance[chosen] * seen[2]
-                median[chosen] += crossing  # 0 in all rounds but one
+                median[chosen] += crossing  # nonzero in at most one round
                 transmittance[chosen] *= 1.0 - seen[1]
             left[alive] -= take
             done[alive] += take
@@ -137,15 +138,15 @@ class SampleBatches:
             rays: All rays.
             chosen: Indices (n,) of the rays to evaluate.
             reaching: Transmittance (n,) in front of the samples.
-            take: Number (n,) of samples to evaluate.
-            skip: Number (n,) of samples that earlier rounds have evaluated.
+            take: Number (n,) of samples to evaluate on each ray.
+            skip: Number (n,) of samples of each ray that earlier rounds have evaluated.
 
         Returns:
             Color, opacity, and depth of the samples, and the distance (n,) at which the
-            transmittance falls to one half. The distance is 0 if the transmittance does not fall to
-            one half along these samples.
+            transmittance falls to one half. If it does not fall to one half along these samples,
+            the distance is 0.
         """
-        padding = (0, self._rays - len(chosen))  # padding with ray 0, without samples
+        padding = (0, self._rays - len(chosen))  # padding repeats ray 0, without samples
         ray, take_padded, skip_padded = (
             mx.array(np.pad(values, padding).astype(np.int32)) for values in (chosen, take, skip)
         )
@@ -157,8 +158,7 @@ class SampleBatches:
         return values, crossing
 
     def _batches(self, take: Indices) -> Iterator[slice]:
-        """Yield consecutive ranges of rays. Together, the rays in a range have at most one sample
-        for each slot of a batch.
+        """Yield consecutive ranges of rays whose samples fit in the slots of a batch.
 
         `take` is the number of samples of each ray.
         """

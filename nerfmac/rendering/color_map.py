@@ -1,4 +1,5 @@
-"""Color maps, which convert numbers in [0, 1] to sRGB by linear interpolation between anchors."""
+"""Color maps that convert numbers in [0, 1] to sRGB by linear interpolation between anchor
+colors."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ TURBO: Anchors = (
     (0.675, 0.089, 0.004),
     (0.480, 0.016, 0.011),
 )
-"""Turbo color map from Google (Mikhailov 2019), from violet over green to red. This color map makes
-small differences visible."""
+"""Google's Turbo color map (Mikhailov 2019), from violet through green to red. It makes small
+differences visible."""
 
 INFERNO: Anchors = (
     (0.001, 0.000, 0.014),
@@ -41,13 +42,13 @@ INFERNO: Anchors = (
     (0.965, 0.840, 0.267),
     (0.988, 0.998, 0.645),
 )
-"""Inferno color map from Matplotlib (Smith and van der Walt 2015), from black to yellow, with
+"""Matplotlib's Inferno color map (Smith and van der Walt 2015), from black to yellow, with
 uniformly increasing brightness."""
 
 GRAY: Anchors = ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 MAPS = {"turbo": TURBO, "inferno": INFERNO, "gray": GRAY}
-"""Color maps that users can select, as a dictionary from name to anchors."""
+"""Anchors of the color maps that users can select, keyed by name."""
 
 
 def colored(values: mx.array, anchors: Anchors) -> mx.array:

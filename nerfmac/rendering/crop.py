@@ -1,7 +1,7 @@
-"""Cropping to a box, which hides the occupancy grid cells outside the box.
+"""Cropping of renderings to a box by hiding the occupancy grid cells outside it.
 
-Cells that do not overlap the box are marked as empty, so all rendering methods skip these cells
-without additional time. The crop ends at cell faces, at most one cell outside the box.
+Cells that do not overlap the box are marked as empty, so all rendering methods skip them at no
+extra cost. The crop ends at cell faces, at most one cell outside the box.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from nerfmac.ops.occupancy_update import pack_bits
 
 Corner = tuple[float, float, float]
 Box = tuple[Corner, Corner]
-"""Lowest and highest corner of an axis-aligned box."""
+"""Lowest and highest corners of an axis-aligned box."""
 
 
 def cropped(
     bits: mx.array, geometry: MarchGeometry, box: Box | None, placement: Placement | None = None
 ) -> mx.array:
-    """Return the occupancy `bits`, as in `ops.march`, with only the cells that overlap `box`.
+    """Clear the occupancy `bits`, as in `ops.march`, of all cells that do not overlap `box`.
 
     The box is in scene coordinates or, with a `placement`, in file coordinates. If `box` is None,
-    all cells remain. For a rotated box, the result contains all cells that overlap the box along
-    each axis of the box.
+    the bits do not change. If the placement rotates the box, a cell is kept if it overlaps the box
+    along each of the box's axes.
     """
     if box is None:
         return bits
@@ -39,7 +39,7 @@ def cropped(
         shift = placement.turned_to_file(placement.offset)
         low, high = ((placement.scale * np.array(corner) + shift).tolist() for corner in box)
         axes = placement.rotation.T
-    # Arguments of a cached function are tuples, because arrays and lists have no hash.
+    # The arguments of the cached function are tuples, because arrays and lists are not hashable.
     return bits & _overlapping(geometry, tuple(low), tuple(high), tuple(axes.ravel().tolist()))
 
 
@@ -47,9 +47,9 @@ def cropped(
 def _overlapping(
     geometry: MarchGeometry, low: Corner, high: Corner, axes: tuple[float, ...]
 ) -> mx.array:
-    """Return one bit per cell, uint32 (cells / 32,), which is 1 if the cell overlaps the box.
+    """Return one bit per cell, uint32 (cells / 32,): 1 if the cell overlaps the box, otherwise 0.
 
-    A cell that only touches the box does not overlap it. The box contains the positions p with
+    A cell that merely touches the box does not overlap it. The box contains the positions p with
     low[k] < axes[k] . p < high[k]. `axes` is a 3 x 3 matrix in row-major order.
     """
     cascade, *cell = cells_of(mx.arange(geometry.cells, dtype=mx.int32), geometry.resolution)
@@ -73,7 +73,7 @@ def _along(geometry: MarchGeometry, component: float) -> mx.array:
 
 
 def _reach(geometry: MarchGeometry, axis: npt.NDArray[np.float64]) -> mx.array:
-    """Return half the extent of the cells of each cascade along the direction `axis`, float32
+    """Return half the extent of each cascade's cells along the direction `axis`, float32
     (cascades,)."""
     half = 0.5 * 2.0 ** np.arange(geometry.bounds.cascades) / geometry.resolution
     return mx.array((half * np.abs(axis).sum()).astype(np.float32))

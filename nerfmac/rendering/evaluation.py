@@ -1,4 +1,4 @@
-"""Evaluation of a split, which renders its views and compares the renderings with the photos on the
+"""Evaluation of a split: render its views and compare the renderings with the photos on the
 device."""
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ BACKGROUNDS = {"white": (1.0, 1.0, 1.0), "black": (0.0, 0.0, 0.0)}
 
 
 class ViewQuality(NamedTuple):
-    """Metrics of a view."""
+    """Image-quality metrics of a rendered view."""
 
     name: str
     psnr: float  # In dB.
     ssim: float
-    row_fraction: float = 1.0  # Compared fraction of the rows, from the middle.
-    lpips: float | None = None  # None if not measured.
+    row_fraction: float = 1.0  # Fraction of the image rows that were compared, around the middle.
+    lpips: float | None = None  # None if LPIPS was not measured.
     psnr_corrected: float = math.nan  # In dB, after `metrics.color_corrected`.
 
 
 class Evaluation(list[ViewQuality]):
-    """List of view metrics of a split, with their means."""
+    """List of the metrics of a split's views, with their means."""
 
     def __init__(self, views: Iterable[ViewQuality], *, split: str, of: int) -> None:
-        """Create the list.
+        """Create the list of metrics.
 
         Args:
             views: Metrics of the views.
             split: Name of the split.
-            of: Number of views in the split, which is larger than the length of the list if the
-                evaluation time was limited.
+            of: Number of views in the split. If the evaluation time was limited, it can be larger
+                than the length of the list.
         """
         super().__init__(views)
         self.split, self.of = split, of
@@ -64,16 +64,16 @@ class Evaluation(list[ViewQuality]):
             metric: Name of a `ViewQuality` field, such as "psnr".
 
         Returns:
-            Mean over the views. The result is NaN if there are no views or if the metric was not
-            measured.
+            Mean over the views. If there are no views, or if the metric was not measured, the
+            result is NaN.
         """
         values = [getattr(view, metric) for view in self]
         return float(np.mean(values)) if values and None not in values else math.nan
 
     @property
     def psnr(self) -> float:
-        """Mean of the PSNR values of the views in dB, as in papers. The mean PSNR differs from the
-        PSNR of the mean squared error."""
+        """Mean of the views' PSNR values in dB, as in papers. It differs from the PSNR of the mean
+        squared error."""
         return self.mean("psnr")
 
     @property
@@ -93,7 +93,7 @@ class Evaluation(list[ViewQuality]):
 
 
 def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
-    """Return a description of the views and rows of a split that were measured.
+    """Describe which views and rows of a split were measured.
 
     Args:
         views: Metrics of the views.
@@ -110,7 +110,7 @@ def measured(views: Sequence[ViewQuality], of: int, split: str) -> str:
 
 
 class Compared(NamedTuple):
-    """Photo and rendering of a view in host memory, restricted to the compared rows."""
+    """Photo and rendering of a view in host memory, cropped to the compared rows."""
 
     truth: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background.
     rendering: FloatImage  # (h, w, 3) sRGB in [0, 1], over the background.
@@ -119,11 +119,11 @@ class Compared(NamedTuple):
 
 
 OnView = Callable[[ViewQuality, Compared], None]
-"""Callback that receives the metrics and the images of each view."""
+"""Callback that receives the metrics and images of each view."""
 
 
 class _Comparison(NamedTuple):
-    """Comparison of a view that the device may not have finished."""
+    """Comparison of a view that the device may still be computing."""
 
     name: str
     error: Sums
@@ -131,12 +131,11 @@ class _Comparison(NamedTuple):
     similarity: Sums
     row_fraction: float
     lpips: mx.array | None
-    unmasked: mx.array  # () fraction of the pixels that are not masked
+    unmasked: mx.array  # scalar, fraction of the pixels that are not masked
     images: tuple[mx.array, ...]  # as in `Compared`
 
     def outcome(self, on_view: OnView | None) -> ViewQuality:
-        # Masked pixels are equal in both images, so they do not contribute to the sums of
-        # differences.
+        # Masked pixels are equal in both images, so they do not contribute to the errors.
         with interval("wait for a view", view=self.name):
             unmasked = max(float(self.unmasked), 1e-9)
             psnr = decibels(self.error.mean() / unmasked)
@@ -163,20 +162,21 @@ def evaluate(
 ) -> Iterator[ViewQuality]:
     """Render views and compare them with their photos.
 
-    Masked pixels are copied from the photo to the rendering. PSNR and SSIM exclude masked pixels,
-    and LPIPS compares identical pixels. Images are not stored, but passed to `on_view`.
+    Masked pixels are copied from the photo to the rendering. PSNR and SSIM exclude them, and for
+    LPIPS, they are identical in both images. Images are not stored. They are passed to `on_view`.
 
     If `seconds` is set, the number of views is limited so that the evaluation takes about this
-    time. The views are evenly spaced in the split. At least one view is compared. If one view takes
-    longer than `seconds`, only its middle rows are compared. The time per view is estimated from
-    the rendering time of a small image, and later from the mean rendering time of finished views.
+    long. The compared views are evenly spaced in the split. At least one view is compared. If a
+    single view takes longer than `seconds`, only its middle rows are compared. The time per view is
+    first estimated from the rendering time of a small image, and later from the mean rendering time
+    of finished views.
 
     Args:
-        new_renderer: Function that creates the renderer. The function is called once, and again
-            after macOS has stopped GPU work (see `nerfmac.backend.watchdog`).
+        new_renderer: Function that creates the renderer. It is called once, and again each time
+            macOS stops GPU work (see `nerfmac.backend.watchdog`).
         views: Views to compare.
-        background: `white` or `black`, behind renderings and transparent photos.
-        blend: Space in which alpha is composited: `srgb` or `linear`.
+        background: Color behind renderings and transparent photos: `white` or `black`.
+        blend: Color space for compositing: `srgb` or `linear`.
         seconds: Maximum evaluation time in seconds, or None to compare all views.
         on_view: Callback for each view, or None.
         lpips: LPIPS metric, or None.
@@ -210,7 +210,7 @@ def evaluate(
             with interval("begin a view", view=views.names[index]):
                 light = background, blend
                 comparison = _compare(renderer_now, views, index, light, fraction, lpips)
-            if previous:  # the device renders the next view while the host waits for this one
+            if previous:  # the device already renders the next view while the host waits here
                 yield previous.outcome(on_view)
                 view_seconds = (time.perf_counter() - start) / begun
             previous = comparison

@@ -1,4 +1,4 @@
-"""Metrics of a rendered image against a photo: PSNR and SSIM.
+"""PSNR and SSIM of a rendered image compared with a photo.
 
     PSNR = -10 log10 mean (image - target)^2                                   in dB
 
@@ -6,21 +6,22 @@
 
 Values are in [0, 1], C1 = 0.01^2, and C2 = 0.03^2 (Wang et al. 2004). The means mu, the variances
 s_x^2 and s_y^2, and the covariance s_xy are weighted by a Gaussian window of 11 x 11 pixels with a
-sigma of 1.5 pixels. The scores are computed per channel for all positions of the window within the
-image, and then averaged. scikit-image computes the same value with `gaussian_weights=True,
-sigma=1.5, use_sample_covariance=False, data_range=1`. The default settings of scikit-image use a
-uniform 7 x 7 window instead.
+sigma of 1.5 pixels. The SSIM is computed per channel at every window position inside the image, and
+then averaged. scikit-image computes the same value with `gaussian_weights=True, sigma=1.5,
+use_sample_covariance=False, data_range=1`. By default, scikit-image uses a uniform 7 x 7 window
+instead.
 
 MLX arrays are compared on the device in float32 with precompiled MLX kernels, so a new image size
-requires no compilation. Two NumPy arrays are compared on the host in float64. The results differ by
-at most 1e-3 dB in PSNR and 1e-4 in SSIM, because SSIM is computed from the difference d = x - y and
-the centered sum c = x + y - 1. Their moments lose little precision to cancellation:
+requires no compilation. NumPy arrays are compared on the host in float64. The results differ by at
+most 1e-3 dB in PSNR and 1e-4 in SSIM. To achieve this precision, SSIM is computed from the
+difference d = x - y and the centered sum c = x + y - 1, because their moments lose little precision
+to cancellation:
 
     SSIM = mean of (1 - mu_d^2 / (mu_x^2 + mu_y^2 + C1)) (1 - s_d^2 / (s_x^2 + s_y^2 + C2))
 
     mu_x^2 + mu_y^2 = ((1 + mu_c)^2 + mu_d^2) / 2          s_x^2 + s_y^2 = (s_c^2 + s_d^2) / 2
 
-The PSNR of a set of images is the mean of the PSNRs of the images, as in papers, not the PSNR of
+As in papers, the PSNR of a set of images is the mean of the images' PSNR values, not the PSNR of
 their mean squared error.
 """
 
@@ -39,15 +40,16 @@ Image = mx.array | np.ndarray
 WINDOW = 11  # pixels on a side
 SIGMA = 1.5  # pixels
 C1, C2 = 0.01**2, 0.03**2
-FLAT = 1e-8  # variance below which an image has a uniform color, so that no gain can be fitted
-BAND = 2**17  # number of pixels that are filtered at a time, to limit memory use
+FLAT = 1e-8  # variance below which an image counts as uniform, so that no gain is fitted
+BAND = 2**17  # number of pixels to filter at a time, to limit memory use
 
 _gauss = [math.exp(-0.5 * ((i - WINDOW // 2) / SIGMA) ** 2) for i in range(WINDOW)]
 TAPS = tuple(value / sum(_gauss) for value in _gauss)
 
 
 class Sums(NamedTuple):
-    """Terms of a mean, summed per row on the device of the images. `mean` adds up the rows."""
+    """Terms of a mean, summed per row on the device that stores the images. `mean` adds up the
+    rows."""
 
     parts: list[Image]  # each (rows,)
     terms: int  # number of terms of the mean
@@ -77,12 +79,12 @@ def ssim(image: Image, target: Image) -> float:
 
 
 def color_corrected(image: mx.array, target: mx.array, kept: mx.array | None = None) -> mx.array:
-    """Fit `image` (h, w, 3) to `target` with a gain and an offset for each channel.
+    """Correct each channel of `image` (h, w, 3) with the gain and offset that best fit `target`.
 
-    The fit minimizes the squared error over the pixels that are `kept`, bool (h, w), or over all
-    pixels if `kept` is None. The result is clipped to [0, 1]. The corrected image is used to
-    compare views with unknown exposure or white balance, as in RawNeRF (Mildenhall et al. 2022)
-    and, with additional terms, in Zip-NeRF.
+    Gain and offset minimize the squared error over the pixels where `kept`, bool (h, w), is True,
+    or over all pixels if `kept` is None. The result is clipped to [0, 1]. With this correction,
+    views with unknown exposure or white balance can be compared, as in RawNeRF (Mildenhall et al.
+    2022) and, with additional terms, in Zip-NeRF.
     """
     weights = mx.ones((*image.shape[:2], 1)) if kept is None else kept[..., None].astype(mx.float32)
     weights = weights / mx.maximum(weights.sum(), 1.0)
@@ -95,7 +97,7 @@ def color_corrected(image: mx.array, target: mx.array, kept: mx.array | None = N
 
 
 def decibels(error: float) -> float:
-    """Return the PSNR in dB for a mean squared error. If the error is 0, the PSNR is infinity."""
+    """Convert a mean squared error to a PSNR in dB. If the error is 0, the PSNR is infinity."""
     return -10.0 * math.log10(error) if error != 0.0 else math.inf
 
 
@@ -125,8 +127,8 @@ def similarity(image: Image, target: Image) -> Sums:
 def _similarity(x: Image, y: Image) -> Image:
     """Return the sum of the SSIM of all windows in each row of windows.
 
-    The four moments are concatenated and filtered as one flat vector, in which neighboring pixels
-    have fixed offsets. Windows that extend beyond the end of a row or of a moment are discarded.
+    The four moments are concatenated and filtered as one flat vector, where neighboring pixels have
+    fixed offsets. Windows that extend beyond the end of a row or a moment are discarded.
 
     Args:
         x: Image (h, w, channels).
@@ -156,25 +158,25 @@ def _similarity(x: Image, y: Image) -> Image:
 
 
 def _blur(values: Image, stride: int) -> Image:
-    """Return the mean of each value and the next ten values at the distance `stride`, weighted by
-    `TAPS`."""
+    """Return, for each value, the mean of this value and the next ten values at intervals of
+    `stride`, weighted by `TAPS`."""
     count = values.shape[0] - (WINDOW - 1) * stride
     shifted = [values[i * stride : i * stride + count] for i in range(WINDOW)]
     total = TAPS[WINDOW // 2] * shifted[WINDOW // 2]
-    for i in range(WINDOW // 2):  # the window is symmetric: two taps share a product
+    for i in range(WINDOW // 2):  # the window is symmetric, so two taps share a product
         total = total + TAPS[i] * (shifted[i] + shifted[WINDOW - 1 - i])
     return total
 
 
 def _joined(parts: list[Any]) -> Image:
-    """Return all values of `parts` as one flat vector. The parts are all MLX or all NumPy
-    arrays."""
+    """Concatenate all values of `parts` to one flat vector. The parts are either all MLX or all
+    NumPy arrays."""
     flat = [part.reshape(-1) for part in parts]
     return mx.concatenate(flat) if isinstance(flat[0], mx.array) else np.concatenate(flat)
 
 
 def _begun(values: Image) -> Image:
-    """Return `values`. If they are an MLX array, the device starts computing them."""
+    """Return `values`. If `values` is an MLX array, the device starts computing it."""
     if isinstance(values, mx.array):
         mx.async_eval(values)
     return values

@@ -1,4 +1,4 @@
-"""Surface normals, computed as the direction in which the density decreases most."""
+"""Surface normals: directions in which the density decreases most."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from collections.abc import Callable
 import mlx.core as mx
 
 CORNERS = tuple((x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0))
-"""Corners of a cube at which the logarithms of the density are compared. Derivatives of a hash grid
-are discontinuous between the cells of its finest level, so normals from derivatives show the grid
-instead of the surface. Normals from six or four points, or without the logarithm, are noisy."""
+"""Corners of the cube at which log densities are compared. A hash grid's derivatives are
+discontinuous between the cells of its finest level, so normals computed from derivatives show the
+grid instead of the surface. Normals computed from four or six points, or without the logarithm, are
+noisy."""
 
 FLOOR = 1e-3
-"""Density per scene unit that is added before the logarithm, so that much smaller densities have no
-effect."""
+"""Density per scene unit that is added before taking the logarithm, so that much smaller densities
+have no effect."""
 
 LEAST = 1e-4
-"""Minimum length of the sum of corner * log(density + FLOOR) for a unit normal. Rounding errors can
-cause shorter sums where the density is constant. A shorter sum is divided by `LEAST`, so the length
-of the normal is less than 1."""
+"""Minimum length of the sum of corner * log(density + FLOOR) for a unit normal. Where the density
+is constant, rounding errors cause shorter sums. A shorter sum is divided by `LEAST`, so its normal
+has a length of less than 1."""
 
 
 def normals(
     density: Callable[[mx.array], mx.array], position: mx.array, reach: mx.array
 ) -> mx.array:
-    """Return unit normals (points, 3) at `position` (points, 3) that point away from high density.
+    """Return unit normals (points, 3) at `position` (points, 3). They point toward lower density.
 
     `density` maps positions (points, 3) to density (points,) per scene unit. The density is
     evaluated at the corners of a cube around each position. `reach` (points,) is half the side of

@@ -1,5 +1,4 @@
-"""Measurement of the rendering time per pixel, for estimating how many images can be rendered in a
-given time."""
+"""Measurement of the rendering time per pixel, to estimate how many images fit in a given time."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from nerfmac.geometry.cameras import Camera
 from nerfmac.rendering.renderer import Renderer
 
 TRIAL = 2**11
-"""Approximate total number of pixels, over all cameras, that the first trial renders."""
+"""Approximate number of pixels that the first trial renders, in total over all cameras."""
 TRIAL_SECONDS = 0.1
 """Minimum duration in seconds of a reduced-size trial. Shorter trials measure launch overhead on a
 GPU instead of throughput."""
@@ -22,8 +21,8 @@ GPU instead of throughput."""
 def seconds_per_pixel(renderer: Renderer, cameras: Sequence[Camera]) -> float:
     """Measure the rendering time in seconds per pixel.
 
-    The time is measured by rendering smaller images from all cameras. All images have the lens of
-    the first camera, scaled to the smaller size.
+    The measurement renders smaller images from all cameras. All images use the first camera's lens,
+    scaled to the smaller size.
     """
     lens, pixels = cameras[0].lens, TRIAL
     while True:
@@ -44,15 +43,16 @@ def _seconds(renderer: Renderer, cameras: Sequence[Camera]) -> float:
 
 
 def middle_rows(camera: Camera, count: int) -> Camera:
-    """Return a camera for the middle `count` rows of the image of `camera`."""
+    """Return a copy of `camera` cropped to the middle `count` rows of its image."""
     return Camera(camera.lens.rows((camera.lens.height - count) // 2, count), camera.pose)
 
 
 def spread(count: int) -> list[int]:
-    """Return the numbers 0 to `count` - 1 in an order where every prefix is evenly spaced.
+    """Return the numbers 0 to `count` - 1 in an order in which every prefix is almost evenly
+    spaced.
 
-    The order is the van der Corput sequence: 0, then the half, the quarters, the eighths, and so
-    on.
+    The order is the van der Corput sequence: first 0, then the half, the quarters, the eighths, and
+    so on.
     """
     bits = (count - 1).bit_length()
     halves = (int(f"{i:0{bits}b}"[::-1], 2) for i in range(2**bits))

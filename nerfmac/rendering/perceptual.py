@@ -1,14 +1,14 @@
-"""LPIPS, a perceptual distance between two images, computed from the features of an image
-classifier.
+"""LPIPS, a perceptual distance between two images that is computed from an image classifier's
+features.
 
 Zhang, Isola, Efros, Shechtman, Wang: The Unreasonable Effectiveness of Deep Features as a
-Perceptual Metric (2018), version 0.1 with AlexNet. Both images are scaled to [-1, 1] and normalized
-per channel, and AlexNet's five convolutions are applied. The features x and y after each
+Perceptual Metric (2018), version 0.1 with AlexNet. Both images are scaled to [-1, 1], normalized
+per channel, and passed through AlexNet's five convolutions. The features x and y after each
 convolution are normalized to unit length per pixel. LPIPS is defined as
 
     LPIPS = sum over layers of the mean over pixels of sum over channels w (x - y)^2
 
-The user provides the weights of AlexNet and w. nerfmac neither contains nor downloads them.
+The user must provide AlexNet's weights and w. nerfmac does not include or download them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from nerfmac.common.checks import InputError
 SHIFT, SPREAD = (-0.030, -0.088, -0.188), (0.458, 0.448, 0.450)
 
 SMALLEST = 31
-"""Minimum side of an image in pixels. The last layers of AlexNet reduce an image of this size to
-one pixel."""
+"""Minimum width and height of an image, in pixels. AlexNet's last layers reduce an image of this
+size to one pixel."""
 
 MOST_BYTES = 2**28
 """Maximum decompressed size of an .npz file in bytes. The weights require about 10 MB."""
@@ -35,7 +35,7 @@ RECIPE = "lpips.LPIPS(net='alex').state_dict() saved by safetensors.torch.save_f
 
 
 class Layer(NamedTuple):
-    """A convolution of AlexNet, with ReLU after it."""
+    """AlexNet convolution followed by ReLU."""
 
     number: int  # index of the layer in torchvision's AlexNet
     stride: int
@@ -57,7 +57,8 @@ class Lpips:
     """LPIPS metric with weights from a file."""
 
     def __init__(self, path: str | Path) -> None:
-        """Read weights from a .safetensors or .npz file with the names of the package lpips.
+        """Read weights from a .safetensors or .npz file that uses the array names of the package
+        lpips.
 
         The names are `net.sliceN.M.weight` and `.bias`, with M as in torchvision's AlexNet, and
         `linN.model.1.weight`. Other names are ignored. Raises `InputError` if weights are missing
@@ -74,7 +75,8 @@ class Lpips:
             self._layers.append((weight.transpose(0, 2, 3, 1), bias, linear.reshape(outputs)))
 
     def __call__(self, image: mx.array, target: mx.array) -> mx.array:
-        """Return the LPIPS () float32 of two (h, w, 3) images in [0, 1]. Equal images have LPIPS 0.
+        """Return the LPIPS of two (h, w, 3) images in [0, 1] as a float32 scalar. Equal images have
+        LPIPS 0.
 
         Raises `InputError` if the shapes differ or are not (h, w, 3), or if a side has fewer than
         31 pixels.
@@ -106,7 +108,7 @@ def _read(path: Path) -> dict[str, mx.array]:
         if is_zipfile(path) and (size := _inflated_bytes(path)) > MOST_BYTES:
             raise InputError(f"{path} has a decompressed size of {size} bytes; expected {RECIPE}")
         loaded = mx.load(str(path))
-    except Exception as error:  # zipfile also raises exceptions of zlib and struct
+    except Exception as error:  # zipfile also raises exceptions from zlib and struct
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} cannot be read: {error}") from error

@@ -1,5 +1,4 @@
-"""`Renderer` renders images with the fastest method that the field and the sampler
-support."""
+"""`Renderer` renders images with the fastest method that the field and the sampler support."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ class Rendered(NamedTuple):
     depth: FloatImage
     """Depth (h, w) in scene units: the distance from the camera at which the transmittance falls to
     1/2. If the transmittance of the whole ray is above 1/2, the depth is the mean distance of the
-    density. In empty space, the depth is 0."""
+    density along the ray. In empty space, the depth is 0."""
 
     def __repr__(self) -> str:
         height, width = self.opacity.shape
@@ -50,14 +49,14 @@ class Rendered(NamedTuple):
 
 
 def to_bytes(image: FloatImage) -> npt.NDArray[np.uint8]:
-    """Convert an image in [0, 1] to uint8 with rounding."""
+    """Convert an image in [0, 1] to uint8, rounding to nearest."""
     return (np.clip(image, 0.0, 1.0) * 255.0 + 0.5).astype(np.uint8)
 
 
 def shade(
     field: Field, parameters: Parameters, samples: Samples, directions: mx.array, reaching: mx.array
 ) -> tuple[Composited, mx.array]:
-    """Evaluate a field at samples and composite them.
+    """Evaluate a field at samples, and composite the samples.
 
     Args:
         field: Field to render.
@@ -67,7 +66,7 @@ def shade(
         reaching: Transmittance in front of the samples, as in `median_distance`.
 
     Returns:
-        The composited rays, and their median distances as in `median_distance`.
+        The composited rays, and their median distances (rays,) as in `median_distance`.
     """
     density, color = field(parameters, samples, directions)
     median = median_distance(density, samples, reaching)
@@ -82,19 +81,18 @@ def tracer_of(
     slots: int,
     occupied: Occupied | None = None,
 ) -> Tracer:
-    """Return the fastest supported `Tracer`, a function that composites rays.
+    """Return the fastest available function that renders rays of a field.
 
     Args:
         field: Field to render.
         parameters: Parameters of the field.
         sampler: Sampler of the field.
         sampling: State of the sampler.
-        slots: Maximum number of samples that are evaluated at a time if no kernel traces whole
-            rays.
+        slots: Maximum number of samples to evaluate at a time if no kernel can trace whole rays.
         occupied: Cells to sample. By default, the occupied cells of the sampler.
 
     Returns:
-        Function that composites rays.
+        Function that renders rays, see `nerfmac.fields.field.Tracer`.
     """
     occupied = occupied or sampler.occupied(sampling)
     if occupied is None:
@@ -104,10 +102,10 @@ def tracer_of(
 
 
 class Renderer:
-    """Renderer of images, tile by tile.
+    """Renders images tile by tile.
 
     Args:
-        tracer: Function of rays that returns their color, opacity, and depth.
+        tracer: Function that returns the color, opacity, and depth of rays.
     """
 
     def __init__(self, tracer: Tracer) -> None:
@@ -116,7 +114,7 @@ class Renderer:
     def render(
         self, camera: Camera, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
     ) -> Rendered:
-        """Render an image.
+        """Render an image of the scene from a camera.
 
         Args:
             camera: Camera in scene coordinates. Its intrinsics determine the image size.
@@ -143,11 +141,12 @@ class Renderer:
 
         Args:
             rays: Rays in scene coordinates.
-            width: Image width if the rays are image pixels in row-major order. Tracing neighboring
-                pixels together is faster.
+            width: Image width in pixels if the rays are the pixels of an image in row-major order,
+                or None for other rays. With a width, rendering is faster, because neighboring
+                pixels are traced together.
 
         Returns:
-            Color, opacity, and the product of opacity and depth of each ray.
+            Color, opacity, and depth times opacity of each ray.
 
         Raises:
             InputError: If the sampler has an occupancy grid and an array has the wrong shape or
@@ -174,7 +173,7 @@ class Renderer:
     def over(
         self, rays: Rays, width: int, background: tuple[float, float, float]
     ) -> tuple[mx.array, mx.array, mx.array]:
-        """Render rays of an image, in row-major order, over a background.
+        """Render an image's rays, in row-major order, over a background.
 
         Args:
             rays: Rays in scene coordinates.

@@ -1,14 +1,14 @@
-"""Surface metrics: errors of depth and of normals.
+"""Surface metrics: depth errors and normal errors.
 
-PSNR does not measure at which distance the density along a ray is. For example, a textureless floor
-can have the correct color for density at any distance. Therefore, depth is compared with sparse
-points from structure from motion that training did not use. The error of a depth is relative to the
-true distance d of the point from the camera:
+PSNR does not measure how far away the density along a ray is. For example, density at any distance
+can have the correct color of a textureless floor. Rendered depth is therefore compared with sparse
+points from structure from motion that were excluded from training. The depth error is relative to
+the point's true distance d from the camera:
 
     error = |depth - d| / d
 
-Sparse points are on textured surfaces only. Textureless surfaces between them are compared with the
-ground plane of the points; see `nerfmac.geometry.ground_plane`. A pixel is compared if its ray
+Sparse points exist only on textured surfaces. Textureless surfaces between them are compared with
+the ground plane of the points (see `nerfmac.geometry.ground_plane`). A pixel is compared if its ray
 intersects the plane inside the convex hull of the points on the plane. Objects in front of the
 plane count as errors, so even a perfect field does not reach 1. Therefore, compare this metric only
 between runs of the same scene.
@@ -25,7 +25,7 @@ Array = npt.NDArray[np.float64]
 
 
 class DepthErrors(NamedTuple):
-    """Statistics of relative depth errors. All values are fractions."""
+    """Statistics of relative depth errors. Errors are fractions of the true distance."""
 
     median: float
     p90: float
@@ -55,7 +55,7 @@ def depth_errors(depth: Array, distance: Array) -> DepthErrors | None:
 def normal_angles(normal: Array, truth: Array) -> Array:
     """Return the angles (n,) in degrees between normals and true normals, both (n, 3).
 
-    If a vector has the length 0, the angle is 90 degrees.
+    If a vector has length 0, the angle is 90 degrees.
     """
     length = np.linalg.norm(normal, axis=1) * np.linalg.norm(truth, axis=1)
     cosine = np.einsum("ij,ij->i", normal, truth) / np.maximum(length, 1e-12)

@@ -1,7 +1,6 @@
-"""`Tiles` chooses the number of rays per launch so that a launch takes about `MOMENT`
-seconds.
+"""`Tiles` adapts the number of rays per launch so that a launch takes about `MOMENT` seconds.
 
-macOS stops a launch that delays the display, after a second or less (ml-explore/mlx issue 3267).
+If a launch delays the display, macOS stops it after a second or less (ml-explore/mlx issue 3267).
 The time per ray is measured, because it depends on the GPU, the field, and the haze in the scene.
 Launches on a CPU do not delay the display.
 """
@@ -20,18 +19,18 @@ from nerfmac.backend.watchdog import SHORTER, is_relaxed
 Result = TypeVar("Result")
 
 FIRST, LEAST, MOST = 2**14, 2**10, 2**20
-"""Number of rays in the first tile on a GPU, and minimum and maximum number of rays in later
+"""Number of rays in the first tile on a GPU, and minimum and maximum numbers of rays in later
 tiles."""
 MOMENT = 0.05
-"""Target time of a tile, in seconds."""
+"""Target rendering time of a tile, in seconds."""
 
 
 class Tiles:
-    """Adapts the number of rays per tile, within [`LEAST`, `MOST`], to the measured time.
+    """Adapts the number of rays per tile, from `LEAST` to `MOST`, to the measured rendering time.
 
     If a tile takes longer than `MOMENT`, the number is halved. If a tile takes less than `MOMENT` /
-    8, the number is multiplied by 4. In the relaxed mode (`nerfmac.backend.watchdog`), `MOMENT` and
-    the first tile are smaller.
+    8, the number is multiplied by 4. In the relaxed mode (`nerfmac.backend.watchdog`), the target
+    time and the first tile are smaller.
     """
 
     def __init__(self) -> None:
@@ -43,8 +42,8 @@ class Tiles:
     def run(self, trace: Callable[[], Result], is_last: bool) -> Result:
         """Run `trace` for one tile, return its result, and adapt the size of the next tile.
 
-        To measure the time of a tile, the method first waits for all earlier launches and then for
-        the tile. The last tile and tiles of `MOST` rays are not measured.
+        To measure a tile, the method first waits for all earlier launches and then for the tile. It
+        does not measure the last tile or tiles of `MOST` rays.
         """
         if is_last or self.rays == MOST:
             result = trace()

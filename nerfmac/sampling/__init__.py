@@ -1,1 +1,1 @@
-"""Samplers, which select the sample positions along rays."""
+"""Samplers that select sample positions along rays."""

@@ -1,16 +1,15 @@
-"""`HierarchicalSampler`: evenly spaced coarse samples, and fine samples where a proposal field is
-dense.
+"""`HierarchicalSampler`: evenly spaced coarse samples, and fine samples where density is high.
 
-The segment of a ray inside the scene cube is divided into equal bins, and each bin has one coarse
+Each ray's segment inside the scene cube is divided into equal bins, and each bin has one coarse
 sample (Mildenhall et al. 2020, equation 2). A proposal field is evaluated at the coarse samples.
 The compositing weights of the coarse samples define a piecewise constant probability density along
-the ray. Fine samples are drawn from this density with inverse transform sampling (section 5.2). The
-result contains both the coarse and the fine samples, sorted by distance.
+the ray. Fine samples are drawn from this distribution with inverse transform sampling (section
+5.2). The result contains both the coarse and the fine samples, sorted by distance.
 
-Neighboring intervals meet at the midpoint between their samples. The first interval begins where
-the ray enters the cube, and the last interval ends where the ray leaves the cube. In the paper, an
-interval extends from a sample to the next sample, so no interval covers the space in front of the
-first sample.
+Neighboring intervals are separated by the midpoint between their samples. The first interval begins
+where the ray enters the cube, and the last interval ends where the ray leaves it. In the paper, an
+interval extends from one sample to the next, so no interval covers the space in front of the first
+sample.
 """
 
 from __future__ import annotations
@@ -28,22 +27,22 @@ from nerfmac.ops.composite import composite
 from nerfmac.sampling.sampler import Sampled, Sampler
 
 Proposal = Callable[[Arrays, Samples, mx.array], tuple[mx.array, mx.array]]
-"""Function of parameters, samples, and directions that returns density and color, like
+"""Function that returns density and color, given parameters, samples, and directions, like
 `Field.__call__`."""
 
-_EVEN = 1e-3  # total weight added evenly along each ray, so that empty rays also have fine samples
+_EVEN = 1e-3  # total weight added evenly along each ray, so that empty rays get fine samples
 
 
 class _Part(NamedTuple):
-    """The segment of each ray inside the cube. Fraction 0 is the start of the segment, and 1 is the
-    end."""
+    """Segment of each ray inside the scene cube. Fraction 0 is the start of the segment, and 1 is
+    its end."""
 
     rays: Rays
-    enter: mx.array  # (rays, 1) distance of the start of the segment
+    enter: mx.array  # (rays, 1) distance from the ray origin to the start of the segment
     length: mx.array  # (rays, 1) length of the segment; 0 for a ray that misses the cube
 
     def samples(self, fraction: mx.array) -> Samples:
-        """Return samples at fractions of the segment of each ray.
+        """Return samples at the given fractions of each ray's segment.
 
         `fraction` (rays, samples) contains values in [0, 1] that increase along each ray.
         """
@@ -61,9 +60,9 @@ class _Part(NamedTuple):
 
 
 class HierarchicalSampler(Sampler):
-    """Sampler with coarse and fine samples, and with the same number of samples on each ray.
+    """Sampler with coarse and fine samples. Every ray has the same number of samples.
 
-    If a ray misses the scene cube, the widths of its samples are 0.
+    If a ray misses the scene cube, its samples have width 0.
     """
 
     def __init__(
@@ -72,11 +71,12 @@ class HierarchicalSampler(Sampler):
         """Create a sampler.
 
         Args:
-            proposal: Field that determines the positions of the fine samples.
+            proposal: Proposal field that determines the positions of the fine samples.
             bounds: The scene cube.
             near: Minimum distance of samples from the ray origin, in scene units.
             coarse: Number of evenly spaced samples per ray.
-            fine: Number of additional samples per ray, drawn where the proposal field is dense.
+            fine: Number of additional samples per ray, drawn where the proposal field's density is
+                high.
         """
         self._proposal = proposal
         self._bounds, self._near = bounds, near
@@ -84,16 +84,19 @@ class HierarchicalSampler(Sampler):
 
     @property
     def most_samples(self) -> int:
-        """Number of samples of every ray."""
+        """Number of samples on every ray."""
         return self._coarse + self._fine
 
     @property
     def draws(self) -> int:
-        """Number of random numbers that `sample` requires for each ray: one for each sample."""
+        """Number of random numbers per ray that `sample` requires: one for each sample."""
         return self._coarse + self._fine
 
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """Return the samples, and the proposal field composited along the coarse samples."""
+        """Return coarse and fine samples, and the composited proposal field.
+
+        The proposal field is evaluated and composited at the coarse samples.
+        """
         part = self._part(Rays(*map(mx.stop_gradient, rays)))
         even = stratified(drawn[:, : self._coarse])
         coarse = part.samples(even)
@@ -106,8 +109,8 @@ class HierarchicalSampler(Sampler):
 
     def _part(self, rays: Rays) -> _Part:
         enter, leave = self._bounds.crossing(rays.origin, rays.direction, self._near)
-        # If a ray misses the cube, its samples are at `near`, because a field may overflow far from
-        # the cube.
+        # If a ray misses the cube, its samples are placed at `near`, because a field may overflow
+        # far from the cube.
         enter, leave = (mx.where(leave > enter, end, self._near) for end in (enter, leave))
         return _Part(rays, enter[:, None], (leave - enter)[:, None])
 
@@ -115,7 +118,7 @@ class HierarchicalSampler(Sampler):
 def stratified(drawn: mx.array) -> mx.array:
     """Divide [0, 1] into n equal bins, and return one number (rays, n) in each bin.
 
-    `drawn` (rays, n) contains the relative position of each number in its bin, from 0 to 1.
+    `drawn` (rays, n) contains each number's relative position in its bin, from 0 to 1.
     """
     count = drawn.shape[1]
     return (mx.arange(count) + drawn) / count
@@ -128,13 +131,13 @@ def invert(edges: mx.array, weight: mx.array, fraction: mx.array) -> mx.array:
     the ray, so that rays without density also have fine samples.
 
     Args:
-        edges: Edges (rays, intervals + 1) of the intervals, which strictly increase from 0 to 1.
+        edges: Edges (rays, intervals + 1) of the intervals, strictly increasing from 0 to 1.
         weight: Weight (rays, intervals) of each interval, not negative.
-        fraction: Fractions (rays, n) of the total weight of the ray, in [0, 1].
+        fraction: Fractions (rays, n) of each ray's total weight, in [0, 1].
 
     Returns:
-        Positions (rays, n) in [0, 1] at which the cumulative weight reaches each fraction. Apart
-        from rounding errors, positions increase with `fraction`.
+        Positions (rays, n) in [0, 1] where the cumulative weight reaches each fraction. Apart from
+        rounding errors, positions increase with `fraction`.
     """
     widths = _widths(edges)
     weight = weight + _EVEN * widths
@@ -145,7 +148,7 @@ def invert(edges: mx.array, weight: mx.array, fraction: mx.array) -> mx.array:
         mx.take_along_axis(values, interval, axis=1)
         for values in (ends - weight, edges, weight, widths)
     )
-    inside = mx.clip((wanted - begin) / here, 0.0, 1.0)  # rounding may exceed the ends
+    inside = mx.clip((wanted - begin) / here, 0.0, 1.0)  # rounding errors may exceed the interval
     return low + inside * width
 
 

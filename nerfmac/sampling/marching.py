@@ -1,4 +1,4 @@
-"""`MarchingSampler` marches rays through an occupancy grid and samples occupied cells."""
+"""`MarchingSampler`, which marches rays through an occupancy grid and samples occupied cells."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from nerfmac.sampling.occupancy import Occupancy, OccupancyGrid, march_geometry
 from nerfmac.sampling.sampler import Sampled, Sampler
 
 UsedDensity = Callable[[Arrays, mx.array, mx.array], mx.array]
-"""Function with the arguments and the result of `Field.density_of_first`: it returns the density
-for parameters, positions, and the number of valid positions."""
+"""Function that returns densities, given parameters, positions, and the number of valid positions,
+like `Field.density_of_first`."""
 
 _WARMUP, _AFTERWARDS = range(2)  # phases of training
 
 UPDATE_SAMPLES = 32
 """Maximum mean number of samples per ray in an update of the visible cells. In practice, only rays
-through haze have more samples."""
+through haze require more samples."""
 
 
 class MarchingSampler(Sampler):
     """Sampler that generates samples in the occupied cells of an occupancy grid, as in Instant-NGP.
 
-    The state of the sampler is an `Occupancy`. In training, marching generates up to `march_factor`
-    times `max_samples` samples. Only samples that contribute to the colors of their rays are kept,
-    at most `max_samples`. A training step can therefore process more rays.
+    The state of the sampler is an `Occupancy`. In training, marching first generates up to
+    `march_factor` times `max_samples` samples. The sampler then keeps at most `max_samples` samples
+    that contribute to the colors of their rays, so that a training step can process more rays.
     """
 
     phases = 2
@@ -55,8 +55,8 @@ class MarchingSampler(Sampler):
         """
         self._march, self._config, self._density = march, occupancy, density
         self._capacity = march.march_factor * march.max_samples
-        # In a scene of an object, a ray intersects few surfaces. Without the noise of thinning,
-        # colors are more accurate.
+        # In an object-centered scene, a ray intersects few surfaces. Thinning is disabled there,
+        # because colors are more accurate without its noise.
         self._thin_below = march.thin_below if bounds.cascades > 1 else 0.0
         self.update_rays = occupancy.visibility_rays
         self.geometry = march_geometry(march, occupancy, bounds)
@@ -64,19 +64,19 @@ class MarchingSampler(Sampler):
 
     @property
     def most_samples(self) -> int:
-        """Maximum number of samples of a ray, which is the number of intervals along the diagonal
-        of the cube."""
+        """Maximum number of samples along a ray: the number of intervals on the diagonal of the
+        cube."""
         return self.geometry.most_intervals
 
     @property
     def draws(self) -> int:
-        """Number of random numbers for each ray, which is two: the jitter of the samples, and the
-        offset for thinning."""
+        """Number of random numbers per ray: two, for the jitter of the samples and the offset for
+        thinning."""
         return 2
 
     @property
     def shapes(self) -> Shapes:
-        """Names and shapes of the arrays of an `Occupancy`."""
+        """Shapes of the arrays of an `Occupancy`, keyed by name."""
         return Occupancy.shapes(self.geometry.cells)
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
@@ -104,9 +104,9 @@ class MarchingSampler(Sampler):
         marched = march(*rays, jitter, occupied, self._capacity)
         density = self._density(parameters, marched.position, marched.used)
         kept = thin(marched, density, offsets, slots, self._thin_below)
-        # The mean number also accounts for the limit on marched samples. For rays beyond this
-        # limit, all samples count as kept. If the mean included these rays, the number of rays per
-        # step would oscillate.
+        # This mean also accounts for the limit on marched samples. Rays beyond the limit are
+        # excluded: all of their samples count as kept, so including them would make the number of
+        # rays per step oscillate.
         mean = samples_per_ray(marched.wanted, kept.wanted, self._capacity, slots)
         return Sampled(kept, samples_per_ray=mean)
 
@@ -121,14 +121,13 @@ class MarchingSampler(Sampler):
     def update(
         self, parameters: Arrays, state: Arrays, rays: Rays, key: mx.array, phase: int
     ) -> Arrays:
-        """Return the state after `OccupancyGrid.update`, with the cells that are visible along
+        """Return the state after an update of the grid with the cells that are visible along
         `rays`."""
         along, grid = mx.random.split(key)
         count = rays.origin.shape[0]
         jitter = mx.random.uniform(shape=(count,), key=along)
         used = partial(self._density, parameters)
-        # Haze hides all surfaces during the warm-up, so all cells in view count as visible until it
-        # ends.
+        # During the warm-up, haze hides all surfaces, so every cell along a ray counts as visible.
         until = mx.full((count,), FAR_DISTANCE)
         if phase == _AFTERWARDS:
             capacity = UPDATE_SAMPLES * count

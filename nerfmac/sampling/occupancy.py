@@ -1,12 +1,12 @@
-"""`OccupancyGrid` marks the cells that may contain density and is updated during training.
+"""`OccupancyGrid`, which marks the cells that may contain density.
 
-Each cell stores an estimate of the optical thickness of a step with the minimum length. An update
-multiplies all estimates by a decay factor and evaluates the field at a random point in each visited
-cell. If the result is larger than the estimate of the cell, the result replaces the estimate. A
-cell is occupied if its estimate is above the threshold (Müller et al. 2022, appendix E.2) and the
-cell is visible along training rays. Training does not determine the density of cells that are not
-visible, such as cells outside all views or inside objects. If such cells were occupied, they could
-contain haze that is visible only in other views.
+Each cell stores an estimate of the optical thickness of a marching step with the minimum length.
+During training, an update multiplies all estimates by a decay factor and evaluates the field at a
+random point in each visited cell. If the result is larger than the cell's estimate, it replaces the
+estimate. A cell is occupied if its estimate is above the threshold (Müller et al. 2022, appendix
+E.2) and if it is visible along training rays. Training does not determine the density of invisible
+cells, such as cells outside all views or inside objects. If invisible cells were occupied, they
+could contain haze that appears in other views.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from nerfmac.ops.march import MarchGeometry
 from nerfmac.ops.occupancy_update import choose, pack_bits, splat
 
 NEVER_OCCUPIED = 2**30
-"""Value of `Occupancy.updates_since_visible` for a cell that is permanently empty."""
+"""Value of `Occupancy.updates_since_visible` for cells that are permanently empty."""
 MAX_POINTS_PER_LAUNCH = 2**22
-"""Maximum number of points that one launch evaluates. A longer launch would delay screen updates,
+"""Maximum number of points that one launch evaluates. A larger launch would delay screen updates,
 because the display uses the same GPU."""
 
 
@@ -43,7 +43,7 @@ class Occupancy(NamedTuple):
 
     @classmethod
     def shapes(cls, cells: int) -> Shapes:
-        """Return the shapes of the arrays for a grid with `cells` cells."""
+        """Return the shapes of the arrays, keyed by name, for a grid with `cells` cells."""
         shapes = (cells,), (cells,), (cells // BRICK_CELLS,), (1,)
         return dict(zip(cls._fields, shapes, strict=True))
 
@@ -58,7 +58,7 @@ def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bound
             distance from the camera. If the extent is at most 1, all steps have the same length.
 
     Returns:
-        Scene cube, grid resolution, near plane, and step lengths in scene units.
+        Geometry with the scene cube, grid resolution, near plane, and step lengths in scene units.
     """
     cone = march.cone if bounds.cascades > 1 else 0.0
     return MarchGeometry(bounds, occupancy.resolution, march.near_plane, march.step, cone)
@@ -68,15 +68,15 @@ def march_geometry(march: MarchConfig, occupancy: OccupancyConfig, bounds: Bound
 class OccupancyGrid:
     """Initialization and updates of an occupancy grid.
 
-    The object does not store the state of the grid. Its methods accept and return an `Occupancy`.
+    The object does not store the grid's state. Its methods accept and return an `Occupancy`.
     """
 
     config: OccupancyConfig
     geometry: MarchGeometry
 
     def init(self, visible: mx.array, is_empty: mx.array | None = None) -> Occupancy:
-        """Return a grid in which the `visible` cells are occupied and the `is_empty` cells are
-        always empty.
+        """Return a grid in which `visible` cells are occupied and `is_empty` cells stay empty
+        permanently.
 
         Both arguments are bool (cells,). By default, no cell is permanently empty.
         """
@@ -95,7 +95,7 @@ class OccupancyGrid:
         *,
         warmup: bool,
     ) -> Occupancy:
-        """Return the grid after an update, which evaluates the field in a fraction of the cells.
+        """Update the grid by evaluating the field in a fraction of the cells.
 
         Args:
             occupancy: Grid before the update.
@@ -124,19 +124,19 @@ class OccupancyGrid:
         since = mx.where(visible, 0, since)
         since = mx.where(before == NEVER_OCCUPIED, NEVER_OCCUPIED, since)
         shown = mx.where(since < self._patience(updates), values, -1.0)
-        # As in Instant-NGP, the threshold is at most the mean thickness of the cells in the unit
-        # cube. Cells that are no longer visible count as 0 in this mean.
+        # As in Instant-NGP, the threshold is at most the mean optical thickness of the cells in the
+        # unit cube. In this mean, cells that are no longer visible count as 0.
         innermost = shown[: self.geometry.resolution**3]
         mean = mx.maximum(innermost, 0.0).mean()
         threshold = mx.minimum(mean, self.config.threshold).reshape(1)
         return Occupancy(values, since, pack_bits(shown, threshold), updates)
 
     def _patience(self, updates: mx.array) -> mx.array:
-        """Return the number of updates for which a cell remains occupied without being visible.
+        """Return how many updates a cell stays occupied without being visible.
 
-        The result is half of the number of `updates` so far, clamped to [`visibility_patience` / 8,
-        `visibility_patience`]. If the number were constant, short trainings would sample cells that
-        are no longer visible until the end.
+        The result is half the number of `updates` so far, clamped to [`visibility_patience` / 8,
+        `visibility_patience`]. If it were constant, short runs would sample cells that are no
+        longer visible until the end of training.
         """
         longest = self.config.visibility_patience
         return mx.clip(updates // 2, max(longest // 8, 1), longest)
@@ -155,20 +155,21 @@ class OccupancyGrid:
 
 
 def random_bits(count: int, key: mx.array) -> mx.array:
-    """Return random integers uint32 (count,), uniform over all 2^32 values."""
-    # mx.random.randint converts a float32 to an integer, so most of the 2^32 values never occur.
-    # Random keys are used instead, because each key consists of two words with 32 random bits.
+    """Return random integers, uint32 (count,), uniform over all 2^32 values."""
+    # mx.random.randint converts a float32 to an integer, so most of the 2^32 values would never
+    # occur. Random keys are used instead: each key consists of two words of 32 random bits.
     return mx.random.split(key, max(1, (count + 1) // 2)).reshape(-1)[:count]
 
 
 def stratified(total: int, count: int, key: mx.array) -> mx.array:
-    """Return random cells int32 (count,) in [0, total), one from each of `count` equal strata.
+    """Return random cell indices, int32 (count,), in [0, total), one from each of `count` equal
+    strata.
 
-    The computation uses integers and is exact for up to 2^31 cells. If the computation used
-    float32, only 2^24 different cells could be selected.
+    The computation uses integers and is exact for up to 2^31 cells. With float32, only 2^24
+    different cells could be selected.
     """
     stratum = mx.arange(count, dtype=mx.int64)
-    # The unit is 1 / count of a cell, so a stratum has the length `total` and a cell the length
+    # In units of 1 / count of a cell, a stratum has the length `total`, and a cell has the length
     # `count`.
     within = (random_bits(count, key).astype(mx.int64) * total) >> 32
     return ((stratum * total + within) // count).astype(mx.int32)

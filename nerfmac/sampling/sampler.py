@@ -1,8 +1,8 @@
-"""`Sampler`, the base class of samplers. Implement this class for custom sampling along rays.
+"""`Sampler`, the base class of samplers. Subclass it to sample rays in a custom way.
 
-Like a field, a sampler does not store values that change during training. The state of a sampler is
-a dictionary of named arrays, which may be empty. The state is an argument of each call, and an
-update returns a new state.
+Like a field, a sampler does not store values that change during training. Its state is a dictionary
+of named arrays that may be empty. The state is passed to each call, and an update returns a new
+state.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Sampled(NamedTuple):
     """Color, opacity, and depth of the rays for each proposal field. The color loss also applies to
     the colors of proposal fields."""
     samples_per_ray: mx.array | None = None
-    """Mean number of slots per ray, () float32, which determines the number of rays in later steps.
-    If the value is None, training uses the mean of `samples.wanted`."""
+    """Mean number of slots per ray, a float32 scalar that determines the number of rays in later
+    steps. If it is None, training uses the mean of `samples.wanted`."""
 
     @property
     def mean_samples_per_ray(self) -> mx.array:
-        """Mean number of slots per ray, () float32.
+        """Mean number of slots per ray, a float32 scalar.
 
         The value is `samples_per_ray`, or the mean of `samples.wanted` if `samples_per_ray` is
         None.
@@ -44,28 +44,28 @@ class Sampled(NamedTuple):
 
 
 class Sampler(ABC):
-    """Base class of samplers, which select the samples along rays and pack them into slots."""
+    """Base class of samplers. A sampler selects samples along rays and packs them into slots."""
 
     phases: int = 0
-    """Number of kinds of updates, for example 2 if updates during and after a warm-up differ. The
-    number is 0 if the state never changes."""
+    """Number of kinds of updates, for example 2 if updates during and after a warm-up differ. If
+    the state never changes, it is 0."""
 
     update_rays: int = 1
-    """Number of random training rays that an update uses."""
+    """Number of random training rays that each update uses."""
 
     @property
     @abstractmethod
     def most_samples(self) -> int:
-        """Maximum number of samples of a ray."""
+        """Maximum number of samples along a ray."""
 
     @property
     def draws(self) -> int:
-        """Number of random numbers that `sample` needs for each ray."""
+        """Number of random numbers per ray that `sample` requires."""
         return 1
 
     @property
     def shapes(self) -> Shapes:
-        """Names and shapes of the arrays in the state."""
+        """Shapes of the arrays in the state, keyed by name."""
         return {}
 
     def init(self, rays: Iterable[Rays]) -> Arrays:
@@ -81,15 +81,15 @@ class Sampler(ABC):
 
     @abstractmethod
     def sample(self, parameters: Arrays, state: Arrays, rays: Rays, drawn: mx.array) -> Sampled:
-        """Return the samples of rays. If there are too many samples, only the first rays have
+        """Select samples along rays. If there are too many samples, only the first rays get
         samples.
 
         Args:
             parameters: Field parameters, for samplers that evaluate a field.
             state: State of the sampler.
             rays: Rays in scene coordinates.
-            drawn: (rays, draws) float32 in [0, 1). The values are random numbers in training and
-                0.5 in rendering.
+            drawn: (rays, draws) float32 in [0, 1): random numbers in training, and 0.5 in
+                rendering.
 
         Returns:
             Packed samples and proposals. Proposals are differentiable with respect to `parameters`.
@@ -97,7 +97,7 @@ class Sampler(ABC):
         """
 
     def interval_at(self, step: int) -> int:
-        """Return the number of training steps between updates. Each update is followed by a report.
+        """Return the number of training steps between updates. Training reports after each update.
 
         Args:
             step: Index of the current step, from 0.
@@ -108,7 +108,7 @@ class Sampler(ABC):
         return 16
 
     def phase_at(self, step: int) -> int:
-        """Return the kind of update, for example 0 during the warm-up and 1 after it.
+        """Return the index of the kind of update, for example 0 during a warm-up and 1 after it.
 
         Args:
             step: Index of the step.
@@ -138,7 +138,8 @@ class Sampler(ABC):
     def occupied(self, state: Arrays) -> Occupied | None:
         """Return the occupied cells.
 
-        With occupied cells, rendering skips empty space and samples behind surfaces.
+        If the sampler returns occupied cells, rendering skips empty space and samples behind
+        surfaces.
 
         Args:
             state: State of the sampler.

@@ -1,1 +1,1 @@
-"""Training of a field from photos: losses, optimizer, compiled step, and checkpoints."""
+"""Training a field from photos: losses, optimizer, compiled training step, and checkpoints."""

@@ -1,8 +1,8 @@
-"""Checkpoints, which store a `TrainState` in one safetensors file.
+"""Checkpoints: a `TrainState` stored in one safetensors file.
 
-The arrays have the names of `TrainState.arrays`. The metadata in the header contains the format, a
-checksum, and the numbers and notes of the state as JSON. If writing fails, no incomplete file
-remains.
+The arrays have the same names as in `TrainState.arrays`. The metadata in the header contains the
+format version, a checksum, and the state's numbers and notes as JSON. If writing fails, no
+incomplete file remains.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nerfmac.training.state import TrainState
 FORMAT = "nerfmac checkpoint 1"
 
 _OBJECTS = ("numbers", "notes", "own")
-"""Keys of the metadata that have a JSON object as their value."""
+"""Metadata keys with a JSON object as their value."""
 
 _REPAIR = "restore a copy of the file, or train the run again"
 
@@ -35,13 +35,13 @@ _REPAIR = "restore a copy of the file, or train the run again"
 def save_checkpoint(
     path: Path, state: TrainState, notes: dict[str, Any], own: Mapping[str, str] | None = None
 ) -> None:
-    """Write a checkpoint.
+    """Write a training state to a checkpoint file.
 
     Args:
-        path: File to write. If writing fails, an older file is not changed.
+        path: File to write. If writing fails, an existing file is not changed.
         state: Training state.
         notes: JSON values to store with the state.
-        own: `Method.own`, the names of the user-defined field, sampler, and loss.
+        own: Names of the user-defined field, sampler, and loss, from `Method.own`.
 
     Raises:
         InputError: If the file cannot be written.
@@ -53,7 +53,7 @@ def save_checkpoint(
         "own": json.dumps(dict(own or {})),
     }
     arrays = state.arrays()
-    mx.eval(arrays)  # evaluated here, so that only writing can fail below
+    mx.eval(arrays)  # evaluated here, so that any failure below is a failure to write
     metadata["checksum"] = _checksum(arrays, metadata)
     with appearing(path) as partial:
         try:
@@ -62,7 +62,7 @@ def save_checkpoint(
             raise InputError(
                 f"{path} cannot be written: {error}; check the free disk space"
             ) from error
-        # On a disk that fills up, MLX may lose part of the file without an error.
+        # If the disk is full, MLX may write an incomplete file without an error.
         if fault := _length_fault(partial):
             raise InputError(f"{path} cannot be written: it {fault}; check the free disk space")
 
@@ -70,20 +70,20 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path, shapes: Shapes, own: Mapping[str, str] | None = None
 ) -> tuple[TrainState, Any]:
-    """Read a checkpoint.
+    """Read and verify a checkpoint file.
 
     Args:
         path: File to read.
-        shapes: Expected shapes of the arrays, by name.
+        shapes: Expected shapes of the arrays, keyed by name.
         own: Names of the user-defined field and sampler of this run.
 
     Returns:
         Training state, and the notes that were stored with the state.
 
     Raises:
-        InputError: If the file is missing, truncated, damaged, or of another format; if it belongs
-            to another configuration, field, or sampler; or if it contains a parameter that is not
-            finite.
+        InputError: If the file is missing, truncated, damaged, or in another format, if it was
+            saved with another configuration, field, or sampler, or if it contains a parameter that
+            is not finite.
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist")
@@ -106,8 +106,8 @@ def load_checkpoint(
         got = arrays[name].shape if name in arrays else None
         if got != shape:
             raise InputError(f"{path}: {name} has shape {got}; its configuration requires {shape}")
-    # The names in the file are sorted. MLX would trace compiled functions again for another order,
-    # so the original order is restored.
+    # The names in the file are sorted. MLX would trace compiled functions again if the order of the
+    # arrays changed, so the original order is restored.
     arrays = {name: arrays[name] for name in shapes}
     try:
         state = TrainState.of(arrays, numbers)
@@ -122,7 +122,8 @@ def load_checkpoint(
 
 
 def _object(path: Path, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
-    """Return the JSON object `name` of the metadata. Raises `InputError` for invalid JSON."""
+    """Return the JSON object `name` from the metadata. Raises `InputError` if the JSON is
+    invalid."""
     try:
         values = json.loads(metadata[name])
     except (KeyError, ValueError, RecursionError) as error:
@@ -131,8 +132,8 @@ def _object(path: Path, name: str, metadata: Mapping[str, str]) -> dict[str, Any
 
 
 def _checksum(arrays: Arrays, metadata: Mapping[str, str]) -> str:
-    """Return the CRC-32, in hexadecimal, of the numbers and of the bytes of all arrays, sorted by
-    name."""
+    """Return a CRC-32 in hexadecimal, computed from the numbers and from the bytes of all arrays,
+    sorted by name."""
     checksum = zlib.crc32(metadata.get("numbers", "").encode())
     for name in sorted(arrays):
         checksum = zlib.crc32(np.ascontiguousarray(arrays[name]).data, checksum)
@@ -154,7 +155,7 @@ def _check_own(path: Path, trained: dict[str, str], own: dict[str, str]) -> None
 def _length_fault(path: Path) -> str | None:
     """Compare the size of a safetensors file with its header.
 
-    Return a description of the difference, or None if the sizes match.
+    If the sizes match, return None. If not, return a description of the difference.
     """
     size = path.stat().st_size
     try:
@@ -166,7 +167,8 @@ def _length_fault(path: Path) -> str | None:
         expected = 8 + length + max(ends, default=0)
         counts = [math.prod(tensor["shape"]) for tensor in tensors]
         sides = [side for tensor in tensors for side in tensor["shape"]]
-        # MLX computes each side with 32 bits and the product with 64 bits, and both can overflow.
+        # MLX computes each axis length with 32 bits and their product with 64 bits. Both can
+        # overflow.
         is_too_large = max(counts, default=0) > expected or min(sides, default=0) < 0
     except (struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return "is not a safetensors file, or cut short in its header"

@@ -1,9 +1,9 @@
-"""Measurement of the training time, which excludes the time between a report and the next step.
+"""Measurement of the training time. The time between a report and the next step is excluded.
 
-Time during system sleep does not count, because `time.perf_counter` does not advance during sleep
-(the function reads CLOCK_MONOTONIC on Linux and mach_absolute_time on macOS). However,
-`time.perf_counter` advances while the process is stopped with Ctrl-Z or SIGSTOP. The handler
-`note_continued` of SIGCONT therefore sets the time of the interrupted step to zero.
+System sleep does not count, because `time.perf_counter` does not advance during sleep (it reads
+CLOCK_MONOTONIC on Linux and mach_absolute_time on macOS). However, `time.perf_counter` advances
+while the process is stopped by Ctrl-Z or SIGSTOP. The SIGCONT handler `note_continued` therefore
+sets the time of the interrupted step to zero.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _continued = 0  # number of SIGCONT signals so far
 
 
 def note_continued(*_: object) -> None:
-    """Handle SIGCONT: exclude the time since the last reading from all clocks."""
+    """Handle SIGCONT: all clocks exclude the time since their last reading."""
     global _continued
     _continued += 1
 
 
 class Clock:
-    """Measures the training time in seconds. Time between the last `read` and `go_on` does not
+    """Measures the training time in seconds. The time between the last `read` and `go_on` does not
     count."""
 
     def __init__(self, seconds: float) -> None:

@@ -1,9 +1,9 @@
-"""Communication between ranks in training, so that all ranks have the same state.
+"""Communication between ranks during training, to keep the same state on all ranks.
 
-The mean of the gradients of all ranks, weighted by the number of rays in the loss, is the gradient
-for all rays together. N ranks therefore take the same steps as one rank with N times as many rays
-and samples. All ranks use the clock of the first rank, because decisions based on separate clocks
-could differ.
+If the ranks' gradients are averaged with the number of rays in each loss as weights, the result is
+the gradient for all rays together. N ranks therefore take the same steps as one rank with N times
+as many rays and samples. All ranks use the first rank's clock, because decisions based on separate
+clocks could differ.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from nerfmac.training.state import TrainState
 log = logging.getLogger("nerfmac")
 
 COMPARED_EVERY = 256
-"""Interval, in steps, at which the parameters, sampler states, and loss scales of all ranks are
-compared."""
+"""Number of steps between comparisons of the parameters, sampler states, and loss scales of all
+ranks."""
 
 
 class Exchange:
-    """Communication between the ranks that train together. With a single rank, it does nothing."""
+    """Communication between the ranks that train together. A single rank does not communicate."""
 
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = ranks
         self._step, self._seconds, self._pace = 0, 0.0, 0.0
 
     def begin(self, state: TrainState) -> TrainState:
-        """Return the state from which all ranks start: the `state` of the first rank."""
+        """Broadcast the first rank's `state`, so that all ranks start from the same state."""
         state = self._of_first(state)
         self._step, self._seconds = state.step, state.train_seconds
         return state
@@ -38,9 +38,9 @@ class Exchange:
     def synchronized(self, state: TrainState) -> TrainState:
         """Return a state that is the same on all ranks, checked every `COMPARED_EVERY` steps.
 
-        If the states of the ranks differ, the result is the state of the first rank. In all other
-        cases, the result is `state`. On chips of the same kind, the states do not differ. On
-        different chips, the last bit of a result may be rounded differently.
+        If the ranks' states differ, all ranks get the first rank's state. If not, the result is
+        `state`. States do not differ between chips of the same kind. Different kinds of chips may
+        round the last bit of a result differently.
         """
         if self._ranks.size == 1 or state.step % COMPARED_EVERY:
             return state
@@ -62,9 +62,9 @@ class Exchange:
         Args:
             step: Number of the step.
             seconds: Training time of this rank.
-            must_agree: Whether to send the time of the first rank to all ranks. All ranks must pass
-                True at the same `step`. At other steps, the time is extrapolated from the last two
-                times that were sent, without communication.
+            must_agree: Whether to broadcast the first rank's time. All ranks must pass True at the
+                same `step`. If False, the time is extrapolated from the last two broadcast times
+                without communication.
 
         Returns:
             Training time in seconds.
@@ -78,7 +78,7 @@ class Exchange:
         return self._seconds + self._pace * (step - self._step)
 
     def _of_first(self, state: TrainState) -> TrainState:
-        """Return the `state` of the first rank on all ranks, bit for bit."""
+        """Broadcast the `state` of the first rank to all ranks, bit for bit."""
         if self._ranks.size == 1:
             return state
         numbers = {name: self._ranks.number_of_first(v) for name, v in state.numbers().items()}

@@ -13,24 +13,24 @@ from nerfmac.training.state import TrainState
 class Goal:
     """Limits of training, such as the number of steps.
 
-    The limits may change during training, because the trainer reads them at every step. If both
-    `steps` and `seconds` are None, training never ends and the learning rate does not decay.
+    The trainer reads the limits at every step, so they may change during training. If both `steps`
+    and `seconds` are None, training never ends, and the learning rate does not decay.
     """
 
     steps: int | None = None  # total number of steps, including steps before loading
-    seconds: float | None = None  # total training time, including time before loading
-    rate: float = 1.0  # factor for the learning rate
+    seconds: float | None = None  # total training time in seconds, including time before loading
+    rate: float = 1.0  # factor of the learning rate
     max_rays: int | None = None  # maximum number of rays per step, or None to use the configuration
     report_interval: float | None = None  # maximum seconds between reports, or None
 
     def progress(self, state: TrainState) -> float:
-        """Return the finished fraction of the training.
+        """Return the fraction of training that is complete.
 
         Args:
             state: State of the training.
 
         Returns:
-            Finished fraction, which is at least 1 if training is complete.
+            Fraction of the first limit to be reached. It is at least 1 if training is complete.
         """
         return max(_fraction(state.step, self.steps), _fraction(state.train_seconds, self.seconds))
 
@@ -43,30 +43,29 @@ def _fraction(done: float, limit: float | None) -> float:
 
 @dataclass(frozen=True)
 class Report:
-    """The state and measurements of training after a step."""
+    """Training state and measurements after a step."""
 
     state: TrainState
     loss: float
     psnr: float  # dB, over the pixels of the last step
-    progress: float  # finished fraction of the training, in [0, 1]
+    progress: float  # complete fraction of training, in [0, 1]
     rays_per_second: float  # since the last report
     samples_per_second: float
     skipped_steps: int = 0
     """Number of steps of the whole run that were skipped because a gradient was not finite."""
     is_skipped: bool = False
-    """Whether the last step was skipped. In this case, loss and PSNR are from the previous
-    report."""
+    """Whether the last step was skipped. If True, loss and PSNR are from the previous report."""
 
     @classmethod
     def of(
         cls, state: TrainState, measured: Measured, progress: float, rays_per_second: float
     ) -> Report:
-        """Return the report on a step.
+        """Create the report on a step.
 
         Args:
             state: State after the step.
             measured: Measurements of the step.
-            progress: Finished fraction of the training.
+            progress: Fraction of training that is complete.
             rays_per_second: Mean rate since the previous report.
 
         Returns:

@@ -1,9 +1,8 @@
-"""Gradient scaling, which reduces the gradients of samples near a camera to avoid haze near
-cameras.
+"""Gradient scaling: smaller gradients for samples near a camera, to avoid haze near cameras.
 
-Many rays of a camera cross the cells near this camera, and few other images show these cells.
-Optimization can therefore reduce the error of a single image with haze near its camera. To prevent
-this haze, the gradients of samples are multiplied by
+Many of a camera's rays cross the cells near it, but few other images show these cells. Optimization
+can therefore reduce the error of a single image by adding haze near its camera. To prevent this
+haze, the gradients of samples are multiplied by
 
     min(1, (t / d)^2)
 

@@ -1,10 +1,10 @@
-"""Alignment of held-out cameras with a field after the training cameras were refined.
+"""Alignment of held-out cameras with a field after the training cameras have been refined.
 
 The initial poses of held-out cameras have errors of the same size as the training poses before
 refinement. As in BARF (Lin et al. 2021, section 4.1), the held-out poses are first moved by the
 similarity transform that best maps the initial to the refined training cameras. Then each pose is
-optimized on its image, with a fixed field. Metrics therefore measure the field instead of the
-poses.
+optimized on its own image while the field is fixed. Metrics therefore measure the quality of the
+field, not of the poses.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ log = logging.getLogger("nerfmac")
 
 STEPS = 200
 RATE = 1e-3
-"""Learning rate of the first step, which decays to a hundredth. The total rotation of a camera is
-limited to about 2.5 degrees, which is the expected error of training cameras."""
+"""Learning rate of the first step. It decays to one hundredth of this value. The learning rate and
+its decay limit the total rotation of a camera to about 2.5 degrees, the expected error of training
+cameras."""
 MAX_RAYS = 4096
-"""Maximum number of rays in a step that optimizes poses."""
+"""Maximum number of rays in a pose optimization step."""
 
 
 def refined_views(
@@ -70,8 +71,10 @@ def refined_views(
 def optimize_poses(
     trainer: Trainer, state: TrainState, views: Views, *, progress: bool = True
 ) -> Views:
-    """Return `views` with each camera pose optimized on the image of the view. The optimization
-    does not change the field in `state`."""
+    """Return `views` with each camera pose optimized on the view's image.
+
+    The optimization does not change the field in `state`.
+    """
     refinement = CameraRefinement(RefineConfig(poses=True), views.cameras)
     config = trainer.config
     step = Step(

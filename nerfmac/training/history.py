@@ -1,4 +1,4 @@
-"""`History`, the loss and PSNR curves of a run with at most 1024 points."""
+"""`History`: the loss and PSNR curves of a run, with at most 1024 points."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from nerfmac.common.checks import InputError
 from nerfmac.training.goal import Report
 
 MOST_POINTS = 1024
-"""Maximum number of points, an even number. When it is reached, neighboring points are merged in
-pairs."""
+"""Maximum number of points, an even number. When a history reaches it, neighboring points are
+merged in pairs."""
 
 
 class Point(NamedTuple):
-    """Mean over several reports, except for `step` and `seconds`, which are from the last
-    report."""
+    """Mean of several reports. `step` and `seconds` are from the last of them."""
 
     step: int
     seconds: float  # training time in seconds
@@ -24,7 +23,7 @@ class Point(NamedTuple):
 
 
 class History:
-    """Points of the loss and PSNR curves. `generation` is incremented when old points are
+    """Points of the loss and PSNR curves. `generation` is incremented whenever old points are
     merged."""
 
     def __init__(self, curve: Sequence[tuple[int, float, float]] = ()) -> None:
@@ -55,7 +54,7 @@ class History:
 
 
 def read_notes(notes: Mapping[str, Any], where: str) -> tuple[History, float, tuple[float, float]]:
-    """Return the history, the compile time in seconds, and the ray and sample rates in `notes`.
+    """Read the history, the compile time in seconds, and the ray and sample rates from `notes`.
 
     Raises `InputError` if a value is missing or is not a number. The message contains the file name
     `where`.

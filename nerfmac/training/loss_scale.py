@@ -1,9 +1,9 @@
-"""Dynamic loss scaling, which prevents underflow of gradients in half precision.
+"""Dynamic loss scaling to prevent underflow of half-precision gradients.
 
-Gradients are computed for the loss times a scale. If a gradient is not finite, the step is skipped
-and the scale is halved. After `GROWTH_INTERVAL` steps without a skipped step, the scale is doubled
-(Micikevicius et al. 2018, section 3.2). These computations are part of the compiled step, so the
-host does not wait for them.
+Gradients are computed for the loss times a scale. If a gradient is not finite, the step is skipped,
+and the scale is halved. After `GROWTH_INTERVAL` consecutive steps that are not skipped, the scale
+is doubled (Micikevicius et al. 2018, section 3.2). The compiled training step includes these
+computations, so the host does not wait for them.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import NamedTuple
 import mlx.core as mx
 
 GROWTH_INTERVAL = 2000
-"""Number of steps without a skipped step after which the scale is doubled."""
+"""Number of consecutive steps without a skipped step, after which the scale is doubled."""
 
 LARGEST, SMALLEST = 2.0**16, 2.0**-14
 """Maximum and minimum loss scale."""
 
 
 class LossScale(NamedTuple):
-    """Loss scale and its history. Every field is an array of shape ()."""
+    """Loss scale and its history. Every field is a scalar array."""
 
     scale: mx.array  # float32, from SMALLEST to LARGEST
-    good_steps: mx.array  # int32, number of steps since the scale changed or a step was skipped
+    good_steps: mx.array  # int32, steps since the scale last changed or a step was skipped
     skipped: mx.array  # int32, number of skipped steps of the whole run
-    skipped_in_a_row: mx.array  # int32, number of consecutive skipped steps at the end
+    skipped_in_a_row: mx.array  # int32, number of consecutive skipped steps up to the last step
 
     @classmethod
     def init(cls, scale: float) -> LossScale:
@@ -37,7 +37,7 @@ class LossScale(NamedTuple):
     def after(self, is_good: mx.array) -> LossScale:
         """Return the state after a step.
 
-        `is_good` is a bool array (), True if all gradients of the step are finite.
+        `is_good` is a bool scalar: True if all gradients of the step are finite.
         """
         good_steps = mx.where(is_good, self.good_steps + 1, 0)
         grows = good_steps >= GROWTH_INTERVAL
@@ -51,7 +51,7 @@ class LossScale(NamedTuple):
 
 
 def all_finite(gradients: Iterable[mx.array]) -> mx.array:
-    """Return whether the sum of all gradients is finite, bool ().
+    """Return whether the sum of all gradients is finite, as a bool scalar.
 
     If any value of a gradient is not finite, the result is False.
     """
@@ -63,11 +63,12 @@ def all_finite(gradients: Iterable[mx.array]) -> mx.array:
 
 
 def guard_fault() -> str | None:
-    """Test `all_finite` on the current device, and return a description of its error, or None.
+    """Test `all_finite` on the current device.
 
-    A compiler with fast math may assume that all numbers are finite and replace the check with
-    True, so that a step with an infinite gradient would not be skipped. MLX compiles without fast
-    math, so the test is expected to succeed.
+    The result is a description of the failure, or None if the test succeeds. With fast math, a
+    compiler may assume that all numbers are finite and replace the check with True, so that steps
+    with infinite gradients would not be skipped. MLX compiles without fast math, so the test is
+    expected to succeed.
     """
     compiled = mx.compile(lambda *gradients: all_finite(gradients))
     try:

@@ -1,50 +1,52 @@
-"""Losses, which are functions of a rendered batch of rays and its target colors.
+"""Losses: functions of a rendered batch of rays and its target colors.
 
-`Method(loss=...)` replaces the configured color loss, and `Method(extra_losses=[...])` adds terms
-to the loss. Three configurable terms reduce haze and floaters:
+`Method(loss=...)` replaces the configured color loss, and `Method(extra_losses=[...])` adds loss
+terms. Three configurable loss terms reduce haze and floaters:
 
     disparity  = sum_i weight_i (1 - s_i),                 s = t / (1 + t) at the distance t
     distortion = sum_ij weight_i weight_j (s_i - s_j)^2
     entropy    = -o log o - (1 - o) log(1 - o),            for the opacity o
 
-If the images do not determine which of two depths is correct, the disparity loss favors the
-farther depth. If a surface has no texture, density anywhere along a ray results in the correct
-color, and density near a camera hides the scene in other views. FreeNeRF (Yang et al. 2023, section
-4.3) has a similar penalty on density near cameras. The loss decays linearly to zero at the fraction
-`DISPARITY_END` of the run, so that it does not bias the final depths.
+If the images do not determine which of two depths is correct, the disparity loss favors the greater
+depth. If a surface has no texture, density anywhere along a ray can have the correct color, but
+density near a camera hides the scene in other views. FreeNeRF (Yang et al. 2023, section 4.3) uses
+a similar penalty on density near cameras. The disparity loss decays linearly to zero at the
+fraction `DISPARITY_END` of the run, so that it does not bias the final depths.
 
-The depth loss applies to rays with a known distance d from the tracks of sparse points:
+The depth loss applies to rays with a distance d that is known from the tracks of sparse points:
 
     depth = 1 - sum_i weight_i exp(-(t_i - d)^2 / (2 spread^2))
 
-The depth loss is small if the weights of the ray are concentrated within about one `spread` of d.
-For the same purpose, DS-NeRF (Deng et al. 2022) minimizes a divergence of the weights from a normal
-distribution.
+The depth loss is small if the ray's weights are concentrated within about one `spread` of d. For
+the same purpose, DS-NeRF (Deng et al. 2022) minimizes the divergence between the weights and a
+normal distribution.
 
-The smoothness loss compares the depths d and colors c of rays a and b through neighboring pixels:
+The smoothness loss compares the depths d and colors c of two rays a and b through neighboring
+pixels:
 
     smoothness = |log d_a - log d_b| exp(-15 sum |c_a - c_b|)
 
-Colors usually differ at object boundaries, so the loss allows discontinuous depth at boundaries
-(Heise et al. 2013). RegNeRF (Niemeyer et al. 2022) compares depths without colors. The depth of a
-ray is the mean distance of its samples. The smoothness loss requires the disparity loss, because
-smooth haze in front of cameras also has a small smoothness loss.
+Colors usually differ at object boundaries, so the loss allows depth discontinuities there (Heise et
+al. 2013). RegNeRF (Niemeyer et al. 2022) compares depths without considering colors. A ray's depth
+is the weighted mean distance of its samples. Use the smoothness loss together with the disparity
+loss, because smooth haze in front of cameras also has a small smoothness loss.
 
 The ground loss applies to rays that intersect the ground plane at the distance g, and moves their
 density to the plane:
 
     ground = sum_i weight_i min(|t_i / g - 1|, GROUND_REACH)
 
-Density anywhere along a ray can have the correct color of a textureless floor, so colors do not
-determine the depth of the floor. Far from the plane, the ground loss is constant, so it does not
-move tall objects in front of the plane. For objects close to the plane, the color loss dominates.
+Density anywhere along a ray can have the correct color of a textureless floor, so the colors do not
+determine the floor's depth. Far from the plane, the ground loss is constant, so it does not move
+tall objects in front of the plane. For objects close to the plane, the color loss dominates.
 
-The disparity, depth, and ground losses are linear in the weights. They are computed as penalties of
-samples, because `composite_penalized` sums weight times penalty while it composites colors.
+The disparity, depth, and ground losses are linear in the weights. They are therefore implemented as
+penalties of samples, because `composite_penalized` can sum weight times penalty while it composites
+colors.
 
-The distortion loss is the loss of Mip-NeRF 360 (Barron et al. 2022, equation 15) with squares
+The distortion loss is that of Mip-NeRF 360 (Barron et al. 2022, equation 15), but with squares
 instead of absolute values, as in the code of 2D Gaussian Splatting (Huang et al. 2024). With
-squares, three sums along each ray are sufficient. Distances are in scene units.
+squares, three sums along each ray suffice. Distances are in scene units.
 """
 
 from __future__ import annotations
@@ -65,23 +67,25 @@ DISPARITY_END = 0.5
 """Fraction of the run after which the disparity loss is zero."""
 
 EDGE = 15.0
-"""Decay rate of the smoothness loss with the difference of colors in [0, 1], summed over the
-channels."""
+"""Decay rate of the smoothness loss with the color difference of neighboring pixels. Colors are in
+[0, 1], and differences are summed over the channels."""
 LEAST_OPACITY, LEAST_DEPTH = 1e-3, 1e-2
-"""Lower bound of the opacity that a depth is divided by, and lower bound of the depth, in scene
-units, before its logarithm."""
+"""Lower bounds in the smoothness loss. The opacity is clamped to at least `LEAST_OPACITY` before a
+depth is divided by it. The depth, in scene units, is clamped to at least `LEAST_DEPTH` before its
+logarithm is computed."""
 
 GROUND_REACH = 0.3
-"""Relative distance from the ground plane beyond which the ground loss is constant."""
+"""Distance from the ground plane, relative to the plane's distance from the camera, beyond which
+the ground loss is constant."""
 
-_MARGIN = 1e-4  # distance from opacities 0 and 1, where the entropy has an infinite slope
+_MARGIN = 1e-4  # minimum distance from 0 and 1, where the entropy has an infinite slope
 
 
 class RayBatch(NamedTuple):
-    """Rendered batch of rays, the input of losses. Properties are computed on access.
+    """Rendered batch of rays: the input of losses. Properties are computed on access.
 
-    The first three fields are the fields of `Composited`. All values except `samples` and `mask`
-    are differentiable with respect to the parameters of the field.
+    The first three fields are as in `Composited`. All values except `samples` and `mask` are
+    differentiable with respect to the field's parameters.
     """
 
     color: mx.array  # (rays, 3) float32, over the random background of each ray
@@ -91,14 +95,15 @@ class RayBatch(NamedTuple):
     density: mx.array | None = None  # (slots,) float32, or None for rays of a proposal field
     samples: Samples | None = None  # packed samples, or None for rays of a proposal field
     proposals: tuple[Composited, ...] = ()  # coarser renderings of the same rays
-    progress: mx.array | float = 0.0  # () float32, finished fraction of the run
+    progress: mx.array | float = 0.0  # float32 scalar, finished fraction of the run
     tracks: TrackTargets | None = None  # known distances of the first rays, or None
     penalty: mx.array | None = None  # (rays,) float32, sum of weight * penalty, or None
     pairs: int = 0  # rays i and i + pairs, for i < pairs, go through neighboring pixels
 
     @property
     def packed(self) -> tuple[mx.array, Samples]:
-        """Density (slots,) and `Samples`. Raises `InputError` for the rays of a proposal field."""
+        """Density (slots,) and `Samples`. Raises `InputError` if the rays belong to a proposal
+        field."""
         if self.density is None or self.samples is None:
             raise InputError(
                 "the rays of a proposal have no samples; pass a loss on samples as "
@@ -111,8 +116,7 @@ class RayBatch(NamedTuple):
         """Weight of each sample in the color of its ray, float32 (slots,). Raises `InputError` as
         in `packed`.
 
-        `samples.ray` contains the ray of each sample. The weight is 0 in slots that belong to no
-        ray.
+        `samples.ray` contains each sample's ray index. The weight of unused slots is 0.
         """
         density, samples = self.packed
         return sample_weights(density, samples)
@@ -125,20 +129,19 @@ class RayBatch(NamedTuple):
 
 
 Loss = Callable[[RayBatch, mx.array], mx.array]
-"""Function of a `RayBatch` and target colors (rays, 3) over the same backgrounds. The function
+"""Function that takes a `RayBatch` and the target colors (rays, 3) over the same backgrounds. It
 returns one loss per ray, (rays,), or several losses per ray, (rays, n). Training minimizes the mean
-of the losses over the rays for which `RayBatch.mask` is 1."""
+loss over the rays for which `RayBatch.mask` is 1."""
 
 
 def huber(predicted: mx.array, target: mx.array, delta: float) -> mx.array:
-    """Compute the element-wise Huber loss (1964), which is quadratic up to `delta` and linear
-    beyond.
+    """Compute the element-wise Huber loss (1964): quadratic up to `delta`, and linear beyond.
 
     Both arrays have the same shape. For an error e, the result is e^2 / (2 delta) if |e| <= delta,
-    and |e| - delta / 2 otherwise. The linear part has the slope 1.
+    and |e| - delta / 2 otherwise. The slope of the linear part is 1.
     """
     error = predicted - target
-    # The gradient through `clipped` is zero everywhere. Stopping it saves operations.
+    # The gradient through `clipped` is zero everywhere, so stopping it saves operations.
     clipped = mx.stop_gradient(mx.clip(error, -delta, delta))
     return clipped * (error - 0.5 * clipped) / delta
 
@@ -149,15 +152,17 @@ def huber_loss(delta: float) -> Loss:
 
 
 def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """Return the distortion loss of each ray, (rays,) in [0, 1/2], as defined in the module
-    docstring."""
+    """Return the distortion loss of each ray, (rays,), in [0, 1/2].
+
+    Small values indicate that a ray's weights are concentrated in one place.
+    """
     density, samples = rays.packed
     s = samples.distance / (1.0 + samples.distance)
-    # Distances are relative to the first sample of the ray, which reduces rounding errors in sums
-    # of squares.
+    # Distances are relative to the ray's first sample, to reduce rounding errors in sums of
+    # squares.
     first = samples.distance[mx.minimum(samples.ray_start[:-1], samples.distance.shape[0] - 1)]
     s = s - (first / (1.0 + first))[samples.ray]
-    # The sum of weights differs from the opacity, because the opacity exactly includes omitted
+    # The sum of weights differs from the opacity, because the opacity also includes omitted
     # samples.
     powers = mx.stack([mx.ones_like(s), s, mx.square(s)], axis=1)
     sums = composite(density, powers, samples).color
@@ -165,18 +170,20 @@ def distortion_loss(rays: RayBatch, _target: mx.array) -> mx.array:
 
 
 def entropy_loss(rays: RayBatch, _target: mx.array) -> mx.array:
-    """Return the entropy of the opacity of each ray, (rays,) in [0, log 2], as defined in the
-    module docstring."""
+    """Return the entropy of each ray's opacity, (rays,), in [0, log 2].
+
+    It is 0 if a ray is either opaque or empty.
+    """
     opacity = mx.clip(rays.opacity, _MARGIN, 1.0 - _MARGIN)
     return -opacity * mx.log(opacity) - (1.0 - opacity) * mx.log(1.0 - opacity)
 
 
 def depth_constant(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.array:
-    """Return the part of the depth loss that does not depend on the field, for each ray (rays,).
+    """Return the field-independent part of the depth loss, (rays,).
 
-    The depth loss of a ray is the sum of this value and the weighted `depth_penalty` of its
-    samples. The value is 0 for rays without a track. The value has no gradient, but it ensures that
-    the sum of all losses is not negative.
+    A ray's depth loss is this value plus the weighted sum of the `depth_penalty` of its samples.
+    The value is 0 for rays without a track and decays to 0 at the fraction `until` of the run. It
+    has no gradient, but it ensures that the total loss is not negative.
     """
     count = rays.mask.shape[0]
     if rays.tracks is None:
@@ -186,9 +193,10 @@ def depth_constant(rays: RayBatch, _target: mx.array, until: float = 1.0) -> mx.
 
 
 def smoothness_loss(rays: RayBatch, target: mx.array) -> mx.array:
-    """Return the smoothness loss of each ray, (rays,), as defined in the module docstring.
+    """Return the smoothness loss of each ray, (rays,), a penalty on depth differences to its
+    neighbor.
 
-    The loss is 0 for rays without a neighbor and for rays with a masked neighbor.
+    The loss is 0 if a ray has no neighbor or its neighbor is masked.
     """
     pairs = rays.pairs
     depth = rays.depth / mx.maximum(rays.opacity, LEAST_OPACITY)
@@ -201,17 +209,17 @@ def smoothness_loss(rays: RayBatch, target: mx.array) -> mx.array:
 
 
 class PenaltyInput(NamedTuple):
-    """Input of a `Penalty`."""
+    """Input of a `Penalty`: samples, and known distances along their rays."""
 
     samples: Samples  # packed samples
-    progress: mx.array | float = 0.0  # () float32, finished fraction of the run
-    ground: mx.array | None = None  # (rays,) float32, distance of the ground plane or infinity
+    progress: mx.array | float = 0.0  # float32 scalar, finished fraction of the run
+    ground: mx.array | None = None  # (rays,) float32, distance to the ground plane or infinity
     tracks: TrackTargets | None = None  # known distances of the first rays, or None
 
 
 Penalty = Callable[[PenaltyInput], mx.array]
-"""Function that returns the penalty of each sample, float32 (slots,). The function does not have to
-be differentiable."""
+"""Function that returns the penalty of each sample, float32 (slots,). It does not have to be
+differentiable."""
 
 
 def disparity_penalty(given: PenaltyInput) -> mx.array:
@@ -221,10 +229,10 @@ def disparity_penalty(given: PenaltyInput) -> mx.array:
 
 
 def ground_penalty(given: PenaltyInput) -> mx.array:
-    """Return the ground penalty of each sample, (slots,), which is the relative distance of the
-    sample from the ground plane along its ray.
+    """Return the ground penalty of each sample, (slots,).
 
-    The penalty is 0 for rays that do not intersect the plane.
+    The penalty is the sample's relative distance from the ground plane along its ray, at most
+    `GROUND_REACH`. It is 0 if the ray does not intersect the plane.
     """
     samples = given.samples
     if given.ground is None:
@@ -235,18 +243,18 @@ def ground_penalty(given: PenaltyInput) -> mx.array:
 
 
 def depth_penalty(given: PenaltyInput, until: float = 1.0) -> mx.array:
-    """Return the depth penalty of each sample, (slots,), for the depth loss in the module
-    docstring.
+    """Return the depth penalty of each sample, (slots,), for the depth loss.
 
     The penalty is negative near the sparse point of a ray, close to 0 elsewhere, and 0 for rays
-    without a track. The depth loss is `depth_constant` plus the sum of weight times penalty.
+    without a track. The depth loss is `depth_constant` plus the sum of weight times penalty. The
+    penalty decays to 0 at the fraction `until` of the run.
     """
     samples = given.samples
     if given.tracks is None:
         return mx.zeros(samples.distance.shape)
     known = given.tracks
-    # MLX inserts scalar constants into the source code of its fused kernels. If the number of
-    # tracks were a constant, MLX would compile a separate kernel for each number of rays.
+    # MLX inserts scalar constants into the source code of fused kernels. If the number of tracks
+    # were a constant, MLX would compile a separate kernel for each number of rays.
     last = mx.arange(known.distance.shape[0])[-1:]
     ray = mx.minimum(samples.ray, last)
     miss = (samples.distance - known.distance[ray]) / known.spread[ray]
@@ -256,7 +264,7 @@ def depth_penalty(given: PenaltyInput, until: float = 1.0) -> mx.array:
 
 
 def configured_extra_losses(config: TrainConfig) -> tuple[Loss, ...]:
-    """Return the extra losses with a nonzero weight in `config`."""
+    """Return the extra losses that have a nonzero weight in `config`."""
     weights = (
         (distortion_loss, config.distortion),
         (entropy_loss, config.entropy),
@@ -267,11 +275,13 @@ def configured_extra_losses(config: TrainConfig) -> tuple[Loss, ...]:
 
 
 def configured_penalty(config: TrainConfig, extent: float) -> Penalty | None:
-    """Return the weighted sum of the penalties with a nonzero weight in `config`, or None.
+    """Return a function that computes the weighted sum of all penalties, or None without penalties.
 
-    `extent` is the side of the scene cube in scene units.
+    Only penalties with a nonzero weight in `config` are included. `extent` is the side length of
+    the scene cube in scene units.
     """
-    # If the extent is 1, the cameras are outside the scene cube, without haze in front of them.
+    # The disparity loss reduces haze in front of cameras. If the extent is 1, the cameras are
+    # outside the scene cube, where there is no density, so the loss is disabled.
     disparity = config.disparity if extent > 1 else 0.0
     weights = (
         (disparity_penalty, disparity),
@@ -290,18 +300,18 @@ def configured_penalty(config: TrainConfig, extent: float) -> Penalty | None:
 def _importance(
     tracks: TrackTargets, rays: int, progress: mx.array | float, until: float
 ) -> mx.array:
-    """Return the factor of the depth loss of each ray with a track, (k,).
+    """Return the factor of the depth loss for each ray with a track, (k,).
 
-    The factor is proportional to the confidence of the track and decays linearly to zero at the
-    fraction `until` of the run. The factor is scaled so that the mean loss over all `rays` equals
-    the mean loss over the rays with a track.
+    The factor is proportional to the track's confidence and decays linearly to zero at the fraction
+    `until` of the run. It is scaled so that the mean loss over all `rays` equals the mean loss over
+    the rays with a track.
     """
     share = rays / tracks.confidence.shape[0]
     return share * _fading(progress, until) * tracks.confidence
 
 
 def _fading(progress: mx.array | float, end: float) -> mx.array:
-    """Return a factor, () float32, that decays linearly from 1 to 0 at the fraction `end` of the
+    """Return a float32 scalar factor that decays linearly from 1 to 0 at the fraction `end` of the
     run."""
     return mx.maximum(1.0 - progress / end, 0.0)
 

@@ -1,4 +1,4 @@
-"""Transfer of step measurements from the device, and detection of diverged training."""
+"""Transfer of step measurements to the host, and detection of diverged training."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from nerfmac.backend import to_numpy
 from nerfmac.training.state import TrainState
 
 MOST_SKIPPED = 24
-"""Number of consecutive skipped steps after which training counts as diverged. Each skipped step
-halves the loss scale, so after this number of steps, overflow of half precision cannot be the
-reason."""
+"""If this many consecutive steps are skipped, training counts as diverged. Each skipped step halves
+the loss scale, so after this many steps, half-precision overflow cannot be the reason."""
 
 ADVICE = "a smaller learning rate may help (--optimizer.rate 0.01), or another --seed"
 
 
 class DivergedError(RuntimeError):
-    """The loss, a gradient, or a parameter is not finite. The message contains the step.
+    """Error for training with a loss, gradient, or parameter that is not finite.
 
-    `run` is the run in its state at the last report without errors, or None if training does not
-    use a `Run`.
+    The message contains the step. `run` is the run in its state at the last valid report, or None
+    if training does not use a `Run`.
     """
 
     run: Any = None
 
 
 class Measured(NamedTuple):
-    """Measurements of a `Step` on the host."""
+    """Measurements of a training step, copied to the host."""
 
     loss: float
     error: float  # mean squared error of the colors
@@ -40,12 +39,13 @@ class Measured(NamedTuple):
 
 
 def read(measured: mx.array, state: TrainState, last: Measured | None = None) -> Measured:
-    """Return the measurements of the step that led to `state`, from the array `measured` (4,).
+    """Copy the measurements of the step that produced `state` to the host.
 
-    The host waits for the device. After a skipped step, the loss and the error are copied from
-    `last`, because their values may not be finite. If `last` is None, the loss and the error are 1.
-    Raises `DivergedError` if the loss or a parameter is not finite, or if too many consecutive
-    steps were skipped.
+    `measured` contains the loss, the mean squared color error, the number of samples, and the mean
+    number of slots per ray. The call blocks until the device has finished the step. If the step was
+    skipped, its loss and error may not be finite, so they are copied from `last` or, if `last` is
+    None, set to 1. Raises `DivergedError` if the loss or a parameter is not finite, or if too many
+    consecutive steps were skipped.
     """
     loss, error, samples, samples_per_ray = map(float, to_numpy(measured))
     in_a_row, skipped = (int(state.scaling[f"skipped{name}"]) for name in ("_in_a_row", ""))
@@ -59,7 +59,7 @@ def read(measured: mx.array, state: TrainState, last: Measured | None = None) ->
     elif not isfinite(loss):
         raise DivergedError(f"the loss is {loss} at step {state.step}; {ADVICE}")
     # The loss is computed with the parameters before the step, so the parameters after the step are
-    # also checked. If one value is not finite, the sum is not finite.
+    # checked as well. If any value is not finite, their sum is not finite.
     if not all(mx.isfinite(values.sum()) for values in state.parameters.values()):
         raise DivergedError(f"the parameters are not finite after step {state.step}; {ADVICE}")
     return Measured(loss, error, samples, samples_per_ray, skipped, in_a_row > 0)

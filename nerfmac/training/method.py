@@ -1,4 +1,4 @@
-"""`Method`, the custom components of a training: field, sampler, and losses."""
+"""`Method`: custom components for training, namely field, sampler, and losses."""
 
 from __future__ import annotations
 
@@ -28,25 +28,24 @@ from nerfmac.training.losses import (
 
 
 class Parts(NamedTuple):
-    """Field, sampler, and losses of a trainer."""
+    """Field, sampler, and losses that a trainer uses."""
 
     field: Field
     sampler: Sampler
     loss: Loss
-    """Color loss, applied to the rays of the field and of each proposal."""
+    """Color loss. It applies to the colors of the field and of each proposal field."""
     extra_losses: tuple[Loss, ...]
-    """Additional terms of the loss, applied only to the rays of the field."""
+    """Additional loss terms. They apply only to the field, not to proposal fields."""
     penalty: Penalty | None
-    """Penalty of each sample, an additional term of the loss, or None."""
+    """Penalty of each sample as an additional loss term, or None."""
 
 
 @dataclass(frozen=True)
 class Method:
-    """Custom field, sampler, and losses. For None, training uses the configured component.
+    """Custom field, sampler, and losses. If a component is None, training uses the configured one.
 
-    Pass the method when a run begins, and again when the run is loaded. The files of a run contain
-    only the names of custom components, and loading a run never imports code that is named in a
-    file.
+    Pass the method when you start a run, and again when you load it. A run's files contain only the
+    names of custom components, and loading a run never imports code that a file names.
 
     Examples:
         >>> def absolute_error(rays, target):
@@ -60,8 +59,8 @@ class Method:
     loss: Loss | None = None
     """Color loss, a function `loss(rays, target)` as described in `nerfmac.training.losses`."""
     extra_losses: Sequence[Loss] = ()
-    """Additional terms of the loss, such as a term that depends on `rays.weights`. These terms do
-    not replace configured terms."""
+    """Additional loss terms, such as a function of `rays.weights`. They do not replace the
+    configured terms."""
 
     def __post_init__(self) -> None:
         """Raise `InputError` if a component has the wrong type."""
@@ -77,8 +76,8 @@ class Method:
 
     @property
     def own(self) -> dict[str, str]:
-        """Class or function names of the custom field, sampler, and loss, without
-        `extra_losses`."""
+        """Class or function names of the custom field, sampler, and color loss, keyed by
+        component."""
         parts = {name: getattr(self, name) for name in ("field", "sampler", "loss")}
         return {
             name: getattr(part, "__name__", type(part).__name__)
@@ -87,15 +86,15 @@ class Method:
         }
 
     def parts(self, config: Config, bounds: Bounds) -> Parts:
-        """Return all components of the method.
+        """Return all components that training uses.
 
         Args:
             config: Configuration of the run.
             bounds: The scene cube.
 
         Returns:
-            Field, sampler, and losses: custom components if they are set, otherwise configured
-            components.
+            Field, sampler, and losses. Components that the method does not set are taken from the
+            configuration.
 
         Raises:
             InputError: If the configured sampler cannot sample a custom field.
@@ -110,7 +109,8 @@ class Method:
 
 
 def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sampler]:
-    """Return the field, which is `own` or the configured field, and its sampler."""
+    """Return the custom field `own` or, if it is None, the configured field, and the configured
+    sampler."""
     if config.model == "hash":
         field = own or EncodedField(encoding_of(config, bounds), config.networks)
         return field, MarchingSampler(
@@ -123,8 +123,8 @@ def _model(config: Config, bounds: Bounds, own: Field | None) -> tuple[Field, Sa
 
 
 def _check_coarse(config: Config, bounds: Bounds, field: Field) -> None:
-    """Raise `InputError` unless `field` has the coarse network that the sampler of the vanilla
-    model uses."""
+    """Raise `InputError` unless `field` has the coarse network that the vanilla model's sampler
+    requires."""
     shapes = shapes_of(VanillaField(config.vanilla, bounds).parameter_specs)
     coarse = {name: shape for name, shape in shapes.items() if name.startswith("coarse.")}
     if not coarse.items() <= shapes_of(field.parameter_specs).items():

@@ -1,9 +1,9 @@
-"""Adam as in Instant-NGP, with bias correction, a tiny epsilon, and L2 regularization of some
+"""Adam as in Instant-NGP: with bias correction, a tiny epsilon, and L2 regularization of some
 parameters.
 
-This module also updates the exponential moving average (EMA) of the parameters, which is used for
-rendering. After the first steps, the average is updated only in every eighth step, because an
-update takes a quarter of the time of an Adam step and parameters change little in eight steps.
+This module also updates the exponential moving average (EMA) of the parameters that rendering uses.
+After the first eight steps, it is updated only in every eighth step: an update takes a quarter of
+the time of an Adam step, and parameters change little in eight steps.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ AVERAGED_EVERY = 8
 
 
 class OptimizerState(NamedTuple):
-    """State of Adam. Both fields have the names and shapes of the parameters."""
+    """State of Adam: parameters and moments, keyed by parameter name."""
 
     parameters: Parameters
     moments: Arrays  # uint32, packed by `ops.adam`
 
 
 def no_moments(parameters: Parameters) -> Arrays:
-    """Return the moments before the first step, which are zero."""
+    """Return the moments before the first step. All of them are zero."""
     return {name: mx.zeros(values.shape, mx.uint32) for name, values in parameters.items()}
 
 
 class StepNumbers(NamedTuple):
-    """Settings of Adam in one step, such as the step size. Each array is a `Step` of `ops.adam`."""
+    """Adam settings for one step, such as the step size. Each array contains the fields of an
+    `ops.adam.Step`."""
 
     plain: mx.array  # settings for parameters without L2, such as tables
-    regularized: mx.array  # settings for networks: with L2 and a separate learning rate
+    regularized: mx.array  # settings for networks, with L2 and a separate learning rate
     groups: dict[str, mx.array]  # settings for parameters with a `ParameterGroup`; keys are names
 
 
@@ -49,7 +50,7 @@ def step_numbers(
     config: OptimizerConfig,
     groups: Mapping[str, ParameterGroup] | None = None,
 ) -> StepNumbers:
-    """Return Adam's settings at `step`, counted from 1, with the learning rate `rate`.
+    """Return the Adam settings for `step`, counted from 1, with the learning rate `rate`.
 
     `groups` contains the parameters with separate settings. Bias correction follows Kingma and Ba
     2015, section 2.
@@ -82,7 +83,8 @@ def adam(
     regularized: Collection[str],
     unscale: mx.array,
 ) -> OptimizerState:
-    """Apply one step of Adam (Kingma and Ba 2015, algorithm 1) to parameters with `gradients`.
+    """Apply one Adam step (Kingma and Ba 2015, algorithm 1) to all parameters that have
+    `gradients`.
 
     `regularized` contains the names of parameters with L2 regularization. `unscale` (1,) float32 is
     as in `adam_step`.
@@ -106,7 +108,7 @@ def is_averaged(step: int) -> bool:
 
 
 def newest_weight(step: int, config: OptimizerConfig) -> float:
-    """Return the weight of the newest parameters in the average after a step with `is_averaged`.
+    """Return the weight of the newest parameters when the average is updated after `step`.
 
     Weights of older parameters decay by the factor `config.average` per step. The average is
     bias-corrected like the moments of Adam, so after step 1 the average equals the parameters.
@@ -116,5 +118,5 @@ def newest_weight(step: int, config: OptimizerConfig) -> float:
 
 
 def averaged(average: Parameters, parameters: Parameters, weight: mx.array) -> Parameters:
-    """Return the average updated with the newest parameters. `weight` is () float32."""
+    """Update the average with the newest `parameters`, given their `weight` as a float32 scalar."""
     return {name: old + weight * (parameters[name] - old) for name, old in average.items()}

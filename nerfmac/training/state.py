@@ -1,4 +1,4 @@
-"""`TrainState` contains all values that training changes, for saving and resuming."""
+"""`TrainState`: all values that training changes. It is sufficient for saving and resuming."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from nerfmac.training.loss_scale import LossScale
 
 @dataclass(frozen=True)
 class TrainState:
-    """State of the training between two steps.
+    """Training state between two steps.
 
-    There is no random state, because the random key of a step is derived from the seed and the
-    number of the step.
+    It contains no random state, because each step's random key is derived from the seed and the
+    step number.
     """
 
     parameters: Parameters
@@ -27,7 +27,7 @@ class TrainState:
     moments: Arrays  # Adam's moments, packed by `ops.adam`
     sampling: Arrays  # state of the sampler
     scaling: Arrays  # fields of a `LossScale`
-    samples_per_ray: mx.array  # () float32, last measured mean number of slots per ray
+    samples_per_ray: mx.array  # float32 scalar, last measured mean number of slots per ray
     step: int = 0  # number of steps so far
     rays: int = 0  # number of rays in the next step
     train_seconds: float = 0.0  # training time so far in seconds
@@ -36,7 +36,7 @@ class TrainState:
     _NUMBERS = ("step", "rays", "train_seconds")
 
     def arrays(self) -> Arrays:
-        """Return all arrays by dotted names, such as "parameters.table"."""
+        """Return all arrays, keyed by dotted names such as "parameters.table"."""
         flat = {
             f"{tree}.{name}": values
             for tree in self._TREES
@@ -45,12 +45,13 @@ class TrainState:
         return {**flat, "samples_per_ray": self.samples_per_ray}
 
     def numbers(self) -> dict[str, int | float]:
-        """Return all values that are not arrays, by name."""
+        """Return all values that are not arrays, keyed by name."""
         return {name: getattr(self, name) for name in self._NUMBERS}
 
     @classmethod
     def shapes(cls, parameters: Shapes, sampling: Shapes) -> Shapes:
-        """Return the shapes of `arrays()`, given the parameter shapes and sampler state shapes."""
+        """Return the shapes of `arrays()`, given the shapes of the parameters and of the sampler
+        state."""
         scaling: Shapes = dict.fromkeys(LossScale._fields, ())
         others = {"sampling": sampling, "scaling": scaling}
         trees = {

@@ -1,4 +1,5 @@
-"""`Step`, a training step as a single function that can be compiled, the same on every back end.
+"""`Step`: a training step as a single function that can be compiled. It is the same on every back
+end.
 
 A step draws pixels, samples their rays, evaluates the field, composites the samples, computes the
 loss, and updates the parameters.
@@ -32,7 +33,7 @@ from nerfmac.training.track_rays import TrackRays, TrackTargets
 
 
 class Schedule(NamedTuple):
-    """Arguments of a step that change over the run, each () float32."""
+    """Arguments of a step that change over the run. Each is a float32 scalar array."""
 
     level_progress: mx.array  # as in `Field.coarse_to_fine`
     progress: mx.array  # finished fraction of the run
@@ -66,26 +67,26 @@ class StepFlags(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Rays of one step, their target colors, and the random numbers for their samples."""
+    """Rays of one step with their target colors and the random numbers for their samples."""
 
     rays: Rays
     view: mx.array  # (rays,) int32, index of the image of each ray
-    pixel_draws: mx.array  # (3, rays) float32 in [0, 1), the pixel of each ray, see `draw_pixels`
+    pixel_draws: mx.array  # (3, rays) float32 in [0, 1), selects the pixels, see `draw_pixels`
     sample_draws: mx.array  # (draws, rays) float32 in [0, 1), see `Sampler.draws`
     background: mx.array  # (rays, 3) float32, a random color behind each ray
     color: mx.array  # (rays, 3) float32, color of the pixel without its alpha
     target: mx.array  # (rays, 3) float32, color of the pixel over the background
     tracks: TrackTargets | None  # distances of the first rays, for the depth loss
-    ground: mx.array | None  # (rays,) float32, distance of the ground plane or infinity
+    ground: mx.array | None  # (rays,) float32, distance to the ground plane or infinity
     pairs: int  # as in `RayBatch`
 
 
 class Rendering(NamedTuple):
-    """A rendered `Batch`, and the number of samples that rendering it used."""
+    """Rendered `Batch`, and the number of samples used to render it."""
 
     rays: RayBatch
-    samples: mx.array  # () float32, number of samples
-    samples_per_ray: mx.array  # () float32, mean number of slots that a ray needs
+    samples: mx.array  # float32 scalar, number of samples
+    samples_per_ray: mx.array  # float32 scalar, mean number of slots that a ray needs
 
 
 class StepResult(NamedTuple):
@@ -100,7 +101,7 @@ class StepResult(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """Training step with its constant arguments. A call computes one step."""
+    """Training step with constant settings. Each call computes one step."""
 
     config: Config
     parts: Parts
@@ -108,14 +109,14 @@ class Step:
     refinement: CameraRefinement
     ranks: Ranks
     rays: int
-    """Number of rays of this rank."""
+    """Number of rays that this rank processes."""
     flags: StepFlags
     full_gradient_distance: float = 0.0
-    """Distance from the camera, in scene units, beyond which gradients are not reduced; see
-    `nerfmac.training.gradient_scaling`."""
+    """Distance from the camera, in scene units, beyond which gradients are not reduced (see
+    `nerfmac.training.gradient_scaling`)."""
     track_rays: TrackRays | None = None
-    """Observations of sparse points, for the depth loss, or None. A fraction of the rays is drawn
-    from these observations."""
+    """Observations of sparse points for the depth loss, or None. A fraction of the rays is drawn
+    from them."""
     is_paired: bool = False
     """Whether rays are drawn in pairs of neighboring pixels, for the smoothness loss."""
 
@@ -128,10 +129,11 @@ class Step:
         numbers: StepNumbers,
         schedule: Schedule,
     ) -> StepResult:
-        """Update the parameters once with the mean gradients of all ranks.
+        """Compute one step, and update the parameters with the mean gradients of all ranks.
 
         Args:
-            before: Parameters and moments. Parameters that the flags exclude do not change.
+            before: Parameters and moments before the step. Parameters that the flags exclude do not
+                change.
             sampling: State of the sampler.
             scale: Loss scale.
             key: Random key.
@@ -168,10 +170,10 @@ class Step:
         return StepResult(updated, scale.after(is_good), measurements)
 
     def draw(self, parameters: Parameters, key: mx.array) -> Batch:
-        """Draw pixels of all views, with rays from the cameras that are refined by `parameters`."""
-        # Random numbers are drawn in one call, because each call is a separate launch. All ranks
-        # draw the same numbers, and each rank uses a different part of them. Together, the ranks
-        # therefore draw the same rays as a single rank.
+        """Draw random pixels of all views, with rays from the refined cameras in `parameters`."""
+        # All random numbers are drawn in one call, because each call is a separate launch. All
+        # ranks draw the same numbers, but each rank uses a different part of them. Together, the
+        # ranks therefore draw the same rays as a single rank would.
         draws = self.parts.sampler.draws
         shape = (3 + draws + 3, self.ranks.size * self.rays)
         drawn = self.ranks.own(mx.random.uniform(shape=shape, key=key))
@@ -185,7 +187,7 @@ class Step:
             pixel_draws, pairs = next_to_each_other(pixel_draws)
         cameras = self.refinement.cameras(parameters)
         rays, rgba, view = draw_pixels(self.views.pixels, cameras, pixel_draws)
-        # Backgrounds are random, so that density cannot imitate the background.
+        # Backgrounds are random, so that density cannot imitate a background color.
         background = background.T
         target = over(rgba, background, self.config.train.blend)
         color, numbers = rgba[:, :3], (pixel_draws, sample_draws)
@@ -196,8 +198,7 @@ class Step:
     def render(
         self, parameters: Parameters, sampling: Arrays, batch: Batch, schedule: Schedule
     ) -> Rendering:
-        """Render the rays of a batch. The result is differentiable with respect to the
-        `parameters`."""
+        """Render a batch's rays. The result is differentiable with respect to `parameters`."""
         field, sampler, refinement = self.parts.field, self.parts.sampler, self.refinement
         rays, view = batch.rays, batch.view
         own = {name: parameters[name] for name in field.parameter_specs}
@@ -231,7 +232,7 @@ class Step:
         return Rendering(rendered, used, sampled.mean_samples_per_ray)
 
     def loss(self, rays: RayBatch, target: mx.array, scale: mx.array) -> mx.array:
-        """Return `scale` times the sum of all losses of the rendered `rays`, () float32."""
+        """Return `scale` times the sum of all losses of the rendered `rays`, a float32 scalar."""
         coarser = (RayBatch(*proposal, rays.mask) for proposal in rays.proposals)
         losses = [self.parts.loss(seen, target) for seen in (*coarser, rays)]
         losses += [extra_loss(rays, target) for extra_loss in self.parts.extra_losses]
@@ -243,8 +244,8 @@ class Step:
     def _mask(self, samples: Samples, pixel_draws: mx.array) -> mx.array:
         """Return the mask (rays, 1) of the rays that contribute to the loss.
 
-        The mask is 0 for masked pixels and for rays without slots for all of their samples. For
-        other rays, the mask is 1.
+        The mask is 0 for masked pixels and for rays that lack slots for some of their samples. For
+        all other rays, it is 1.
         """
         mask = samples.fits.astype(mx.float32)[:, None]
         if self.views.kept is not None:
@@ -258,9 +259,10 @@ def _in_front_of(background: mx.array, seen: Composited) -> Composited:
 
 
 def _mean(values: mx.array, mask: mx.array, scale: float | mx.array = 1.0) -> mx.array:
-    """Return `scale` times the mean of `values`, (rays,) or (rays, n), over rays where `mask` is
+    """Return `scale` times the mean of `values`, (rays,) or (rays, n), over the rays with mask
     1."""
     values = values.reshape(mask.shape[0], -1)
     weights = mask / mx.maximum(values.shape[1] * mask.sum(), 1.0)
-    # Scaling the sum would require separate launches, forward and backward.
+    # The values are scaled before the sum, because scaling the sum would require additional
+    # launches in the forward and the backward pass.
     return (scale * values * weights).sum()

@@ -1,8 +1,8 @@
-"""`TrackRays`, training rays through observations of sparse points, where the depth is known.
+"""`TrackRays`: training rays through observations of sparse points, where the depth is known.
 
 The first rays of a step are drawn from the observations in the tracks instead of from all pixels.
-The color loss applies to these rays and to all other rays. The distances of the sparse points are
-`TrackTargets`, which the depth loss uses.
+The color loss applies to them as to all other rays. The depth loss compares them with
+`TrackTargets`, the distances of the sparse points.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _DISTANCE, _CONFIDENCE, _SPREAD = 3, 4, 5  # columns after the three fractions
 
 
 class TrackTargets(NamedTuple):
-    """Known distances of the first k rays of a batch, in scene units."""
+    """Known distances for the first k rays of a batch, in scene units."""
 
     distance: mx.array  # (k,) float32, distance of the sparse point from the camera
-    confidence: mx.array  # (k,) float32 in [0, 1], from the reprojection error
+    confidence: mx.array  # (k,) float32 in [0, 1], computed from the reprojection error
     spread: mx.array  # (k,) float32, standard deviation of the distance
 
 
@@ -37,21 +37,22 @@ class TrackTargets(NamedTuple):
 class TrackRays:
     """Table of the observations of sparse points on the device, float32 (n, 6).
 
-    The first three columns are the fractions for which `draw_pixels` draws the pixel of the
-    observation. The other columns are the fields of `TrackTargets`.
+    The first three columns are the fractions with which `draw_pixels` draws the observation's
+    pixel. The other columns are the fields of `TrackTargets`.
     """
 
     table: mx.array
 
     @classmethod
     def of(cls, views: Views, config: Config, bounds: Bounds) -> Self | None:
-        """Return the observations of points inside the scene cube and beyond the near plane.
+        """Create the table from observations of points inside the scene cube and beyond the near
+        plane.
 
-        If there are no such points, the result is None.
+        If no point is in this region, the result is None.
 
         As in DS-NeRF (Deng et al. 2022, section 3.2), the confidence is exp(-(e / mean e)^2) for a
-        reprojection error e. The standard deviation is the length of a marching step at the
-        distance of the point, because samples are not closer together.
+        reprojection error e. The standard deviation is the length of a marching step at the point's
+        distance, because samples are not closer together.
         """
         if views.tracks is None:
             return None
@@ -72,7 +73,7 @@ class TrackRays:
         return cls(mx.array(np.concatenate(columns, axis=1).astype(np.float32)))
 
     def draw(self, pixel_draws: mx.array, count: int) -> tuple[mx.array, TrackTargets]:
-        """Replace the first `count` pixel draws with observations, and return their targets.
+        """Replace the first `count` pixel draws with random observations, and return their targets.
 
         `pixel_draws` (3, rays) contains random fractions as in `draw_pixels`. The replaced
         fractions select observations with equal probability.
@@ -87,10 +88,11 @@ class TrackRays:
 def fractions_of(
     cameras: Cameras, view: npt.NDArray[np.int64], pixel: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Return the fractions (n, 3) for which `draw_pixels` draws the pixels (n, 2) of views (n,)."""
+    """Return the fractions (n, 3) with which `draw_pixels` draws the pixels (n, 2) of views
+    (n,)."""
     sizes = np.array(cameras.sizes, np.float64)
-    # The middle of the interval in which the alias table selects the view itself is robust against
-    # rounding errors.
+    # The fraction is in the middle of the interval for which the alias table selects the row's own
+    # view. There, rounding errors do not change the selection.
     kept = np.array(cameras.places)[view, 3] / FRACTION_UNITS
     share = (view + 0.5 * kept) / len(cameras)
     column, row = (np.floor(pixel) + 0.5).T

@@ -1,11 +1,11 @@
-"""`Trainer` trains step by step and yields reports.
+"""`Trainer` trains a field step by step and yields reports.
 
 MLX traces the step again for each new number of rays, so `RayBudget` limits the possible numbers.
 The trainer does not print or write files.
 
 With the same seed and number of steps, the results of two runs on the back end `cpu` or `reference`
-are bitwise identical. On GPUs, floats are added atomically in an arbitrary order, so the last bits
-of results vary between runs. If `Config.deterministic` is set, gradients are added as integers, and
+are bitwise identical. GPUs add floats atomically in an arbitrary order, so the last bits of results
+vary between runs. If `Config.deterministic` is set, gradients are added as integers, so that
 results on a GPU are also bitwise identical.
 """
 
@@ -57,23 +57,23 @@ from nerfmac.training.step import Schedule, Step, StepFlags, StepResult
 from nerfmac.training.track_rays import TrackRays
 
 RAYS_PER_FACE_CELL = 16
-"""Maximum number of random training rays for the initial state of the sampler, for each cell of one
-face of the occupancy grid."""
+"""The sampler's initial state is computed from random training rays. Their number is at most this
+constant times the number of cells in one face of the occupancy grid."""
 
 PREVIEW_RAYS = 2**12
-"""Number of random training rays from which `Trainer.preview` computes the state of the sampler."""
+"""Number of random rays from which `Trainer.preview` computes the sampler state."""
 
 
 class Trainer:
-    """Trains a field on the views of one scene.
+    """Trains a field on the views of a scene.
 
-    A trainer stores no parameters. Training starts from a `TrainState` and yields reports with new
-    states.
+    A trainer stores no parameters. Each training starts from a `TrainState` and yields reports that
+    contain new states.
 
     Examples:
-        There is a report after the first step, after later updates of the occupancy grid, and at
-        the end. `Goal.steps` is the total number of steps, so the second training in this example
-        has 3 steps.
+        Training yields a report after the first step, after later occupancy grid updates, and at
+        the end. `Goal.steps` is the total number of steps, so the second call in this example
+        trains for 3 more steps.
 
         >>> views = scene.views("train", progress=False)
         >>> trainer = nerfmac.Trainer(nerfmac.config.PRESETS["tiny"], scene.bounds, views)
@@ -96,10 +96,10 @@ class Trainer:
         method: Method = Method(),  # noqa: B008 - a frozen value
         cameras: Sequence[Camera] = (),
     ) -> None:
-        """Create the field, the sampler, and the losses. No computation is started.
+        """Create the field, the sampler, and the losses without starting any computation.
 
         Args:
-            config: All settings.
+            config: All settings of the run.
             bounds: The scene cube.
             views: Views to train on, or None for a trainer that only renders.
             method: Custom field, sampler, or losses.
@@ -124,7 +124,7 @@ class Trainer:
         ]
 
     def without_views(self, cameras: Sequence[Camera]) -> Trainer:
-        """Return a trainer of the same model that only renders, on any thread.
+        """Return a trainer for the same model that can only render. It can be used on any thread.
 
         Args:
             cameras: Cameras of the training views.
@@ -136,47 +136,47 @@ class Trainer:
 
     @property
     def shapes(self) -> Shapes:
-        """Shapes of the arrays of a state, with the names in `TrainState.arrays`."""
+        """Shapes of the arrays in a training state, keyed by the names in `TrainState.arrays`."""
         parameters = shapes_of(self.field.parameter_specs) | self.refinement.shapes
         return TrainState.shapes(parameters, self.sampler.shapes)
 
     @property
     def has_views(self) -> bool:
-        """Whether the trainer has views to train on. Without views, it can only render."""
+        """Whether the trainer has views to train on. If False, it can only render."""
         return self._given_views is not None
 
     @property
     def views(self) -> Views:
-        """Views to train on.
+        """The views to train on.
 
         Raises:
-            InputError: If the trainer only renders.
+            InputError: If the trainer has no views and can only render.
         """
         if self._given_views is None:
             raise InputError("this trainer was created without views and can only render")
         return self._given_views
 
     def init(self) -> TrainState:
-        """Return the state before the first step.
+        """Return the training state before the first step.
 
         Returns:
-            State with random initial parameters and the initial state of the sampler.
+            State with random initial parameters and the initial sampler state.
         """
         views, key = self.views, _key(self.config.seed, 0, stream=3)
         most = RAYS_PER_FACE_CELL * self.config.occupancy.resolution**2
         return self._init(ray_batches(views.pixels, views.cameras, most, key))
 
     def preview(self, cameras: Sequence[Camera]) -> TrainState:
-        """Return an initial state like `init`, but computed from few rays and without images.
+        """Return an approximate initial state, computed from few rays and without images.
 
-        The method takes a fraction of the time of `init`. The state is sufficient for
-        low-resolution renderings, but not for training.
+        The method is much faster than `init`. The state is sufficient for low-resolution renderings
+        but not for training.
 
         Args:
             cameras: Cameras of the training views.
 
         Returns:
-            State with random initial parameters and an approximate state of the sampler.
+            State with random initial parameters and an approximate sampler state.
         """
         stacked = Cameras.stack(cameras)
         drawn = mx.random.uniform(shape=(3, PREVIEW_RAYS), key=_key(self.config.seed, 0, stream=3))
@@ -199,19 +199,19 @@ class Trainer:
         )
 
     def compile(self, state: TrainState) -> Iterator[float]:
-        """Compile all computations of `train` by running each of them once and discarding the
-        results.
+        """Compile all computations of `train`: run each of them once, and discard the results.
 
-        Without this method, `train` compiles each computation on first use, and the compile time
-        counts as training time.
+        If this method is not called first, `train` compiles each computation on first use, and the
+        compile time counts as training time.
 
         Args:
             state: State to run the computations on. The state does not change.
 
         Yields:
-            Time of each computation in seconds, so that the caller can do other work in between.
+            Time of each computation in seconds. The caller can do other work between two
+            computations.
         """
-        mx.eval(state.arrays())  # so that the state is not lost if macOS stops a launch below
+        mx.eval(state.arrays())  # now, so that it is not lost if macOS stops a launch
         start = time.perf_counter()
         compile_ahead(lambda: deque(self.trial(state), maxlen=0))
         for results in self.trial(state):
@@ -221,13 +221,13 @@ class Trainer:
             start = time.perf_counter()
 
     def trial(self, state: TrainState) -> Iterator[Any]:
-        """Build the graph of each computation of `train` once, without evaluating it.
+        """Build the graph of each computation of `train` once without evaluating it.
 
         Args:
             state: State to start from.
 
         Yields:
-            Arrays of each computation: updates of the sampler, a step, the average, and finally
+            Result arrays of each computation: sampler updates, a step, the average, and finally
             steps with other flags that training uses later.
         """
         key = _key(self.config.seed, 0, stream=1)
@@ -240,29 +240,29 @@ class Trainer:
             yield self._one_step(state, later, 0.0, 0.0)
 
     def renderer(self, state: TrainState, occupied: Occupied | None = None) -> Renderer:
-        """Return a renderer of the field in a training state.
+        """Return a renderer for the field in a training state.
 
         Args:
             state: State of the training.
             occupied: Cells to sample. By default, the occupied cells of the sampler.
 
         Returns:
-            Renderer of the field with averaged parameters.
+            Renderer that evaluates the field with averaged parameters.
         """
         slots = self.config.march.max_samples
         sampled = self.sampler, state.sampling
         return Renderer(tracer_of(self.field, state.average, *sampled, slots, occupied))
 
     def train(self, state: TrainState, goal: Goal) -> Iterator[Report]:
-        """Train to a goal, with a report at every update of the sampler's state.
+        """Train until a goal is reached, with a report at every update of the sampler state.
 
-        The time that the caller uses between two reports does not count as training time.
-        Additional reports because of `goal.report_interval` do not change the results. If there are
-        several ranks, all ranks start from the state of the first rank.
+        The caller's time between two reports does not count as training time.
+        `goal.report_interval` causes additional reports without changing the results. If there are
+        several ranks, all of them start from the first rank's state.
 
         Args:
             state: State to start from.
-            goal: Total number of steps or training time.
+            goal: Limits on the total number of steps and the training time.
 
         Yields:
             Report with the new state.
@@ -283,7 +283,7 @@ class Trainer:
             rate = goal.rate * self.config.optimizer.rate_at(progress, state.step)
             with interval("step", step=state.step, rays=state.rays):
                 state, measured = self.advance(state, rate, progress)
-                queue.add(state)  # measurements are computed only if they are read
+                queue.add(state)  # measurements are evaluated only if they are read
             state = replace(state, train_seconds=exchange.seconds(state.step, clock.read()))
             has_updated = self._is_update_at(state.step - 1)
             is_due = has_updated or goal.progress(state) >= 1.0
@@ -300,7 +300,7 @@ class Trainer:
             clock.go_on()
 
     def _is_update_at(self, step: int) -> bool:
-        """Return whether the sampler state is updated before the step that follows `step`."""
+        """Return whether the sampler state is updated before the next step, after `step` steps."""
         return step % self.sampler.interval_at(step) == 0
 
     def _keep_sampling(self, state: TrainState, max_rays: int | None) -> TrainState:
@@ -316,12 +316,12 @@ class Trainer:
     def advance(
         self, state: TrainState, rate: float, progress: float = 0.0
     ) -> tuple[TrainState, mx.array]:
-        """Return the state after one step. The arrays are not evaluated.
+        """Return the state after one step, without evaluating its arrays.
 
         Args:
             state: State before the step.
             rate: Learning rate.
-            progress: Finished fraction of the run.
+            progress: Fraction of the run that is complete.
 
         Returns:
             New state, and the measurements of the step (`StepResult.measured`).
@@ -352,7 +352,7 @@ class Trainer:
 
     @cached_property
     def _track_rays(self) -> TrackRays | None:
-        """Rays through the tracks of the views, or None if no loss uses them or the views have no
+        """Rays through the views' tracks, or None if no loss uses them or the views have no
         tracks."""
         if not self.config.train.depth:
             return None
@@ -373,8 +373,8 @@ class Trainer:
             ranks=self.ranks,
             rays=rays,
             flags=flags,
-            # If the extent is 1, the cameras are outside the scene cube, without haze in front of
-            # them.
+            # Gradient scaling reduces haze in front of cameras. If the extent is 1, the cameras are
+            # outside the scene cube, where there is no density, so gradients are not scaled.
             full_gradient_distance=scaling if self.bounds.extent > 1 else 0.0,
             track_rays=self._track_rays,
             is_paired=self.config.train.smoothness > 0.0,
@@ -398,7 +398,7 @@ class Trainer:
 
 
 class StepQueue:
-    """Queue of at most two steps that the host has launched and the device has not finished.
+    """Queue of at most two steps that the host has launched but the device has not finished.
 
     In the relaxed mode (`nerfmac.backend.watchdog`), the queue contains at most one step.
     """
@@ -407,8 +407,7 @@ class StepQueue:
         self._steps: deque[mx.array] = deque()
 
     def add(self, state: TrainState) -> None:
-        """Start computing the `state` after a step, and wait while too many steps are
-        unfinished."""
+        """Start computing the `state` after a step, and wait while the queue is too long."""
         with interval("launch"):
             mx.async_eval(state.arrays())
         self._steps.append(next(iter(state.parameters.values())))
@@ -420,13 +419,13 @@ class StepQueue:
 def _averaged_if_good(
     average: Parameters, parameters: Parameters, weight: mx.array, skipped_in_a_row: mx.array
 ) -> Parameters:
-    """Return the average after a step. A skipped step does not change the average."""
+    """Return the updated average. If the step was skipped, the average does not change."""
     return averaged(average, parameters, mx.where(skipped_in_a_row == 0, weight, 0.0))
 
 
 def _key(seed: int, step: int, *, stream: int) -> mx.array:
-    """Return the random key of a step. Steps, sampling, and initial values use different values of
-    `stream`."""
-    # The distance between streams is 2^32 / golden ratio, so that similar seeds have no common
+    """Return the random key of a step. Steps, sampling, and initial values use different
+    `stream`s."""
+    # The offset between streams is 2^32 / golden ratio, so that similar seeds do not share a
     # stream.
     return mx.array([(seed + stream * 0x9E3779B9) % 2**32, step], mx.uint32)
