@@ -12,6 +12,7 @@ from nerfmac.backend.sources import kernels_folder
 from nerfmac.common.checks import InputError
 from nerfmac.common.constants import shader_declarations
 from nerfmac.common.halves import to_halves
+from nerfmac.config.sampling import NEAR
 from nerfmac.fields.encoded import EncodedField
 from nerfmac.fields.encodings import HashGrid
 from nerfmac.ops.networks_shape import MlpShape, NetworksShape
@@ -78,7 +79,8 @@ class TracedField(NamedTuple):
             _constants(shape, table.shape[1]),
             {
                 "extent": extent,
-                "near": geometry.near,
+                # A user of the page may approach any object, and the near plane is constant.
+                "near": min(geometry.near, NEAR),
                 "step": geometry.step,
                 "cone": geometry.cone,
                 "resolution": geometry.resolution,
