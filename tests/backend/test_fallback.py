@@ -192,7 +192,7 @@ def test_versions_that_the_extension_is_not_known_to_fit_are_refused(monkeypatch
 @pytest.mark.parametrize(("package", "version"), [("mlx", "0.33.0.dev3"), ("nanobind", "4.0.0")])
 def test_with_versions_that_do_not_fit_the_reference_runs(tmp_path, package, version):
     prepared = pretended_version(package, version)
-    assert_reference_without(tmp_path, prepared, f"for {package} {version}; ")
+    assert_reference_without(tmp_path, prepared, f"support {package} {version}; ")
 
 
 def test_nanobind_that_is_listed_but_gone_leaves_the_reference(tmp_path):
