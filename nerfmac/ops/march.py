@@ -7,7 +7,7 @@ number of steps from the ray origin to the distance t is
     n(t) = t / step                                               for t <= step / cone
     n(t) = (1 + log(cone t / step) cone / log(1 + cone)) / cone   beyond
 
-A ray enters the scene cube at the distance `enter`, or at `near` if `enter` would be smaller.
+A ray enters the scene cube at the distance `enter`, which is at least the near plane.
 Interval k of the ray begins at the step number n(enter) + k, and its sample is at the step number
 n(enter) + k + jitter. Marching omits an interval if its sample is in an empty cell or outside the
 cube.
