@@ -135,9 +135,11 @@ class ViewRenderer:
         """Return the renderer with the near plane of a camera, which is often the same for many
         cameras."""
         occupied, near = self.occupied, 0.0
-        if occupied is not None and (near := occupied.geometry.near) and self.options.near is None:
-            near = near_plane_at(camera.pose[:, 3], near, self._subject)
-            occupied = occupied._replace(geometry=replace(occupied.geometry, near=near))
+        if occupied is not None:
+            near = occupied.geometry.near
+            if self.options.near is None:
+                near = near_plane_at(camera.pose[:, 3], near, self._subject)
+                occupied = Occupied(replace(occupied.geometry, near=near), occupied.bits)
         if self._latest is None or self._latest[0] != near:
             self._latest = near, self._trainer.renderer(self._state, occupied)
         return self._latest[1]
