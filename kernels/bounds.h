@@ -1,5 +1,5 @@
-// The scene cube, with side length `extent` and center (0.5, 0.5, 0.5), and the map from scene
-// coordinates to encoding coordinates, as in nerfmac/geometry/bounds.py.
+// The scene cube, with side length `extent` and center (0.5, 0.5, 0.5), as in
+// nerfmac/geometry/bounds.py.
 
 // Returns the offset from the center to a position, in scene units.
 METAL_FUNC float3 bounds_offset(float3 position) {
@@ -23,10 +23,4 @@ METAL_FUNC void bounds_clip(
     enter = max(enter, min(a, b));
     leave = min(leave, max(a, b));
   }
-}
-
-// Converts a position to unit coordinates in [0, 1]^3.
-METAL_FUNC float3 bounds_unit(float3 position, float extent) {
-  const float3 offset = bounds_offset(position);
-  return float3{offset.x / extent + 0.5f, offset.y / extent + 0.5f, offset.z / extent + 0.5f};
 }

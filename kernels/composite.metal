@@ -84,20 +84,22 @@ constant constexpr float composite_rounding = 1e-6f;
 //
 // The sum over j is computed as the forward result minus the contributions of the samples up to i.
 // Samples behind the end of a ray and unused slots have zero gradients. slots[0] is the number of
-// slots.
+// slots. Gradients of samples near the camera are multiplied by min(1, (distance_i / full)^2),
+// where full is full_gradient_distance[0], or not scaled if it is 0.
 template <typename Density, typename Color, typename Distances, typename Widths,
           typename RayStart, typename Inverse, typename Omitted, typename Expected,
-          typename Penalty, typename Slots, typename RayColor, typename Opacity, typename Depth,
-          typename RayPenalty, typename RayColorGradient, typename OpacityGradient,
+          typename Penalty, typename Slots, typename Full, typename RayColor, typename Opacity,
+          typename Depth, typename RayPenalty, typename RayColorGradient, typename OpacityGradient,
           typename DepthGradient, typename RayPenaltyGradient, typename DensityGradient,
           typename ColorGradient>
 METAL_FUNC void composite_gradient(
     uint3 thread_index, int rays, Density density, Color color, Distances distances,
     Widths widths, RayStart ray_start, Inverse inverse_probability, Omitted omitted,
-    Expected expected, Penalty penalty, Slots slots, RayColor ray_color, Opacity opacity,
-    Depth depth, RayPenalty ray_penalty, RayColorGradient d_ray_color,
-    OpacityGradient d_opacity, DepthGradient d_depth, RayPenaltyGradient d_ray_penalty,
-    DensityGradient d_density, ColorGradient d_color) {
+    Expected expected, Penalty penalty, Slots slots, Full full_gradient_distance,
+    RayColor ray_color, Opacity opacity, Depth depth, RayPenalty ray_penalty,
+    RayColorGradient d_ray_color, OpacityGradient d_opacity, DepthGradient d_depth,
+    RayPenaltyGradient d_ray_penalty, DensityGradient d_density, ColorGradient d_color) {
+  const float full = full_gradient_distance[0];
   const uint ray = thread_index.x / SIMD_WIDTH;
   const int lane = int(thread_index.x % SIMD_WIDTH);
   if (ray >= uint(rays)) return;
@@ -139,8 +141,10 @@ METAL_FUNC void composite_gradient(
     behind -= simd_sum(part);
     optical += simd_sum(own);
     if (i < end) {
-      for (int c = 0; c < 3; ++c) d_color[3 * i + c] = weight * d_ray_color[3 * ray + c];
-      const float slope = widths[i] * inverse_probability[i];
+      const float relative = full > 0.0f ? min(distances[i] / full, 1.0f) : 1.0f;
+      const float factor = relative * relative;
+      for (int c = 0; c < 3; ++c) d_color[3 * i + c] = factor * weight * d_ray_color[3 * ray + c];
+      const float slope = factor * widths[i] * inverse_probability[i];
       d_density[i] = sample.is_visible ? slope * (sample.passing * along - after + through) : 0.0f;
     }
   }

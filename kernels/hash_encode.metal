@@ -1,23 +1,25 @@
 // Multiresolution hash encoding (Mueller et al. 2022, section 3), with the scale, offset, index,
 // and hash function of the grid in tiny-cuda-nn.
 //
-// One thread handles one point at one level: thread_index = (point, level, 0). shapes contains the
-// number of levels, followed by three integers per level: the number of vertices along an axis, the
-// index of the first table entry, and the number of entries. Only the first used[0] points are
-// valid.
+// One thread handles one point at one level: thread_index = (point, level, 0). grids contains two
+// floats per level, the scale and the offset that map a position to grid coordinates. shapes
+// contains the number of levels, followed by three integers per level: the number of vertices along
+// an axis, the index of the first table entry, and the number of entries. Only the first used[0]
+// points are valid.
 
 struct HashLevel {
-  float scale;
+  float scale, offset;
   uint first, entries;
   uint multiplier[3];  // factor of the vertex number along each axis in the index
   bool is_hashed;
 };
 
-template <typename Scales, typename Shapes>
-METAL_FUNC HashLevel hash_level(uint level, Scales scales, Shapes shapes) {
+template <typename Grids, typename Shapes>
+METAL_FUNC HashLevel hash_level(uint level, Grids grids, Shapes shapes) {
   const uint vertices = shapes[3 * level + 1];
   HashLevel result;
-  result.scale = scales[level];
+  result.scale = grids[2 * level];
+  result.offset = grids[2 * level + 1];
   result.first = shapes[3 * level + 2];
   result.entries = shapes[3 * level + 3];
   // 1625 cubed is the last cube below 2^32, so the product cannot wrap.
@@ -40,9 +42,7 @@ METAL_FUNC HashCell hash_cell(Positions positions, uint point, HashLevel level) 
   HashCell cell;
   UNROLL
   for (int axis = 0; axis < 3; ++axis) {
-    // The offset of half a cell prevents the vertices of different levels from coinciding at the
-    // border.
-    const float position = fma(level.scale, float(positions[3 * point + axis]), 0.5f);
+    const float position = fma(level.scale, float(positions[3 * point + axis]), level.offset);
     const float lowest = floor(position);
     cell.index[axis][0] = uint(int(lowest)) * level.multiplier[axis];
     cell.index[axis][1] = cell.index[axis][0] + level.multiplier[axis];
@@ -96,10 +96,10 @@ METAL_FUNC void hash_store(device Scalar* rows, uint row, thread const float* va
 }
 
 // Returns the features of one point at one level.
-template <int FEATURES, typename Positions, typename Table, typename Scales, typename Shapes>
+template <int FEATURES, typename Positions, typename Table, typename Grids, typename Shapes>
 METAL_FUNC void hash_interpolate(Positions positions, uint point, uint level, Table table,
-                                 Scales scales, Shapes shapes, thread float* features) {
-  const HashLevel geometry = hash_level(level, scales, shapes);
+                                 Grids grids, Shapes shapes, thread float* features) {
+  const HashLevel geometry = hash_level(level, grids, shapes);
   const HashCell cell = hash_cell(positions, point, geometry);
   uint entries[8];
   hash_entries(cell, geometry, entries);
@@ -114,15 +114,15 @@ METAL_FUNC void hash_interpolate(Positions positions, uint point, uint level, Ta
 }
 
 // Forward kernel: each thread writes the features of one point at one level.
-template <int FEATURES, typename Positions, typename Table, typename Scales,
+template <int FEATURES, typename Positions, typename Table, typename Grids,
           typename Shapes, typename Used, typename Encoded>
 METAL_FUNC void hash_encode_forward(
-    uint3 thread_index, int points, Positions positions, Table table, Scales scales, Shapes shapes,
+    uint3 thread_index, int points, Positions positions, Table table, Grids grids, Shapes shapes,
     Used used, Encoded encoded) {
   const uint point = thread_index.x, levels = shapes[0];
   if (point >= uint(min(points, used[0]))) return;
   float features[FEATURES];
-  hash_interpolate<FEATURES>(positions, point, thread_index.y, table, scales, shapes, features);
+  hash_interpolate<FEATURES>(positions, point, thread_index.y, table, grids, shapes, features);
   hash_store<FEATURES>(encoded, point * levels + thread_index.y, features);
 }
 
@@ -197,10 +197,10 @@ struct HashUnits {
 // range of levels. `part` contains the index of the first level and the index of its first table
 // entry.
 template <int FEATURES, int SHORTEST, typename Sums, typename Positions, typename Gradient,
-          typename Scales, typename Shapes, typename Used, typename Part>
+          typename Grids, typename Shapes, typename Used, typename Part>
 METAL_FUNC void hash_add_gradient(
     Sums sums, uint3 thread_index, int points, Positions positions, Gradient gradient,
-    Scales scales, Shapes shapes, Used used, Part part) {
+    Grids grids, Shapes shapes, Used used, Part part) {
   const uint level = thread_index.y + part[0], levels = shapes[0];
   const int last = min(points, used[0]) - 1;
   const bool is_point = int(thread_index.x) <= last;
@@ -211,7 +211,7 @@ METAL_FUNC void hash_add_gradient(
   // Samples behind a surface have no gradient. Skipping them saves memory traffic.
   const bool takes_part = is_point && !is_zero;
   if (!simd_any(takes_part)) return;
-  const HashLevel geometry = hash_level(level, scales, shapes);
+  const HashLevel geometry = hash_level(level, grids, shapes);
   const HashCell cell = hash_cell(positions, point, geometry);
   const HashRun run = hash_run<SHORTEST>(int(thread_index.x % SIMD_WIDTH), cell, takes_part);
   uint entries[8];
@@ -229,24 +229,24 @@ METAL_FUNC void hash_add_gradient(
 }
 
 // Gradient kernel with floats: accumulates into table_gradient, which is initialized to zero.
-template <int FEATURES, int SHORTEST, typename Positions, typename Gradient, typename Scales,
+template <int FEATURES, int SHORTEST, typename Positions, typename Gradient, typename Grids,
           typename Shapes, typename Used, typename Part, typename TableGradient>
 METAL_FUNC void hash_encode_table_gradient(
-    uint3 thread_index, int points, Positions positions, Gradient gradient, Scales scales,
+    uint3 thread_index, int points, Positions positions, Gradient gradient, Grids grids,
     Shapes shapes, Used used, Part part, TableGradient table_gradient) {
   hash_add_gradient<FEATURES, SHORTEST>(HashFloats<FEATURES, TableGradient>{table_gradient},
-                                        thread_index, points, positions, gradient, scales, shapes,
+                                        thread_index, points, positions, gradient, grids, shapes,
                                         used, part);
 }
 
 // Gradient kernel in fixed point: accumulates integers in units of each level.
-template <int FEATURES, int SHORTEST, typename Positions, typename Gradient, typename Scales,
+template <int FEATURES, int SHORTEST, typename Positions, typename Gradient, typename Grids,
           typename Shapes, typename Used, typename Part, typename PerUnit, typename Units>
 METAL_FUNC void hash_encode_table_units(
-    uint3 thread_index, int points, Positions positions, Gradient gradient, Scales scales,
+    uint3 thread_index, int points, Positions positions, Gradient gradient, Grids grids,
     Shapes shapes, Used used, Part part, PerUnit per_unit, Units units) {
   hash_add_gradient<FEATURES, SHORTEST>(HashUnits<FEATURES, Units, PerUnit>{units, per_unit},
-                                        thread_index, points, positions, gradient, scales, shapes,
+                                        thread_index, points, positions, gradient, grids, shapes,
                                         used, part);
 }
 
@@ -275,16 +275,16 @@ METAL_FUNC void hash_encode_table_floats(
 
 // Computes the gradient of the positions, summed over the levels, with one thread per point:
 // thread_index = (point, 0, 0).
-template <int FEATURES, typename Positions, typename Table, typename Gradient, typename Scales,
+template <int FEATURES, typename Positions, typename Table, typename Gradient, typename Grids,
           typename Shapes, typename Used, typename PositionGradient>
 METAL_FUNC void hash_encode_position_gradient(
     uint3 thread_index, int points, Positions positions, Table table, Gradient gradient,
-    Scales scales, Shapes shapes, Used used, PositionGradient position_gradient) {
+    Grids grids, Shapes shapes, Used used, PositionGradient position_gradient) {
   const uint point = thread_index.x, levels = shapes[0];
   if (point >= uint(points)) return;
   float sum[3] = {0.0f, 0.0f, 0.0f};
   for (uint level = 0; level < levels && point < uint(used[0]); ++level) {
-    const HashLevel geometry = hash_level(level, scales, shapes);
+    const HashLevel geometry = hash_level(level, grids, shapes);
     const HashCell cell = hash_cell(positions, point, geometry);
     const auto incoming = hash_row<FEATURES>(gradient, point * levels + level);
     uint entries[8];

@@ -40,3 +40,21 @@ METAL_FUNC OccupancyCell occupancy_cell(float3 position, int resolution, int cas
   cell.index = cascade < cascades ? BRICK_CELLS * brick + within : -1;
   return cell;
 }
+
+struct OccupancyPlace {
+  float size;   // side of the cascade, in scene units
+  int x, y, z;  // place of the cell in the cascade, in cells
+};
+
+// Returns the place of the cell with a given index. Inverse of the index in `occupancy_cell`.
+METAL_FUNC OccupancyPlace occupancy_place(int index, int resolution) {
+  const int across = resolution / BRICK_WIDTH, deep = resolution / BRICK_DEPTH;  // in bricks
+  const int within = index % BRICK_CELLS, brick = index / BRICK_CELLS;
+  const int row = brick / across, layer = row / across;
+  OccupancyPlace place;
+  place.size = float(1 << (layer / deep));
+  place.x = brick % across * BRICK_WIDTH + within % BRICK_WIDTH;
+  place.y = row % across * BRICK_WIDTH + within / BRICK_WIDTH % BRICK_WIDTH;
+  place.z = layer % deep * BRICK_DEPTH + within / (BRICK_WIDTH * BRICK_WIDTH);
+  return place;
+}

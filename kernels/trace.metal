@@ -103,27 +103,25 @@ METAL_FUNC void trace_composite(
 }
 
 // Returns the features of a position in scene coordinates.
-template <int LEVELS, int FEATURES, typename Table, typename Scales, typename Shapes,
+template <int LEVELS, int FEATURES, typename Table, typename Grids, typename Shapes,
           typename Features>
 METAL_FUNC void trace_encode(
-    float3 position, float extent, Table table, Scales scales, Shapes shapes,
-    Features features) {
-  const float3 unit = bounds_unit(position, extent);
-  const float place[3] = {unit.x, unit.y, unit.z};
+    float3 position, Table table, Grids grids, Shapes shapes, Features features) {
+  const float place[3] = {position.x, position.y, position.z};
   for (int level = 0; level < LEVELS; ++level) {
     float sum[FEATURES];
-    hash_interpolate<FEATURES>(place, 0, level, table, scales, shapes, sum);
+    hash_interpolate<FEATURES>(place, 0, level, table, grids, shapes, sum);
     for (int i = 0; i < FEATURES; ++i) features[level * FEATURES + i] = tile_value(sum[i]);
   }
 }
 
 template <int IN, int WIDTH, int DENSITY_LAYERS, int DENSITY_BIAS, int COLOR_LAYERS,
           int FEATURES, typename Origins, typename Directions, typename Bits, typename Settings,
-          typename Width, typename Table, typename Scales, typename Shapes,
+          typename Width, typename Table, typename Grids, typename Shapes,
           typename Stored, typename RayColor, typename Opacity, typename Depth, typename Space>
 METAL_FUNC void trace(
     uint3 thread_index, int rays, Origins origins, Directions directions, Bits bits,
-    Settings settings, Width width, Table table, Scales scales, Shapes shapes,
+    Settings settings, Width width, Table table, Grids grids, Shapes shapes,
     Stored stored, RayColor ray_color, Opacity opacity, Depth depth, Space spaces) {
   const uint local = thread_index.x % (SIMD_WIDTH * trace_simdgroups(IN));
   const int lane = int(local % SIMD_WIDTH);
@@ -179,8 +177,8 @@ METAL_FUNC void trace(
     for (int o = 0; o < TRACE_RAYS / SIMD_WIDTH; ++o) {
       if (own[o].has_sample) {
         trace_encode<IN / FEATURES, FEATURES>(
-            own[o].march.origin + own[o].march.direction * own[o].distance, to.extent,
-            table, scales, shapes, space->features + (o * SIMD_WIDTH + lane) * IN);
+            own[o].march.origin + own[o].march.direction * own[o].distance, table, grids,
+            shapes, space->features + (o * SIMD_WIDTH + lane) * IN);
       }
     }
     simd_publish();

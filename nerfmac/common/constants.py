@@ -51,6 +51,9 @@ BRICK_CELLS = BRICK_WIDTH**2 * BRICK_DEPTH
 """Number of cells in a brick. It must be 32, because a brick stores one bit per cell in a 32-bit
 word."""
 
+NEVER_OCCUPIED = 2**30
+"""Value of `Occupancy.updates_since_visible` for cells that are permanently empty."""
+
 HASH_PRIME_Y = 2654435761
 """Factor of the y coordinate in the spatial hash of a vertex. Multiplicative hashes use the same
 factor."""

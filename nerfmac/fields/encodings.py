@@ -145,7 +145,8 @@ class HashGrid(Encoding):
         cube."""
         config = self.config
         growth = exp(log(finest / config.coarsest) / (config.levels - 1))
-        return HashLevels(config.levels, config.log2_entries, config.coarsest, growth)
+        sizes = config.levels, config.log2_entries, config.coarsest, growth
+        return HashLevels(*sizes, self.bounds.extent)
 
     @property
     def outputs(self) -> int:
@@ -176,7 +177,7 @@ class HashGrid(Encoding):
     ) -> mx.array:
         """Return the features (points, outputs) of scene positions (points, 3), computed by
         `hash_encode`."""
-        return hash_encode(self.bounds.to_unit(position), parameters["table"], self.levels, used)
+        return hash_encode(position, parameters["table"], self.levels, used)
 
 
 class DenseGrid(HashGrid):

@@ -28,6 +28,9 @@ pixel color. The expected color serves as a control variate: colors are summed r
 
 The control variate does not change the mean color. Without thinning, it does not change the color
 at all. With thinning, the noise of the color is proportional to the remaining error.
+
+In training, the gradients of samples near the camera can be scaled
+(`nerfmac.ops.gradient_scaling`).
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ import mlx.core as mx
 from nerfmac.backend import Kernel, simd_width
 from nerfmac.common.constants import EARLY_STOP_TRANSMITTANCE
 from nerfmac.geometry.samples import Samples, Thinning
+from nerfmac.ops.gradient_scaling import scale_gradients
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
@@ -60,6 +64,7 @@ _GIVES = Signature(
     depth=(mx.float32, "rays"),
     ray_penalty=(mx.float32, "rays"),
 )
+_SETTINGS = ("slots", "full_gradient_distance")
 _FORWARD = Kernel(
     "composite",
     "composite_forward",
@@ -70,7 +75,7 @@ _FORWARD = Kernel(
 _GRADIENT = Kernel(
     "composite",
     "composite_gradient",
-    inputs=(*_TAKES.names[:-1], "slots", *_GIVES.names, *(f"d_{name}" for name in _GIVES.names)),
+    inputs=(*_TAKES.names[:-1], *_SETTINGS, *_GIVES.names, *(f"d_{name}" for name in _GIVES.names)),
     outputs=("d_density", "d_color"),
     rows="ray_start_shape[0] - 1",
 )
@@ -148,6 +153,7 @@ def composite_penalized(
     samples: Samples,
     penalty: mx.array,
     expected: mx.array | None = None,
+    full_gradient_distance: float = 0.0,
 ) -> tuple[Composited, mx.array]:
     """Composite packed samples, and sum a weighted penalty along each ray.
 
@@ -160,6 +166,8 @@ def composite_penalized(
         samples: The samples, as in `composite`.
         penalty: (slots,) float32, penalty of each sample.
         expected: (rays, 3) float32, as in `composite`.
+        full_gradient_distance: As in `scale_gradients`, in scene units. If it is not 0, the
+            gradients of samples closer to the camera are reduced.
 
     Returns:
         The result of `composite`, and the sum of weight times penalty for each ray, (rays,)
@@ -192,7 +200,7 @@ def composite_penalized(
     along = samples.distance, samples.width, samples.ray_start, inverse_probability, omitted
     arrays = density, color, *along, expected, penalty, ray_omitted
     _TAKES.check(*arrays, **{"rays": rays, "rays + 1": rays + 1})
-    *seen, ray_penalty = _composite(*arrays)
+    *seen, ray_penalty = _composite(*arrays, full_gradient_distance=full_gradient_distance)
     return Composited(*seen), ray_penalty
 
 
@@ -215,10 +223,14 @@ def sample_weights(density: mx.array, samples: Samples) -> mx.array:
     return weights_along(density, samples.width, samples.ray_start, scale, omitted).weight
 
 
-def composite_reference(density, color, *samples):  # type: ignore[no-untyped-def]
+def composite_reference(density, color, *samples, full_gradient_distance=0.0):  # type: ignore[no-untyped-def]
     """Reference implementation in plain MLX, with the arguments and results of the kernel
     `composite_forward`."""
     distances, widths, ray_start, *thinned, expected, penalty, ray_omitted = samples
+    density, color = (
+        scale_gradients(values, mx.stop_gradient(distances), full_gradient_distance)
+        for values in (density, color)
+    )
     inverse_probability, omitted = thinned
     slots, rays = density.shape[0], ray_start.shape[0] - 1
     if slots == 0 or rays == 0:
@@ -298,19 +310,19 @@ def _earlier(values: mx.array, place: mx.array, shift: int) -> mx.array:
 
 
 @operation("composite", composite_reference)
-def _composite(density, color, *samples):  # type: ignore[no-untyped-def]
+def _composite(density, color, *samples, full_gradient_distance):  # type: ignore[no-untyped-def]
     rays = samples[2].shape[0] - 1
     outputs = _GIVES.outputs(rays=rays)
     return _FORWARD(density, color, *samples, grid=(rays * simd_width(), 1, 1), **outputs)
 
 
 @_composite.vjp
-def _composite_vjp(primals, cotangents, outputs):  # type: ignore[no-untyped-def]
+def _composite_vjp(primals, cotangents, outputs, *, full_gradient_distance):  # type: ignore[no-untyped-def]
     density, color, *samples = primals
     *packed, _ray_omitted = samples
     d_density, d_color = _GRADIENT(
         *(density, color, *packed),
-        mx.array(density.shape, mx.int32),
+        *(mx.array(density.shape, mx.int32), mx.array([full_gradient_distance])),
         *outputs,
         *cotangents,
         grid=((samples[2].shape[0] - 1) * simd_width(), 1, 1),

@@ -2,9 +2,10 @@
 
 Müller et al. 2022, section 3 and equations 2 to 4, describe the encoding. The grid follows
 tiny-cuda-nn's conventions: level l has scale_l = coarsest * growth^l - 1 and ceil(scale_l) + 1
-vertices along each axis. A point x has the coordinate x * scale_l + 0.5 in the grid of level l. A
-level with at most 2^log2_entries vertices is stored as a dense grid. The other levels are hashed
-with the primes 1, 2654435761, and 805459861.
+vertices along each axis. A point with the unit coordinate u in the scene cube has the coordinate
+u * scale_l + 0.5 in the grid of level l. The offset of half a cell prevents the vertices of
+different levels from coinciding at the border. A level with at most 2^log2_entries vertices is
+stored as a dense grid. The other levels are hashed with the primes 1, 2654435761, and 805459861.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import mlx.core as mx
 from nerfmac.backend import Kernel, simd_width, variant, working_dtype
 from nerfmac.backend.apple import additions_per_launch
 from nerfmac.backend.metal_text import DEVICE_SIZE
-from nerfmac.common.constants import HASH_PRIME_Y, HASH_PRIME_Z
+from nerfmac.common.constants import HASH_PRIME_Y, HASH_PRIME_Z, SCENE_CENTER
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
@@ -32,7 +33,7 @@ _TAKES = Signature(
     used=(mx.int32, 1),
 )
 _GIVES = Signature(encoded=(working_dtype, "points", "columns"))
-_LEVELS = ("scales", "shapes")
+_LEVELS = ("grids", "shapes")
 _FORWARD = Kernel(
     "hash_encode",
     "hash_encode_forward",
@@ -80,11 +81,19 @@ class HashLevels:
     log2_entries: int  # base-2 logarithm of the maximum number of entries per level
     coarsest: int  # number of cells along an axis at level 0
     growth: float  # ratio of the resolutions of consecutive levels
+    extent: float = 1.0  # side length of the cube that the grids cover, with the center 0.5
 
     @cached_property
     def scales(self) -> tuple[float, ...]:
-        """Scale of each level: number of grid units per unit of position."""
+        """Scale of each level: number of grid units along a side of the cube."""
         return tuple(self.coarsest * self.growth**level - 1.0 for level in range(self.levels))
+
+    @cached_property
+    def grids(self) -> tuple[tuple[float, float], ...]:
+        """For each level, the scale and the offset that map a position to grid coordinates."""
+        lowest = SCENE_CENTER - 0.5 * self.extent
+        per_unit = [scale / self.extent for scale in self.scales]
+        return tuple((scale, 0.5 - scale * lowest) for scale in per_unit)
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int, int], ...]:
@@ -107,11 +116,11 @@ class HashLevels:
         """Return the levels as kernel inputs.
 
         Returns:
-            Scales (levels,) float32, and a flat uint32 array that contains the number of levels
+            `grids` (levels, 2) float32, and a flat uint32 array that contains the number of levels
             followed by `shapes`.
         """
         numbers = [number for shape in self.shapes for number in shape]
-        return mx.array(self.scales, mx.float32), mx.array([self.levels, *numbers], mx.uint32)
+        return mx.array(self.grids, mx.float32), mx.array([self.levels, *numbers], mx.uint32)
 
     def parts(self, most: int) -> list[range]:
         """Divide the levels into as few parts as possible.
@@ -143,12 +152,12 @@ def hash_encode(
 ) -> mx.array:
     """Encode positions: interpolate table entries at every level, and concatenate the features.
 
-    At each level, the position x has the grid coordinate x * scale + 0.5. The features of the 8
-    surrounding vertices are interpolated trilinearly.
+    At each level, a position with the unit coordinate u in the cube has the grid coordinate
+    u * scale + 0.5. The features of the 8 surrounding vertices are interpolated trilinearly.
 
     Args:
-        positions: (points, 3) float32 in [0, 1]. For positions outside this range, vertex indices
-            wrap around.
+        positions: (points, 3) float32, inside the cube with the side length `levels.extent` and the
+            center (0.5, 0.5, 0.5). For positions outside the cube, vertex indices wrap around.
         table: (levels.entries, features) float32. On a GPU, float16 is also supported. The number
             of features is 1, 2, 4, or 8.
         levels: Resolutions and table sizes of the levels.
@@ -186,8 +195,8 @@ def hash_encode(
 def hash_encode_reference(positions: mx.array, table: mx.array, levels: HashLevels) -> mx.array:
     """Reference implementation of `hash_encode` in plain MLX, for all points."""
     encoded = []
-    for level, scale in enumerate(levels.scales):
-        place = positions * mx.array(scale, mx.float32) + 0.5
+    for level, (scale, offset) in enumerate(levels.grids):
+        place = positions * mx.array(scale, mx.float32) + mx.array(offset, mx.float32)
         lowest = mx.floor(place)
         fraction = place - lowest
         corner = mx.stop_gradient(lowest).astype(mx.int32).astype(mx.uint32)

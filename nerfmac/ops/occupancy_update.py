@@ -1,21 +1,37 @@
-"""Selection of occupancy grid cells, and grid updates with density estimates.
+"""Random points in occupancy grid cells, and grid updates with density estimates.
 
 Müller et al. 2022, appendix E.2, describe the method.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import mlx.core as mx
 
 from nerfmac.backend import Kernel
 from nerfmac.common import checks
-from nerfmac.common.constants import BRICK_CELLS
+from nerfmac.common.constants import BRICK_CELLS, NEVER_OCCUPIED
+from nerfmac.geometry.cells import corners_of
 from nerfmac.ops.operation import operation
 from nerfmac.ops.signature import Signature
 
 _SPLAT_TAKES = Signature(cells=(mx.int32, "estimates"), estimates=(mx.float32, "estimates"))
 _PACK_TAKES = Signature(values=(mx.float32, "count"), threshold=(mx.float32, 1))
-_CHOOSE_TAKES = Signature(bits=(mx.uint32, "words"), draws=(mx.uint32, "count"))
+_POINTS_TAKES = Signature(bits=(mx.uint32, "words"), draws=(mx.uint32, "points", 2))
+_POINTS_GIVES = Signature(cells=(mx.int32, "points"), positions=(mx.float32, "points", 3))
+_REFRESH_TAKES = Signature(
+    values=(mx.float32, "cells"),
+    since_visible=(mx.int32, "cells"),
+    peaks=(mx.float32, "cells"),
+    is_visible=(mx.bool_, "cells"),
+    updates=(mx.int32, 1),
+)
+_REFRESH_GIVES = Signature(
+    new_values=(mx.float32, "cells"),
+    new_since_visible=(mx.int32, "cells"),
+    shown=(mx.float32, "cells"),
+)
 _SPLAT = Kernel(
     "occupancy_update",
     "occupancy_splat",
@@ -27,13 +43,45 @@ _SPLAT = Kernel(
 _PACK = Kernel(
     "occupancy_update", "occupancy_pack", _PACK_TAKES.names, ("bits",), rows="values_shape[0]"
 )
-_CHOOSE = Kernel(
+_COUNT = Kernel("occupancy_update", "occupancy_count", ("bits",), ("counts",), "bits_shape[0]")
+_POINTS = Kernel(
     "occupancy_update",
-    "occupancy_choose",
-    inputs=("bits", "ends", "draws", "words"),
-    outputs=("cells",),
+    "occupancy_points",
+    inputs=("bits", "ends", "draws", "settings"),
+    outputs=_POINTS_GIVES.names,
     rows="draws_shape[0]",
 )
+_REFRESH = Kernel(
+    "occupancy_update",
+    "occupancy_refresh",
+    inputs=(*_REFRESH_TAKES.names, "factors", "settings"),
+    outputs=_REFRESH_GIVES.names,
+    rows="values_shape[0]",
+)
+
+
+class Points(NamedTuple):
+    """Random points in occupancy grid cells."""
+
+    cell: mx.array  # (points,) int32, index of the cell that contains the point
+    position: mx.array  # (points, 3) float32, scene coordinates
+
+
+class RefreshRule(NamedTuple):
+    """Constants of `refresh`."""
+
+    decay: float  # factor of the estimates
+    step: float  # length of the shortest marching step in scene units
+    patience: int  # maximum number of updates after which an invisible cell counts as empty
+    is_warmup: bool  # whether training is in the warm-up phase, when ages do not increase
+
+
+class Refreshed(NamedTuple):
+    """Density estimates of all cells after an update."""
+
+    values: mx.array  # (cells,) float32, optical thickness of the shortest marching step
+    since_visible: mx.array  # (cells,) int32
+    shown: mx.array  # (cells,) float32, `values`, or -1 for cells that are no longer visible
 
 
 def splat(cells: mx.array, estimates: mx.array, count: int) -> mx.array:
@@ -102,52 +150,144 @@ def _pack(values: mx.array, threshold: mx.array) -> list[mx.array]:
     )
 
 
-def choose(bits: mx.array, draws: mx.array) -> mx.array:
-    """Draw random occupied cells.
+def draw_points(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -> Points:
+    """Draw random points in cells of an occupancy grid.
 
-    If n bits are set, a draw selects the set bit with the index floor(draw n / 2^32).
+    The first `evenly` points are in random cells of the whole grid. The other points are in random
+    occupied cells. Both groups are stratified: their cells are divided into as many equal parts as
+    there are points, and each part contains one point. Cells are therefore sorted in each group.
 
     Args:
         bits: (words,) uint32, at most 2^26 words. Each bit belongs to a cell, beginning with the
-            lowest bit.
-        draws: (count,) uint32, random numbers that are uniform over all 2^32 values, such as words
-            of random keys.
+            lowest bit, and is 1 if the cell is occupied.
+        draws: (points, 2) uint32, random numbers that are uniform over all 2^32 values, such as
+            random keys.
+        evenly: Number of points in cells of the whole grid.
+        resolution: Number of cells along each axis of a cascade.
 
     Returns:
-        Cell indices, int32 (count,). If no bit is set, all indices are 0.
+        Cells and positions of the points. If no cell is occupied, the points of the second group
+        are in cell 0.
 
     Raises:
         InputError: If a shape or type is wrong.
     """
-    _CHOOSE_TAKES.check(bits, draws)
-    return _choose(bits, draws)
+    _POINTS_TAKES.check(bits, draws)
+    return _draw_points(bits, draws, evenly, resolution)
 
 
-def _set_bits(words: mx.array) -> mx.array:
-    """Return the number of set bits in each word, int32. Adjacent groups of bits are added
-    pairwise."""
-    words = words - ((words >> 1) & 0x55555555)
-    words = (words & 0x33333333) + ((words >> 2) & 0x33333333)
-    return (((words + (words >> 4)) & 0x0F0F0F0F) * 0x01010101 >> 24).astype(mx.int32)
-
-
-def _choose_reference(bits: mx.array, draws: mx.array) -> mx.array:
+def _draw_points_reference(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -> Points:
     is_set = (bits[:, None] >> mx.arange(BRICK_CELLS, dtype=mx.uint32)) & 1
     is_set = is_set.reshape(-1).astype(mx.int32)
-    ends, count = mx.cumsum(is_set), is_set.shape[0]
+    ends, total = mx.cumsum(is_set), is_set.shape[0]
     # List the indices of the set bits without gaps. Each set bit is written at its rank among the
     # set bits, and other bits are written to an extra element.
-    chosen = mx.zeros(count + 1, mx.int32)
-    chosen[mx.where(is_set == 1, ends - 1, count)] = mx.arange(count, dtype=mx.int32)
-    rank = (draws.astype(mx.uint64) * ends[-1].astype(mx.uint64)) >> 32
-    return mx.where(ends[-1] > 0, chosen[rank.astype(mx.int32)], 0)
+    occupied = mx.zeros(total + 1, mx.int32)
+    occupied[mx.where(is_set == 1, ends - 1, total)] = mx.arange(total, dtype=mx.int32)
+    anywhere = _in_strata(draws[:evenly, 0], mx.array(total))
+    rank = _in_strata(draws[evenly:, 0], ends[-1])
+    cell = mx.concatenate([anywhere, mx.where(ends[-1] > 0, occupied[rank], 0)])
+    lowest, side = corners_of(cell, resolution)
+    within = draws[:, 1]
+    lattice = mx.stack([within >> 21, (within >> 10) & 2047, within & 1023], axis=1)
+    place = (lattice.astype(mx.float32) + 0.5) / mx.array([2048.0, 2048.0, 1024.0])
+    return Points(cell, lowest + place * side[:, None])
 
 
-@operation("occupancy_update", _choose_reference)
-def _choose(bits: mx.array, draws: mx.array) -> list[mx.array]:
-    return _CHOOSE(
-        *(bits, mx.cumsum(_set_bits(bits)), draws, mx.array([bits.shape[0]], mx.int32)),
-        grid=(draws.shape[0], 1, 1),
-        output_shapes=[draws.shape],
-        output_dtypes=[mx.int32],
+def _in_strata(draws: mx.array, total: mx.array) -> mx.array:
+    """Return a random index in [0, total) from each of `len(draws)` equal strata, int32.
+
+    The computation uses integers and is exact for up to 2^31 indices. With float32, only 2^24
+    different indices could be drawn.
+    """
+    strata, total = draws.shape[0], total.astype(mx.int64)
+    # In units of 1 / strata of an index, a stratum has the length `total`, and an index has the
+    # length `strata`.
+    within = (draws.astype(mx.int64) * total) >> 32
+    return ((mx.arange(strata, dtype=mx.int64) * total + within) // max(strata, 1)).astype(mx.int32)
+
+
+@operation("occupancy_update", _draw_points_reference)
+def _draw_points(bits: mx.array, draws: mx.array, evenly: int, resolution: int) -> Points:
+    words, count = bits.shape[0], draws.shape[0]
+    (counts,) = _COUNT(bits, grid=(words, 1, 1), output_shapes=[(words,)], output_dtypes=[mx.int32])
+    return Points(
+        *_POINTS(
+            *(bits, mx.cumsum(counts), draws, mx.array([evenly, resolution, words], mx.int32)),
+            grid=(count, 1, 1),
+            **_POINTS_GIVES.outputs(points=count),
+        )
+    )
+
+
+def refresh(
+    values: mx.array,
+    since_visible: mx.array,
+    peaks: mx.array,
+    is_visible: mx.array,
+    updates: mx.array,
+    rule: RefreshRule,
+) -> Refreshed:
+    """Update the density estimates of all cells.
+
+    Estimates decay by the factor `rule.decay`, and larger new estimates `peaks * rule.step` replace
+    them. After the warm-up, a cell that has not been visible for several updates counts as empty.
+    The number of updates is half the number of `updates` so far, clamped to [patience / 8,
+    patience]. If it were constant, short runs would sample cells that are no longer visible until
+    the end of training.
+
+    Args:
+        values: (cells,) float32, optical thickness of the shortest marching step.
+        since_visible: (cells,) int32, number of updates since the cell was visible, at most
+            `rule.patience`, or NEVER_OCCUPIED for a cell that stays empty permanently.
+        peaks: (cells,) float32, new density estimates per scene unit, or 0.
+        is_visible: (cells,) bool, True for cells that are currently visible along training rays.
+        updates: (1,) int32, number of updates after the warm-up, including this update.
+        rule: Constants.
+
+    Returns:
+        New estimates, without a gradient.
+
+    Raises:
+        InputError: If a shape or type is wrong.
+    """
+    arrays = values, since_visible, peaks, is_visible, updates
+    _REFRESH_TAKES.check(*arrays)
+    return _refresh(*arrays, rule)
+
+
+def _refresh_reference(
+    values: mx.array,
+    since_visible: mx.array,
+    peaks: mx.array,
+    is_visible: mx.array,
+    updates: mx.array,
+    rule: RefreshRule,
+) -> Refreshed:
+    patience = rule.patience
+    values = mx.maximum(values * rule.decay, peaks * rule.step)
+    since = mx.minimum(since_visible + int(not rule.is_warmup), patience)
+    since = mx.where(is_visible, 0, since)
+    since = mx.where(since_visible == NEVER_OCCUPIED, NEVER_OCCUPIED, since)
+    limit = mx.clip(updates // 2, max(patience // 8, 1), patience)
+    return Refreshed(values, since, mx.where(since < limit, values, -1.0))
+
+
+@operation("occupancy_update", _refresh_reference)
+def _refresh(
+    values: mx.array,
+    since_visible: mx.array,
+    peaks: mx.array,
+    is_visible: mx.array,
+    updates: mx.array,
+    rule: RefreshRule,
+) -> Refreshed:
+    return Refreshed(
+        *_REFRESH(
+            *(values, since_visible, peaks, mx.view(is_visible, mx.uint8), updates),
+            mx.array([rule.decay, rule.step]),
+            mx.array([rule.patience, int(not rule.is_warmup)], mx.int32),
+            grid=(values.shape[0], 1, 1),
+            **_REFRESH_GIVES.outputs(cells=values.shape[0]),
+        )
     )

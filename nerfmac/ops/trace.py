@@ -82,7 +82,7 @@ def trace(
         rays: Origins and unit directions (rays, 3) float32, in scene coordinates.
         bits: Occupancy bits, as in `Occupied`.
         geometry: The scene cube, the grids, and the networks.
-        table: Table as in `hash_encode`, for unit coordinates of the scene cube.
+        table: Table as in `hash_encode`.
         density_weights, color_weights: Weights as in `networks`.
         width: Image width in pixels if the rays are the pixels of an image in row-major order, or
             None for other rays. With a width, neighboring pixels are traced together. This affects
@@ -120,7 +120,7 @@ def _trace_reference(
     slots = max(int(ray_start[-1]), 1)
     samples = write_samples(*along, slots, ray_start, mx.zeros_like(counts))
     density, color = networks(
-        hash_encode(geometry.march.bounds.to_unit(samples.position), table, geometry.levels),
+        hash_encode(samples.position, table, geometry.levels),
         spherical_harmonics(rays.direction),
         samples.ray,
         samples.used,

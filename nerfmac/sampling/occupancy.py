@@ -19,15 +19,12 @@ from typing import NamedTuple
 import mlx.core as mx
 
 from nerfmac.backend import Shapes
-from nerfmac.common.constants import BRICK_CELLS
+from nerfmac.common.constants import BRICK_CELLS, NEVER_OCCUPIED
 from nerfmac.config import MarchConfig, OccupancyConfig
 from nerfmac.geometry.bounds import Bounds
-from nerfmac.geometry.cells import corners_of
 from nerfmac.ops.march import MarchGeometry
-from nerfmac.ops.occupancy_update import choose, pack_bits, splat
+from nerfmac.ops.occupancy_update import Points, RefreshRule, draw_points, pack_bits, refresh, splat
 
-NEVER_OCCUPIED = 2**30
-"""Value of `Occupancy.updates_since_visible` for cells that are permanently empty."""
 MAX_POINTS_PER_LAUNCH = 2**22
 """Maximum number of points that one launch evaluates. A larger launch would delay screen updates,
 because the display uses the same GPU."""
@@ -109,21 +106,21 @@ class OccupancyGrid:
         Returns:
             Occupancy grid after the update.
         """
-        which, where = mx.random.split(key)
-        cells = self._choose(occupancy, which, warmup)
-        jitter = mx.random.uniform(shape=(cells.shape[0], 3), key=where)
-        lowest, side = corners_of(cells, self.geometry.resolution)
-        position = lowest + jitter * side[:, None]
+        points = self._draw_points(occupancy.bits, key, warmup)
         step = MAX_POINTS_PER_LAUNCH
-        parts = mx.split(position, list(range(step, position.shape[0], step)))
-        thickness = mx.concatenate([density(part) for part in parts]) * self.geometry.step
-        peaks = splat(cells, thickness, self.geometry.cells)
-        values = mx.maximum(occupancy.values * self.config.decay, peaks)
-        updates, before = occupancy.updates + int(not warmup), occupancy.updates_since_visible
-        since = mx.minimum(before + int(not warmup), self.config.visibility_patience)
-        since = mx.where(visible, 0, since)
-        since = mx.where(before == NEVER_OCCUPIED, NEVER_OCCUPIED, since)
-        shown = mx.where(since < self._patience(updates), values, -1.0)
+        ends = list(range(step, points.position.shape[0], step))
+        densities = [density(part) for part in mx.split(points.position, ends)]
+        updates = occupancy.updates + int(not warmup)
+        patience = self.config.visibility_patience
+        rule = RefreshRule(self.config.decay, self.geometry.step, patience, warmup)
+        values, since, shown = refresh(
+            occupancy.values,
+            occupancy.updates_since_visible,
+            splat(points.cell, mx.concatenate(densities), self.geometry.cells),
+            visible,
+            updates,
+            rule,
+        )
         # As in Instant-NGP, the threshold is at most the mean optical thickness of the cells in the
         # unit cube. In this mean, cells that are no longer visible count as 0.
         innermost = shown[: self.geometry.resolution**3]
@@ -131,45 +128,11 @@ class OccupancyGrid:
         threshold = mx.minimum(mean, self.config.threshold).reshape(1)
         return Occupancy(values, since, pack_bits(shown, threshold), updates)
 
-    def _patience(self, updates: mx.array) -> mx.array:
-        """Return how many updates a cell stays occupied without being visible.
-
-        The result is half the number of `updates` so far, clamped to [`visibility_patience` / 8,
-        `visibility_patience`]. If it were constant, short runs would sample cells that are no
-        longer visible until the end of training.
-        """
-        longest = self.config.visibility_patience
-        return mx.clip(updates // 2, max(longest // 8, 1), longest)
-
-    def _choose(self, occupancy: Occupancy, key: mx.array, warmup: bool) -> mx.array:
-        total = self.geometry.cells
+    def _draw_points(self, bits: mx.array, key: mx.array, warmup: bool) -> Points:
         fraction = self.config.warmup_fraction if warmup else self.config.fraction
-        count = ceil(total * fraction)
-        if warmup and count == total:
-            return mx.arange(total, dtype=mx.int32)
-        anywhere, among = mx.random.split(key)
-        if warmup:
-            return stratified(total, count, anywhere)
-        occupied = choose(occupancy.bits, random_bits(count // 2, among))
-        return mx.concatenate([stratified(total, count - count // 2, anywhere), occupied])
-
-
-def random_bits(count: int, key: mx.array) -> mx.array:
-    """Return random integers, uint32 (count,), uniform over all 2^32 values."""
-    # mx.random.randint converts a float32 to an integer, so most of the 2^32 values would never
-    # occur. Random keys are used instead: each key consists of two words of 32 random bits.
-    return mx.random.split(key, max(1, (count + 1) // 2)).reshape(-1)[:count]
-
-
-def stratified(total: int, count: int, key: mx.array) -> mx.array:
-    """Return random cell indices, int32 (count,), in [0, total), one from each of `count` equal
-    strata.
-
-    The computation uses integers and is exact for up to 2^31 cells. With float32, only 2^24
-    different cells could be selected.
-    """
-    stratum = mx.arange(count, dtype=mx.int64)
-    # In units of 1 / count of a cell, a stratum has the length `total`, and a cell has the length
-    # `count`.
-    within = (random_bits(count, key).astype(mx.int64) * total) >> 32
-    return ((stratum * total + within) // count).astype(mx.int32)
+        count = ceil(self.geometry.cells * fraction)
+        evenly = count if warmup else count - count // 2
+        # `mx.random.randint` converts a float32 to an integer, so most of the 2^32 values would
+        # never occur. Random keys are used instead: a key consists of two words of 32 random bits.
+        draws = mx.random.split(key, count)
+        return draw_points(bits, draws, evenly, self.geometry.resolution)

@@ -20,11 +20,10 @@ from nerfmac.geometry.color import over
 from nerfmac.geometry.rays import Rays
 from nerfmac.geometry.samples import Samples
 from nerfmac.geometry.views import Views
-from nerfmac.ops.composite import Composited, composite, composite_penalized
+from nerfmac.ops.composite import Composited, composite_penalized
 from nerfmac.ops.draw_pixels import chosen_pixels, draw_pixels, next_to_each_other
 from nerfmac.ranks import Ranks
 from nerfmac.refine.refinement import CameraRefinement
-from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.loss_scale import LossScale, all_finite
 from nerfmac.training.losses import PenaltyInput, RayBatch
 from nerfmac.training.method import Parts
@@ -113,7 +112,7 @@ class Step:
     flags: StepFlags
     full_gradient_distance: float = 0.0
     """Distance from the camera, in scene units, beyond which gradients are not reduced (see
-    `nerfmac.training.gradient_scaling`)."""
+    `nerfmac.ops.gradient_scaling`)."""
     track_rays: TrackRays | None = None
     """Observations of sparse points for the depth loss, or None. A fraction of the rays is drawn
     from them."""
@@ -208,17 +207,15 @@ class Step:
         samples, directions = sampled.samples, rays.direction
         if self.flags.learns_cameras:
             samples, directions = refinement.warp_samples(parameters, samples, rays, view)
-        density, color = (
-            scale_gradients(values, samples.distance, self.full_gradient_distance)
-            for values in field(own, samples, directions)
+        density, color = field(own, samples, directions)
+        known = PenaltyInput(samples, schedule.progress, batch.ground, batch.tracks)
+        penalty_of = self.parts.penalty
+        seen, penalty = composite_penalized(
+            *(density, color, samples),
+            penalty_of(known) if penalty_of else mx.zeros(density.shape),
+            batch.color,
+            full_gradient_distance=self.full_gradient_distance,
         )
-        penalty: mx.array | None = None
-        if self.parts.penalty is None:
-            seen = composite(density, color, samples, batch.color)
-        else:
-            known = PenaltyInput(samples, schedule.progress, batch.ground, batch.tracks)
-            of_samples = self.parts.penalty(known)
-            seen, penalty = composite_penalized(density, color, samples, of_samples, batch.color)
         *proposals, seen = (
             _in_front_of(batch.background, refinement.expose(rendering, parameters, view))
             for rendering in (*sampled.proposals, seen)
@@ -226,7 +223,7 @@ class Step:
         mask = self._mask(samples, batch.pixel_draws)
         rendered = RayBatch(
             *(*seen, mask, density, samples, tuple(proposals)),
-            *(schedule.progress, batch.tracks, penalty, batch.pairs),
+            *(schedule.progress, batch.tracks, penalty if penalty_of else None, batch.pairs),
         )
         used = samples.used.reshape(()).astype(mx.float32)
         return Rendering(rendered, used, sampled.mean_samples_per_ray)

@@ -1,6 +1,7 @@
 """The encoded field: composition of its parts, parameter shapes, and initial distribution."""
 
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import pairwise
 from math import log, sqrt
 
@@ -135,7 +136,7 @@ def test_the_scenes_cube_fills_the_hash_grids_unit_cube():
     unit = np.random.default_rng(2).uniform(0.0, 1.0, (50, 3))
     scene = 0.5 + 3.0 * (unit - 0.5)
     got = grid({"table": table}, mx.array(scene, mx.float32))
-    want = hash_encode(mx.array(unit, mx.float32), table, grid.levels)
+    want = hash_encode(mx.array(unit, mx.float32), table, replace(grid.levels, extent=1.0))
     # A place within the finest of 192 cells.
     assert_matches(got, want, rel=32 * 192 * ROUNDOFF, name="encoded")
 

@@ -176,6 +176,8 @@ METAL_INTEGERS(METAL_EXTREMES)
 METAL_ELEMENTWISE_2(number, min)
 METAL_ELEMENTWISE_2(number, max)
 
+METAL_FUNC uint popcount(uint x) { return uint(__builtin_popcount(x)); }
+
 #define METAL_MULHI(T, Wide) \
   METAL_FUNC T mulhi(T x, T y) { return T(Wide(x) * y >> 32); }
 METAL_MULHI(int, long)

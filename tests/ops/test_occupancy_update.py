@@ -1,11 +1,14 @@
-"""Folding estimates into the grid and packing its bits, against NumPy."""
+"""Random points in cells, estimates of cells, and packing of bits, against NumPy."""
 
 import mlx.core as mx
 import numpy as np
 import pytest
 
 from nerfmac.common.checks import InputError
-from nerfmac.ops.occupancy_update import choose, pack_bits, splat
+from nerfmac.common.constants import NEVER_OCCUPIED
+from nerfmac.geometry.bounds import Bounds
+from nerfmac.ops.march import MarchGeometry, cell_of
+from nerfmac.ops.occupancy_update import RefreshRule, draw_points, pack_bits, refresh, splat
 
 pytestmark = pytest.mark.usefixtures("run_by")
 
@@ -64,36 +67,118 @@ def test_a_value_equal_to_the_threshold_does_not_exceed_it():
         assert pack_bits(above, mx.array([threshold])).tolist() == [2**32 - 1]
 
 
-@pytest.mark.parametrize(("words", "density"), [(1, 0.5), (7, 0.02), (300, 0.9), (64, 1.0)])
-def test_a_draw_chooses_the_set_bit_that_stands_at_the_same_fraction(words, density):
-    random = np.random.default_rng(words)
-    is_set = random.uniform(size=32 * words) < density
-    is_set[5], is_set[-1] = True, False  # the word's end is no place to stop
-    bits = np.packbits(is_set, bitorder="little").view(np.uint32)
-    places = np.flatnonzero(is_set)
-    ranks = random.permutation(len(places))
-    fraction = (ranks + random.uniform(0.1, 0.9, len(places))) / len(places)
-    got = choose(mx.array(bits), mx.array((fraction * 2**32).astype(np.uint32)))
-    assert got.dtype == mx.int32
-    assert (np.array(got) == places[ranks]).all()
+RESOLUTION = 16
+WORDS = 2 * RESOLUTION**3 // 32  # two cascades
 
 
-def test_equal_ranges_of_draws_choose_each_set_bit():
-    bits = mx.array([0, 1 << 31, 1 << 7, 0], mx.uint32)
-    draws = mx.array([0, 2**31 - 1, 2**31, 2**32 - 1], mx.uint32)
-    assert choose(bits, draws).tolist() == [63, 63, 71, 71]
+def drawn(bits: np.ndarray, draws: np.ndarray, evenly: int) -> tuple[np.ndarray, np.ndarray]:
+    words = np.zeros((len(draws), 2), np.uint32)
+    words[:, 0] = draws
+    words[:, 1] = np.random.default_rng(1).integers(0, 2**32, len(draws), dtype=np.uint32)
+    points = draw_points(mx.array(bits), mx.array(words), evenly, RESOLUTION)
+    assert points.cell.dtype == mx.int32
+    return np.array(points.cell).astype(np.int64), np.array(points.position)
+
+
+def random_words(words: int, filled: float) -> np.ndarray:
+    is_set = np.random.default_rng(words).random(32 * words) < filled
+    return np.packbits(is_set, bitorder="little").view(np.uint32)
+
+
+def places_of(bits: np.ndarray) -> np.ndarray:
+    return np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
+
+
+@pytest.mark.parametrize("filled", [0.001, 0.02, 0.5, 1.0])
+@pytest.mark.parametrize("count", [1, 7, 4096, 5000])
+def test_each_stratum_of_the_grid_and_of_the_occupied_cells_has_one_point(filled, count):
+    bits = random_words(WORDS, filled)
+    places, total = places_of(bits), 32 * WORDS
+    draws = np.random.default_rng(count).integers(0, 2**32, 2 * count, dtype=np.uint32)
+    cell, _ = drawn(bits, draws, count)
+    stratum = np.arange(count)
+    within = draws.astype(object)
+    anywhere = [(i * total + (d * total >> 32)) // count for i, d in enumerate(within[:count])]
+    assert (cell[:count] == np.array(anywhere)).all()
+    assert (cell[:count] >= stratum * total // count).all()
+    assert (cell[:count] <= ((stratum + 1) * total - 1) // count).all()
+    held = len(places)
+    ranks = [(i * held + (d * held >> 32)) // count for i, d in enumerate(within[count:])]
+    assert (cell[count:] == places[np.array(ranks)]).all()
+
+
+def test_all_cells_once_if_there_is_a_point_for_each():
+    total = 32 * WORDS
+    draws = np.random.default_rng(0).integers(0, 2**32, total, dtype=np.uint32)
+    assert (drawn(random_words(WORDS, 0.5), draws, total)[0] == np.arange(total)).all()
+
+
+def test_points_are_inside_their_cells_and_fill_them_evenly():
+    total = 32 * WORDS
+    draws = np.random.default_rng(2).integers(0, 2**32, 2 * total, dtype=np.uint32)
+    cell, position = drawn(random_words(WORDS, 1.0), draws, total)
+    geometry = MarchGeometry(Bounds(2.0), RESOLUTION, 0.05, 0.01, 0.0)
+    inner, outer = cell < total // 2, cell >= total // 2
+    far = np.abs(position - 0.5).max(axis=1) >= 0.5  # not covered by the smaller cascade
+    found = np.array(cell_of(mx.array(position), geometry))
+    assert (found[inner] == cell[inner]).all()
+    assert (found[outer & far] == cell[outer & far]).all()
+    assert np.abs(position[outer] - 0.5).max() > 0.99
+    side = np.where(inner, 1.0, 2.0)[:, None] / RESOLUTION
+    within = position / side % 1.0
+    # 16,384 uniform values: the mean has a standard error of 0.0023, the variance one of 0.0006.
+    assert np.abs(within.mean(axis=0) - 0.5).max() < 5 * 0.0023
+    assert np.abs(within.var(axis=0) - 1 / 12).max() < 5 * 0.0006
+    assert np.abs(np.corrcoef(within.T) - np.eye(3)).max() < 5 / np.sqrt(len(within))
 
 
 def test_among_more_set_bits_than_float32_counts_each_can_be_chosen():
-    words = 2**19 + 2**14  # 2^24 + 2^19 set bits
-    cells = np.arange(32 * words - 64, 32 * words)
-    # The lowest draw that chooses each: the first at or past its fraction of 2^32.
-    draws = mx.array((cells * 2**32 + 32 * words - 1) // (32 * words), mx.uint32)
-    assert choose(mx.full((words,), 2**32 - 1, mx.uint32), draws).tolist() == cells.tolist()
+    resolution, words = 256, 2**19 + 2**14  # 2^24 + 2^19 set bits
+    held = 32 * words
+    count = 64
+    draws = np.zeros((count, 2), np.uint32)
+    # The lowest draw that selects the cell, the first one at or past its fraction of a stratum.
+    cells = np.arange(count) * held // count + 1001
+    within = cells * count - np.arange(count) * held
+    draws[:, 0] = -(-(within * 2**32) // held)
+    points = draw_points(mx.full((words,), 2**32 - 1, mx.uint32), mx.array(draws), 0, resolution)
+    assert points.cell.tolist() == cells.tolist()
 
 
 def test_without_a_set_bit_the_first_cell_is_chosen():
-    assert choose(mx.zeros(3, mx.uint32), mx.array([0, 2**32 - 1], mx.uint32)).tolist() == [0, 0]
+    cell, _ = drawn(np.zeros(WORDS, np.uint32), np.full(3, 2**32 - 1, np.uint32), 1)
+    assert cell.tolist() == [32 * WORDS - 1, 0, 0]
+
+
+def refreshed(values, since, peaks, seen, updates, *, is_warmup=False):
+    arrays = (
+        mx.array(values, mx.float32),
+        mx.array(since, mx.int32),
+        mx.array(peaks, mx.float32),
+        mx.array(np.array(seen, bool)),
+        mx.array([updates], mx.int32),
+    )
+    rule = RefreshRule(decay=0.5, step=0.25, patience=16, is_warmup=is_warmup)
+    return [each.tolist() for each in refresh(*arrays, rule)]
+
+
+def test_estimates_decay_until_a_larger_one_replaces_them():
+    values, *_ = refreshed([1.0, 1.0, 0.0, 2.0], [0] * 4, [0.0, 4.0, 8.0, 2.0], [True] * 4, 1)
+    assert values == [0.5, 1.0, 2.0, 1.0]
+
+
+def test_a_cell_is_shown_until_it_was_invisible_for_half_of_the_updates():
+    since = [0, 1, 2, 3, 14, 15, 16, NEVER_OCCUPIED, NEVER_OCCUPIED]
+    seen = [False] * 8 + [True]
+    for updates, patience in ((0, 2), (7, 3), (20, 10), (100, 16)):
+        _, after, shown = refreshed([1.0] * 9, since, [0.0] * 9, seen, updates)
+        assert after == [1, 2, 3, 4, 15, 16, 16, NEVER_OCCUPIED, NEVER_OCCUPIED]
+        assert shown == [0.5 if age < patience else -1.0 for age in after]
+    _, after, _ = refreshed([1.0] * 9, since, [0.0] * 9, seen, 0, is_warmup=True)
+    assert after == [*since[:7], NEVER_OCCUPIED, NEVER_OCCUPIED]
+    _, after, shown = refreshed([1.0] * 9, since, [0.0] * 9, [True] * 9, 0)
+    assert after == [0] * 7 + [NEVER_OCCUPIED] * 2
+    assert shown == [0.5] * 7 + [-1.0] * 2
 
 
 @pytest.mark.parametrize(
@@ -107,10 +192,10 @@ def test_without_a_set_bit_the_first_cell_is_chosen():
         (lambda: pack_bits(mx.zeros((2, 32)), mx.zeros(1)), "values"),
         (lambda: pack_bits(mx.zeros(32, mx.float16), mx.zeros(1)), "values"),
         (lambda: pack_bits(mx.zeros(32), mx.array(0.5)), "threshold"),
-        (lambda: choose(mx.zeros(3), mx.zeros(4, mx.uint32)), "bits"),
-        (lambda: choose(mx.zeros((3, 1), mx.uint32), mx.zeros(4, mx.uint32)), "bits"),
-        (lambda: choose(mx.zeros(3, mx.uint32), mx.zeros((4, 1), mx.uint32)), "draws"),
-        (lambda: choose(mx.zeros(3, mx.uint32), mx.zeros(4, mx.int32)), "draws"),
+        (lambda: draw_points(mx.zeros(8), mx.zeros((4, 2), mx.uint32), 2, 16), "bits"),
+        (lambda: draw_points(mx.zeros(8, mx.uint32), mx.zeros(4, mx.uint32), 2, 16), "draws"),
+        (lambda: refreshed(np.zeros(4), np.zeros(3), np.zeros(4), np.zeros(4), 1), "since_visible"),
+        (lambda: refreshed(np.zeros(4), np.zeros(4), np.zeros(4), np.zeros(3), 1), "is_visible"),
     ],
 )
 def test_a_wrong_shape_or_type_is_refused_by_name(call, name):

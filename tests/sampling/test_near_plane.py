@@ -4,13 +4,14 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from nerfmac.common.constants import NEVER_OCCUPIED
 from nerfmac.config import override
 from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.rays import Rays
 from nerfmac.ops.march import cell_of
 from nerfmac.sampling.marching import MarchingSampler
-from nerfmac.sampling.occupancy import NEVER_OCCUPIED, Occupancy
+from nerfmac.sampling.occupancy import Occupancy
 from tests.ops.marching import grid, packed
 from tests.sampling.grids import bits_of, dense, grid_of, updated
 from tests.scene_factory import CONFIG

@@ -9,7 +9,7 @@ from nerfmac.config.sampling import NEAR
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.ops.march import is_occupied
 from nerfmac.sampling import occupancy
-from nerfmac.sampling.occupancy import march_geometry, stratified
+from nerfmac.sampling.occupancy import march_geometry
 from tests.bricks import in_bricks
 from tests.sampling.grids import (
     CELLS,
@@ -193,10 +193,10 @@ def test_after_warm_up_the_later_half_of_the_draws_is_among_occupied_cells():
         assert np.isin(among, occupied).mean() > 0.998
         assert (anywhere // 4 == np.arange(CELLS**3 // 4)).mean() > 0.998
         np.add.at(counts, among, 1)
-    # 20 x 1024 draws over 288 cells are 71 each, give or take 8.4.
-    drawn = counts[occupied]
-    assert np.abs(drawn - drawn.mean()).max() < 5.5 * 8.4
-    assert 0.85 < drawn.std() / np.sqrt(drawn.mean()) < 1.15
+    # 20 x 1024 draws over 288 cells are 71 each. In each update, a cell has at least 3 of the 3.6.
+    assert counts[occupied].min() >= 20 * 3
+    assert counts[occupied].max() <= 20 * 5
+    assert abs(counts[occupied].mean() - 20 * 1024 / 288) < 1
 
 
 def test_cells_without_light_stay_empty_and_those_of_one_update_do_not():
@@ -236,32 +236,6 @@ def test_patience_is_half_of_the_updates_since_the_warm_up_until_it_is_the_longe
     assert bits_of(occupancy).all()
     occupancy = updated(grid, occupancy, dense, times=1, visible=visible, warmup=False)
     assert (bits_of(occupancy) == visible).all()
-
-
-@pytest.mark.parametrize(
-    ("total", "count"), [(1, 1), (7, 5), (5, 7), (2**12, 2**10), (3 * 2**24, 1000), (2**31, 999)]
-)
-def test_one_cell_is_drawn_in_each_of_equal_strata(total, count):
-    drawn = np.array(stratified(total, count, mx.random.key(total % 97))).astype(np.int64)
-    stratum = np.arange(count)
-    assert drawn.shape == (count,)
-    assert (drawn >= stratum * total // count).all()
-    assert (drawn <= ((stratum + 1) * total - 1) // count).all()
-
-
-@pytest.mark.parametrize("total", [3 * 2**24, 2**31])
-def test_cells_of_every_residue_are_drawn_alike_from_however_large_a_grid(total):
-    drawn = np.array(stratified(total, 2**16, mx.random.key(5)))[2**15 :]
-    # The later half, where float32 is coarsest: 2^15 draws over 8 residues, 4096 +- 60.
-    assert np.abs(np.bincount(drawn % 8, minlength=8) - 4096).max() < 5 * 60
-
-
-def test_cells_are_equally_likely_where_strata_are_no_whole_number_of_cells():
-    counts = np.zeros(7)
-    for key in range(1000):
-        np.add.at(counts, np.array(stratified(7, 5, mx.random.key(key))), 1)
-    # 714 each; a stratum's draw has a standard deviation of at most 0.5; a cell is in two strata.
-    assert np.abs(counts - 5000 / 7).max() < 5 * np.sqrt(2 * 0.25 * 1000)
 
 
 def test_an_update_is_the_same_for_the_same_key_and_another_for_another():

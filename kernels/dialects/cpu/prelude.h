@@ -15,6 +15,7 @@
 #define threadgroup
 
 using uint = std::uint32_t;
+using ulong = std::uint64_t;
 using std::abs;  // libc++ has abs(float) here already, so a second definition is an error
 using std::ceil;
 using std::cos;
@@ -40,7 +41,8 @@ METAL_FUNC To as_type(From value) {
 }
 
 // The upper half of a product's 64 bits.
-METAL_FUNC uint mulhi(uint a, uint b) { return uint(std::uint64_t(a) * b >> 32); }
+METAL_FUNC uint mulhi(uint a, uint b) { return uint(ulong(a) * b >> 32); }
+METAL_FUNC uint popcount(uint value) { return uint(__builtin_popcount(value)); }
 
 METAL_FUNC int min(int a, int b) { return a < b ? a : b; }
 METAL_FUNC int max(int a, int b) { return a > b ? a : b; }

@@ -16,6 +16,7 @@
   }
 
 using uint = unsigned int;
+using ulong = unsigned long long;
 
 constexpr int memory_order_relaxed = 0;
 
@@ -33,6 +34,7 @@ METAL_FUNC To as_type(From value) {
 
 // The upper half of a product's 64 bits.
 METAL_FUNC uint mulhi(uint a, uint b) { return __umulhi(a, b); }
+METAL_FUNC uint popcount(uint value) { return __popc(value); }
 
 METAL_FUNC float clamp(float value, float low, float high) {
   return fminf(fmaxf(value, low), high);

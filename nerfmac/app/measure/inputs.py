@@ -53,7 +53,8 @@ class StepInputs:
         jitter = mx.random.uniform(shape=(rays,), key=along)
         self.marched = origins, directions, jitter, _shell(self.geometry)
         self.samples = march(*self.marched, self.slots)
-        self.positions = mx.clip(bounds.to_unit(self.samples.position), 0.0, 1.0)
+        low, high = (mx.array(corner, mx.float32) for corner in bounds.corners)
+        self.positions = mx.clip(self.samples.position, low, high)
         self.table = self.grid.init(mx.random.key(23))["table"]
         of_features, of_basis, *others = mx.random.split(mx.random.key(25), 4)
         self.features = mx.random.normal((self.slots, self.shape.features), key=of_features)

@@ -142,7 +142,7 @@ class Launched:
             return moved + Work(operations=self._multiplications(inputs))
         if self.operation != "hash_encode" or "positions" not in inputs:
             return moved
-        levels = self.call["grid"][1] if adds else inputs["scales"].size
+        levels = self.call["grid"][1] if adds else inputs["grids"].shape[0]
         cells = inputs["positions"].shape[0] * levels
         features = dict(self.call["template"])["FEATURES"]
         moved += Work(operations=cells * (15 + CORNERS * (2 + 2 * features)))
@@ -219,7 +219,8 @@ def launches(
 NEVER_EVALUATED = ("hash_encode_position_gradient", "packing_samples_per_ray")
 """Names of kernels that are recorded in a training step but usually not evaluated, because their
 results are not used or used only in reports."""
-_WORDS = ("sampling.bits", "moments.")  # prefixes of the names of uint32 arrays in a state
+_TYPES = {"sampling.bits": mx.uint32, "sampling.updates": mx.int32, "moments.": mx.uint32}
+"""Types of the arrays of a state whose names begin with these prefixes. The others are float32."""
 
 
 def trained(run: Run, steps: int) -> Run:
@@ -268,7 +269,7 @@ def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
     views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
     trainer = Trainer(config, bounds, views=views)
     arrays = {
-        name: mx.zeros(shape, mx.uint32 if name.startswith(_WORDS) else mx.float32)
+        name: mx.zeros(shape, next((_TYPES[p] for p in _TYPES if name.startswith(p)), mx.float32))
         for name, shape in trainer.shapes.items()
     }
     numbers = {"step": 0, "rays": config.train.rays, "train_seconds": 0.0}

@@ -201,7 +201,7 @@ def _read_levels(encoding: Fields, extent: float) -> tuple[int, HashLevels]:
         finest = f"up to {MOST_CELLS} cells along an axis at the finest level"
         raise encoding.wrong("per_level_scale", f"a factor of at least 1 that gives {finest}")
     most = UNLIMITED if kind == "densegrid" else log2_entries
-    return features, SinglePrecisionLevels(levels, most, coarsest, growth)
+    return features, SinglePrecisionLevels(levels, most, coarsest, growth, extent)
 
 
 def _up_to(most: int, encoding: Fields, key: str, default: int | None = None) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from nerfmac.app.measure.selftest.comparison import Arrays, Case, in_variant, with_gradients
 from nerfmac.backend import kernels_disabled
 from nerfmac.backend.variants import VARIANTS
-from nerfmac.common.constants import FAR_DISTANCE, THINNING_UNITS
+from nerfmac.common.constants import BRICK_CELLS, FAR_DISTANCE, NEVER_OCCUPIED, THINNING_UNITS
 from nerfmac.geometry.bounds import Bounds
 from nerfmac.geometry.cameras import Camera, Cameras
 from nerfmac.geometry.lenses import Lens
@@ -22,11 +22,10 @@ from nerfmac.geometry.samples import Samples, Thinning
 from nerfmac.ops.composite import composite_penalized
 from nerfmac.ops.draw_pixels import draw_pixels
 from nerfmac.ops.march import MarchGeometry, Occupied, march, write_samples
-from nerfmac.ops.occupancy_update import choose, pack_bits, splat
+from nerfmac.ops.occupancy_update import RefreshRule, draw_points, pack_bits, refresh, splat
 from nerfmac.ops.packing import ray_starts, samples_per_ray
 from nerfmac.ops.thin import count_kept, thin
 from nerfmac.ops.visibility import visible_cells
-from nerfmac.sampling.occupancy import random_bits
 
 
 def drawn_rays(count: int, extent: float) -> tuple[mx.array, mx.array, mx.array]:
@@ -173,17 +172,25 @@ def composite_cases() -> Iterator[Case]:
         run = partial(_composited, density, color, samples)
         yield Case("composite", name, run, 256)
         expected = mx.random.uniform(shape=(samples.wanted.shape[0], 3), key=keys[1])
-        run = partial(_composited, density, color, _thinned_at_random(samples), expected)
+        # Without the offset, the scaled gradient of the first sample would be zero.
+        thinned = _thinned_at_random(samples._replace(distance=0.5 + samples.distance))
+        run = partial(_composited, density, color, thinned, expected, 1.0)
         yield Case("composite", f"{name}-thinned", run, 256)
 
 
 def _composited(
-    density: mx.array, color: mx.array, samples: Samples, expected: mx.array | None = None
+    density: mx.array,
+    color: mx.array,
+    samples: Samples,
+    expected: mx.array | None = None,
+    full_gradient_distance: float = 0.0,
 ) -> Arrays:
     penalty = mx.cos(samples.distance)
 
     def run(density: mx.array, color: mx.array) -> list[mx.array]:
-        seen, ray_penalty = composite_penalized(density, color, samples, penalty, expected)
+        seen, ray_penalty = composite_penalized(
+            density, color, samples, penalty, expected, full_gradient_distance
+        )
         return [*seen, ray_penalty]
 
     return with_gradients(run, density=density, color=color)
@@ -269,22 +276,36 @@ def _packed_rays() -> Iterator[tuple[str, mx.array, Samples]]:
 
 
 def occupancy_update_cases() -> Iterator[Case]:
-    """Yield cases with density estimates that share cells, and with words of occupancy bits."""
+    """Yield cases of points in cells, and of density estimates that share cells."""
 
-    def case(name: str, result: str, operation: Callable[..., mx.array], *inputs: Any) -> Case:
-        return Case("occupancy_update", name, lambda: {result: operation(*inputs)}, 1)
+    def case(name: str, operation: Callable[..., Any], *inputs: Any, terms: int = 1) -> Case:
+        def run() -> Arrays:
+            result: Any = operation(*inputs)
+            return {"result": result} if isinstance(result, mx.array) else result._asdict()
+
+        return Case("occupancy_update", name, run, terms)
 
     for count in (1, 5, 4000):
         cells = mx.random.randint(0, 1000, (count,), key=mx.random.key(count))
         estimates = mx.random.uniform(shape=(count,), key=mx.random.key(5))
-        yield case(f"splat-{count}", "peaks", splat, cells, estimates, 1024)
+        yield case(f"splat-{count}", splat, cells, estimates, 1024)
     for count in (32, 96, 8192, 8224):
         values = mx.random.uniform(-0.1, 1.0, (count,), key=mx.random.key(count))
-        yield case(f"pack-{count}", "bits", pack_bits, values, mx.array([0.6]))
-    for words, empty in ((1, 0.0), (3, 0.9), (700, 0.5), (8192, 0.97), (5, 1.0)):
-        keys = mx.random.split(mx.random.key(words), 3)
-        bits = random_bits(words, keys[0])
+        yield case(f"pack-{count}", pack_bits, values, mx.array([0.6]))
+    # Grids with up to four cascades, from full to empty.
+    for resolution, cascades, empty in ((16, 1, 0.0), (16, 3, 0.9), (64, 2, 0.97), (32, 4, 1.0)):
+        keys = mx.random.split(mx.random.key(resolution + cascades), 3)
+        words = cascades * resolution**3 // BRICK_CELLS
+        bits = mx.random.split(keys[0], words // 2).reshape(-1)
         bits = mx.where(mx.random.uniform(shape=(words,), key=keys[1]) < empty, 0, bits)
-        ends = mx.array([0, 2**32 - 1], mx.uint32)
-        draws = mx.concatenate([ends, random_bits(2000, keys[2])])
-        yield case(f"choose-{words}-{empty}", "cells", choose, bits, draws)
+        draws = mx.random.split(keys[2], 3000)
+        for evenly in (0, 1300, 3000):
+            name = f"points-{resolution}-{cascades}-{evenly}"
+            yield case(name, draw_points, bits, draws, evenly, resolution, terms=8)
+    for warmup, updates in ((True, 0), (False, 1), (False, 30), (False, 300)):
+        values, peaks, seen, age = mx.random.uniform(shape=(4, 4001), key=mx.random.key(updates))
+        since = (40.0 * age).astype(mx.int32)
+        since = mx.where(age > 0.9, NEVER_OCCUPIED, since)
+        arrays = values, since, mx.where(peaks < 0.5, 0.0, 200.0 * peaks), seen < 0.3
+        rest = mx.array([updates], mx.int32), RefreshRule(0.95, 0.01, 40, warmup)
+        yield case(f"refresh-{updates}", refresh, *arrays, *rest, terms=2)

@@ -67,8 +67,9 @@ def probed(case):
 def test_the_features_are_the_references(case, rounded, probed):
     encoding, (points, found) = case[0].trainer.field.encoding, probed
     with kernels_disabled():
-        unit = encoding.bounds.to_unit(mx.array(points[:, 0]))
-        want = hash_encode(unit, rounded["table"], encoding.levels)
+        position = mx.array(points[:, 0])
+        want = hash_encode(position, rounded["table"], encoding.levels)
+    unit = encoding.bounds.to_unit(position)
     assert_matches(found[:, -9:-6], unit, rel=4 * ROUNDOFF, name="unit coordinates")
     # A position is known to a roundoff of its size, in cells of the finest level.
     finest = max(encoding.levels.scales)

@@ -6,8 +6,8 @@ import pytest
 
 from nerfmac.config import override
 from nerfmac.geometry.bounds import Bounds
+from nerfmac.ops.gradient_scaling import scale_gradients
 from nerfmac.training.goal import Goal
-from nerfmac.training.gradient_scaling import scale_gradients
 from nerfmac.training.trainer import Trainer
 from tests.numerics import assert_matches
 from tests.scene_factory import CONFIG
