@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 import nerfmac
-from nerfmac.app.cli.choices import Preset
+from nerfmac.app.cli.shared_options import Preset
 from nerfmac.common.checks import InputError
 from nerfmac.config import (
     PRESET_NAMES,

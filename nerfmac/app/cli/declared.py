@@ -27,7 +27,7 @@ class NumberOrAuto:
     number: type
 
     def __call__(self, text: str) -> Any:
-        """Convert `text`. Raises `ValueError` if it is neither a number nor "auto"."""
+        """Convert `text`, or raise `ValueError`."""
         return None if text == "auto" else self.number(text)
 
 
@@ -72,11 +72,10 @@ class Argument:
 
 @cache
 def declared(arguments: type) -> Sequence[Argument]:
-    """Return the arguments that the dataclass `arguments` declares.
+    """Return the arguments of a dataclass: its fields, then inherited fields, then the fields of
+    nested dataclasses, such as `--grid.levels`.
 
-    The result contains the fields of the class, then inherited fields, then the fields of nested
-    dataclasses, such as `--grid.levels`. A trailing underscore in a field name is not part of the
-    name of the option.
+    A trailing underscore in a field name is not part of the name of the option.
     """
     names = {name.rstrip("_").replace("_", "-") for name in inspect.get_annotations(arguments)}
 
@@ -87,8 +86,7 @@ def declared(arguments: type) -> Sequence[Argument]:
 
 
 def flags_of(arguments: type) -> dict[str, Any]:
-    """Return the value type of each option of the dataclass `arguments`, keyed by option name.
-    Options --no-NAME are included."""
+    """Return the value type of each option of a dataclass, including --no-NAME."""
     flags: dict[str, Any] = {}
     for argument in filter(lambda argument: argument.is_flag, declared(arguments)):
         flags[argument.name] = argument.kind
@@ -98,7 +96,7 @@ def flags_of(arguments: type) -> dict[str, Any]:
 
 
 def positionals_of(arguments: type) -> list[Argument]:
-    """Return the positional arguments of the dataclass `arguments`, in order."""
+    """Return the positional arguments of a dataclass, in order."""
     return [argument for argument in declared(arguments) if not argument.is_flag]
 
 
@@ -127,10 +125,9 @@ def _declared(owner: type, *, is_part: bool = False) -> Iterator[Argument]:
 
 @cache
 def documentation(owner: type) -> dict[str, str]:
-    """Return the documentation of each field of a dataclass.
+    """Return the documentation of each field: the string below it, or the comment in its line.
 
-    The documentation is the string below the field. If no string follows, it is the comment in the
-    same line. Keys are field names with hyphens, as in options. Each text is one line.
+    Keys are field names with hyphens, as in options. Each text is one line.
     """
     texts = {}
     for base in filter(is_dataclass, reversed(owner.__mro__)):

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.eval import Arguments
+from nerfmac.app.cli.options.use import Eval
 from nerfmac.app.export import evaluate_to_page, worst
 from nerfmac.app.run import (
     CONFIGURED,
@@ -28,9 +27,8 @@ from nerfmac.rendering.perceptual import Lpips
 from nerfmac.training.method import Method
 
 
-def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Run `nerfmac eval` with the arguments `argv` and return the exit code."""
-    arguments = parsed(Arguments, argv)
+def main(arguments: Eval, method: Method = CONFIGURED) -> int:
+    """Run `nerfmac eval` and return the exit code."""
     choose_device(arguments.device)
     run = _run(arguments, method)
     if arguments.json is None:
@@ -41,7 +39,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     return 0
 
 
-def _run(arguments: Arguments, method: Method) -> Run:
+def _run(arguments: Eval, method: Method) -> Run:
     if is_snapshot(arguments.run):
         if arguments.scene is None:
             raise InputError(
@@ -55,7 +53,7 @@ def _run(arguments: Arguments, method: Method) -> Run:
     return Run.load(arguments.run, method=method, source=scene)
 
 
-def _evaluated(run: Run, arguments: Arguments) -> dict[str, Any]:
+def _evaluated(run: Run, arguments: Eval) -> dict[str, Any]:
     """Evaluate the run, print the metrics, and return them as JSON values."""
     split, background = arguments.split, arguments.background
     lpips = Lpips(arguments.lpips) if arguments.lpips else None

@@ -51,17 +51,7 @@ class OpenedNotebook(AsyncLargeFileManager):
     ) -> dict[str, Any]:
         """Return a file model. For `notebook`, the outputs of its first code cell are added.
 
-        When the page has saved the notebook, the file contains the outputs, so they are no longer
-        added.
-
-        Args:
-            path: Path of the file, relative to the root folder of the server.
-            content: Whether to include the content of the file.
-            arguments: Additional arguments of the base class.
-            options: Additional keyword arguments of the base class.
-
-        Returns:
-            The model of the file, as JSON values.
+        After the page has saved the notebook, the file itself contains the outputs.
         """
         is_ours = content and path.strip("/") == self.notebook
         if is_ours:
@@ -107,5 +97,5 @@ class OpenedNotebook(AsyncLargeFileManager):
 
 
 def first_code_cell(notebook: dict[str, Any]) -> Any:
-    """Return the first code cell of a notebook, or None if it has no code cell."""
+    """Return the first code cell of a notebook, or None."""
     return next((cell for cell in notebook["cells"] if cell["cell_type"] == "code"), None)

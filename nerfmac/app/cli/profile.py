@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from functools import partial
 
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.profile import Arguments
+from nerfmac.app.cli.options.machine import Profile
 from nerfmac.app.measure.launches import trained
 from nerfmac.app.measure.profile.parts import take_steps
 from nerfmac.app.measure.profile.profiling import captured, check_capture, profile
@@ -24,9 +23,8 @@ WARMUP = 1024
 grid is as sparse as during most of a run."""
 
 
-def main(argv: list[str], method: Method = CONFIGURED) -> int:
-    """Run `nerfmac profile` with the arguments `argv` and return the exit code."""
-    arguments = parsed(Arguments, argv)
+def main(arguments: Profile, method: Method = CONFIGURED) -> int:
+    """Run `nerfmac profile` and return the exit code."""
     checks.number("seconds", arguments.seconds, low=0.01)
     checks.optional_number("steps", arguments.steps, low=1, whole=True)
     checks.optional_number("warmup", arguments.warmup, low=0, whole=True)
@@ -55,7 +53,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     return 0
 
 
-def _run(arguments: Arguments, method: Method) -> Run:
+def _run(arguments: Profile, method: Method) -> Run:
     """Return the run to profile, after the warm-up steps. The warm-up is not saved."""
     path = arguments.run_or_scene or builtin_scene_path()
     if is_run(path):

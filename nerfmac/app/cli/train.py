@@ -11,8 +11,8 @@ from pathlib import Path
 from shlex import quote
 
 from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.choices import Device, Preset
-from nerfmac.app.cli.options.train import Arguments
+from nerfmac.app.cli.options.create import Train
+from nerfmac.app.cli.shared_options import Device, Preset
 from nerfmac.app.run import CONFIGURED, Run, scaled_size
 from nerfmac.app.run import train as train_run
 from nerfmac.app.scenes.options import described
@@ -53,7 +53,7 @@ def main(argv: list[str], method: Method = CONFIGURED) -> int:
     choose_device(early.device)
     default = preset_config(early.preset, current_device(), memory_bytes(), early.model)
     settings = {setting.name: getattr(default, setting.name) for setting in fields(Config)}
-    arguments = parsed(Arguments, argv, default=Arguments(**settings))
+    arguments = parsed(Train, argv, default=Train(**settings))
     signal.signal(signal.SIGCONT, note_continued)
     config = arguments.config(default.preset)
     keeps_config = arguments.resume and config == default and not _select(argv, "--model")
@@ -92,8 +92,7 @@ class _Early:
 
 
 def _select(argv: list[str], *flags: str) -> list[str]:
-    """Return the options in `argv` that are listed in `flags`, together with their values. `argv`
-    must have been normalized by `checked`."""
+    """Return those words in `argv`, which `checked` has normalized, that set one of `flags`."""
     return [word for word in argv if word.partition("=")[0] in flags]
 
 
@@ -120,16 +119,12 @@ def _next_commands(out: Path) -> str:
 
 
 def save_turntable(run: Run, seconds: float) -> None:
-    """Render a turntable video of 4 seconds to `video.mp4` in the run folder.
+    """Render a turntable video of 4 seconds to `video.mp4` in the run folder, if it has one.
 
-    Rendering takes about 2/5 of `seconds`. If the time is short, the frame size is first reduced to
-    `TURNTABLE_SIDE`. If the time is still too short, the frame rate is reduced to 6 frames per
-    second, and then the frame size to `MIN_TURNTABLE_SIDE`. If the smallest video would still take
-    too long, no video is written, an existing video is removed, and a message is logged.
-
-    Args:
-        run: Trained run. If the run has no folder, no video is rendered.
-        seconds: Remaining time in seconds.
+    Rendering takes about 2/5 of the remaining time `seconds`. If the time is short, the frame size
+    is first reduced to `TURNTABLE_SIDE`. If the time is still too short, the frame rate is reduced
+    to 6 frames per second, and then the frame size to `MIN_TURNTABLE_SIDE`. If the smallest video
+    would still take too long, an existing video is removed, and a message is logged.
     """
     if run.folder is None:
         return

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.tune import Arguments
+from nerfmac.app.cli.options.machine import Tune
 from nerfmac.app.measure.tuning import SECONDS, Tried, Tuned, tune
 from nerfmac.app.run import CONFIGURED, config_for_scene
 from nerfmac.app.scenes import load_scene
@@ -17,9 +16,8 @@ from nerfmac.common.files import appearing, write_json
 from nerfmac.config.presets import preset
 
 
-def main(argv: list[str]) -> int:
-    """Run `nerfmac tune` with the arguments `argv` and return the exit code."""
-    arguments = parsed(Arguments, argv)
+def main(arguments: Tune) -> int:
+    """Run `nerfmac tune` and return the exit code."""
     seconds = SECONDS if arguments.seconds is None else arguments.seconds
     checks.number("seconds", seconds, low=0.01)
     options = arguments.options()

@@ -20,8 +20,7 @@ from typing import Any
 from urllib.parse import quote
 
 from nerfmac.app.capture import captured
-from nerfmac.app.cli.arguments import parsed
-from nerfmac.app.cli.options.view import Arguments
+from nerfmac.app.cli.options.use import View
 from nerfmac.app.run import is_run, read_record
 from nerfmac.app.scenes import builtin_scene_path, holds_scene, load_scene
 from nerfmac.app.snapshots import is_snapshot, read_container
@@ -55,26 +54,15 @@ video = viewer.render_video({}, seconds=4, fps=24, size=(480, 360))
 Video(str(video), embed=True)"""
 
 
-def main(argv: list[str], passed: Sequence[str] = ()) -> int:
+def main(arguments: View, passed: Sequence[str] = ()) -> int:
     """Write the notebook if it does not exist, and replace this process with JupyterLab.
 
-    Args:
-        argv: Arguments of the command.
-        passed: Arguments after `--`, for JupyterLab.
-
-    Returns:
-        The function does not return, because JupyterLab replaces this process.
-
-    Raises:
-        InputError: If JupyterLab is not installed, or the run, scene, or notebook is invalid.
+    `passed` are the arguments for JupyterLab.
     """
-    arguments = parsed(Arguments, argv)
     checks.optional_number("--port", arguments.port, low=1, high=65535)
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        names = " and ".join(missing)
+    if missing := " and ".join(name for name in NEEDED if find_spec(name) is None):
         raise InputError(
-            f"{names} not installed; the viewer requires the extra notebook: {INSTALL}"
+            f"{missing} not installed; the viewer requires the extra notebook: {INSTALL}"
         )
     path, given = arguments.path and arguments.path.expanduser(), arguments.given()
     if path is not None and (is_run(path) or is_snapshot(path)):
@@ -92,7 +80,7 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
         command += [f"--OpenedNotebook.notebook={file.name}"]
     command += [] if arguments.browser else ["--no-browser"]
     command += [f"--port={arguments.port}"] if arguments.port is not None else []
-    command += [ALLOW_ROOT] if _is_root() and ALLOW_ROOT not in passed else []
+    command += [ALLOW_ROOT] if os.geteuid() == 0 and ALLOW_ROOT not in passed else []
     command += passed
     # This prevents a dialog about JupyterLab news that would cover the toolbar of the notebook.
     paths = [SETTINGS, os.environ.get("JUPYTER_CONFIG_PATH", "")]
@@ -101,16 +89,11 @@ def main(argv: list[str], passed: Sequence[str] = ()) -> int:
     os.execv(command[0], command)
 
 
-def _is_root() -> bool:
-    return hasattr(os, "geteuid") and os.geteuid() == 0
-
-
 def _notebook_for(path: Path | None, options: dict[str, Any]) -> tuple[Path, bool]:
     """Write the notebook for a run, a snapshot, or a scene, unless the notebook exists.
 
-    If `path` is None, the notebook shows the built-in scene. `options` are arguments of
-    `load_scene`. Returns the path of the notebook, and whether its first code cell is unchanged
-    since nerfmac wrote it.
+    `options` are arguments of `load_scene`. Returns the path of the notebook, and whether its first
+    code cell is unchanged since nerfmac wrote it.
     """
     if path is not None and is_run(path):
         read_record(path)
@@ -183,7 +166,7 @@ def view_cells(
         is_trained: Whether `shown` is a trained run. If False, the first cell starts training.
 
     Returns:
-        A (kind, text) pair for each cell.
+        A (kind, text) pair for each cell. The kind is `markdown` or `code`.
     """
     save = [
         ("markdown", "Save the trained run, for example for `nerfmac render`:"),
@@ -200,14 +183,9 @@ def view_cells(
 
 
 def notebook(cells: Sequence[tuple[str, str]], *, shows: str) -> dict[str, Any]:
-    """Return a notebook with `cells` as JSON values.
+    """Return a notebook with the `cells` of `view_cells`, in nbformat 4.5.
 
-    Args:
-        cells: A (kind, text) pair for each cell; the kind is `markdown` or `code`.
-        shows: Python code of the shown run or scene, stored in the metadata.
-
-    Returns:
-        The notebook in format 4.5.
+    The metadata stores `shows`, the Python code of the shown run or scene.
     """
     code: dict[str, Any] = {"execution_count": None, "outputs": []}
     return {

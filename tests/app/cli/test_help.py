@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from importlib import import_module
 
 import pytest
 
@@ -10,6 +9,7 @@ from nerfmac.app.cli import COMMANDS
 from nerfmac.app.cli.arguments import checked, parsed
 from nerfmac.app.cli.declared import declared, flags_of
 from nerfmac.app.cli.help import COMMON, EXAMPLES
+from nerfmac.app.cli.options import OPTIONS
 from nerfmac.config import Config
 from tests.scene_factory import nerfmac
 
@@ -27,20 +27,16 @@ def shown_flags(text):
     return re.findall(r"--[a-z0-9][\w.-]*", " ".join(line[2:].split("  ")[0] for line in listed))
 
 
-def arguments_of(command):
-    return import_module(f"nerfmac.app.cli.options.{command}").Arguments
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_whole_page_lists_every_flag_in_lines_of_80_columns(capsys, command):
     text = page(capsys, command, "--help-all")
     shown = set(shown_flags(text))
     off = {f"--no-{name.removeprefix('--')}" for name in shown}
-    assert shown <= flags_of(arguments_of(command)).keys() <= shown | off
+    assert shown <= flags_of(OPTIONS[command]).keys() <= shown | off
     assert max(map(len, text.splitlines())) <= 80
     for word in ("MISSING", "[default: None]", "[default: True]", "[default: False]"):
         assert word not in text
-    for argument in declared(arguments_of(command)):
+    for argument in declared(OPTIONS[command]):
         assert argument.text, argument.name
         assert " ".join(argument.text.split()) in " ".join(text.split())
 
@@ -85,13 +81,13 @@ def test_a_setting_that_may_be_automatic_shows_the_word(capsys):
 
 def test_the_short_page_names_flags_that_there_are():
     for command, names in COMMON.items():
-        assert {f"--{name}" for name in names.split()} <= flags_of(arguments_of(command)).keys()
+        assert {f"--{name}" for name in names.split()} <= flags_of(OPTIONS[command]).keys()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_examples_are_understood(command, capsys):
     for words in EXAMPLES[command]:
-        arguments = arguments_of(command)
+        arguments = OPTIONS[command]
         written = checked(command, arguments, shlex.split(words))
         whole = {"default": arguments(**vars(Config()))} if issubclass(arguments, Config) else {}
         assert isinstance(parsed(arguments, written, **whole), arguments)

@@ -1,4 +1,4 @@
-"""Arguments of `nerfmac render`."""
+"""Options of the commands that use a run."""
 
 from __future__ import annotations
 
@@ -6,12 +6,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from nerfmac.app.cli.choices import Device
 from nerfmac.app.cli.declared import POSITIONAL, Shown
+from nerfmac.app.cli.shared_options import Device, SceneFlags
 
 
 @dataclass(frozen=True)
-class Arguments:
+class View(SceneFlags):
+    """Open JupyterLab with a notebook that shows a run or trains a field on a scene.
+
+    Arguments after -- are passed to JupyterLab.
+    """
+
+    path: Annotated[Path | None, POSITIONAL, Shown("[RUN|SCENE]")] = None
+    """Run folder, snapshot of instant-ngp, scene folder, video, or folder of photos. For a video or
+    photos, nerfmac first estimates the camera poses. [default: the built-in scene]"""
+    browser: bool = True
+    """Open a browser. With --no-browser, nerfmac only prints the address of the notebook."""
+    port: Annotated[int | None, Shown("INT")] = None
+    """Port of JupyterLab. [default: the first free port from 8888]"""
+
+
+@dataclass(frozen=True)
+class Render:
     """Render a run along a camera path."""
 
     run: Annotated[Path, POSITIONAL, Shown("RUN")]
@@ -96,5 +112,89 @@ class Arguments:
     OUT.frames."""
     overwrite: bool = False
     """Replace an existing video, or existing frames in the folder --out."""
+    device: Device = "auto"
+    """Device to use. auto uses the GPU if available. [default: auto]"""
+
+
+@dataclass(frozen=True)
+class Eval:
+    """Render every view of a split and compare each rendering with its photo."""
+
+    run: Annotated[Path, POSITIONAL, Shown("RUN")]
+    """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
+    scene: Annotated[Path | None, Shown("SCENE")] = None
+    """Scene folder. Required for a snapshot, or if the scene folder of a run has been moved."""
+    split: Literal["test", "val", "train"] = "test"
+    """Split to evaluate."""
+    background: Literal["white", "black"] = "white"
+    """Background color behind renderings and behind photos with an alpha channel."""
+    json: Annotated[Path | None, Shown("FILE")] = None
+    """Also write the metrics and the evaluation protocol to this JSON file."""
+    html: Annotated[Path | None, Shown("FILE")] = None
+    """Also write an HTML page with the photo, rendering, error, and depth of each view."""
+    lpips: Annotated[Path | None, Shown("WEIGHTS")] = None
+    """Also compute LPIPS with the network weights in this .safetensors or .npz file.
+    docs/benchmarks.md describes how to create the file."""
+    device: Device = "auto"
+    """Device to use. auto uses the GPU if available. [default: auto]"""
+
+
+@dataclass(frozen=True)
+class Export:
+    """Export a mesh, points, cameras, or density in the coordinates of the input scene, or an
+    interactive HTML page of the scene."""
+
+    run: Annotated[Path, POSITIONAL, Shown("RUN")]
+    """Run folder, or a snapshot of instant-ngp (.ingp, .msgpack)."""
+    file: Annotated[Path, POSITIONAL, Shown("FILE")]
+    """File to write: a mesh (.ply, .obj, .glb), points (.ply with --as points), cameras (.json),
+    density (.npz, .vdb), or a page (.html)."""
+    as_: Annotated[
+        Literal["mesh", "points", "cameras", "density", "page"] | None,
+        Shown("mesh|points|cameras|density|page"),
+    ] = None
+    """Kind of data to export. [default: determined by the extension of FILE]"""
+    resolution: Annotated[int | None, Shown("INT")] = None
+    """Number of cells along the longest side of the exported box, for a mesh or density. Larger
+    values result in finer detail. Memory and time grow with the cube of the resolution. [default:
+    256]"""
+    threshold: Annotated[float | None, Shown("FLOAT")] = None
+    """Density at the mesh surface, in 1 / scene unit. Lower the threshold to close holes, or raise
+    it to remove haze. By default, nerfmac selects the threshold that best matches the surfaces
+    along training rays. If the scene has a background, nerfmac by default fuses depth images of the
+    training cameras instead of using a threshold."""
+    smallest: Annotated[float | None, Shown("FLOAT")] = None
+    """Minimum area of a connected component, as a fraction of the largest component's area. Smaller
+    components are removed from the mesh. Raise this value to remove floaters. [default: 0.01]"""
+    count: Annotated[int | None, Shown("INT")] = None
+    """Number of points in an exported point cloud. [default: 500000]"""
+    crop: Annotated[str | None, Shown("X,Y,Z,X,Y,Z")] = None
+    """Box to export, specified by its lowest and highest corners in the coordinates of the input
+    scene. [default: the box around the occupied cells of the unit cube; the whole scene for
+    points]"""
+    path: Annotated[str | None, Shown("NAME|FILE.json")] = None
+    """Camera path that the exported page plays when it opens: orbit, spiral, figure-of-eight,
+    train, test, or a camera path file, as in nerfmac render. [default: none]"""
+    background: Annotated[str | None, Shown("white|black|R,G,B")] = None
+    """Background color of the exported page, with R, G, and B from 0 to 255. [default: white]"""
+    title: Annotated[str | None, Shown("TEXT")] = None
+    """Title of the exported page. [default: the name of the scene]"""
+    device: Device = "auto"
+    """Device to use. auto uses the GPU if available. [default: auto]"""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write a self-contained HTML report about a run. It contains the configuration, training
+    curves, images, the views with the lowest PSNR, package versions, and timings. If
+    RUN/profile.json exists, the report also contains the profile."""
+
+    run: Annotated[Path, POSITIONAL, Shown("RUN")]
+    """Run folder."""
+    out: Annotated[Path | None, Shown("FILE.html")] = None
+    """HTML file to write. [default: RUN/report.html]"""
+    seconds: float = 20.0
+    """Approximate time for evaluating test views in seconds. With larger values, nerfmac evaluates
+    more views."""
     device: Device = "auto"
     """Device to use. auto uses the GPU if available. [default: auto]"""
