@@ -46,8 +46,7 @@ class Ceilings(NamedTuple):
 
 
 def measure_ceilings(seconds: float) -> Ceilings:
-    """Measure the maximum bandwidth and rate of operations of the current device. Each measurement
-    takes about `seconds` seconds."""
+    """Measure both rates of the current device, each in about `seconds` seconds."""
     return _cpu_ceilings(seconds) if current_device() == "cpu" else _gpu_ceilings(seconds)
 
 
@@ -85,6 +84,5 @@ def _cpu_ceilings(seconds: float) -> Ceilings:
 
 
 def _lower_quartile(compute: Callable[[], Any], seconds: float) -> float:
-    """Return the lower quartile of the call time in seconds. Unlike the mean, it is hardly affected
-    by other programs."""
+    """Return the lower quartile of the call time in seconds, which other programs hardly affect."""
     return measure(compute, seconds=seconds, queued=True).low / 1e3

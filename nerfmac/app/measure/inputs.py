@@ -30,12 +30,8 @@ RADIUS, THICKNESS = 0.3, 0.03
 
 
 class StepInputs:
-    """Evaluated arrays that are similar to the arrays in a training step.
-
-    Args:
-        config: Configuration that determines the sizes.
-        extent: Side length of the scene cube in scene units.
-    """
+    """Evaluated arrays that are similar to those in a training step, for a scene cube with the side
+    length `extent`."""
 
     def __init__(self, config: Config, extent: float = 1.0) -> None:
         self.slots, widths = config.march.max_samples, config.networks
@@ -68,7 +64,7 @@ class StepInputs:
 
 
 def slopes(shape: tuple[int, ...], seed: int) -> mx.array:
-    """Return random gradients with one row per sample. One third of the rows are zero. The other
+    """Return random gradients, one row per sample. One third of the rows are zero, and the other
     rows differ by orders of magnitude."""
     size, seen, value = mx.random.split(mx.random.key(seed), 3)
     sizes = mx.exp(1.5 * mx.random.normal((shape[0], 1), key=size))

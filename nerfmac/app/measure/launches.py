@@ -44,8 +44,7 @@ CUBE = Bounds(1.0)
 
 
 class Work(NamedTuple):
-    """Work of one or more kernel launches: bytes, operations, atomic additions, and number of
-    launches."""
+    """Work of one or more kernel launches."""
 
     cached: int = 0  # Number of bytes, assuming a perfect cache (see the module docstring).
     uncached: int = 0  # Number of bytes, assuming no cache (see the module docstring).
@@ -70,13 +69,10 @@ class Work(NamedTuple):
         return self.float_atomics + self.integer_atomics
 
     def seconds(self, bandwidth: float, rate: float, *, cached: bool = False) -> float:
-        """Return the time in seconds according to the roofline model, max(bytes / bandwidth,
-        operations / rate).
+        """Return the time in seconds in the roofline model: max(bytes / bandwidth, operations /
+        rate).
 
-        Args:
-            bandwidth: Bandwidth in bytes per second.
-            rate: Floating-point operations per second.
-            cached: Whether to use the bytes `cached` instead of `uncached`.
+        The rates are per second. The bytes are `cached` or `uncached`.
         """
         moved = self.cached if cached else self.uncached
         return max(moved / bandwidth, self.operations / rate)
@@ -155,10 +151,7 @@ class Launched:
         return moved + _rows(table.nbytes, table.nbytes // table.shape[0], CORNERS * cells)
 
     def _multiplications(self, inputs: dict[str, mx.array]) -> int:
-        """Return the number of floating-point operations in the matrix products of the networks.
-
-        A gradient has three times as many operations as a forward pass.
-        """
+        """Return the number of floating-point operations in the matrix products of the networks."""
         sizes = dict(self.call["template"])
         if "features" not in inputs:
             return 0
@@ -174,31 +167,18 @@ _ATOMICS = ("integer_atomics", "float_atomics")
 
 
 def _rows(whole: int, row: int, rows: int) -> Work:
-    """Return a correction of the bytes for a kernel that reads rows of a table.
-
-    Without the correction, the whole table counts as read once.
-
-    Args:
-        whole: Size of the table in bytes.
-        row: Size of a row in bytes.
-        rows: Number of rows that the kernel reads.
-    """
+    """Return a correction of the bytes for a kernel that reads `rows` rows of `row` bytes from a
+    table of `whole` bytes. Without the correction, the whole table counts as read once."""
     return Work(min(rows * row, whole) - whole, rows * row - whole)
 
 
 def launches(
     compute: Callable[[], Any], *, on_metal: bool = False, generation: int | None = None
 ) -> list[Launched]:
-    """Record the kernel launches of a computation.
+    """Record the kernel launches of a computation, in order. Its results may be unevaluated.
 
-    Args:
-        compute: Function that builds the computation. Its results may be unevaluated.
-        on_metal: Whether to record the launches as for an Apple GPU, on any machine. If True,
-            kernels do not run, and their outputs are zeros with the correct shapes.
-        generation: Generation of the Apple GPU, if `on_metal` is True.
-
-    Returns:
-        Launches in the order of recording.
+    With `on_metal`, the launches are recorded as for an Apple GPU of a `generation`. Kernels then
+    do not run, and their outputs are zeros with the correct shapes.
     """
     recorded: list[Launched] = []
 
@@ -237,20 +217,11 @@ def recorded_launches(
     on_metal: bool = False,
     generation: int | None = None,
 ) -> list[list[Launched]]:
-    """Record the kernel launches of each computation in `Trainer.trial`.
+    """Record the kernel launches of each computation in `Trainer.trial`, as `launches` does.
 
     The computations are the occupancy update in each phase of the sampler, a training step, and the
-    average of the parameters. The last phase of the sampler begins after the warm-up.
-
-    Args:
-        trainer: Trainer with training views.
-        state: Training state for recording the computations.
-        on_metal: Whether to record the launches as for an Apple GPU, without running kernels.
-        generation: Generation of the Apple GPU, if `on_metal` is True.
-
-    Returns:
-        Recorded launches of each computation. If `on_metal` is False, their inputs and outputs are
-        evaluated.
+    average of the parameters. The last phase of the sampler begins after the warm-up. Unless
+    `on_metal` is true, the inputs and outputs of the launches are evaluated.
     """
     with uncompiled():
         trial, count = trainer.trial(state), trainer.sampler.phases + 2
@@ -263,8 +234,7 @@ def recorded_launches(
 
 
 def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
-    """Create a trainer with a single training view of four pixels, and a training state filled with
-    zeros."""
+    """Create a trainer with one training view of four pixels, and a training state of zeros."""
     views = Views(mx.zeros((4, 4), mx.uint8), Cameras.stack([small_camera(4)]), ("one",))
     trainer = Trainer(config, bounds, views=views)
     arrays = {
@@ -276,14 +246,12 @@ def unseen(config: Config, bounds: Bounds = CUBE) -> tuple[Trainer, TrainState]:
 
 
 def small_camera(pixels: int) -> Camera:
-    """Return a camera above the scene. Its image has a width of `pixels` pixels and a height of 1
-    pixel."""
+    """Return a camera above the scene, with an image of `pixels` x 1 pixels."""
     return Camera.look_at((2, 1, 3), (0, 0, 0), (0, 0, 1), Lens.from_fov(1.0, pixels, 1))
 
 
 def by_kernel(recorded: list[Launched]) -> dict[str, list[Launched]]:
-    """Group launches by kernel name, in the order of each kernel's first launch. Kernels in
-    `NEVER_EVALUATED` are omitted."""
+    """Group launches by kernel name, in the order of first launch, without `NEVER_EVALUATED`."""
     kernels: dict[str, list[Launched]] = {}
     for launched in recorded:
         if launched.name not in NEVER_EVALUATED:

@@ -98,12 +98,6 @@ def tune(
         seconds: Approximate time per operation.
         shows_bar: Whether to show progress bars.
         on_tuned: Callback with the result of each operation.
-
-    Returns:
-        Results of all operations.
-
-    Raises:
-        InputError: If no kernels run on this machine, or the cache folder cannot be written.
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to choose from: {why}")
@@ -119,8 +113,7 @@ def tune(
 def try_variants(
     config: Config, extent: float = 1.0, *, seconds: float = SECONDS, shows_bar: bool = True
 ) -> Iterator[Tuned]:
-    """Measure every variant of every operation, and yield the result of each operation. The
-    selection is not saved."""
+    """Measure every variant of every operation, without saving the selection."""
     # All kernels are compiled in parallel, including the kernels that compute the inputs of the
     # trials.
     compile_for(case for trial in trials(config, extent) for case in _by_variant(trial).values())
@@ -130,8 +123,7 @@ def try_variants(
 
 
 def _by_variant(trial: Trial) -> dict[str, Case]:
-    """Return the trial's test case for each variant on the current device. If there is only one
-    variant, the result is empty."""
+    """Return the test case of a trial for each variant on this device, if there is more than one."""
     name, case = trial
     here = VARIANTS[name].here if runs_kernel(case.operation) else ()
     return {way: in_variant(case, name, way) for way in here} if len(here) > 1 else {}
@@ -201,20 +193,14 @@ def _compared(way: str, case: Case, got: Arrays, want: Arrays) -> Tried:
 
 
 class Trial(NamedTuple):
-    """Operation with several variants, and a test case for which all variants must have the same
-    results."""
+    """Operation with variants, and a test case for which all variants must have the same results."""
 
     variants: str  # name in `nerfmac.backend.variants.VARIANTS`
     case: Case
 
 
 def trials(config: Config, extent: float) -> Iterator[Trial]:
-    """Yield a trial for each operation that has several variants.
-
-    Args:
-        config: Configuration that determines the sizes of the operations.
-        extent: Side length of the scene cube in scene units.
-    """
+    """Yield a trial for each operation that has several variants, with the sizes of `StepInputs`."""
     inputs = StepInputs(config, extent)
 
     def counted() -> Arrays:

@@ -53,19 +53,9 @@ def benchmark(
     seconds: float = 1.0,
     on_line: Callable[[str], None] = print,
 ) -> dict[str, Any]:
-    """Time every operation and an image on the current device.
+    """Time every operation, and an image after training on `scene`, for about `seconds` each.
 
-    Args:
-        scene: Scene to train on before the image is rendered.
-        config: Configuration that determines the sizes of the operations and the trained model.
-        seconds: Approximate time per measurement.
-        on_line: Callback for each line of the printed table.
-
-    Returns:
-        The measurements as JSON values, with times in milliseconds.
-
-    Raises:
-        InputError: If no kernels run on this machine, or an image of the scene is invalid.
+    Returns the measurements as JSON values, with times in milliseconds.
     """
     if why := why_reference():
         raise InputError(f"there are no kernels to time: {why}")
@@ -94,16 +84,9 @@ def benchmark(
 
 
 def time_image(run: Run, seconds: float) -> tuple[int, Timing]:
-    """Measure the time for rendering a square image of a run.
+    """Return the side length of a square image in pixels, and its rendering time.
 
     The camera has the pose and the horizontal field of view of the first training camera.
-
-    Args:
-        run: Run to render.
-        seconds: Approximate time of the measurement.
-
-    Returns:
-        Side length of the image in pixels, and rendering time.
     """
     side = IMAGE.get(current_device(), 800)
     camera = run.scene.cameras[0]
@@ -155,8 +138,7 @@ def measure_operations(config: Config, seconds: float) -> Iterator[OperationTime
 
 
 def computations(config: Config) -> Iterator[Computation]:
-    """Yield all computations to time. The arrays have the sizes of a training step with `config` in
-    the unit cube."""
+    """Yield all computations, with the sizes of a training step with `config` in the unit cube."""
     inputs = StepInputs(config)
     yield from _sample_computations(inputs)
     yield from _ray_computations(inputs)

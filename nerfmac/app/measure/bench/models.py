@@ -51,8 +51,7 @@ class ModelCurve(NamedTuple):
 
 
 class ModelComparison(NamedTuple):
-    """Result of `compare_models`: curves of all models, and a description of the machine and the
-    scene."""
+    """Curves of all models, and a description of the machine and the scene."""
 
     about: dict[str, Any]
     models: dict[str, ModelCurve]
@@ -79,17 +78,8 @@ class ModelComparison(NamedTuple):
 
 
 def model_configs(name: str = "auto") -> dict[str, Config]:
-    """Return the configuration of each model in `MODELS`, with the same preset.
-
-    Args:
-        name: Name of the preset, or `auto` for the preset that fits the current device.
-
-    Returns:
-        Configurations, keyed by model name.
-
-    Raises:
-        InputError: If the preset does not exist.
-    """
+    """Return the configuration of each model in `MODELS`, with the same preset. The preset `auto`
+    fits the current device."""
     device, memory = current_device(), memory_bytes()
     return {model: preset(name, device, memory, model=model) for model in MODELS}
 
@@ -107,17 +97,9 @@ def compare_models(
     Args:
         scene: Scene with training and test views.
         configs: Configurations, keyed by model name, such as the result of `model_configs`.
-        seconds: Training time in seconds, either one for all models or a mapping keyed by model
-            name.
+        seconds: Training time in seconds, for all models or keyed by model name.
         points: Number of evaluations of each model, at `evaluation_times`.
         test_views: Number of test views to evaluate, evenly spaced.
-
-    Returns:
-        PSNR of each model over training time.
-
-    Raises:
-        InputError: If the scene has no test views, or a number is out of range.
-        DivergedError: If the training of a model diverges.
     """
     limits = dict(seconds) if isinstance(seconds, Mapping) else dict.fromkeys(configs, seconds)
     for limit in limits.values():
@@ -141,10 +123,7 @@ def compare_models(
 
 
 def plot_models(path: str | Path, comparison: ModelComparison) -> None:
-    """Plot the PSNR of the models over training time to a PNG file. The time axis is logarithmic.
-
-    Raises `InputError` if matplotlib is not installed or the file cannot be written.
-    """
+    """Plot the PSNR of the models to a PNG file, over the logarithm of the training time."""
     curves = {
         name: [(p.seconds, p.psnr) for p in model.points]
         for name, model in comparison.models.items()
@@ -175,8 +154,7 @@ def _trained(name: str, run: Run, seconds: float, points: int, views: HeldOutVie
 
 
 def check_plot() -> None:
-    """Raise `InputError` if matplotlib is not installed. The optional dependencies `plot` include
-    matplotlib."""
+    """Refuse if matplotlib is not installed."""
     needed("matplotlib", "plot", "plots need")
 
 
@@ -187,17 +165,7 @@ def plot_quality(
     title: str = "",
     log_time: bool = False,
 ) -> None:
-    """Plot the PSNR over training time to a PNG file. If writing fails, no incomplete file remains.
-
-    Args:
-        path: File to write.
-        curves: Points (seconds, PSNR in dB) of each curve, in order. Keys are the legend labels.
-        title: Title of the plot.
-        log_time: Whether the time axis is logarithmic.
-
-    Raises:
-        InputError: If matplotlib is not installed or the file cannot be written.
-    """
+    """Plot points (seconds, PSNR in dB) of labeled `curves` to a PNG file."""
     check_plot()
     figure = needed("matplotlib.figure", "plot", "plots need").Figure((9.6, 6.0), layout="tight")
     axes = figure.subplots()

@@ -34,17 +34,11 @@ class HeldOutViews:
     def __init__(
         self, scene: Scene, count: int, blend: str, *, most_pixels: int | None = None
     ) -> None:
-        """Select evenly spaced views, and the pixels of each view.
+        """Select at most `count` evenly spaced views, and the pixels of each view.
 
-        Args:
-            scene: Scene with test views.
-            count: Maximum number of views.
-            blend: Color space of blending with the background, as in the `train.blend` setting.
-            most_pixels: Maximum number of pixels per view, approximately. If a view has more
-                pixels, every nth pixel of every nth row is used. The default is `VIEW_PIXELS`.
-
-        Raises:
-            InputError: If the scene has no test views or `count` is not a positive integer.
+        `blend` is the color space of blending with the background, as in the setting `train.blend`.
+        If a view has more than `most_pixels` pixels, which is by default `VIEW_PIXELS`, only every
+        nth pixel of every nth row is used.
         """
         checks.number("test_views", count, low=1, whole=True)
         most_pixels = most_pixels or VIEW_PIXELS.get(current_device())
@@ -64,49 +58,26 @@ class HeldOutViews:
             self._photos.append(np.array(photo)[step // 2 :: step, step // 2 :: step])
 
     def psnr(self, render: Callable[[Camera], FloatImage]) -> float:
-        """Return the mean PSNR in dB over the views.
-
-        Args:
-            render: Function that renders an image (h, w, 3) from a camera, in sRGB in [0, 1].
-        """
+        """Return the mean PSNR in dB of `render`, which renders an sRGB image (h, w, 3) in [0, 1]."""
         pairs = zip(self.cameras, self._photos, strict=True)
         return float(np.mean([psnr(render(camera), photo) for camera, photo in pairs]))
 
     def psnr_of(self, run: Run) -> float:
-        """Return the mean PSNR in dB over the views, for the current state of a run."""
+        """Return the mean PSNR in dB of a run in its current state."""
         return self.psnr(lambda camera: run.renderer().render(camera, BACKGROUND).color)
 
 
 def evaluation_times(seconds: float, points: int) -> list[float]:
-    """Return the training times in seconds for evaluating a run.
+    """Return the training times seconds * (i / points)^2 for i = 1, ..., points.
 
-    The times are seconds * (i / points)^2 for i = 1, ..., points. Evaluations are more frequent at
-    the beginning, when the quality changes fastest.
-
-    Args:
-        seconds: Total training time in seconds.
-        points: Number of evaluations.
-
-    Returns:
-        Times in ascending order.
+    Evaluations are more frequent at the beginning, when the quality changes fastest.
     """
     return [seconds * (index / points) ** 2 for index in range(1, points + 1)]
 
 
 def followed(run: Run, goal: Goal, points: int) -> Iterator[tuple[Report, bool]]:
-    """Train a run until a goal is reached, and yield each report with a flag.
-
-    The flag is True if an evaluation is due, that is, if at least one of the `evaluation_times` has
-    passed since the previous report.
-
-    Args:
-        run: Run to train.
-        goal: Goal with a training time.
-        points: Number of evaluations.
-
-    Yields:
-        A report, and whether an evaluation is due.
-    """
+    """Train a run until a `goal` with a training time is reached, and yield each report with a
+    flag: whether one of the `evaluation_times` has passed since the previous report."""
     times = evaluation_times(goal.seconds or 0.0, points)
     for report in run.fit(goal):
         now = run.state.train_seconds

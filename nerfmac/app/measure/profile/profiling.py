@@ -150,19 +150,13 @@ def profile(
 
     Args:
         run: Run to profile. The run is trained further in memory and not saved.
-        steps: Number of steps to time (rounded up to whole intervals between occupancy updates)
-            and to record. By default, `seconds` determines the number of timed steps, and `STEPS`
-            steps are recorded.
+        steps: Number of steps to time (rounded up to whole intervals between occupancy updates) and
+            to record. By default, `seconds` determines the number of timed steps, and `STEPS` steps
+            are recorded.
         seconds: Approximate time per measurement.
         trace: File for the timeline in the trace event format of Chrome. The timeline contains the
             recorded steps, one step kernel by kernel, an evaluation, and a video.
         on_line: Callback for each line of the printed table.
-
-    Returns:
-        The profile.
-
-    Raises:
-        InputError: If an image of the scene is invalid, or if `trace` cannot be written.
     """
     about = machine()
     on_line(f"{about['device_name']}, mlx {about['mlx_version']}, preset {run.config.preset}")

@@ -41,8 +41,7 @@ ROUNDOFF, HALF_ROUNDOFF = 2.0**-24, 2.0**-11
 
 @dataclass(frozen=True)
 class Case:
-    """Test case of an operation. The function `run` computes named arrays, either with kernels or
-    with references."""
+    """Test case of an operation: `run` computes named arrays, with kernels or with references."""
 
     operation: str
     name: str
@@ -53,8 +52,8 @@ class Case:
 
     @property
     def tolerance(self) -> float:
-        """Maximum relative error that rounding can cause. The error is norm(result - reference) /
-        norm(reference)."""
+        """Maximum relative error norm(result - reference) / norm(reference) that rounding can
+        cause."""
         if self.half_terms and working_dtype() == mx.float16:
             return 8 * HALF_ROUNDOFF * self.half_terms
         return 8 * ROUNDOFF * self.terms
@@ -64,13 +63,7 @@ class Case:
 
 
 def in_variant(case: Case, name: str, chosen: str) -> Case:
-    """Return a copy of a test case that uses a given variant of an operation.
-
-    Args:
-        case: Test case.
-        name: Name of the operation in `nerfmac.backend.variants`.
-        chosen: Name of the variant.
-    """
+    """Return a copy of a test case that uses the variant `chosen` of the operation `name`."""
 
     def run() -> Arrays:
         with using(**{name: chosen}):
@@ -163,8 +156,8 @@ def case_of(
 
 
 def with_gradients(function: Callable[..., list[mx.array]], **arguments: mx.array) -> Arrays:
-    """Return the results of a function, and the gradients of a random linear combination of these
-    results with respect to each argument."""
+    """Return the results of a function, and the gradients of a fixed random linear combination of
+    the results with respect to each argument."""
     results = function(*arguments.values())
     keys = mx.random.split(mx.random.key(7), len(results))
     weights = [mx.random.normal(r.shape, key=k) for r, k in zip(results, keys, strict=True)]
@@ -204,8 +197,7 @@ class Compared:
         return self.fault is None and not self.differing
 
     def line(self, faults: Collection[str | None]) -> str:
-        """Return the line to print. A fault in `faults` has already been printed and is
-        abbreviated."""
+        """Return the line to print. A fault in `faults`, which was printed before, is abbreviated."""
         if self.fault:
             fault = "as above" if self.fault in faults else self.fault
             return f"  {self.case!s:36} FAILS: {fault}"
@@ -238,7 +230,7 @@ def as_text(error: Exception) -> str:
 
 
 def compile_for(cases: Iterable[Case]) -> None:
-    """Compile the kernels of test cases in parallel. Compiler errors are ignored.
+    """Compile the kernels of test cases in parallel, and ignore compiler errors.
 
     If `cases` is a generator, the kernels that compute the inputs are also compiled.
     """
@@ -253,8 +245,7 @@ def compile_for(cases: Iterable[Case]) -> None:
 
 
 def compared(case: Case) -> Compared:
-    """Run a test case and compare its arrays. If an exception is raised, record it as the fault of
-    the test case."""
+    """Run a test case and compare its arrays, or record an exception as the fault of the test case."""
     launched: list[str] = []
 
     def launch(build: Build, **call: Any) -> list[mx.array]:
@@ -300,7 +291,7 @@ def print_sum(done: Sequence[Compared]) -> None:
 
 
 def launched_and_missed(done: Iterable[Compared]) -> tuple[list[str], list[str]]:
-    """Return the reachable specializations that ran, and the specializations that did not run.
+    """Return the reachable specializations that ran, and those that did not run.
 
     MLX compiles Metal kernels when they are launched, so specializations that did not run have not
     been compiled.

@@ -48,14 +48,8 @@ class Report:
     """Findings of a self-test on one or more devices."""
 
     def __init__(self, path: Path | None) -> None:
-        """Write an empty report.
-
-        Args:
-            path: JSON file to write, or None to store the findings in memory only.
-
-        Raises:
-            InputError: If the file cannot be written.
-        """
+        """Write an empty report to a JSON file, or store the findings only in memory if `path` is
+        None."""
         self.path = path
         self.values: dict[str, Any] = {"complete": False, **software(), "devices": []}
         self.save()
@@ -66,8 +60,7 @@ class Report:
         return all(device["passed"] for device in self.values["devices"])
 
     def begin_device(self) -> None:
-        """Add an empty entry for the current device to the report. Later findings are recorded in
-        this entry."""
+        """Add an empty entry for the current device, in which later findings are recorded."""
         details: dict[str, Any] = {}
         if current_device() == "cpu":
             details["compiler"] = compiler_version()
@@ -88,29 +81,15 @@ class Report:
         )
 
     def begin(self, what: str | None) -> None:
-        """Record which test case runs now, so that the report contains its name after a crash.
-
-        Args:
-            what: Name of the test case, or None after the last test case of the device.
-
-        Raises:
-            InputError: If the file cannot be written.
-        """
+        """Record which test case runs now, or None after the last one of the device."""
         self._device["running"] = what
         self.save()
 
     def add(self, finding: str, value: Any, *, passed: bool = True) -> None:
-        """Record a finding of the device.
+        """Record a finding of the device: "cases", "not_run", or one of `FINDINGS`.
 
-        Args:
-            finding: Name of the finding: "cases", "not_run", or one of `FINDINGS`.
-            value: JSON value. Numbers that are not finite become null. If the finding is a list,
-                the value is appended to it.
-            passed: Whether the device passes this finding. A device passes if it passes all
-                findings.
-
-        Raises:
-            InputError: If the file cannot be written.
+        Numbers that are not finite become null. If the finding is a list, the value is appended to
+        it. A device passes if it passes all findings.
         """
         recorded = self._device[finding]
         if isinstance(recorded, list):
@@ -121,20 +100,12 @@ class Report:
         self.save()
 
     def end(self) -> None:
-        """Mark the report as complete.
-
-        Raises:
-            InputError: If the file cannot be written.
-        """
+        """Mark the report as complete."""
         self.values["complete"] = True
         self.save()
 
     def save(self) -> None:
-        """Write the findings so far.
-
-        Raises:
-            InputError: If the file cannot be written.
-        """
+        """Write the findings so far."""
         if self.path:
             write_json(self.path, self.values)
 
@@ -144,8 +115,7 @@ class Report:
 
 
 def finite(values: Any) -> Any:
-    """Return a copy of JSON values. Numbers that are not finite are replaced by None, because JSON
-    does not support them."""
+    """Return a copy of JSON values with None for numbers that are not finite."""
     if isinstance(values, dict):
         return {name: finite(value) for name, value in values.items()}
     if isinstance(values, list):
@@ -156,10 +126,9 @@ def finite(values: Any) -> Any:
 
 
 class Findings:
-    """Measurements of the current device. There is a method for each of the `FINDINGS`.
+    """Measurements of the current device as JSON values, with a method for each of the `FINDINGS`.
 
-    The methods return JSON values. The methods must be called in order, because later measurements
-    use the results of earlier measurements.
+    The methods must be called in order, because later measurements use earlier results.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -178,11 +147,7 @@ class Findings:
         return measure_ceilings(1.0)._asdict()
 
     def variants(self) -> dict[str, Any]:
-        """Measure every variant of each operation, and return the times. Later findings use the
-        fastest variants.
-
-        The selection of variants is not saved in the cache folder.
-        """
+        """Measure every variant of each operation. Later findings use the fastest ones."""
         done = list(try_variants(preset("auto", current_device(), memory_bytes())))
         self._chosen = {tuned.operation: tuned.chosen for tuned in done}
         return {tuned.operation: tuned.to_json() for tuned in done}
@@ -225,8 +190,8 @@ class Findings:
         return self._kernels
 
     def watchdog(self) -> dict[str, Any]:
-        """Return the longest duration of a kernel launch, and the maximum duration that a launch on
-        a GPU should have."""
+        """Return the longest duration of a launch, and the maximum duration that it should have on
+        a GPU."""
         longest = max(self._kernels, key=lambda kernel: kernel["milliseconds"]["median"])
         ms = longest["milliseconds"]["median"]
         name = f"{longest['computation']}, {longest['function']}"

@@ -56,8 +56,7 @@ _FIRST_VARIANTS, *_OTHER_VARIANTS = (
 
 
 def specializations() -> dict[str, Launch]:
-    """Return one launch of each specialization, keyed by `Launch.specialization`, in the order of
-    first use."""
+    """Return one launch of each specialization, keyed by its name, in the order of first use."""
     with recorded() as launches, using(**_FIRST_VARIANTS):
         for config in configurations():
             build_graphs(config)
@@ -65,8 +64,7 @@ def specializations() -> dict[str, Launch]:
 
 
 def build_graphs(config: Config, bounds: Bounds = CUBE) -> None:
-    """Build the computation graphs of training and rendering with `config`, without evaluating
-    them."""
+    """Build the graphs of training and rendering with `config`, without evaluating them."""
     trainer, state = unseen(config, bounds)
     deque(trainer.trial(state), maxlen=0)
     for pixels in _IMAGES:
@@ -90,10 +88,8 @@ _BUFFER = re.compile(r"^\s*(?P<type>\S.*?) (?P<name>\w+) \[\[buffer\((?P<index>\
 
 
 def write_metal(folder: Path) -> list[Path]:
-    """Write `<specialization>.metal` for each specialization to `folder`, and return the paths.
-
-    Raises `InputError` before writing if `folder` exists and is not empty.
-    """
+    """Write `<specialization>.metal` for each specialization to an empty folder, and return the
+    paths."""
     check_free(folder)
     make_folder(folder)
     paths = []
