@@ -73,14 +73,14 @@ def parsed(arguments: type[Record], argv: Sequence[str], default: Record | None 
     the values of absent options."""
     given: dict[str, Any] = {}
     positionals = deque(positionals_of(arguments))
-    kinds, names = flags_of(arguments), {argument.name for argument in declared(arguments)}
+    kinds = flags_of(arguments)
     for word in argv:
         flag, _, value = word.partition("=")
         if not word.startswith("-"):
             positional = positionals.popleft()
             given[positional.name] = positional.kind(word)
         elif kinds[flag] is bool:
-            is_negated = flag.startswith("--no-") and flag not in names
+            is_negated = flag.startswith("--no-") and f"--{flag[5:]}" in kinds
             given[f"--{flag[5:]}" if is_negated else flag] = not is_negated
         else:
             given[flag] = _converted(value, kinds[flag])
